@@ -9,12 +9,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_system::proc::{self, Mapping};
 
 use crate::child::is_loaded;
 use crate::kernel;
 use crate::python::{self, PythonThread};
+use crate::resources;
 use crate::sources::Sources;
 
 /// Looks at processes and files of this host. Nothing here changes anything.
@@ -39,8 +41,14 @@ pub(crate) trait Host {
     fn completes_writes(&self) -> bool;
     /// The time that the process has spent on a processor, in milliseconds.
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
+    /// True where no process of this host has a thread of this number.
+    fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
+    /// How long a thread has been on a processor, in nanoseconds, where the kernel counts that.
+    fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
     /// The number of the system call that a thread is in, where that may be known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
+    /// What a thread waits for outside of its process, where the kernel's tables say.
+    fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
     /// Where gdb finds the files of a process that is in a container; where such a one was seen before, also for others.
     fn root(&self, pid: i32) -> Option<String>;
     /// What to do where this host's gdb will not do: which others are installed.
@@ -144,8 +152,21 @@ impl Host for LocalHost {
         kernel::cpu_ms(pid)
     }
 
+    fn thread_is_gone(&self, pid: i32, thread: i32) -> bool {
+        // The kernel finds any thread by its number, though it lists processes only.
+        proc::of(pid).stat().is_ok() && proc::of(thread).stat().is_err()
+    }
+
+    fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64> {
+        proc::of(pid).thread(thread).ran_ns()
+    }
+
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {
         proc::of(pid).thread(thread).system_call()
+    }
+
+    fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait> {
+        resources::of(pid, thread)
     }
 
     fn root(&self, pid: i32) -> Option<String> {

@@ -30,6 +30,7 @@ mod memory_estimate;
 pub mod mi;
 mod process;
 mod python;
+mod resources;
 mod restore;
 mod shared_gdb;
 mod shim;

@@ -97,7 +97,15 @@ pub fn plain(function: &str) -> &str {
 #[must_use]
 pub fn mpi_name(function: &str) -> Option<String> {
     let lower = function.to_ascii_lowercase();
-    let prefixes = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
+    // Open MPI's own functions stand in the place of those that end by calling them.
+    let prefixes = [
+        "mpi_",
+        "pmpi_",
+        "mpix_",
+        "pmpix_",
+        "ompi_mpi_",
+        "mca_common_ompio_",
+    ];
     let name = prefixes.iter().find_map(|p| lower.strip_prefix(p))?;
     let name = name
         .trim_end_matches('_')
@@ -148,6 +156,33 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
             (6, R::ReceiveTag),
             (7, R::Communicator),
         ],
+        _ => collective_roles(&name),
+    }
+}
+
+/// The same of collective operations, of requests and of windows.
+fn collective_roles(name: &str) -> &'static [(usize, ArgumentRole)] {
+    use ArgumentRole as R;
+    match name {
+        "barrier" | "comm_dup" | "comm_split" | "comm_create" => &[(0, R::Communicator)],
+        "bcast" => &[(1, R::Count), (3, R::Root), (4, R::Communicator)],
+        "reduce" => &[(2, R::Count), (5, R::Root), (6, R::Communicator)],
+        "allreduce" | "scan" | "exscan" | "reduce_scatter_block" => {
+            &[(2, R::Count), (5, R::Communicator)]
+        }
+        "reduce_scatter" => &[(5, R::Communicator)],
+        "gather" | "scatter" => &[(6, R::Root), (7, R::Communicator)],
+        "gatherv" => &[(7, R::Root), (8, R::Communicator)],
+        "scatterv" => &[(7, R::Root), (8, R::Communicator)],
+        "allgather" | "alltoall" => &[(6, R::Communicator)],
+        "allgatherv" => &[(7, R::Communicator)],
+        "alltoallv" | "alltoallw" => &[(8, R::Communicator)],
+        "waitall" | "waitany" | "waitsome" | "testall" | "testany" | "testsome" => {
+            &[(0, R::Requests)]
+        }
+        "win_lock" => &[(1, R::Target)],
+        "win_unlock" | "win_flush" => &[(0, R::Target)],
+        "file_open" => &[(0, R::Communicator)],
         _ => &[],
     }
 }
@@ -310,6 +345,7 @@ mod tests {
         // It has a message instead of a source and a tag.
         assert_eq!(places("MPI_Mrecv"), []);
         assert_eq!(places("usleep"), []);
+        assert_eq!(mpi_name("ompi_mpi_finalize").as_deref(), Some("finalize"));
     }
 
     #[test]

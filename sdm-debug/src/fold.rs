@@ -17,6 +17,9 @@ pub const STACKS_MAX: usize = 1024;
 /// The longest name shown, in bytes; a longer one is cut and carries the hash of the whole.
 pub const NAME_BYTES_MAX: usize = 512;
 
+/// Among so many outermost frames is what a whole stack ends with: some linkers' start has no names.
+const OUTERMOST: usize = 4;
+
 /// How gdb calls the frame between a signal handler and what it interrupted.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
@@ -121,6 +124,29 @@ pub fn innermost_user_frame(frames: &[RawFrame], rules: &FoldRules) -> Option<Us
         .map_or(0, |signal| signal + 1);
     let inside = head(&frames[run..index], &kinds[run..index]).map(|frame| frame.function);
     Some(UserFrame { index, inside })
+}
+
+/// The indices of the frames that the user wrote, innermost first as the frames are.
+#[must_use]
+pub fn user_frames(frames: &[RawFrame], rules: &FoldRules) -> Vec<usize> {
+    let kinds = kinds(frames, rules);
+    let users = kinds.iter().enumerate();
+    users
+        .filter(|(_, kind)| **kind == Kind::User)
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// True where a stack was read to its end: to `main`, or to what starts threads and programs. A stack in which the
+/// way out was lost ends somewhere else.
+#[must_use]
+pub fn is_whole(frames: &[RawFrame], rules: &FoldRules) -> bool {
+    let ends = |name: &str| matches!(name, "main" | "MAIN__") || rules.is_plumbing(name);
+    frames
+        .iter()
+        .rev()
+        .take(OUTERMOST)
+        .any(|frame| frame.function.as_deref().is_some_and(ends))
 }
 
 /// The folded frames of a thread, outermost first; `None` for a runtime's helper.

@@ -101,6 +101,7 @@ const MODULES: &[&str] = &[
     "libpmi2.so*",
     "libompitrace*",
     "mca_*.so",
+    "libmca_*.so*",
     "libevent*",
     "libev.so*",
     "libhwloc*",

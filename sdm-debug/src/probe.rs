@@ -21,19 +21,39 @@ pub struct ProbeSpec {
 /// waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskProbe {
-    /// The folded stacks of its threads.
+    /// The folded stacks of its threads; absent too where the main thread's could not be read to its end.
     pub stacks: Option<TaskStacks>,
-    /// True where a variable of the main thread's innermost user frame is another than at the probe before;
-    /// absent where nothing was compared.
+    /// True where the main thread's stack could not be read to its end, as in the middle of a function of which
+    /// gdb does not know how to leave it: nothing is said of it then, and it is to be looked at again.
+    pub partial: bool,
+    /// True where the state of the main thread's innermost user frame is another than at the last whole probe:
+    /// where it stands, its variables, its part of the stack and the registers that it keeps; absent where nothing
+    /// was compared.
     pub inner_changed: Option<bool>,
-    /// The same of the two frames that called it.
+    /// The same of the frames that called it.
     pub outer_changed: Option<bool>,
+    /// What the main thread has not left since the last whole probe.
+    pub within: Option<Within>,
+    /// True where it was not on a processor at all since the probe before, though it waits in no system call: that
+    /// nothing changed says nothing then.
+    pub starved: bool,
     /// What its threads wait in, where that was asked for.
     pub waits: Option<TaskWaits>,
     /// The time on a processor since the probe before, in milliseconds; absent where nothing was compared.
     pub cpu_ms: Option<u64>,
     /// What the kernel says of the process.
     pub process: Option<ProcessState>,
+}
+
+/// The innermost function of the user's that a thread has not left between two probes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Within {
+    /// How many functions of the user's stand around it.
+    pub depth: u32,
+    /// The function, without a line.
+    pub frame: StackFrame,
+    /// True where its own state has changed: a loop goes round.
+    pub changed: bool,
 }
 
 /// What the kernel says of a process or thread.
@@ -70,6 +90,30 @@ pub enum WaitFor {
     Lock(LockWait),
     /// A system call, by name; `number N` for one without a name here.
     SystemCall(String),
+    /// Something outside of the process.
+    Resource(ResourceWait),
+}
+
+/// What a thread waits for outside of its process, read from the kernel's tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceWait {
+    /// The system call.
+    pub call: String,
+    /// What it is, with its path: `the lock on /scratch/x`.
+    pub what: String,
+    /// The processes of this host that hold it, or are at its other end.
+    pub holders: Vec<Holder>,
+}
+
+/// A process that holds what another one waits for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Holder {
+    /// Its number.
+    pub pid: i32,
+    /// Its program's name.
+    pub name: String,
+    /// The letter of its state.
+    pub letter: char,
 }
 
 /// A mutex that a thread waits for.
@@ -81,6 +125,8 @@ pub struct LockWait {
     pub place: StackFrame,
     /// The number of the task's thread that holds it, where that is known.
     pub holder: Option<u32>,
+    /// True where the thread that holds it is there no more.
+    pub orphaned: bool,
 }
 
 /// A call of a runtime, with those of its arguments that say whom it waits for.
@@ -103,12 +149,27 @@ pub struct CallArgument {
     pub role: ArgumentRole,
     /// As it stands in the source; the parameter's name where it was read from the debug information.
     pub expression: String,
-    /// Its value, where it could be evaluated.
+    /// Its value, where it could be evaluated and is no number.
     pub value: Option<Value>,
+    /// Its value, where it is a number. In merged probes 0 in place of what each task has, which is kept beside.
+    pub number: Option<i64>,
+    /// How that is known.
+    pub known: Known,
+}
+
+/// How the value of an argument is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Known {
+    /// It was evaluated in the caller's frame, as the source has it.
+    Source,
+    /// The debug information of the function that is called says where it is.
+    Callee,
+    /// It lies where the call has put it: in a register that the function that is called has kept, or on the stack.
+    Kept,
 }
 
 /// What an argument means to its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ArgumentRole {
     /// The number of elements.
     Count,
@@ -124,6 +185,12 @@ pub enum ArgumentRole {
     Communicator,
     /// The file, by descriptor, stream or name.
     File,
+    /// The rank that a collective operation begins or ends at.
+    Root,
+    /// The number of requests that are waited for.
+    Requests,
+    /// The rank whose window is meant.
+    Target,
 }
 
 impl TaskWaits {
@@ -139,9 +206,15 @@ impl CallArgument {
     #[must_use]
     pub fn is_world(&self) -> bool {
         const MPICH_WORLD: &str = "1140850688";
+        const MPICH_WORLD_NUMBER: i64 = 1_140_850_688;
         let named = self.expression == "MPI_COMM_WORLD";
         let value = self.value.as_ref().map(|value| value.text.as_str());
         named
-            || value.is_some_and(|text| text == MPICH_WORLD || text.contains("ompi_mpi_comm_world"))
+            || self.number == Some(MPICH_WORLD_NUMBER)
+            || value.is_some_and(|text| {
+                text == "MPI_COMM_WORLD"
+                    || text == MPICH_WORLD
+                    || text.contains("ompi_mpi_comm_world")
+            })
     }
 }

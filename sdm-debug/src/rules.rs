@@ -18,6 +18,7 @@ mod capped;
 mod coding;
 mod lines;
 mod number;
+mod numbers;
 mod probe;
 mod rule_numbers;
 mod stacks;
@@ -31,6 +32,7 @@ use sdm_core::Merge;
 pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
 pub use number::{Number, Parsed};
+pub use numbers::{Alike, Numbers};
 pub use probe::Probes;
 pub use rule_numbers::{
     RULE_HASH, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,

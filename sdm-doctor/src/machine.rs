@@ -158,12 +158,16 @@ mod tests {
     use crate::Verdict;
     use crate::gdb::tests::Root;
 
+    /// A check, the files that it is to find, its verdict, and a part of what it says.
+    type Case<'a> = (Check, &'a [(&'a str, &'a str)], Verdict, &'a str);
+
     #[test]
+    #[expect(clippy::too_many_lines, reason = "it is one table")]
     fn each_fault_is_found() {
         let ordinary = "Name:\tsdm\nCapEff:\t0000000000000000\n";
         let able = "Name:\tsdm\nCapEff:\t0000000000080000\n";
         let scope = "proc/sys/kernel/yama/ptrace_scope";
-        let cases: &[(Check, &[(&str, &str)], Verdict, &str)] = &[
+        let cases: &[Case<'_>] = &[
             (Check::PtraceScope, &[], Verdict::Good, "not there"),
             (Check::PtraceScope, &[(scope, "0\n")], Verdict::Good, "is 0"),
             (

@@ -3,7 +3,7 @@
 use sdm_debug::calls::{is_lock, roles};
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::probe::{
-    Call, CallArgument, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor,
+    Call, CallArgument, Known, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor,
 };
 use sdm_debug::reply::StackFrame;
 use sdm_debug::{Failure, Reply, TaskState};
@@ -70,10 +70,13 @@ impl Task {
         let argument = |(_, role): &(usize, _)| {
             let name = format!("{role:?}").to_lowercase();
             let text = self.evaluate(scenario, id, &name).ok()?;
+            let number = text.parse().ok();
             Some(CallArgument {
                 role: *role,
                 expression: name,
-                value: Some(value(&text)),
+                value: Some(value(&text)).filter(|_| number.is_none()),
+                number,
+                known: Known::Source,
             })
         };
         (!roles.is_empty()).then(|| Call {

@@ -50,7 +50,16 @@ impl Host for FakeHost {
     fn cpu_ms(&self, _: i32) -> Option<u64> {
         None
     }
+    fn thread_is_gone(&self, _: i32, _: i32) -> bool {
+        false
+    }
+    fn ran_ns(&self, _: i32, _: i32) -> Option<u64> {
+        None
+    }
     fn system_call(&self, _: i32, _: i32) -> Option<i64> {
+        None
+    }
+    fn resource(&self, _: i32, _: i32) -> Option<sdm_debug::probe::ResourceWait> {
         None
     }
     fn root(&self, _: i32) -> Option<String> {

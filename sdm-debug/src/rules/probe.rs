@@ -1,35 +1,47 @@
 //! The parts of probes, each with who has it.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::numbers::Numbers;
 use super::rule_numbers::RULE_PROBE;
 use crate::fold::STACK_FRAMES_MAX;
-use crate::probe::{ProcessState, TaskProbe, TaskWaits};
+use crate::probe::{ArgumentRole, ProcessState, TaskProbe, TaskWaits, Within};
 use crate::reply::{Reply, TaskStacks};
 use crate::wire;
 
 /// What the probes of many tasks have come to: tasks that differ in one part are together in the others.
 ///
 /// Merged payload: `fe 04`, the set of those whose inner variables changed, that of those whose outer ones
-/// did, then for each kind of part (waits, processor times, process states, stacks): cut, count and set of
-/// the others, count of parts, and for each its bytes and its set.
+/// did, those of the partial and of the starved, then for each kind of part (waits, processor times, process states,
+/// places that were not left, stacks): cut, count and set of the others, count of parts, and for each its bytes and
+/// its set; then for each role of an argument the numbers that tasks have there, as [`Numbers`] writes them.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Probes {
     /// The distinct stacks.
     pub stacks: Vec<(IdSet, TaskStacks)>,
     /// Who has a variable in the innermost user frame that is another than at the probe before.
     pub inner_changed: IdSet,
-    /// Who has one in the two frames around it.
+    /// Who has one in the frames around it.
     pub outer_changed: IdSet,
-    /// What is waited in.
+    /// Whose stack was not read to its end.
+    pub partial: IdSet,
+    /// Who was not on a processor, and waits in no system call.
+    pub starved: IdSet,
+    /// What is waited in. Numbers in it are in `numbers`, for each task.
     pub waits: Vec<(IdSet, TaskWaits)>,
+    /// The numbers that the arguments of calls have, by what they mean to the call.
+    pub numbers: BTreeMap<ArgumentRole, Numbers>,
+    /// What was not left since the probe before.
+    pub within: Vec<(IdSet, Within)>,
     /// Time on a processor since the probe before, in milliseconds.
     pub cpu_ms: Vec<(IdSet, u64)>,
     /// What the kernel says of the processes.
@@ -60,10 +72,51 @@ impl Probes {
         join(&mut self.stacks, other.stacks);
         self.inner_changed.union_with(&other.inner_changed);
         self.outer_changed.union_with(&other.outer_changed);
+        self.partial.union_with(&other.partial);
+        self.starved.union_with(&other.starved);
+        absorb_numbers(&mut self.numbers, other.numbers);
+        self.numbers.values_mut().for_each(Numbers::settle);
         join(&mut self.waits, other.waits);
+        join(&mut self.within, other.within);
         join(&mut self.cpu_ms, other.cpu_ms);
         join(&mut self.processes, other.processes);
         self.cut.union_with(&other.cut);
+    }
+
+    /// The number that a task has in its call's argument.
+    #[must_use]
+    pub fn number(&self, role: ArgumentRole, task: TaskId) -> Option<i64> {
+        self.numbers.get(&role)?.of(task)
+    }
+
+    /// Takes what was seen of these tasks out, to be replaced by what is seen at another look.
+    pub fn forget(&mut self, tasks: &IdSet) {
+        self.inner_changed.subtract(tasks);
+        self.outer_changed.subtract(tasks);
+        self.partial.subtract(tasks);
+        self.starved.subtract(tasks);
+        self.cut.subtract(tasks);
+        forget(&mut self.stacks, tasks);
+        forget(&mut self.waits, tasks);
+        forget(&mut self.within, tasks);
+        forget(&mut self.cpu_ms, tasks);
+        forget(&mut self.processes, tasks);
+    }
+}
+
+fn forget<T>(classes: &mut Vec<(IdSet, T)>, tasks: &IdSet) {
+    for (known, _) in classes.iter_mut() {
+        known.subtract(tasks);
+    }
+    classes.retain(|(known, _)| !known.is_empty());
+}
+
+fn absorb_numbers(
+    known: &mut BTreeMap<ArgumentRole, Numbers>,
+    more: BTreeMap<ArgumentRole, Numbers>,
+) {
+    for (role, numbers) in more {
+        known.entry(role).or_default().absorb(numbers);
     }
 }
 
@@ -85,6 +138,10 @@ impl Thing for Encoded {
 struct Parts {
     inner_changed: IdSet,
     outer_changed: IdSet,
+    partial: IdSet,
+    starved: IdSet,
+    numbers: BTreeMap<ArgumentRole, Numbers>,
+    within: Capped<Encoded>,
     waits: Capped<Encoded>,
     cpu_ms: Capped<Encoded>,
     processes: Capped<Encoded>,
@@ -93,7 +150,30 @@ struct Parts {
 
 impl Parts {
     /// Takes in the equal answers of some tasks.
-    fn insert(&mut self, tasks: &IdSet, probe: TaskProbe) {
+    fn insert(&mut self, tasks: &IdSet, mut probe: TaskProbe) {
+        if probe.partial {
+            self.partial.union_with(tasks);
+        }
+        if probe.starved {
+            self.starved.union_with(tasks);
+        }
+        let call = probe.waits.as_mut().and_then(|waits| waits.call.as_mut());
+        for argument in call.into_iter().flat_map(|call| &mut call.arguments) {
+            // What differs from rank to rank is kept apart, so that the rest is alike.
+            if matches!(
+                argument.role,
+                ArgumentRole::Communicator | ArgumentRole::File
+            ) {
+                continue;
+            }
+            if let Some(number) = argument.number.replace(0) {
+                let numbers = self.numbers.entry(argument.role).or_default();
+                numbers.insert(tasks, number);
+            } else {
+                argument.number = None;
+            }
+        }
+        insert(&mut self.within, tasks, probe.within);
         if probe.inner_changed == Some(true) {
             self.inner_changed.union_with(tasks);
         }
@@ -110,6 +190,10 @@ impl Parts {
     fn absorb(&mut self, other: Self) {
         self.inner_changed.union_with(&other.inner_changed);
         self.outer_changed.union_with(&other.outer_changed);
+        self.partial.union_with(&other.partial);
+        self.starved.union_with(&other.starved);
+        absorb_numbers(&mut self.numbers, other.numbers);
+        self.within.absorb(other.within);
         self.waits.absorb(other.waits);
         self.cpu_ms.absorb(other.cpu_ms);
         self.processes.absorb(other.processes);
@@ -117,7 +201,13 @@ impl Parts {
     }
 
     fn probes(&self) -> Probes {
+        let mut numbers = self.numbers.clone();
+        numbers.values_mut().for_each(Numbers::settle);
         Probes {
+            partial: self.partial.clone(),
+            starved: self.starved.clone(),
+            numbers,
+            within: classes(&self.within),
             stacks: classes(&self.stacks),
             inner_changed: self.inner_changed.clone(),
             outer_changed: self.outer_changed.clone(),
@@ -179,11 +269,16 @@ impl Merge for Rule {
     }
 }
 
-fn write(parts: Parts, bytes_max: usize) -> Vec<u8> {
+fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
     // A share for each of the smaller ones; the stacks, without which nothing can be said, have the rest.
-    let share = bytes_max / 8;
+    let share = bytes_max / 16;
     let mut writer = Writer::new(RULE_PROBE);
-    for changed in [&parts.inner_changed, &parts.outer_changed] {
+    for changed in [
+        &parts.inner_changed,
+        &parts.outer_changed,
+        &parts.partial,
+        &parts.starved,
+    ] {
         let before = writer.out.len();
         writer.set(changed);
         if writer.out.len() - before > share {
@@ -192,8 +287,17 @@ fn write(parts: Parts, bytes_max: usize) -> Vec<u8> {
             writer.all_sources();
         }
     }
-    for kind in [parts.waits, parts.cpu_ms, parts.processes] {
+    for kind in [parts.waits, parts.cpu_ms, parts.processes, parts.within] {
         writer.fixed(&kind.within(share, write_kind));
+    }
+    writer.size(parts.numbers.len());
+    let each = share / parts.numbers.len().max(1);
+    for (role, numbers) in &mut parts.numbers {
+        numbers.settle();
+        let role = wire::encode(role);
+        writer.size(role.len());
+        writer.fixed(&role);
+        numbers.write(&mut writer, each);
     }
     let rest = bytes_max.saturating_sub(writer.out.len());
     writer.fixed(&parts.stacks.within(rest, write_kind));
@@ -220,15 +324,35 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
     let parts = Parts {
         inner_changed: reader.set()?,
         outer_changed: reader.set()?,
+        partial: reader.set()?,
+        starved: reader.set()?,
         waits: read_kind(&mut reader, is::<TaskWaits>)?,
         cpu_ms: read_kind(&mut reader, is::<u64>)?,
         processes: read_kind(&mut reader, is::<ProcessState>)?,
+        within: read_kind(&mut reader, is::<Within>)?,
+        numbers: read_numbers(&mut reader, sources)?,
         stacks: read_kind(&mut reader, |bytes| {
             wire::decode(bytes).is_ok_and(|stacks| is_bounded(&stacks))
         })?,
     };
     reader.end()?;
     Ok(parts)
+}
+
+fn read_numbers(
+    reader: &mut Reader<'_>,
+    sources: &IdSet,
+) -> Result<BTreeMap<ArgumentRole, Numbers>, Rejected> {
+    let mut all = BTreeMap::new();
+    for _ in 0..reader.count()? {
+        let role = wire::decode(reader.bytes()?);
+        let role = role.map_err(|_| Rejected("a role that is none"))?;
+        let numbers = Numbers::read(reader, sources)?;
+        if all.insert(role, numbers).is_some() {
+            return Err(Rejected("a role that is there twice"));
+        }
+    }
+    Ok(all)
 }
 
 fn read_kind(
@@ -274,119 +398,4 @@ fn own(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reply::StackFrame;
-
-    fn set(text: &str) -> IdSet {
-        text.parse().unwrap()
-    }
-
-    fn stacks(line: u32) -> TaskStacks {
-        TaskStacks::of_main(vec![StackFrame::own("main", "a.c", line)], 0)
-    }
-
-    /// A task that stands at a line, has used so much time, and whose variables are what they were or not.
-    fn probe(line: u32, cpu_ms: u64, changed: bool) -> TaskProbe {
-        TaskProbe {
-            stacks: Some(stacks(line)),
-            inner_changed: Some(changed),
-            outer_changed: Some(false),
-            cpu_ms: Some(cpu_ms),
-            ..TaskProbe::default()
-        }
-    }
-
-    /// The payload of all, merged one after another in this order, through bytes every time.
-    fn merged(answers: &[(&str, TaskProbe)], bytes_max: usize) -> (IdSet, Bytes) {
-        let mut whole: Option<(IdSet, Bytes)> = None;
-        for (tasks, probe) in answers {
-            let own = wire::encode(&Reply::Probe(Box::new(probe.clone())));
-            let mut acc = Rule.start();
-            let mut sources = set(tasks);
-            Rule.merge(&mut acc, &sources, &own).unwrap();
-            if let Some((before, payload)) = whole {
-                Rule.merge(&mut acc, &before, &payload).unwrap();
-                sources.union_with(&before);
-            }
-            whole = Some((sources, Rule.finish(acc, bytes_max)));
-        }
-        whole.unwrap()
-    }
-
-    #[test]
-    fn tasks_that_differ_in_one_part_are_together_in_the_others() {
-        let mut answers = vec![
-            ("0-2,4-7", probe(9, 500, false)),
-            ("3", probe(9, 0, true)),
-            ("8", probe(12, 0, false)),
-            ("9", TaskProbe::default()),
-        ];
-        let (sources, payload) = merged(&answers, 1 << 20);
-        let probes = Probes::decode(&sources, &payload).unwrap();
-        let expect = Probes {
-            stacks: vec![(set("0-7"), stacks(9)), (set("8"), stacks(12))],
-            inner_changed: set("3"),
-            cpu_ms: vec![(set("0-2,4-7"), 500), (set("3,8"), 0)],
-            ..Probes::default()
-        };
-        assert_eq!(probes, expect);
-        answers.reverse();
-        assert_eq!(merged(&answers, 1 << 20), (sources, payload));
-    }
-
-    #[test]
-    fn a_million_tasks_take_few_bytes() {
-        let all = format!("0-{}", (1 << 20) - 1);
-        let (_, payload) = merged(&[(&all, probe(9, 500, false))], 4 << 20);
-        assert!(payload.len() < 100, "{} bytes", payload.len());
-    }
-
-    #[test]
-    fn stacks_that_there_is_no_room_for_are_cut_and_their_tasks_named() {
-        let mut acc = Rule.start();
-        let mut all = IdSet::new();
-        for line in 0..5000 {
-            let tasks = set(&line.to_string());
-            let own = wire::encode(&Reply::Probe(Box::new(probe(line, 0, false))));
-            Rule.merge(&mut acc, &tasks, &own).unwrap();
-            all.union_with(&tasks);
-        }
-        let payload = Rule.finish(acc, 16 << 10);
-        assert!(payload.len() <= 16 << 10);
-        let probes = Probes::decode(&all, &payload).unwrap();
-        let kept = IdSet::union_all(probes.stacks.iter().map(|(tasks, _)| tasks));
-        assert!(!kept.is_empty() && kept.is_disjoint(&probes.cut));
-        assert_eq!(kept.union(&probes.cut), all);
-    }
-
-    #[test]
-    fn who_does_not_fit_is_thought_to_have_changed() {
-        let scattered: IdSet = (0..90_000_u32)
-            .filter(|id| id.wrapping_mul(0x9e37_79b9) >> 30 == 0)
-            .map(sdm_idset::TaskId)
-            .collect();
-        let mut acc = Rule.start();
-        let own = |changed| wire::encode(&Reply::Probe(Box::new(probe(9, 0, changed))));
-        let all = IdSet::all_below(90_000);
-        Rule.merge(&mut acc, &scattered, &own(true)).unwrap();
-        let rest = all.difference(&scattered);
-        Rule.merge(&mut acc, &rest, &own(false)).unwrap();
-        let payload = Rule.finish(acc, 1 << 10);
-        assert!(payload.len() <= 1 << 10);
-        let probes = Probes::decode(&all, &payload).unwrap();
-        assert_eq!(probes.inner_changed, all);
-    }
-
-    #[test]
-    fn what_is_no_probe_is_refused() {
-        let sources = set("0-3");
-        let (_, payload) = merged(&[("0-3", probe(9, 500, true))], 1 << 20);
-        for end in 0..payload.len() {
-            assert!(Probes::decode(&sources, &payload[..end]).is_err());
-        }
-        assert!(Probes::decode(&set("0"), &payload).is_err());
-        let text = wire::encode(&Reply::Text("x".to_owned()));
-        assert!(Probes::decode(&sources, &text).is_err());
-    }
-}
+mod tests;

@@ -5,7 +5,6 @@ use sdm_debug::command::{CatchEvent, CatchSpec, ProbeSpec, ValueFormat, WatchKin
 use sdm_debug::probe::ArgumentRole;
 
 use super::*;
-use crate::task::value;
 
 const SCENARIO: &str = "\
 [all]
@@ -236,8 +235,8 @@ fn probes_tell_what_has_changed_since_the_one_before() {
         panic!("{call:?}");
     };
     assert_eq!(
-        (source.role, source.value.clone()),
-        (ArgumentRole::Source, Some(value("1")))
+        (source.role, source.number),
+        (ArgumentRole::Source, Some(1))
     );
     assert_eq!(probe(&mut bench, true, false).inner_changed, Some(false));
     let expression = text("i = 4");

@@ -168,8 +168,8 @@ pub enum UserCommand {
         /// Unfolded, and every thread.
         full: bool,
     },
-    /// `diagnose [SAMPLES]`.
-    Diagnose(u32),
+    /// `diagnose [SAMPLES] [for SECONDS]`: how often, and over how many seconds where that is said.
+    Diagnose(u32, Option<u32>),
     /// `list [WHAT]`: what stands behind it, in gdb's words.
     List(String),
     /// What is about the values that an expression has in all tasks.

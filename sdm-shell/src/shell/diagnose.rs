@@ -22,22 +22,52 @@ const BETWEEN: Duration = Duration::from_millis(500);
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
 /// What `sdm diagnose` came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Diagnosed {
-    /// It was said what is stuck.
-    Judged {
-        /// True where somebody is stuck.
-        stuck: bool,
-    },
+    /// It was said how much is stuck.
+    Judged(Box<Diagnosis>),
     /// Nobody could be attached to, or the session is over.
     Unseen,
     /// A person has given it up.
     Interrupted,
 }
 
-/// `diagnose [SAMPLES]`.
-pub(super) async fn diagnose(session: &SessionHandle, said: &Said<'_>, samples: u32) -> Verdict {
-    let found = diagnosis(session, said, samples, Observed::default()).await;
+/// How long a task runs before it is looked at again whose stack could not be read to its end.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
+/// How often it is looked at again. In the middle of the few functions that gdb finds no way out of, a runtime
+/// spends some percent of its time.
+const RETRIES: u32 = 8;
+
+/// How long is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// How often.
+    pub samples: u32,
+    /// How long the tasks run between two looks.
+    pub between: Duration,
+}
+
+impl Looks {
+    /// So many looks, half a second apart, or over so many seconds where that is longer.
+    #[must_use]
+    pub fn of(samples: u32, seconds: Option<u32>) -> Self {
+        let gaps = samples.saturating_sub(1).max(1);
+        let over = Duration::from_secs(seconds.unwrap_or_default().into());
+        Self {
+            samples,
+            between: (over / gaps).max(BETWEEN),
+        }
+    }
+}
+
+/// `diagnose [SAMPLES] [for SECONDS]`.
+pub(super) async fn diagnose(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    (samples, seconds): (u32, Option<u32>),
+) -> Verdict {
+    let looks = Looks::of(samples, seconds);
+    let found = diagnosis(session, said, looks, Observed::default()).await;
     let Some(found) = found else {
         return Verdict::GivenUp;
     };
@@ -45,13 +75,13 @@ pub(super) async fn diagnose(session: &SessionHandle, said: &Said<'_>, samples: 
     Verdict::Done
 }
 
-/// Attaches to processes without changing them, says what is stuck, and leaves them; `states`
+/// Attaches to processes without changing them, says what is stuck, and leaves them; `observed`
 /// is what was seen of them before.
 pub(super) async fn diagnose_target(
     session: &SessionHandle,
     spec: AttachSpec,
-    samples: u32,
-    states: Vec<(IdSet, String)>,
+    looks: Looks,
+    observed: Observed,
 ) -> Diagnosed {
     let all = session.all();
     let since = session.interrupts();
@@ -65,26 +95,20 @@ pub(super) async fn diagnose_target(
         named: true,
         depth: 0,
     };
-    let observed = Observed {
-        states,
-        ..Observed::default()
-    };
     let mut found = None;
     if !session.interrupted_since(since) {
-        found = diagnosis(session, &said, samples, observed).await;
+        found = diagnosis(session, &said, looks, observed).await;
     }
-    let seen = |found: &Diagnosis| found.samples >= 2 || samples < 2;
-    let stuck = found.as_ref().filter(|found| seen(found));
-    let stuck = stuck.map(|found| found.stuck);
-    if let Some(found) = found.filter(|_| !session.is_over()) {
-        session.show(&Item::Diagnosis(found));
+    if let Some(found) = found.as_ref().filter(|_| !session.is_over()) {
+        session.show(&Item::Diagnosis(found.clone()));
     }
     let standing = session.standing().intersection(&attached);
     session
         .ask_quietly("detach", &standing, &Command::Detach)
         .await;
-    match stuck.filter(|_| !session.is_over()) {
-        Some(stuck) => Diagnosed::Judged { stuck },
+    let seen = |found: &Diagnosis| found.samples >= 2 || looks.samples < 2;
+    match found.filter(|found| seen(found) && !session.is_over()) {
+        Some(found) => Diagnosed::Judged(Box::new(found)),
         None => undiagnosed(session, since),
     }
 }
@@ -102,7 +126,7 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
 pub(super) async fn diagnosis(
     session: &SessionHandle,
     said: &Said<'_>,
-    samples: u32,
+    looks: Looks,
     mut observed: Observed,
 ) -> Option<Diagnosis> {
     let since = session.interrupts();
@@ -112,9 +136,9 @@ pub(super) async fn diagnosis(
     note_absent(session, &said.to, &mut observed);
     let looked = let_run_between(session, &said.to, &mut observed);
     let began = session.now();
-    for number in 0..samples {
+    for number in 0..looks.samples {
         if number > 0 {
-            observed.ran += run_for_a_moment(session, said.line, &looked, since).await;
+            observed.ran += run_for(session, said.line, (&looked, looks.between), since).await;
         }
         if session.is_over() || session.interrupted_since(since) {
             break;
@@ -122,9 +146,11 @@ pub(super) async fn diagnosis(
         let unseen = IdSet::union_all(observed.unseen.iter().map(|(tasks, _)| tasks));
         let spec = ProbeSpec {
             compare: number > 0,
-            waits: number + 1 == samples,
+            waits: number + 1 == looks.samples,
         };
-        let probes = probe(session, said.line, &looked.union(&unseen), spec).await;
+        let asked = looked.union(&unseen);
+        let mut probes = probe(session, said.line, &asked, spec).await;
+        look_again(session, said.line, &mut probes, (&looked, spec), since).await;
         // Where nobody could be asked nothing was seen.
         if probes != Probes::default() {
             observed.samples.push(probes);
@@ -175,19 +201,29 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
 }
 
 /// Those that may run between samples. Who stands at a breakpoint or behind a step is where
-/// somebody wants it.
+/// somebody wants it, and who was stopped by a signal stays stopped.
 fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed) -> IdSet {
-    let free = session.read(|model| {
-        model.tasks.where_last(|last| match last {
-            Happening::Stopped(stop) => {
-                matches!(stop.reason, StopReason::Interrupted | StopReason::Attached)
-            }
-            _ => false,
+    let where_stopped = |is: fn(&StopReason) -> bool| {
+        session.read(|model| {
+            model.tasks.where_last(|last| match last {
+                Happening::Stopped(stop) => is(&stop.reason),
+                _ => false,
+            })
         })
-    });
+    };
+    let free =
+        where_stopped(|reason| matches!(reason, StopReason::Interrupted | StopReason::Attached));
     let standing = session.standing().intersection(to);
+    let by_signal = where_stopped(is_job_control).intersection(&standing);
+    if !by_signal.is_empty() {
+        let what = "stopped by a signal (SIGSTOP or one of its kin)".to_owned();
+        join(&mut observed.halted, &by_signal, what);
+    }
+    let halted = IdSet::union_all(observed.halted.iter().map(|(tasks, _)| tasks));
+    let free = free.difference(&halted);
     let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
     let stood = standing.difference(&free).difference(&gone);
+    let stood = stood.difference(&halted);
     if !stood.is_empty() {
         let what = "left where they were stopped, not let run".to_owned();
         join(&mut observed.stood, &stood, what);
@@ -200,11 +236,46 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
     standing.intersection(&free)
 }
 
-/// Gives how long they ran.
-async fn run_for_a_moment(
+/// A stack that was not read to its end says nothing: those tasks run on for a moment and are looked at again.
+async fn look_again(
     session: &SessionHandle,
     line: &str,
-    tasks: &IdSet,
+    probes: &mut Probes,
+    (among, spec): (&IdSet, ProbeSpec),
+    since: u64,
+) {
+    for _ in 0..RETRIES {
+        let partial = probes.partial.intersection(among);
+        let partial = partial.intersection(&session.standing());
+        if partial.is_empty() || session.is_over() || session.interrupted_since(since) {
+            return;
+        }
+        run_for(session, line, (&partial, RETRY_AFTER), since).await;
+        let again = probe(session, line, &partial, spec).await;
+        // What has come in the way is no reason to say nothing of what was seen before.
+        if again == Probes::default() {
+            return;
+        }
+        probes.forget(&partial);
+        probes.absorb(again);
+    }
+}
+
+/// True for a stop that is a signal's own effect: the program would stand without a debugger too.
+fn is_job_control(reason: &StopReason) -> bool {
+    match reason {
+        StopReason::Signal { name, .. } => {
+            matches!(name.as_str(), "SIGSTOP" | "SIGTSTP" | "SIGTTIN" | "SIGTTOU")
+        }
+        _ => false,
+    }
+}
+
+/// Gives how long they ran.
+async fn run_for(
+    session: &SessionHandle,
+    line: &str,
+    (tasks, time): (&IdSet, Duration),
     since: u64,
 ) -> Duration {
     let began = session.now();
@@ -213,7 +284,7 @@ async fn run_for_a_moment(
         return Duration::ZERO;
     }
     session.send_unattended(line, &tasks, &Command::Continue, RunEnd::Hidden);
-    let until = session.now() + BETWEEN;
+    let until = session.now() + time;
     while session.now() < until && !session.is_over() && !session.interrupted_since(since) {
         session.turn(Some(until)).await;
         if session.take_break().is_some() {

@@ -139,7 +139,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::List(what) => display::list(session, said, &what).await,
         C::Values(command) => values::about_values(session, said, command).await,
         C::Memory => memory_use::show_memory(session, said).await,
-        C::Diagnose(samples) => diagnose::diagnose(session, said, samples).await,
+        C::Diagnose(samples, over) => diagnose::diagnose(session, said, (samples, over)).await,
         C::Display(display) => display::display(session, said, display).await,
         C::Displays => display::show_all_displays(session),
         C::ThreadApply { threads, command } => {

@@ -58,7 +58,7 @@ mod working_directory;
 
 pub use batch::Batch;
 pub use controls::{Control, InputSource, LineSource, Script, ScriptLine};
-pub use diagnose::Diagnosed;
+pub use diagnose::{Diagnosed, Looks};
 pub use effects::{
     Application, LocalEnd, LocalMachine, LocalProcess, NotOpened, Restart, Widen, Widened, Widening,
 };
@@ -270,16 +270,16 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(watch::watch_stacks_of(&session, spec, full, period))
     }
 
-    /// Attaches to processes without changing them, says what is stuck, and leaves them; `states`
+    /// Attaches to processes without changing them, says what is stuck, and leaves them; `observed`
     /// is what was seen of them before.
     pub fn diagnose_target(
         &mut self,
         spec: AttachSpec,
-        samples: u32,
-        states: Vec<(IdSet, String)>,
+        looks: Looks,
+        observed: sdm_view::diagnose::Observed,
     ) -> Diagnosed {
         let session = self.handle.clone();
-        self.block_on(diagnose::diagnose_target(&session, spec, samples, states))
+        self.block_on(diagnose::diagnose_target(&session, spec, looks, observed))
     }
 
     /// Opens core files, all at once, and shows where they are; false where none could be opened.

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::probe::{ArgumentRole, Call, LockWait, ProcessState, TaskWaits, WaitFor};
-use sdm_debug::rules::Probes;
+use sdm_debug::probe::{
+    ArgumentRole, Call, CallArgument, Known, LockWait, ProcessState, ResourceWait, TaskWaits,
+    WaitFor,
+};
+use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::IdSet;
 
 use super::wait::{WaitKind, kind, place};
@@ -13,60 +16,65 @@ const GROUPS_MAX: usize = 8;
 
 /// What the last sample says of waits.
 #[derive(Debug, Default)]
-pub(super) struct Evidence {
-    /// What those wait for that are in a send, a receive or a collective operation.
-    pub(super) messages: Vec<Message>,
+pub(super) struct Evidence<'a> {
+    probes: Option<&'a Probes>,
+    /// The calls of MPI's that tasks are in.
+    calls: Vec<(&'a IdSet, &'a Call)>,
     /// Circles of threads that hold each other's locks: of whom, and the circle in words.
     pub(super) circles: Vec<(IdSet, Vec<String>)>,
+    /// Whose main thread waits for a lock that nobody is left to give back.
+    pub(super) orphaned: IdSet,
     /// What is known of files and system calls that are waited in.
     others: Vec<(IdSet, Vec<String>)>,
 }
 
-/// A message that some tasks wait for or want to send.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Message {
-    /// The tasks that wait for it.
-    pub(super) tasks: IdSet,
-    /// The other side, where it is one rank of all.
-    pub(super) peer: Option<u32>,
-    /// The line of source with its number; empty where it is not known.
-    source: String,
-    /// What is known of it: `from 2 (left)`.
-    facts: Vec<String>,
-}
-
-impl Evidence {
-    pub(super) fn of(probes: &Probes) -> Self {
-        let mut evidence = Self::default();
+impl<'a> Evidence<'a> {
+    pub(super) fn of(probes: &'a Probes) -> Self {
+        let mut evidence = Self {
+            probes: Some(probes),
+            ..Self::default()
+        };
         for (tasks, waits) in &probes.waits {
             evidence.add(tasks, waits);
         }
         evidence
     }
 
-    fn add(&mut self, tasks: &IdSet, waits: &TaskWaits) {
+    fn add(&mut self, tasks: &'a IdSet, waits: &'a TaskWaits) {
         let call = waits.call.as_ref();
         match call.map(|call| (call, kind(&call.function))) {
-            Some((call, WaitKind::Message | WaitKind::Collective)) => {
-                self.messages.push(Message::of(tasks, call));
-            }
             Some((call, WaitKind::File)) => {
                 let mut lines = vec![numbered(call)];
                 for argument in &call.arguments {
-                    let value = argument.value.as_ref();
-                    lines.extend(value.map(|v| format!("{} = {}", argument.expression, v.text)));
+                    let expression = &argument.expression;
+                    lines.extend(
+                        self.value(argument, tasks)
+                            .map(|v| format!("{expression} = {v}")),
+                    );
                 }
                 self.others.push((tasks.clone(), lines));
             }
+            Some((call, _)) => self.calls.push((tasks, call)),
             _ => {}
         }
-        // What no table here knows is told by the system call that it waits in.
         let main = waits.threads.iter().find(|wait| wait.thread == 1);
-        if let Some(WaitFor::SystemCall(name)) = main.map(|wait| &wait.what)
-            && call.is_none()
-        {
-            let line = format!("in the system call {name}");
-            self.others.push((tasks.clone(), vec![line]));
+        match main.map(|wait| &wait.what) {
+            // What no table here knows is told by the system call that it waits in.
+            Some(WaitFor::SystemCall(name)) if call.is_none() => {
+                let line = format!("in the system call {name}");
+                self.others.push((tasks.clone(), vec![line]));
+            }
+            Some(WaitFor::Resource(resource)) => {
+                self.others
+                    .push((tasks.clone(), vec![resource_text(resource)]));
+            }
+            Some(WaitFor::Lock(lock)) => {
+                self.others.push((tasks.clone(), vec![lock_text(lock)]));
+                if lock.orphaned {
+                    self.orphaned.union_with(tasks);
+                }
+            }
+            _ => {}
         }
         if let Some(circle) = circle(waits) {
             self.circles.push((tasks.clone(), circle));
@@ -83,13 +91,113 @@ impl Evidence {
         };
         let circles = about(&self.circles, tasks);
         circles.cloned().for_each(&mut add);
-        let messages = self.messages.iter().filter(|m| !m.tasks.is_disjoint(tasks));
-        for message in messages.take(GROUPS_MAX) {
-            add(message.source.clone());
-            add(message.facts.join(", "));
+        let calls = self.calls.iter().filter(|(who, _)| !who.is_disjoint(tasks));
+        for (who, call) in calls.take(GROUPS_MAX) {
+            let facts = self.facts(call, &who.intersection(tasks));
+            if kind(&call.function) == WaitKind::Message || !facts.is_empty() {
+                add(numbered(call));
+            }
+            add(facts.join(", "));
         }
         about(&self.others, tasks).cloned().for_each(&mut add);
         lines
+    }
+
+    /// What is known of a call of these tasks: `from 2 (left)`.
+    fn facts(&self, call: &Call, tasks: &IdSet) -> Vec<String> {
+        use ArgumentRole as R;
+        let mut facts = Vec::new();
+        for argument in &call.arguments {
+            let expression = &argument.expression;
+            let word = match argument.role {
+                R::Destination => "to",
+                R::Source => "from",
+                R::Tag | R::ReceiveTag => "tag",
+                R::Root => "root",
+                R::Target => "target",
+                R::Requests => "requests:",
+                R::Count if kind(&call.function) == WaitKind::Collective => "count",
+                R::Communicator if argument.is_world() => continue,
+                R::Communicator if expression == "?" => {
+                    facts.push("in another communicator".to_owned());
+                    continue;
+                }
+                R::Communicator => {
+                    facts.push(format!("in {expression}"));
+                    continue;
+                }
+                R::Count | R::File => continue,
+            };
+            // A name without a value: `MPI_ANY_SOURCE`.
+            let value = self
+                .value(argument, tasks)
+                .unwrap_or_else(|| expression.clone());
+            let mut notes = Vec::new();
+            if *expression != value && expression != "?" {
+                notes.push(expression.as_str());
+            }
+            match argument.known {
+                Known::Source => {}
+                Known::Callee => notes.push("by its debug information"),
+                Known::Kept => notes.push("by the registers of the call"),
+            }
+            facts.push(match notes.is_empty() {
+                true => format!("{word} {value}"),
+                false => format!("{word} {value} ({})", notes.join("; ")),
+            });
+        }
+        facts
+    }
+
+    /// The value that an argument has for these tasks, in words where they have several.
+    fn value(&self, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
+        let Some(number) = argument.number else {
+            return argument.value.as_ref().map(|value| value.text.clone());
+        };
+        if matches!(
+            argument.role,
+            ArgumentRole::File | ArgumentRole::Communicator
+        ) {
+            return Some(number.to_string());
+        }
+        let alike = self.probes?.numbers.get(&argument.role)?.alike(Some(tasks));
+        let mut alike = alike.keys();
+        match (alike.next()?, alike.len()) {
+            (Alike::Same(number), 0) => Some(number.to_string()),
+            (Alike::Away(by), 0) if *by < 0 => {
+                Some(format!("the rank {} below", by.unsigned_abs()))
+            }
+            (Alike::Away(by), 0) => Some(format!("the rank {by} above")),
+            (_, more) => Some(format!("{} different values", more + 1)),
+        }
+    }
+}
+
+/// `the lock on /scratch/x is held by 4711 (solver)`.
+fn resource_text(resource: &ResourceWait) -> String {
+    let holders = resource.holders.iter().map(|holder| {
+        let state = match holder.letter {
+            'T' => ", stopped",
+            'Z' => ", ended",
+            'D' => ", in the kernel",
+            _ => "",
+        };
+        format!("{} ({}{state})", holder.pid, holder.name)
+    });
+    let holders: Vec<String> = holders.collect();
+    let ResourceWait { call, what, .. } = resource;
+    match holders.is_empty() {
+        true => format!("in {call}, for {what}"),
+        false => format!("in {call}, for {what}: process {}", holders.join(", ")),
+    }
+}
+
+fn lock_text(lock: &LockWait) -> String {
+    let mutex = &lock.mutex;
+    match (lock.holder, lock.orphaned) {
+        (Some(thread), _) => format!("for {mutex}, which thread {thread} holds"),
+        (None, true) => format!("for {mutex}, whose holder has ended"),
+        (None, false) => format!("for {mutex}"),
     }
 }
 
@@ -97,50 +205,6 @@ impl Evidence {
 fn about<'a>(list: &'a [(IdSet, Vec<String>)], tasks: &IdSet) -> impl Iterator<Item = &'a String> {
     let known = list.iter().filter(|(who, _)| !who.is_disjoint(tasks));
     known.take(GROUPS_MAX).flat_map(|(_, lines)| lines)
-}
-
-impl Message {
-    fn of(tasks: &IdSet, call: &Call) -> Self {
-        use ArgumentRole as R;
-        let mut message = Self {
-            tasks: tasks.clone(),
-            ..Self::default()
-        };
-        let mut of_all = true;
-        for argument in &call.arguments {
-            let expression = &argument.expression;
-            let value = argument.value.as_ref().map(|value| value.text.as_str());
-            let word = match argument.role {
-                R::Destination => "to",
-                R::Source => "from",
-                R::Tag | R::ReceiveTag => "tag",
-                R::Communicator if argument.is_world() => continue,
-                R::Communicator => {
-                    // Ranks of another communicator are no ranks of the job.
-                    of_all = value.is_none();
-                    message.facts.push(format!("in {expression}"));
-                    continue;
-                }
-                R::Count | R::File => continue,
-            };
-            let Some(value) = value else { continue };
-            message.facts.push(if expression == value {
-                format!("{word} {value}")
-            } else {
-                format!("{word} {value} ({expression})")
-            });
-            if word != "tag" {
-                message.peer = value.parse().ok();
-            }
-        }
-        if !of_all {
-            message.peer = None;
-        }
-        if kind(&call.function) == WaitKind::Message || !message.facts.is_empty() {
-            message.source = numbered(call);
-        }
-        message
-    }
 }
 
 /// The line of source with its number.
@@ -155,7 +219,7 @@ fn numbered(call: &Call) -> String {
 fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
     let locks = waits.threads.iter().filter_map(|wait| match &wait.what {
         WaitFor::Lock(lock) => Some((wait.thread, lock)),
-        WaitFor::SystemCall(_) => None,
+        WaitFor::SystemCall(_) | WaitFor::Resource(_) => None,
     });
     let locks: BTreeMap<u32, &LockWait> = locks.collect();
     let held_by = |thread: u32| locks.get(&thread).and_then(|lock| lock.holder);
@@ -199,8 +263,8 @@ pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use sdm_debug::probe::{CallArgument, ThreadWait};
-    use sdm_debug::reply::{StackFrame, Value};
+    use sdm_debug::probe::{TaskProbe, ThreadWait};
+    use sdm_debug::reply::StackFrame;
 
     use super::*;
 
@@ -211,6 +275,7 @@ mod tests {
                 mutex: "&m".to_owned(),
                 place: StackFrame::own("f", "a.c", 1),
                 holder: Some(*holder),
+                orphaned: false,
             }),
         };
         TaskWaits {
@@ -232,15 +297,13 @@ mod tests {
         assert_eq!(circle(&waits(&[(1, 2), (2, 3)])), None);
     }
 
-    fn receive(communicator: (&str, Option<&str>)) -> Message {
-        let value = |text: &str| Value {
-            text: text.to_owned(),
-            cut: None,
-        };
-        let argument = |role, expression: &str, text: Option<&str>| CallArgument {
+    fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
+        let argument = |role, expression: &str, number| CallArgument {
             role,
             expression: expression.to_owned(),
-            value: text.map(value),
+            value: None,
+            number,
+            known: Known::Source,
         };
         let (name, handle) = communicator;
         let call = Call {
@@ -248,28 +311,33 @@ mod tests {
             place: StackFrame::own("halo", "halo.c", 60),
             source: "MPI_Recv(...)".to_owned(),
             arguments: vec![
-                argument(ArgumentRole::Count, "1", Some("1")),
-                argument(ArgumentRole::Source, "left", Some("2")),
+                argument(ArgumentRole::Count, "1", Some(1)),
+                argument(ArgumentRole::Source, "left", Some(source)),
                 argument(ArgumentRole::Tag, "MPI_ANY_TAG", None),
                 argument(ArgumentRole::Communicator, name, handle),
             ],
         };
-        Message::of(&"0".parse().unwrap(), &call)
+        let waits = TaskWaits {
+            call: Some(call),
+            threads: Vec::new(),
+        };
+        let probe = TaskProbe {
+            waits: Some(waits),
+            ..TaskProbe::default()
+        };
+        let tasks = "0".parse().unwrap();
+        let probes = Probes::of(&tasks, probe);
+        let lines = Evidence::of(&probes).lines(&tasks);
+        assert_eq!(lines[0], "60: MPI_Recv(...)");
+        lines[1].clone()
     }
 
     #[test]
-    fn a_rank_of_another_communicator_is_no_rank_of_the_job() {
-        let plain = receive(("MPI_COMM_WORLD", None));
-        assert_eq!(
-            (plain.peer, &plain.facts[..]),
-            (Some(2), &["from 2 (left)".to_owned()][..])
-        );
-        assert_eq!(plain.source, "60: MPI_Recv(...)");
-        assert_eq!(receive(("comm", Some("1140850688"))), plain);
-        let row = receive(("row", Some("-2080374784")));
-        assert_eq!(
-            (row.peer, row.facts.join(", ")),
-            (None, "from 2 (left), in row".to_owned())
-        );
+    fn what_a_message_is_told_by() {
+        let plain = facts(2, ("MPI_COMM_WORLD", None));
+        assert_eq!(plain, "from 2 (left), tag MPI_ANY_TAG");
+        assert_eq!(facts(2, ("comm", Some(1_140_850_688))), plain);
+        let row = facts(2, ("row", Some(-2_080_374_784)));
+        assert_eq!(row, "from 2 (left), tag MPI_ANY_TAG, in row");
     }
 }

@@ -1,20 +1,29 @@
 //! Why is it stuck: what a few samples of the stacks show, and no more than that.
 //!
-//! [`judge`] is a pure function of what was [`Observed`]: who changed between the samples and who
-//! did not, who waits where, whose lock or message. It names the odd ones out first, and nobody
-//! where no single task is to blame.
+//! [`judge`] is a pure function of what was [`Observed`]: who changed between the samples and who did not, who waits
+//! where, whose lock or message. From the waits of those who stood in the same call all the time it makes a
+//! [`WaitGraph`], reduces it, and says in [`Step`]s what that proves.
 
+mod dot;
 mod evidence;
+mod findings;
+mod graph;
 mod judge;
+mod needs;
+mod seen;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod wait;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sdm_debug::rules::Probes;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
+pub use dot::dot;
+pub use graph::{Reduced, SetNeed, WaitGraph};
 pub use judge::judge;
 pub use wait::{Wait, WaitKind};
 
@@ -29,12 +38,77 @@ pub struct Observed {
     pub ran: Duration,
     /// Tasks that are gone, and how: `exited with code 1`.
     pub gone: Vec<(IdSet, String)>,
-    /// Tasks whose process is in a state of its own: `is stopped by a signal`.
+    /// Tasks whose process had been stopped by a signal before anybody looked, and how.
+    pub halted: Vec<(IdSet, String)>,
+    /// Tasks whose process is in a state of its own: `in the kernel, not to be interrupted`.
     pub states: Vec<(IdSet, String)>,
     /// Tasks that stood before and were not let run, and why.
     pub stood: Vec<(IdSet, String)>,
     /// Tasks that could not be looked at, and why.
     pub unseen: Vec<(IdSet, String)>,
+    /// Ranks of the job that nobody was asked to look at.
+    pub outside: IdSet,
+    /// The processes of tasks on this host.
+    pub pids: BTreeMap<i32, TaskId>,
+}
+
+/// How much was found: never more than the evidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// Each of some tasks waits only for others of them.
+    Deadlock,
+    /// Some wait for what cannot come.
+    CannotGoOn,
+    /// Some wait for others that can go on by themselves.
+    HeldUp,
+    /// Nobody was seen to wait all the time.
+    NoHangSeen,
+    /// Something that it depends on was not seen.
+    CannotTell,
+}
+
+impl Step {
+    /// Its name, as in `--json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deadlock => "deadlock",
+            Self::CannotGoOn => "cannot_go_on",
+            Self::HeldUp => "held_up",
+            Self::NoHangSeen => "no_hang_seen",
+            Self::CannotTell => "cannot_tell",
+        }
+    }
+
+    /// How it is said: `Deadlock`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Deadlock => "Deadlock",
+            Self::CannotGoOn => "Cannot go on",
+            Self::HeldUp => "Held up",
+            Self::NoHangSeen => "No hang seen",
+            Self::CannotTell => "Cannot tell",
+        }
+    }
+
+    /// True where it is proved that something is stuck.
+    #[must_use]
+    pub fn is_proved(self) -> bool {
+        matches!(self, Self::Deadlock | Self::CannotGoOn)
+    }
+
+    /// The exit code of `sdm diagnose`.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::NoHangSeen => 0,
+            Self::Deadlock => 1,
+            Self::CannotTell => 2,
+            Self::CannotGoOn => 3,
+            Self::HeldUp => 4,
+        }
+    }
 }
 
 /// What a finding is.
@@ -42,6 +116,8 @@ pub struct Observed {
 pub enum Kind {
     /// The evidence points at these.
     Suspect,
+    /// Others wait for these, who can go on.
+    Holds,
     /// Gone: ended, killed, lost.
     Gone,
     /// They wait, and nothing of them changed.
@@ -60,6 +136,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Suspect => "suspect",
+            Self::Holds => "holds",
             Self::Gone => "gone",
             Self::Waits => "waits",
             Self::Runs => "runs",
@@ -91,10 +168,17 @@ pub struct Diagnosis {
     pub span: Duration,
     /// In one sentence, without its full stop.
     pub conclusion: String,
-    /// Whom the evidence points at; nobody where no single one is to blame.
+    /// How much that is.
+    pub step: Step,
+    /// Whom the evidence points at, where it is proved that something is stuck; nobody where no single one is to
+    /// blame.
     pub suspects: IdSet,
-    /// True where something is stuck, as far as was seen.
-    pub stuck: bool,
+    /// Who can go on, and is waited for.
+    pub held_up_by: IdSet,
+    /// The circle of ranks that wait for each other; the first one is not repeated.
+    pub circle: Vec<u32>,
+    /// The waits that it was judged by.
+    pub graph: WaitGraph,
     /// All that was found, what matters most first.
     pub findings: Vec<Finding>,
 }

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use sdm_debug::probe::{
-    ArgumentRole, Call, CallArgument, LockWait, ProcessState, TaskWaits, ThreadWait, WaitFor,
+    ArgumentRole, Call, CallArgument, Holder, Known, LockWait, ProcessState, ResourceWait,
+    TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
 };
-use sdm_debug::reply::{StackFrame, TaskStacks, Value};
+use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 
 use super::*;
+
+mod beside;
 
 fn set(text: &str) -> IdSet {
     text.parse().unwrap()
@@ -50,47 +53,64 @@ fn observed(looks: &[Look<'_>]) -> Observed {
     }
 }
 
-/// Some tasks wait for a message from a rank.
-fn receive(seen: &mut Observed, tasks: &str, peer: &str) {
-    let value = |text: &str| {
-        Some(Value {
-            text: text.to_owned(),
-            cut: None,
-        })
-    };
-    let argument = |role, expression: &str, text| CallArgument {
-        role,
-        expression: expression.to_owned(),
-        value: value(text),
+/// Some tasks are in a call with these arguments; each is a number or a name, in the order of its roles.
+fn call(seen: &mut Observed, tasks: &str, function: &str, arguments: &[(ArgumentRole, &str)]) {
+    let argument = |(role, text): &(ArgumentRole, &str)| CallArgument {
+        role: *role,
+        expression: (*text).to_owned(),
+        value: None,
+        number: text.parse().ok(),
+        known: Known::Source,
     };
     let call = Call {
-        function: "MPI_Recv".to_owned(),
+        function: function.to_owned(),
         place: StackFrame::own("exchange", "halo.c", 60),
-        source: "MPI_Recv(...)".to_owned(),
-        arguments: vec![
-            argument(ArgumentRole::Source, "left", peer),
-            argument(ArgumentRole::Tag, "99", "99"),
-        ],
+        source: format!("{function}(...)"),
+        arguments: arguments.iter().map(argument).collect(),
     };
-    let waits = TaskWaits {
-        call: Some(call),
-        threads: Vec::new(),
+    let probe = TaskProbe {
+        waits: Some(TaskWaits {
+            call: Some(call),
+            threads: Vec::new(),
+        }),
+        ..TaskProbe::default()
     };
-    seen.samples
-        .last_mut()
-        .unwrap()
-        .waits
-        .push((set(tasks), waits));
+    let more = Probes::of(&set(tasks), probe);
+    seen.samples.last_mut().unwrap().absorb(more);
 }
 
-fn check(observed: &Observed, stuck: bool, suspects: &str, part: &str) {
+const WORLD: (ArgumentRole, &str) = (ArgumentRole::Communicator, "MPI_COMM_WORLD");
+
+/// Some tasks wait for a message from a rank.
+fn receive(seen: &mut Observed, tasks: &str, peer: &str) {
+    let arguments = [
+        (ArgumentRole::Source, peer),
+        (ArgumentRole::Tag, "99"),
+        WORLD,
+    ];
+    call(seen, tasks, "MPI_Recv", &arguments);
+}
+
+fn reduce_all(seen: &mut Observed, tasks: &str) {
+    let arguments = [(ArgumentRole::Count, "1"), WORLD];
+    call(seen, tasks, "MPI_Allreduce", &arguments);
+}
+
+fn check(observed: &Observed, step: Step, named: &str, part: &str) {
     let found = judge(observed);
-    assert_eq!(found.suspects.to_string(), suspects, "{found:#?}");
-    assert!(found.conclusion.contains(part), "{found:#?}");
-    assert_eq!(found.stuck, stuck, "{found:#?}");
-    let at_suspects = found.findings.iter().filter(|f| f.kind == Kind::Suspect);
-    let named = IdSet::union_all(at_suspects.map(|finding| &finding.tasks));
-    assert_eq!(named, found.suspects, "every suspect has a finding");
+    assert!(found.conclusion.contains(part), "{part}: {found:#?}");
+    assert_eq!(found.step, step, "{found:#?}");
+    let (kind, list) = match step {
+        Step::HeldUp => (Kind::Holds, &found.held_up_by),
+        _ => (Kind::Suspect, &found.suspects),
+    };
+    assert_eq!(list.to_string(), named, "{found:#?}");
+    if !step.is_proved() {
+        assert!(found.suspects.is_empty(), "nobody is to blame: {found:#?}");
+    }
+    let so = found.findings.iter().filter(|f| f.kind == kind);
+    let told = IdSet::union_all(so.map(|finding| &finding.tasks));
+    assert_eq!(told, *list, "all who are named have a finding");
 }
 
 const WAITING: &str = "main:80 solve:20 total:90 MPI_Allreduce:90";
@@ -108,48 +128,106 @@ fn a_receive_that_nobody_serves_is_the_odd_one() {
     ];
     let mut seen = observed(&[look, look, look]);
     receive(&mut seen, "3", "2");
+    reduce_all(&mut seen, "0-2,4-7");
     check(
         &seen,
-        true,
+        Step::Deadlock,
         "3",
         "MPI_Allreduce, which was not reached here",
     );
     let found = judge(&seen);
-    assert_eq!(
-        found.findings[0].evidence,
-        ["60: MPI_Recv(...)", "from 2 (left), tag 99"]
-    );
+    assert_eq!(found.circle, [2, 3]);
+    let evidence = &found.findings[0].evidence;
+    assert_eq!(evidence[..], ["60: MPI_Recv(...)", "from 2, tag 99"]);
+    // Who waits for the odd one is not to blame for it.
+    let look: Look<'_> = &[
+        ("0-2,5-7", WAITING, "x", ""),
+        ("3-4", "main:80 exchange:60 MPI_Recv:60", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    receive(&mut seen, "3", "2");
+    receive(&mut seen, "4", "3");
+    reduce_all(&mut seen, "0-2,5-7");
+    check(&seen, Step::Deadlock, "3", "not reached here");
 }
 
 #[test]
-fn different_collectives_come_before_all_else() {
+fn operations_that_do_not_fit_together() {
+    use ArgumentRole as R;
     let barrier = "main:80 solve:30 MPI_Barrier:30";
     let look: Look<'_> = &[("0-2", WAITING, "", ""), ("3", barrier, "", "")];
+    let mut seen = observed(&[look, look]);
+    reduce_all(&mut seen, "0-2");
+    call(&mut seen, "3", "MPI_Barrier", &[WORLD]);
     check(
-        &observed(&[look, look]),
-        true,
+        &seen,
+        Step::CannotGoOn,
         "3",
         "different collective operations",
     );
-    let other = "main:81 total:90 MPI_Allreduce:95";
-    let look: Look<'_> = &[("0-2", WAITING, "", ""), ("3", other, "", "")];
-    check(
-        &observed(&[look, look]),
-        true,
-        "3",
-        "called from different places",
-    );
     let look: Look<'_> = &[("0-1", WAITING, "", ""), ("2-3", barrier, "", "")];
+    let mut seen = observed(&[look, look]);
+    reduce_all(&mut seen, "0-1");
+    call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
     check(
-        &observed(&[look, look]),
-        true,
+        &seen,
+        Step::CannotGoOn,
         "",
         "different collective operations",
     );
+    // A reduction whose roots are not known may be where these should be.
+    let look: Look<'_> = &[
+        ("0-4", barrier, "", ""),
+        ("5-7", "main:80 MPI_Reduce:8", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0-4", "MPI_Barrier", &[WORLD]);
+    call(&mut seen, "5-7", "MPI_Reduce", &[(R::Count, "1"), WORLD]);
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "",
+        "different collective operations",
+    );
+    let look: Look<'_> = &[("0-3", "main:80 MPI_Reduce:8", "", "")];
+    let rooted = |parts: [(&str, &str, &str); 2]| {
+        let mut seen = observed(&[look, look]);
+        for (tasks, root, count) in parts {
+            let arguments = [(R::Root, root), (R::Count, count), WORLD];
+            call(&mut seen, tasks, "MPI_Reduce", &arguments);
+        }
+        seen
+    };
+    let roots = rooted([("0-2", "0", "1"), ("3", "3", "1")]);
+    check(&roots, Step::CannotGoOn, "3", "different roots: 0 and 3");
+    let counts = rooted([("0-2", "0", "1"), ("3", "0", "8")]);
+    check(&counts, Step::CannotGoOn, "3", "different counts: 1 and 8");
 }
 
 #[test]
-fn an_endless_loop_is_told_from_progress() {
+fn tags_that_do_not_fit_and_messages_that_should_pass() {
+    use ArgumentRole as R;
+    let look: Look<'_> = &[
+        ("0", "main:80 MPI_Ssend:5", "", ""),
+        ("1", "main:80 MPI_Recv:6", "", ""),
+    ];
+    let with = |sent: &str, wanted: &str| {
+        let mut seen = observed(&[look, look]);
+        let to = [(R::Destination, "1"), (R::Tag, sent), WORLD];
+        call(&mut seen, "0", "MPI_Ssend", &to);
+        let from = [(R::Source, "0"), (R::Tag, wanted), WORLD];
+        call(&mut seen, "1", "MPI_Recv", &from);
+        seen
+    };
+    let text = "0 sends to 1 under tag 7, which waits for tag 8 from it";
+    check(&with("7", "8"), Step::CannotGoOn, "", text);
+    for wanted in ["7", "-1", "MPI_ANY_TAG", "tags[i]"] {
+        check(&with("7", wanted), Step::CannotTell, "", "should pass");
+    }
+}
+
+#[test]
+fn who_computes_is_waited_for_and_not_accused() {
     let looks: [Look<'_>; 2] = [
         &[
             ("0-2", WAITING, "", "s=1"),
@@ -160,11 +238,19 @@ fn an_endless_loop_is_told_from_progress() {
             ("3", "main:80 spin:13", "i=7", "s=1"),
         ],
     ];
-    check(
-        &observed(&looks),
-        true,
-        "3",
-        "an endless loop, or just long",
+    let mut seen = observed(&looks);
+    reduce_all(&mut seen, "0-2");
+    let within = Within {
+        depth: 1,
+        frame: StackFrame::own("spin", "halo.c", 0),
+        changed: true,
+    };
+    seen.samples[1].within = vec![(set("3"), within)];
+    check(&seen, Step::HeldUp, "3", "an endless loop, or just long");
+    let found = judge(&seen);
+    assert_eq!(
+        found.findings[0].what,
+        "running within spin () at halo.c, which it did not leave; its variables changed"
     );
     // The step goes on: slow, not stuck.
     let looks: [Look<'_>; 2] = [
@@ -177,104 +263,78 @@ fn an_endless_loop_is_told_from_progress() {
             ("3", "main:80 spin:13", "i=7", "s=2"),
         ],
     ];
-    check(&observed(&looks), false, "", "there is progress");
+    check(&observed(&looks), Step::NoHangSeen, "", "there is progress");
+}
+
+#[test]
+fn who_polls_is_told_from_those_who_wait() {
     let looks: [Look<'_>; 2] = [
         &[
-            ("0-2", WAITING, "", "s=1"),
-            ("3", "main:80 spin:12", "i=1", "s=1"),
+            ("0-4", "main:8 MPI_Recv:8", "", ""),
+            ("5", "main:9 serve:3 MPI_Iprobe:4", "", ""),
         ],
         &[
-            ("0-2", WAITING, "", "s=1"),
-            ("3", "main:84 report:2", "", "s=1"),
+            ("0-4", "main:8 MPI_Recv:8", "", ""),
+            ("5", "main:9 serve:5", "", ""),
         ],
     ];
-    check(
-        &observed(&looks),
-        false,
-        "",
-        "nothing says that they are stuck",
+    let mut seen = observed(&looks);
+    receive(&mut seen, "0-4", "5");
+    check(&seen, Step::HeldUp, "5", "ask again and again");
+    let found = judge(&seen);
+    assert!(
+        found.findings[0].what.contains("polling with MPI_Iprobe"),
+        "{found:#?}"
     );
 }
 
 #[test]
 fn a_circle_of_messages_has_no_culprit() {
     let recv = "main:80 ring:5 MPI_Recv:5";
-    let look: Look<'_> = &[
-        ("0", recv, "0", ""),
-        ("1", recv, "1", ""),
-        ("2", recv, "2", ""),
-    ];
-    let mut seen = observed(&[look, look]);
-    check(&seen, true, "", "do not show whose fault");
-    for rank in 0..3_u32 {
-        receive(&mut seen, &rank.to_string(), &((rank + 1) % 3).to_string());
+    let ranks: Vec<String> = (0..20).map(|rank| rank.to_string()).collect();
+    let look: Vec<_> = ranks.iter().map(|rank| (&**rank, recv, "", "")).collect();
+    let mut seen = observed(&[&look, &look]);
+    for rank in 0..20_u32 {
+        receive(&mut seen, &rank.to_string(), &((rank + 1) % 20).to_string());
     }
-    check(
-        &seen,
-        true,
-        "",
-        "(0 -> 1 -> 2 -> 0): no single one is to blame",
-    );
-    seen.samples.last_mut().unwrap().waits.pop();
-    check(&seen, true, "", "do not show whose fault");
+    let text = "(0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> ... 10 more ... -> 18 -> 19 -> 0)";
+    check(&seen, Step::Deadlock, "", text);
+    assert_eq!(judge(&seen).circle.len(), 20);
+    // Without the arguments nobody knows for whom: all the same everybody waits.
+    let seen = observed(&[&look, &look]);
+    check(&seen, Step::Deadlock, "", "is not known");
+    // Who was not looked at can be the one that sends.
+    let mut seen = seen;
+    seen.outside = set("20");
+    check(&seen, Step::CannotTell, "", "not known what they do");
 }
 
 #[test]
-fn who_is_gone_is_blamed_only_where_others_wait() {
+fn who_is_gone_or_stopped_is_blamed_only_where_others_wait() {
     let look: Look<'_> = &[("0-2", WAITING, "", "")];
-    let mut seen = observed(&[look, look]);
+    let with = |look: &[Look<'_>]| {
+        let mut seen = observed(look);
+        if look[0] == look[1] {
+            reduce_all(&mut seen, "0-2");
+        }
+        seen
+    };
+    let mut seen = with(&[look, look]);
     seen.gone.push((set("3"), "exited with code 1".to_owned()));
-    check(&seen, true, "3", "tasks that are gone");
+    check(&seen, Step::CannotGoOn, "3", "tasks that are gone");
+    let mut seen = with(&[look, look]);
+    seen.halted.push((set("3"), "stopped".to_owned()));
+    check(&seen, Step::CannotGoOn, "3", "a signal has stopped");
+    let mut seen = with(&[look, look]);
+    seen.stood.push((set("3"), "at a breakpoint".to_owned()));
+    check(&seen, Step::HeldUp, "3", "held at a stop of the debugger's");
     let looks: [Look<'_>; 2] = [
         &[("0-2", "main:80 f:1", "1", "s=1")],
         &[("0-2", "main:81 g:1", "1", "s=2")],
     ];
-    let mut seen = observed(&looks);
+    let mut seen = with(&looks);
     seen.gone.push((set("3"), "exited normally".to_owned()));
-    check(&seen, false, "", "there is progress");
-}
-
-#[test]
-fn locks_and_files() {
-    let lock = "main:13 pthread_mutex_lock:13";
-    let look: Look<'_> = &[("0-3", lock, "", "")];
-    let mut seen = observed(&[look, look]);
-    check(&seen, true, "", "nobody waits in MPI");
-    let wait = |thread, holder| ThreadWait {
-        thread,
-        what: WaitFor::Lock(LockWait {
-            mutex: "&m".to_owned(),
-            place: StackFrame::own("f", "a.c", 1),
-            holder: Some(holder),
-        }),
-    };
-    let waits = TaskWaits {
-        call: None,
-        threads: vec![wait(1, 2), wait(2, 1)],
-    };
-    let last = seen.samples.last_mut().unwrap();
-    last.waits.push((set("0-3"), waits));
-    check(&seen, true, "0-3", "each other's locks");
-    let look: Look<'_> = &[("0-3", "main:9 flock:9", "", "")];
-    check(
-        &observed(&[look, look]),
-        true,
-        "",
-        "all wait for a file, in flock",
-    );
-}
-
-#[test]
-fn nothing_is_claimed_of_what_was_not_seen() {
-    check(&Observed::default(), false, "", "nothing can be said");
-    let look: Look<'_> = &[("0-3", WAITING, "", "")];
-    check(&observed(&[look]), false, "", "nothing can be said");
-    check(
-        &observed(&[look, look]),
-        true,
-        "",
-        "its cause is not in these stacks",
-    );
+    check(&seen, Step::NoHangSeen, "", "there is progress");
 }
 
 #[test]
@@ -284,6 +344,7 @@ fn calls_of_every_kind_are_known() {
         ("main:1 mpi_barrier_:1", WaitKind::Collective),
         ("main:1 PMPI_Recv:1", WaitKind::Message),
         ("main:1 MPI_Waitall:1", WaitKind::Message),
+        ("main:1 MPI_Testsome:1", WaitKind::Poll),
         ("main:1 MPI_Win_lock:1", WaitKind::Mpi),
         ("main:1 __pthread_mutex_lock:1", WaitKind::Lock),
         ("main:1 __GI___libc_read:1", WaitKind::File),
@@ -312,10 +373,10 @@ fn who_spends_processor_time_in_its_own_code_goes_on() {
         seen
     };
     let own = seen("main:80 compute:44 MPI_Wtime:44");
-    check(&own, false, "", "there is progress");
+    check(&own, Step::NoHangSeen, "", "there is progress");
     // MPI spins: there it says nothing.
     let text = "nothing changed here, while others went on";
-    check(&seen("main:80 work:31 usleep:31"), true, "3", text);
+    check(&seen("main:80 work:31 usleep:31"), Step::HeldUp, "3", text);
 }
 
 #[test]

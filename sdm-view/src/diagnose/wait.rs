@@ -10,6 +10,8 @@ pub enum WaitKind {
     Collective,
     /// A message: `MPI_Recv`.
     Message,
+    /// Nothing: it asks whether something has come, and goes on: `MPI_Iprobe`.
+    Poll,
     /// Something else of MPI.
     Mpi,
     /// A lock or another thread.
@@ -85,11 +87,18 @@ const MESSAGES: &[&str] = &[
     "waitall",
     "waitany",
     "waitsome",
+];
+
+/// They ask whether something has come. Who calls them in a loop waits as well, but can go on for other reasons.
+const POLLS: &[&str] = &[
+    "improbe",
+    "iprobe",
+    "request_get_status",
     "test",
     "testall",
     "testany",
     "testsome",
-    "iprobe",
+    "win_test",
 ];
 
 /// They answer at once, wherever the others are: whoever calls them is in its own code.
@@ -187,6 +196,7 @@ pub(super) fn kind(call: &str) -> WaitKind {
                 WaitKind::Collective
             }
             () if MESSAGES.contains(&name) => WaitKind::Message,
+            () if POLLS.contains(&name) => WaitKind::Poll,
             () if LOCAL.contains(&name) => WaitKind::Running,
             () => WaitKind::Mpi,
         };

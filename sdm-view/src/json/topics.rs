@@ -9,6 +9,9 @@ use crate::compare::Comparison;
 use crate::diagnose::Diagnosis;
 use crate::item::{Item, LinkRow, Listing, NodeRow, Plot, SetRow, TreeRow};
 
+/// The most ranks of a circle of waits that are listed.
+const CIRCLE_MAX: usize = 1000;
+
 /// The kind of such a record and its fields.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
     match item {
@@ -117,9 +120,13 @@ pub(crate) fn diagnosis(found: &Diagnosis) -> Value {
         })
     });
     json!({
-        "stuck": found.stuck,
+        "step": found.step.name(),
+        "stuck": found.step.is_proved(),
         "conclusion": found.conclusion,
         "suspects": set(&found.suspects),
+        "held_up_by": set(&found.held_up_by),
+        "circle": found.circle.iter().take(CIRCLE_MAX).collect::<Vec<_>>(),
+        "circle_length": found.circle.len(),
         "samples": found.samples,
         "span_ms": u64::try_from(found.span.as_millis()).unwrap_or(u64::MAX),
         "findings": findings.collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use sdm_text::printable;
 
 use super::page::Page;
-use crate::diagnose::{Diagnosis, Finding, Kind};
+use crate::diagnose::{Diagnosis, Finding, Kind, Step};
 
 /// The most findings that are written out.
 const FINDINGS_MAX: usize = 16;
@@ -15,15 +15,21 @@ pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
     let style = &page.style;
     let mut lines = Vec::new();
     let conclusion = printable(found.conclusion.as_bytes());
-    if found.suspects.is_empty() {
-        let word = if found.stuck { "Stuck" } else { "Not stuck" };
-        let word = if found.samples < 2 { "Unknown" } else { word };
-        lines.push(style.wrap(&format!("{word}: {conclusion}"), 2));
-    } else {
-        let who = page.label(&found.suspects);
-        let text = format!("Likely to blame: {who}: {conclusion}");
-        lines.push(style.odd(&style.wrap(&text, 2)));
-    }
+    let line = match (found.step, &found.suspects, &found.held_up_by) {
+        (Step::HeldUp, _, holders) if !holders.is_empty() => {
+            let who = page.label(holders);
+            style.wrap(&format!("Held up by {who}: {conclusion}"), 2)
+        }
+        (step, suspects, _) if suspects.is_empty() => {
+            style.wrap(&format!("{}: {conclusion}", step.word()), 2)
+        }
+        (step, suspects, _) => {
+            let who = page.label(suspects);
+            let text = format!("{}: likely to blame: {who}: {conclusion}", step.word());
+            style.odd(&style.wrap(&text, 2))
+        }
+    };
+    lines.push(line);
     let (shown, rest) = found
         .findings
         .split_at(found.findings.len().min(FINDINGS_MAX));

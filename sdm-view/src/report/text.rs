@@ -25,11 +25,13 @@ pub fn text(report: &Report) -> String {
     states(report, &mut lines);
     first(report, &mut lines);
     if let Some(found) = &report.diagnosis {
-        let who = match found.suspects.is_empty() {
+        let named = found.suspects.union(&found.held_up_by);
+        let who = match named.is_empty() {
             true => String::new(),
-            false => format!("{}: ", report.names.label(&found.suspects, WIDTH / 3)),
+            false => format!("{}: ", report.names.label(&named, WIDTH / 3)),
         };
-        lines.push(format!("why: {who}{}", found.conclusion));
+        let step = found.step.word().to_lowercase();
+        lines.push(format!("why: {step}: {who}{}", found.conclusion));
     }
     stacks(report, &mut lines);
     output(report, &mut lines);

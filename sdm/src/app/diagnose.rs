@@ -2,8 +2,10 @@
 
 use sdm_debug::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
-use sdm_shell::{Diagnosed, Ending, StacksCode};
+use sdm_shell::{Diagnosed, Ending, Looks, StacksCode};
 use sdm_system::proc;
+use sdm_view::diagnose::{Observed, dot};
+use sdm_view::gather::join;
 
 use super::attach::{look_up, open_to_look};
 use super::error::AppError;
@@ -26,10 +28,19 @@ pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
 fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, AppError> {
     let attachment = look_up(&args.target, true)?;
     // Seen before gdb comes: to it everything is a process that it has stopped.
-    let states = states(&attachment.pids_here());
+    let observed = observed(&attachment.pids_here());
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
-    let (code, reason) = match shell.diagnose_target(spec, args.samples, states) {
-        Diagnosed::Judged { stuck } => (u8::from(stuck), None),
+    let looks = Looks::of(args.samples, args.seconds);
+    let (code, reason) = match shell.diagnose_target(spec, looks, observed) {
+        Diagnosed::Judged(found) => {
+            if let Some(path) = &args.dot {
+                std::fs::write(path, dot(&found)).map_err(|source| AppError::File {
+                    path: path.clone(),
+                    source,
+                })?;
+            }
+            (found.step.exit_code(), None)
+        }
         Diagnosed::Unseen => (ERROR, None),
         Diagnosed::Interrupted => {
             let code = StacksCode::Interrupted;
@@ -44,37 +55,37 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
     Ok(super::lines::end(shell, opener, ending))
 }
 
-/// Processes in a state in which they cannot go on, each with what it is in words.
-fn states(pids: &[(u32, i32)]) -> Vec<(IdSet, String)> {
-    let mut states: Vec<(IdSet, String)> = Vec::new();
+/// What the kernel says of processes that nobody has touched yet.
+fn observed(pids: &[(u32, i32)]) -> Observed {
+    let mut observed = Observed::default();
     for (task, pid) in pids {
-        let Some(what) = state_of(*pid) else {
+        let tasks = IdSet::single(TaskId(*task));
+        observed.pids.insert(*pid, TaskId(*task));
+        let process = proc::of(*pid);
+        let Some(state) = process.state() else {
             continue;
         };
-        match states.iter_mut().find(|(_, known)| *known == what) {
-            Some((tasks, _)) => {
-                tasks.insert(TaskId(*task));
-            }
-            None => states.push((IdSet::single(TaskId(*task)), what)),
-        }
+        let (list, what) = match state.0 {
+            'T' => (
+                &mut observed.halted,
+                "stopped by a signal before anybody looked (state T)".to_owned(),
+            ),
+            'Z' => (
+                &mut observed.gone,
+                "ended; nobody has asked for the exit code (zombie)".to_owned(),
+            ),
+            'D' => (&mut observed.states, in_kernel(&process.wait_channel())),
+            _ => continue,
+        };
+        join(list, &tasks, what);
     }
-    states
+    observed
 }
 
-fn state_of(pid: i32) -> Option<String> {
-    let process = proc::of(pid);
-    match process.state()?.0 {
-        'T' => Some("stopped by a signal before anybody looked (state T)".to_owned()),
-        'Z' => Some("ended; nobody has asked for the exit code (zombie)".to_owned()),
-        'D' => {
-            let place = match process.wait_channel().as_str() {
-                "" => String::new(),
-                wchan => format!(", in {wchan}"),
-            };
-            Some(format!(
-                "in the kernel, not to be interrupted (state D{place})"
-            ))
-        }
-        _ => None,
-    }
+fn in_kernel(wait_channel: &str) -> String {
+    let place = match wait_channel {
+        "" => String::new(),
+        wchan => format!(", in {wchan}"),
+    };
+    format!("in the kernel, not to be interrupted (state D{place})")
 }

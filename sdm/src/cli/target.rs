@@ -120,6 +120,14 @@ pub struct DiagnoseArgs {
     #[arg(long, value_name = "N", default_value = "3",
           value_parser = clap::value_parser!(u32).range(2..=100))]
     pub samples: u32,
+
+    /// For how many seconds they are looked at, where that is longer.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: Option<u32>,
+
+    /// Writes who waits for whom into this file, as a graph for `dot` of Graphviz.
+    #[arg(long, value_name = "FILE")]
+    pub dot: Option<std::path::PathBuf>,
 }
 
 /// `sdm stacks`.

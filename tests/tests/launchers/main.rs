@@ -2,6 +2,7 @@
 
 mod editors;
 mod findings;
+mod hangs;
 mod mpi;
 mod openmpi5;
 mod ordinary;

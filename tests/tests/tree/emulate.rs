@@ -117,6 +117,7 @@ fn as_many_places_as_ranks_fit_a_screen() {
 fn the_one_that_waits_elsewhere_is_named_among_many() {
     let file = std::env::temp_dir().join(format!("sdm-diagnose-{}.scenario", std::process::id()));
     let scenario = "[all]\ncontinue = never\nstack = main a.c:9 > total a.c:30 > MPI_Allreduce a.c:30\nlocal r = {rank}\n\
+                    value communicator = MPI_COMM_WORLD\n\
                     [tasks 63]\nstack = main a.c:9 > halo h.c:44 > MPI_Recv h.c:44\nvalue source = 7\nvalue tag = 5\n";
     std::fs::write(&file, scenario).expect("a file of the test's own");
     let file_name = file.display().to_string();
@@ -127,7 +128,7 @@ fn the_one_that_waits_elsewhere_is_named_among_many() {
     let (out, err) = text(&output);
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
     for line in [
-        "Likely to blame: rank 63: the others wait in MPI_Allreduce, which was not reached here\n",
+        "Deadlock: likely to blame: rank 63: the others wait in MPI_Allreduce, which was not reached here (7 -> 63 -> 7)\n",
         "rank 63: waiting in MPI_Recv, called from halo () at h.c:44; nothing changed\n",
         "    from 7 (source), tag 5 (tag)\n",
         "ranks 0-62,64-127 (127): waiting in MPI_Allreduce, called from total () at a.c:30; nothing changed\n",

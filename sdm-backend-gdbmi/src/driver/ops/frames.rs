@@ -57,6 +57,11 @@ impl GdbFrame {
         frame
     }
 
+    /// Where it stands.
+    pub(in crate::driver) fn address(&self) -> u64 {
+        self.address
+    }
+
     /// One of Python's, in an interpreter's frame of this level; `module` is empty for what the user wrote.
     pub(in crate::driver) fn python(level: u32, frame: &PythonFrame, module: &str) -> Self {
         Self {

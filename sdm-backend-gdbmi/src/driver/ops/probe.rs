@@ -5,15 +5,17 @@
 
 use sdm_debug::calls::{call_arguments, is_harmless, is_lock, mpi_name, plain, roles};
 use sdm_debug::command::ProbeSpec;
-use sdm_debug::fold::{RawThread, fold_task, innermost_user_frame};
+use sdm_debug::fold::{RawThread, fold_task, innermost_user_frame, is_whole};
 use sdm_debug::probe::{
-    Call, CallArgument, LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor,
+    ArgumentRole, Call, CallArgument, Known, LockWait, ProcessState, TaskProbe, TaskWaits,
+    ThreadWait, WaitFor,
 };
 use sdm_debug::reply::{StackFrame, Value, Variable};
-use sdm_debug::{Failure, FailureCode, Reply, wire};
-use xxhash_rust::xxh3::xxh3_128;
+use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::frame_states::frame_states;
 use super::frames::GdbFrame;
+use super::kept::{Kept, kept};
 use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::Probed;
@@ -23,6 +25,11 @@ use crate::mi::quote;
 
 /// How many lines of source a call can have.
 const CALL_LINES: u32 = 6;
+/// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
+/// go alone take about so long.
+const STARVED_NS: u64 = 200_000;
+/// MPICH's handle of the communicator of all.
+const MPICH_WORLD: &str = "1140850688";
 /// The most threads of one task whose waits are looked at.
 const THREADS_MAX: usize = 64;
 
@@ -32,28 +39,27 @@ pub(in crate::driver) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply
         let state = gdb.get();
         (state.pid(), state.activity.is_stopped())
     };
-    let before = gdb.edit().probed.take().filter(|_| spec.compare);
-    let mut now = before.clone().unwrap_or_default();
-    now.cpu_ms = pid.and_then(|pid| gdb.host().cpu_ms(pid));
-    let spent = |before: &Probed| now.cpu_ms?.checked_sub(before.cpu_ms?);
+    let last = gdb.edit().probed.take().unwrap_or_default();
+    let compared = Some(&last).filter(|last| spec.compare && last.is_whole);
+    let cpu_ms = pid.and_then(|pid| gdb.host().cpu_ms(pid));
+    let since = Some(&last).filter(|_| spec.compare);
+    let spent = |before: &Probed| cpu_ms?.checked_sub(before.cpu_ms?);
     let process = pid.and_then(|pid| gdb.host().process_state(pid));
     let mut probe = TaskProbe {
-        cpu_ms: before.as_ref().and_then(spent),
+        cpu_ms: since.and_then(spent),
         process: process.map(|(letter, wait_channel)| ProcessState {
             letter,
             wait_channel,
         }),
         ..TaskProbe::default()
     };
+    let mut now = last.clone();
     if stopped {
         let selected = Selected::of(gdb).await?;
-        look(gdb, spec, &mut probe, &mut now).await?;
+        now = look(gdb, spec, &mut probe, (&last, compared)).await?;
         drop(selected);
-        if let Some(before) = before {
-            probe.inner_changed = Some(before.inner != now.inner);
-            probe.outer_changed = Some(before.outer != now.outer);
-        }
     }
+    now.cpu_ms = cpu_ms;
     gdb.edit().probed = Some(now);
     Ok(Reply::Probe(Box::new(probe)))
 }
@@ -96,56 +102,70 @@ impl Drop for Selected {
     }
 }
 
+/// Looks at a task that stands; where its main thread's stack is not whole, what was seen before is what the next
+/// look is compared with.
 async fn look(
     gdb: &Gdb,
     spec: ProbeSpec,
     probe: &mut TaskProbe,
-    now: &mut Probed,
-) -> Result<(), Failure> {
+    (last, before): (&Probed, Option<&Probed>),
+) -> Result<Probed, Failure> {
     let (threads, beyond) = read_threads(gdb).await?;
     let config = gdb.get().config.clone();
     let fold = &config.fold;
     let raw: Vec<RawThread> = threads.iter().map(|thread| thread.raw.clone()).collect();
+    let main = threads.iter().find(|thread| thread.raw.main);
+    let mut now = last.clone();
+    let thread = main.or(threads.first());
+    let whole = thread.filter(|thread| {
+        let outermost = thread.frames.last().map(GdbFrame::address);
+        // Where nothing has a name, two looks that end at one address have both come to the end.
+        let same_end = outermost.is_some() && last.outermost == outermost;
+        now.outermost = outermost;
+        same_end || is_whole(&thread.raw.frames, fold)
+    });
+    let Some(thread) = whole else {
+        probe.partial = true;
+        return Ok(now);
+    };
     let mut stacks = fold_task(&raw, fold, false);
     stacks.helpers += beyond;
     probe.stacks = Some(stacks);
-    let main = threads.iter().find(|thread| thread.raw.main);
-    if let Some(thread) = main.or(threads.first()) {
-        let user = innermost_user_frame(&thread.raw.frames, fold);
-        let at = user.map_or(0, |user| user.index);
-        let mut frames = thread.frames[at.min(thread.frames.len())..].iter();
-        now.inner = match frames.next() {
-            Some(frame) => Some(fingerprint(&variables(gdb, thread, frame).await?)),
-            None => None,
-        };
-        let around = frames.take(2);
-        let is_outermost = around.len() == 0;
-        let mut outer = Vec::new();
-        for frame in around {
-            outer.extend(variables(gdb, thread, frame).await?);
-        }
-        now.outer = (!is_outermost).then(|| fingerprint(&outer));
+    now.frames = frame_states(gdb, thread, fold).await?;
+    now.thread = thread.kernel_id;
+    now.is_whole = true;
+    note_time(gdb, thread, probe, before, &mut now);
+    if let Some(before) = before {
+        let compared = now.since(before);
+        probe.inner_changed = Some(compared.inner_changed);
+        probe.outer_changed = Some(compared.outer_changed);
+        probe.within = compared.within;
     }
     if spec.waits {
         probe.waits = Some(waits(gdb, &threads).await?);
     }
-    Ok(())
+    Ok(now)
 }
 
-fn fingerprint(variables: &Vec<Variable>) -> u128 {
-    xxh3_128(&wire::encode(variables))
-}
-
-/// The variables of a frame, arguments included.
-async fn variables(
+/// Whether the main thread was on a processor since the probe before.
+fn note_time(
     gdb: &Gdb,
     thread: &ReadThread,
-    frame: &GdbFrame,
-) -> Result<Vec<Variable>, Failure> {
-    let (id, level) = (thread.id, frame.level);
-    let line = format!("-stack-list-variables --thread {id} --frame {level} --all-values");
-    let results = gdb.mi(line).await?;
-    Ok(results.tuples("variables").map(variable).collect())
+    probe: &mut TaskProbe,
+    before: Option<&Probed>,
+    now: &mut Probed,
+) {
+    let (Some(pid), Some(id)) = (gdb.get().pid(), thread.kernel_id) else {
+        return;
+    };
+    now.ran_ns = gdb.host().ran_ns(pid, id);
+    let ran = |before: &Probed| now.ran_ns?.checked_sub(before.ran_ns?);
+    let idle = before.and_then(ran).is_some_and(|ns| ns < STARVED_NS);
+    let waits = match gdb.host().system_call(pid, id) {
+        None => false,
+        Some(number) => kernel::name_of(number).as_deref() != Some("sched_yield"),
+    };
+    probe.starved = idle && !waits;
 }
 
 async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> {
@@ -171,7 +191,7 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
             {
                 None
             }
-            None => system_call(gdb, thread).map(WaitFor::SystemCall),
+            None => outside(gdb, thread),
         };
         let number = thread.number;
         waits.threads.extend(what.map(|what| ThreadWait {
@@ -182,10 +202,17 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
     Ok(waits)
 }
 
-fn system_call(gdb: &Gdb, thread: &ReadThread) -> Option<String> {
-    let pid = gdb.get().pid()?;
-    let number = gdb.host().system_call(pid, thread.kernel_id?)?;
-    kernel::name_of(number)
+/// What the kernel says that a thread waits in; of the main one also for whom.
+fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
+    let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
+    let resource = match thread.raw.main {
+        true => gdb.host().resource(pid, id),
+        false => None,
+    };
+    let call = || kernel::name_of(gdb.host().system_call(pid, id)?);
+    resource
+        .map(WaitFor::Resource)
+        .or_else(|| call().map(WaitFor::SystemCall))
 }
 
 /// The call that a thread is in, which its user's frame of this index has made.
@@ -200,30 +227,49 @@ async fn call(
         return Ok(None);
     };
     let text = source_from(gdb, user);
-    let mut written = Written::Nowhere;
-    if let Some(expressions) = call_arguments(&text, function) {
-        written = Written::InSource(expressions);
-    } else if let Some(own) = own_frame(thread, function, index) {
-        written = Written::InFrame(arguments(gdb, thread, own).await?);
-    }
+    let in_source = call_arguments(&text, function);
+    let own = match own_frame(thread, function, index) {
+        Some(own) => arguments(gdb, thread, own).await?,
+        None => Vec::new(),
+    };
     let mut found = Vec::new();
+    let mut copied = None;
     for (place, role) in roles {
-        let argument = match &written {
-            Written::InSource(all) => match all.get(*place) {
-                Some(text) => Some((text.clone(), evaluate(gdb, thread, user, text).await?)),
-                None => None,
-            },
-            Written::InFrame(all) => all.get(*place).map(|variable| {
-                let Variable { name, value } = variable.clone();
-                (name, Some(value))
-            }),
-            Written::Nowhere => None,
+        let expression = in_source.as_ref().and_then(|all| all.get(*place));
+        let mut known = None;
+        if let Some(text) = expression {
+            let value = number(gdb, thread, user, (text, *role)).await?;
+            known = value.map(|value| (text.clone(), value, Known::Source));
+        }
+        let callee = own.get(*place).filter(|one| is_known(&one.value));
+        let callee = callee.map(|one| {
+            let name = expression.unwrap_or(&one.name);
+            (name.clone(), one.value.clone(), Known::Callee)
+        });
+        let (mut expression, mut value, mut known) = match (known.or(callee), expression) {
+            (Some((expression, value, known)), _) => (expression, Some(value), known),
+            (None, Some(expression)) => (expression.clone(), None, Known::Source),
+            (None, None) => (String::new(), None, Known::Kept),
         };
-        found.extend(argument.map(|(expression, value)| CallArgument {
-            role: *role,
-            expression,
-            value,
-        }));
+        let named = *role == ArgumentRole::Communicator && expression == "MPI_COMM_WORLD";
+        if value.is_none() && !named && *role != ArgumentRole::File {
+            if copied.is_none() {
+                copied = Some(kept(gdb, thread, index).await?);
+            }
+            if let Some(Some(kept)) = &copied {
+                value = from_call(gdb, thread, kept, (*place, *role)).await?;
+            }
+            if value.is_none() && expression.is_empty() {
+                continue;
+            }
+            if value.is_some() {
+                known = Known::Kept;
+            }
+        }
+        if expression.is_empty() {
+            expression = "?".to_owned();
+        }
+        found.push(argument(*role, expression, value, known));
     }
     Ok(Some(Call {
         function: function.to_owned(),
@@ -233,13 +279,62 @@ async fn call(
     }))
 }
 
-/// Where the arguments of a call are known from.
-enum Written {
-    /// As expressions of the caller's.
-    InSource(Vec<String>),
-    /// From the debug information of the function that is called.
-    InFrame(Vec<Variable>),
-    Nowhere,
+/// An argument that lies where the call has put it.
+async fn from_call(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    kept: &Kept,
+    (place, role): (usize, ArgumentRole),
+) -> Result<Option<Value>, Failure> {
+    let is_handle = role == ArgumentRole::Communicator;
+    let bytes = if is_handle { 8 } else { 4 };
+    let Some(number) = kept.argument(gdb, thread, (place, bytes)).await? else {
+        return Ok(None);
+    };
+    let text = |text: String| Value { text, cut: None };
+    if !is_handle {
+        return Ok(Some(text(number.to_string())));
+    }
+    // MPICH has numbers of 32 bits, Open MPI addresses, of which gdb knows the names.
+    let low = (number & i64::from(u32::MAX)).to_string();
+    if low == MPICH_WORLD {
+        return Ok(Some(text(low)));
+    }
+    let Some(innermost) = thread.frames.first() else {
+        return Ok(None);
+    };
+    let named = format!("(void *) {number:#x}");
+    evaluate(gdb, thread, innermost, &named).await
+}
+
+/// An argument as it travels: what differs from rank to rank and says nothing, an address, is left out.
+fn argument(
+    role: ArgumentRole,
+    expression: String,
+    value: Option<Value>,
+    known: Known,
+) -> CallArgument {
+    let number = value.as_ref().and_then(|value| value.text.parse().ok());
+    let mut argument = CallArgument {
+        role,
+        expression,
+        value: value.filter(|_| number.is_none()),
+        number,
+        known,
+    };
+    if role == ArgumentRole::Communicator {
+        let world = argument.is_world();
+        (argument.value, argument.number) = (None, None);
+        if world {
+            argument.expression = "MPI_COMM_WORLD".to_owned();
+        }
+    }
+    argument
+}
+
+/// False for what gdb says in place of a value that it does not have.
+fn is_known(value: &Value) -> bool {
+    !value.text.starts_with('<')
 }
 
 /// The frame of the runtime's function itself, where it has debug information.
@@ -279,15 +374,42 @@ async fn evaluate(
     if !is_harmless(expression) {
         return Ok(None);
     }
+    unchecked(gdb, thread, frame, expression).await
+}
+
+/// The value of an expression that is known to change nothing.
+async fn unchecked(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<Option<Value>, Failure> {
     let (id, level) = (thread.id, frame.level);
     let expression = quote(expression.as_bytes());
     let line = format!("-data-evaluate-expression --thread {id} --frame {level} {expression}");
     match gdb.mi(line).await {
-        Ok(results) => Ok(results.text("value").map(value)),
+        Ok(results) => Ok(results.text("value").map(value).filter(is_known)),
         // A macro's name, something optimised out: then it is not known.
         Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// The value of an argument; of what has a name in the program, as constants of an enumeration have, its number.
+async fn number(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    (expression, role): (&str, ArgumentRole),
+) -> Result<Option<Value>, Failure> {
+    let value = evaluate(gdb, thread, frame, expression).await?;
+    let is_name = |value: &Value| value.text.starts_with(|c: char| c.is_alphabetic());
+    let is_number = !matches!(role, ArgumentRole::Communicator | ArgumentRole::File);
+    if !is_number || !value.as_ref().is_some_and(is_name) {
+        return Ok(value);
+    }
+    let number = unchecked(gdb, thread, frame, &format!("(int) ({expression})")).await?;
+    Ok(number.or(value))
 }
 
 /// The mutex that a thread waits for: what the user's frame next to a function that locks has given it.
@@ -316,11 +438,16 @@ async fn lock(
         false => None,
     };
     let owner: Option<i32> = owner.and_then(|owner| owner.text.parse().ok());
+    // Of a mutex that processes share the holder is elsewhere.
+    let is_all = owner
+        .zip(gdb.get().pid())
+        .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
     let holder = owner.and_then(|owner| threads.iter().find(|t| t.kernel_id == Some(owner)));
     Ok(Some(LockWait {
         mutex,
         place: place_of(frame),
         holder: holder.map(|thread| thread.number),
+        orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
     }))
 }
 

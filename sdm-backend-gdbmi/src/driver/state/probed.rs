@@ -1,12 +1,174 @@
-//! What a task remembers of its last probe.
+//! What a task remembers of its last whole probe.
 
-/// What the last probe has seen, for the next one to compare with.
+use sdm_debug::probe::Within;
+use sdm_debug::reply::StackFrame;
+
+/// What the last whole probe has seen, for the next one to compare with.
 #[derive(Clone, Debug, Default)]
 pub(in crate::driver) struct Probed {
-    /// A fingerprint of the innermost user frame's variables.
-    pub(in crate::driver) inner: Option<u128>,
-    /// The same of the two frames that called it.
-    pub(in crate::driver) outer: Option<u128>,
+    /// The user's frames of the main thread, outermost first; of a deep stack both ends.
+    pub(in crate::driver) frames: Vec<FrameState>,
+    /// True once a whole stack was seen.
+    pub(in crate::driver) is_whole: bool,
+    /// The kernel's number of that thread.
+    pub(in crate::driver) thread: Option<i32>,
+    /// Where its outermost frame stands: who has no symbols is known to be whole by it.
+    pub(in crate::driver) outermost: Option<u64>,
     /// The processor time until then, in milliseconds.
     pub(in crate::driver) cpu_ms: Option<u64>,
+    /// How long the main thread was on a processor, in nanoseconds.
+    pub(in crate::driver) ran_ns: Option<u64>,
+}
+
+/// One activation of a function of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::driver) struct FrameState {
+    /// How many functions of the user's stand around it.
+    pub(in crate::driver) depth: u32,
+    /// The function, without a line.
+    pub(in crate::driver) place: StackFrame,
+    /// Its stack pointer, by which one call of a function is told from the next.
+    pub(in crate::driver) stack_pointer: Option<u64>,
+    /// Where in it the thread stands.
+    pub(in crate::driver) address: u64,
+    /// A fingerprint of its variables.
+    pub(in crate::driver) variables: u128,
+    /// A fingerprint of its part of the stack and of the registers that it keeps: it has these without debug
+    /// information too.
+    pub(in crate::driver) raw: u128,
+}
+
+impl FrameState {
+    fn is_same_activation(&self, other: &Self) -> bool {
+        (self.depth, &self.place, self.stack_pointer)
+            == (other.depth, &other.place, other.stack_pointer)
+    }
+}
+
+/// What two probes of a task show of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::driver) struct Compared {
+    pub(in crate::driver) inner_changed: bool,
+    pub(in crate::driver) outer_changed: bool,
+    pub(in crate::driver) within: Option<Within>,
+}
+
+impl Probed {
+    /// Compares this with the probe before it.
+    pub(in crate::driver) fn since(&self, before: &Self) -> Compared {
+        let (now, was) = (&self.frames, &before.frames);
+        let same_thread = self.thread == before.thread;
+        let pairs = now.iter().zip(was);
+        let common = pairs
+            .take_while(|(now, was)| same_thread && now == was)
+            .count();
+        let around = now.len().saturating_sub(1);
+        let inner_changed = common < now.len() || now.len() != was.len();
+        Compared {
+            inner_changed,
+            outer_changed: common < around || now.len() != was.len(),
+            within: self.within(before, common).filter(|_| inner_changed),
+        }
+    }
+
+    fn within(&self, before: &Self, common: usize) -> Option<Within> {
+        let there = self.frames.get(common).zip(before.frames.get(common));
+        let there = there.filter(|(now, was)| now.is_same_activation(was));
+        let (frame, changed) = match there {
+            Some((now, was)) => (now, now.variables != was.variables),
+            // What it calls is another; itself it stands where it stood.
+            None => (self.frames.get(common.checked_sub(1)?)?, false),
+        };
+        Some(Within {
+            depth: frame.depth,
+            frame: frame.place.clone(),
+            changed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `main:1:x work:2:y`: function, address, variables.
+    fn probed(text: &str) -> Probed {
+        let frame = |(depth, text): (u32, &str)| {
+            let mut parts = text.split(':');
+            let mut next = || parts.next().unwrap_or_default();
+            FrameState {
+                depth,
+                place: StackFrame::own(next(), "a.c", 0),
+                stack_pointer: Some(1000 - u64::from(depth)),
+                address: next().parse().unwrap(),
+                variables: next().len() as u128,
+                raw: 0,
+            }
+        };
+        Probed {
+            frames: (0..).zip(text.split_whitespace()).map(frame).collect(),
+            ..Probed::default()
+        }
+    }
+
+    fn check(before: &str, now: &str, changed: (bool, bool), within: Option<(&str, bool)>) {
+        let found = probed(now).since(&probed(before));
+        let said = (found.inner_changed, found.outer_changed);
+        assert_eq!(said, changed, "{before} / {now}");
+        let place = found
+            .within
+            .as_ref()
+            .map(|within| (within.frame.function.as_str(), within.changed));
+        assert_eq!(place, within, "{before} / {now}");
+    }
+
+    #[test]
+    fn what_was_not_left_is_the_innermost_function_that_is_still_the_same_call() {
+        check("main:1 f:2:x", "main:1 f:2:x", (false, false), None);
+        check(
+            "main:1 f:2:x",
+            "main:1 f:3:x",
+            (true, false),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2:x",
+            "main:1 f:2:xy",
+            (true, false),
+            Some(("f", true)),
+        );
+        // A loop that calls functions.
+        check(
+            "main:1 f:2:x g:9",
+            "main:1 f:3:x h:9",
+            (true, true),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2 g:9",
+            "main:1 f:2 h:9",
+            (true, false),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2 g:9",
+            "main:1 f:2",
+            (true, true),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2",
+            "main:2 f:2",
+            (true, true),
+            Some(("main", false)),
+        );
+    }
+
+    #[test]
+    fn another_thread_is_no_comparison() {
+        let mut now = probed("main:1");
+        now.thread = Some(7);
+        let found = now.since(&probed("main:1"));
+        assert!(found.inner_changed);
+    }
 }

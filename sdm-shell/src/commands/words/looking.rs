@@ -22,17 +22,11 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "diagnose",
-        usage: "diagnose [SAMPLES]",
+        usage: "diagnose [SAMPLES] [for SECONDS]",
         what: "why it is stuck, as far as a few looks show",
         more: "Those that run, and those that were interrupted, are looked at three times and run\n\
-               in between; those at a breakpoint are not let run.",
-        parse: |name, rest| {
-            let here = *rest;
-            match args::count(rest, name, 3)? {
-                samples @ 2..=100 => Ok(C::Diagnose(samples)),
-                _ => Err(here.error("diagnose: expected 2 to 100 samples")),
-            }
-        },
+               in between; those at a breakpoint are not let run. `diagnose for 30` looks for so long.",
+        parse: diagnose,
         ..PLAIN
     },
     Spec {
@@ -234,4 +228,28 @@ fn thread_apply(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     }
     let command = Box::new(parse::command(rest)?.1);
     Ok(C::ThreadApply { threads, command })
+}
+
+/// `diagnose`, `diagnose 5`, `diagnose for 30`, `diagnose 5 for 30`.
+fn diagnose(name: &str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
+    let here = *rest;
+    let text = rest.take_rest();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (samples, seconds) = match words[..] {
+        [] => (Some(3), None),
+        ["for", seconds] => (Some(3), Some(seconds)),
+        [samples] => (samples.parse().ok(), None),
+        [samples, "for", seconds] => (samples.parse().ok(), Some(seconds)),
+        _ => (None, None),
+    };
+    let over = seconds.map(str::parse);
+    match (samples, over) {
+        (Some(samples @ 2..=100), None) => Ok(C::Diagnose(samples, None)),
+        (Some(samples @ 2..=100), Some(Ok(seconds @ 1..=3600))) => {
+            Ok(C::Diagnose(samples, Some(seconds)))
+        }
+        _ => Err(here.error(format!(
+            "{name}: expected 2 to 100 samples, and `for` with 1 to 3600 seconds"
+        ))),
+    }
 }

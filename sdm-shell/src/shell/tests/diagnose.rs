@@ -32,6 +32,7 @@ fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
             mutex: "&locks[1]".to_owned(),
             place: StackFrame::own("worker", "halo.c", 7),
             holder: Some(holder),
+            orphaned: false,
         }),
     };
     TaskProbe {
@@ -53,6 +54,7 @@ fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
             letter: 't',
             wait_channel: String::new(),
         }),
+        ..TaskProbe::default()
     }
 }
 

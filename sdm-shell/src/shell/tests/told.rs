@@ -10,7 +10,9 @@ use sdm_idset::IdSet;
 use sdm_session::Class;
 
 use super::fake::*;
-use crate::shell::{Control, Diagnosed, Ending, Options, Script, ScriptLine, Shell};
+use sdm_view::diagnose::Observed;
+
+use crate::shell::{Control, Diagnosed, Ending, Looks, Options, Script, ScriptLine, Shell};
 
 /// Two tasks do all that they are told, but at the command `when` a signal comes.
 fn until(when: fn(&Command) -> bool, signal: u8) -> Responder {
@@ -41,8 +43,12 @@ fn stacks(shell: &mut Shell<Fake>) -> Ending {
 }
 
 fn diagnose(shell: &mut Shell<Fake>) -> Ending {
-    match shell.diagnose_target(AttachSpec::default(), 1, Vec::new()) {
-        Diagnosed::Judged { stuck } => ended(u8::from(stuck)),
+    match shell.diagnose_target(
+        AttachSpec::default(),
+        Looks::of(1, None),
+        Observed::default(),
+    ) {
+        Diagnosed::Judged(found) => ended(found.step.exit_code()),
         Diagnosed::Unseen => ended(2),
         Diagnosed::Interrupted => ended(130),
     }
@@ -191,10 +197,10 @@ fn who_has_seen_nobody_says_nothing_of_progress() {
     });
     let run = act((2, 80), Options::default(), respond, |shell, _| {
         let spec = AttachSpec::default();
-        let diagnosed = shell.diagnose_target(spec, 3, Vec::new());
+        let diagnosed = shell.diagnose_target(spec, Looks::of(3, None), Observed::default());
         assert_eq!(diagnosed, Diagnosed::Unseen);
         ended(2)
     });
-    let said = "Unknown: nobody could be sampled twice";
+    let said = "Cannot tell: nobody could be sampled twice";
     assert!(run.screen.contains(said), "{}", run.screen);
 }

@@ -13,7 +13,7 @@ use sdm_debug::{Failure, FailureCode, TaskState};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::compare::{Comparison, Difference};
-use crate::diagnose::{Diagnosis, Finding, Kind};
+use crate::diagnose::{Diagnosis, Finding, Kind, Step, WaitGraph};
 use crate::item::{
     BreakRow, Gathered, Happening, Item, LinkRow, Listing, NodeRow, Plot, Problem, RankRow, SetRow,
     TreeRow,
@@ -278,9 +278,26 @@ fn numbers() -> Stats {
     }
 }
 
+/// One of each step.
+fn diagnoses() -> Vec<Item> {
+    let steps = [
+        Step::Deadlock,
+        Step::CannotGoOn,
+        Step::HeldUp,
+        Step::NoHangSeen,
+        Step::CannotTell,
+    ];
+    let of = |step| Diagnosis {
+        step,
+        ..diagnosis()
+    };
+    steps.map(|step| Item::Diagnosis(of(step))).into()
+}
+
 fn diagnosis() -> Diagnosis {
     let kinds = [
         Kind::Suspect,
+        Kind::Holds,
         Kind::Gone,
         Kind::Waits,
         Kind::Runs,
@@ -298,7 +315,10 @@ fn diagnosis() -> Diagnosis {
         span: Duration::from_secs(1),
         conclusion: text("rank 3 is to blame"),
         suspects: some(),
-        stuck: true,
+        step: Step::Deadlock,
+        held_up_by: some(),
+        circle: vec![0, 1],
+        graph: WaitGraph::default(),
         findings: kinds.map(finding).into(),
     }
 }
@@ -421,7 +441,6 @@ pub(super) fn items() -> Vec<Item> {
             stats: Box::new(numbers()),
         },
         usage(),
-        Item::Diagnosis(diagnosis()),
         Item::Lost {
             tasks: some(),
             why: text("gone"),
@@ -446,6 +465,7 @@ pub(super) fn items() -> Vec<Item> {
         },
     ];
     items.extend(tables());
+    items.extend(diagnoses());
     let happened = |what| Item::Happened {
         tasks: some(),
         what,

@@ -109,13 +109,15 @@ pub(super) fn diagnosis(page: &mut String, report: &Report) {
         return;
     };
     page.push_str("<section id=\"diagnosis\">\n<h2>Why it is stuck</h2>\n<p>");
-    if !found.suspects.is_empty() {
-        let who = report.names.label(&found.suspects, SET_WIDTH);
-        put!(
-            page,
-            "Likely to blame: <strong>{}</strong>: ",
-            Escaped(&who)
-        );
+    put!(page, "{}: ", found.step.word());
+    for (what, tasks) in [
+        ("likely to blame", &found.suspects),
+        ("held up by", &found.held_up_by),
+    ] {
+        if !tasks.is_empty() {
+            let who = report.names.label(tasks, SET_WIDTH);
+            put!(page, "{what}: <strong>{}</strong>: ", Escaped(&who));
+        }
     }
     put!(page, "{}</p>\n<ul>\n", Escaped(&found.conclusion));
     for finding in found.findings.iter().take(ROWS_MAX) {

@@ -2,8 +2,8 @@
 
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::probe::{
-    ArgumentRole, Call, CallArgument, LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait,
-    WaitFor,
+    ArgumentRole, Call, CallArgument, Holder, Known, LockWait, ProcessState, ResourceWait,
+    TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
 };
 use sdm_debug::reply::{
     Access, Backtrace, BreakpointPlace, BreakpointView, CatchHit, Finding, Frame, FrameView,
@@ -28,6 +28,7 @@ pub(super) fn entries() -> Vec<Entry> {
         )),
         payloads(events()),
         payloads(roles()),
+        payloads(known()),
         payloads(waits()),
         payloads(every!(Stream:
             Stream::Stdout => Stream::Stdout,
@@ -135,7 +136,14 @@ pub(super) fn probe() -> TaskProbe {
     TaskProbe {
         stacks: Some(TaskStacks::of_main(vec![stack_frame()], 3)),
         inner_changed: Some(true),
+        partial: true,
         outer_changed: Some(false),
+        within: Some(Within {
+            depth: 1,
+            frame: stack_frame(),
+            changed: true,
+        }),
+        starved: true,
         waits: Some(TaskWaits {
             call: Some(Call {
                 function: text("MPI_Recv"),
@@ -163,8 +171,18 @@ fn argument(role: ArgumentRole) -> CallArgument {
     CallArgument {
         role,
         expression: text("left"),
-        value: Some(value()),
+        value: Some(value()).filter(|_| role == ArgumentRole::File),
+        number: Some(-3).filter(|_| role != ArgumentRole::File),
+        known: Known::Callee,
     }
+}
+
+fn known() -> Vec<(String, Known)> {
+    every!(Known:
+        Known::Source => Known::Source,
+        Known::Callee => Known::Callee,
+        Known::Kept => Known::Kept,
+    )
 }
 
 fn roles() -> Vec<(String, ArgumentRole)> {
@@ -176,6 +194,9 @@ fn roles() -> Vec<(String, ArgumentRole)> {
         ArgumentRole::ReceiveTag => ArgumentRole::ReceiveTag,
         ArgumentRole::Communicator => ArgumentRole::Communicator,
         ArgumentRole::File => ArgumentRole::File,
+        ArgumentRole::Root => ArgumentRole::Root,
+        ArgumentRole::Requests => ArgumentRole::Requests,
+        ArgumentRole::Target => ArgumentRole::Target,
     )
 }
 
@@ -185,8 +206,18 @@ fn waits() -> Vec<(String, WaitFor)> {
             mutex: text("&first"),
             place: stack_frame(),
             holder: Some(2),
+            orphaned: false,
         }),
         WaitFor::SystemCall(_) => WaitFor::SystemCall(text("futex")),
+        WaitFor::Resource(_) => WaitFor::Resource(ResourceWait {
+            call: text("flock"),
+            what: text("the lock on /scratch/x"),
+            holders: vec![Holder {
+                pid: 4711,
+                name: text("solver"),
+                letter: 'S',
+            }],
+        }),
     )
 }
 

@@ -1,0 +1,116 @@
+//! Probes of many tasks, merged.
+
+use super::*;
+use crate::reply::StackFrame;
+
+fn set(text: &str) -> IdSet {
+    text.parse().unwrap()
+}
+
+fn stacks(line: u32) -> TaskStacks {
+    TaskStacks::of_main(vec![StackFrame::own("main", "a.c", line)], 0)
+}
+
+/// A task that stands at a line, has used so much time, and whose variables are what they were or not.
+fn probe(line: u32, cpu_ms: u64, changed: bool) -> TaskProbe {
+    TaskProbe {
+        stacks: Some(stacks(line)),
+        inner_changed: Some(changed),
+        outer_changed: Some(false),
+        cpu_ms: Some(cpu_ms),
+        ..TaskProbe::default()
+    }
+}
+
+/// The payload of all, merged one after another in this order, through bytes every time.
+fn merged(answers: &[(&str, TaskProbe)], bytes_max: usize) -> (IdSet, Bytes) {
+    let mut whole: Option<(IdSet, Bytes)> = None;
+    for (tasks, probe) in answers {
+        let own = wire::encode(&Reply::Probe(Box::new(probe.clone())));
+        let mut acc = Rule.start();
+        let mut sources = set(tasks);
+        Rule.merge(&mut acc, &sources, &own).unwrap();
+        if let Some((before, payload)) = whole {
+            Rule.merge(&mut acc, &before, &payload).unwrap();
+            sources.union_with(&before);
+        }
+        whole = Some((sources, Rule.finish(acc, bytes_max)));
+    }
+    whole.unwrap()
+}
+
+#[test]
+fn tasks_that_differ_in_one_part_are_together_in_the_others() {
+    let mut answers = vec![
+        ("0-2,4-7", probe(9, 500, false)),
+        ("3", probe(9, 0, true)),
+        ("8", probe(12, 0, false)),
+        ("9", TaskProbe::default()),
+    ];
+    let (sources, payload) = merged(&answers, 1 << 20);
+    let probes = Probes::decode(&sources, &payload).unwrap();
+    let expect = Probes {
+        stacks: vec![(set("0-7"), stacks(9)), (set("8"), stacks(12))],
+        inner_changed: set("3"),
+        cpu_ms: vec![(set("0-2,4-7"), 500), (set("3,8"), 0)],
+        ..Probes::default()
+    };
+    assert_eq!(probes, expect);
+    answers.reverse();
+    assert_eq!(merged(&answers, 1 << 20), (sources, payload));
+}
+
+#[test]
+fn a_million_tasks_take_few_bytes() {
+    let all = format!("0-{}", (1 << 20) - 1);
+    let (_, payload) = merged(&[(&all, probe(9, 500, false))], 4 << 20);
+    assert!(payload.len() < 100, "{} bytes", payload.len());
+}
+
+#[test]
+fn stacks_that_there_is_no_room_for_are_cut_and_their_tasks_named() {
+    let mut acc = Rule.start();
+    let mut all = IdSet::new();
+    for line in 0..5000 {
+        let tasks = set(&line.to_string());
+        let own = wire::encode(&Reply::Probe(Box::new(probe(line, 0, false))));
+        Rule.merge(&mut acc, &tasks, &own).unwrap();
+        all.union_with(&tasks);
+    }
+    let payload = Rule.finish(acc, 16 << 10);
+    assert!(payload.len() <= 16 << 10);
+    let probes = Probes::decode(&all, &payload).unwrap();
+    let kept = IdSet::union_all(probes.stacks.iter().map(|(tasks, _)| tasks));
+    assert!(!kept.is_empty() && kept.is_disjoint(&probes.cut));
+    assert_eq!(kept.union(&probes.cut), all);
+}
+
+#[test]
+fn who_does_not_fit_is_thought_to_have_changed() {
+    let scattered: IdSet = (0..90_000_u32)
+        .filter(|id| id.wrapping_mul(0x9e37_79b9) >> 30 == 0)
+        .map(sdm_idset::TaskId)
+        .collect();
+    let mut acc = Rule.start();
+    let own = |changed| wire::encode(&Reply::Probe(Box::new(probe(9, 0, changed))));
+    let all = IdSet::all_below(90_000);
+    Rule.merge(&mut acc, &scattered, &own(true)).unwrap();
+    let rest = all.difference(&scattered);
+    Rule.merge(&mut acc, &rest, &own(false)).unwrap();
+    let payload = Rule.finish(acc, 1 << 10);
+    assert!(payload.len() <= 1 << 10);
+    let probes = Probes::decode(&all, &payload).unwrap();
+    assert_eq!(probes.inner_changed, all);
+}
+
+#[test]
+fn what_is_no_probe_is_refused() {
+    let sources = set("0-3");
+    let (_, payload) = merged(&[("0-3", probe(9, 500, true))], 1 << 20);
+    for end in 0..payload.len() {
+        assert!(Probes::decode(&sources, &payload[..end]).is_err());
+    }
+    assert!(Probes::decode(&set("0"), &payload).is_err());
+    let text = wire::encode(&Reply::Text("x".to_owned()));
+    assert!(Probes::decode(&sources, &text).is_err());
+}

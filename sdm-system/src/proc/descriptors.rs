@@ -1,0 +1,32 @@
+//! The descriptors of a process.
+
+use std::path::PathBuf;
+use std::{fs, io};
+
+use super::{Process, Status, TEXT_BYTES_MAX, pids_in, read, text};
+
+impl Process {
+    /// What one of its descriptors is, as the kernel names it: a path, or `pipe:[4711]`.
+    ///
+    /// # Errors
+    /// [`io::Error`] where there is none, or it may not be looked at.
+    pub fn descriptor(&self, number: u64) -> io::Result<PathBuf> {
+        fs::read_link(self.path(&format!("fd/{number}")))
+    }
+
+    /// The numbers of its descriptors, in no order.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it has ended, or may not be looked at.
+    pub fn descriptors(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
+        pids_in(&self.path("fd"))
+    }
+
+    /// The flags that one of its descriptors was opened with, as in `open(2)`.
+    #[must_use]
+    pub fn descriptor_flags(&self, number: u64) -> Option<u32> {
+        let path = self.path(&format!("fdinfo/{number}"));
+        let status = Status::parse(&text(read(&path, TEXT_BYTES_MAX).ok()?));
+        u32::from_str_radix(status.field("flags")?, 8).ok()
+    }
+}

@@ -1,0 +1,198 @@
+//! What was found of each group of tasks, in words.
+
+use sdm_debug::probe::Within;
+use sdm_idset::IdSet;
+
+use super::evidence::{Evidence, in_kernel};
+use super::seen::{SamePlace, Seen};
+use super::verdict::Verdict;
+use super::wait::{WaitKind, place};
+use super::{Finding, Kind, Observed};
+
+/// What matters most first.
+pub(super) fn findings(
+    observed: &Observed,
+    evidence: &Evidence<'_>,
+    seen: &Seen,
+    still: &[SamePlace],
+    verdict: &Verdict,
+) -> Vec<Finding> {
+    let mut list = apart(observed);
+    list.extend(seen.unknown.iter().map(|(tasks, what)| Finding {
+        tasks: tasks.clone(),
+        kind: Kind::Unknown,
+        what: what.clone(),
+        evidence: Vec::new(),
+    }));
+    for group in still {
+        let (verb, kind) = match group.wait.kind {
+            WaitKind::Running => ("standing", Kind::Runs),
+            WaitKind::Poll => ("asking", Kind::Runs),
+            _ => ("waiting", Kind::Waits),
+        };
+        let what = format!("{verb} {}; nothing changed", group.wait.text());
+        for tasks in divided(&group.tasks, verdict) {
+            list.push(Finding {
+                kind,
+                what: what.clone(),
+                evidence: lines_of(observed, evidence, &tasks),
+                tasks,
+            });
+        }
+    }
+    list.extend(moving(observed, seen, verdict));
+    for finding in &mut list {
+        if finding.tasks.is_subset(&verdict.suspects) {
+            finding.kind = Kind::Suspect;
+        } else if finding.tasks.is_subset(&verdict.held_up_by) {
+            finding.kind = Kind::Holds;
+        }
+    }
+    list.sort_by(|a, b| {
+        let size = b.tasks.len().cmp(&a.tasks.len());
+        let by_kind = a.kind.cmp(&b.kind);
+        by_kind
+            .then(size)
+            .then(a.tasks.first().cmp(&b.tasks.first()))
+    });
+    list
+}
+
+/// Of a group that only some are named of: these, and the others.
+fn divided(tasks: &IdSet, verdict: &Verdict) -> Vec<IdSet> {
+    let named = verdict.suspects.union(&verdict.held_up_by);
+    let parts = [tasks.intersection(&named), tasks.difference(&named)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect()
+}
+
+/// Those who are gone, stopped, held, or could not be looked at.
+fn apart(observed: &Observed) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (kind, list) in [
+        (Kind::Gone, &observed.gone),
+        (Kind::Gone, &observed.halted),
+        (Kind::Unknown, &observed.states),
+        (Kind::Unknown, &observed.stood),
+    ] {
+        findings.extend(list.iter().map(|(tasks, what)| Finding {
+            tasks: tasks.clone(),
+            kind,
+            what: what.clone(),
+            evidence: Vec::new(),
+        }));
+    }
+    let last = observed.samples.last();
+    findings.extend(observed.unseen.iter().map(|(tasks, what)| Finding {
+        tasks: tasks.clone(),
+        kind: Kind::Unknown,
+        what: what.clone(),
+        evidence: last.map_or_else(Vec::new, |last| in_kernel(last, tasks)),
+    }));
+    findings
+}
+
+/// Those who go on: where they are, and whether anything changed there.
+fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut rest = seen.moving.clone();
+    for (call, tasks) in &seen.polls {
+        let tasks = tasks.intersection(&rest);
+        let places = seen.within.iter();
+        let places = places.filter(|(who, _)| !who.is_disjoint(&tasks));
+        let places: Vec<String> = places.map(|(_, within)| place(&within.frame)).collect();
+        for tasks in divided(&tasks, verdict) {
+            findings.push(Finding {
+                kind: Kind::Runs,
+                what: match places.first() {
+                    Some(first) => format!("polling with {call}, within {first}"),
+                    None => format!("polling with {call}"),
+                },
+                evidence: processor_time(observed, &tasks).into_iter().collect(),
+                tasks,
+            });
+        }
+        rest.subtract(&tasks);
+    }
+    for (tasks, within) in &seen.within {
+        let tasks = tasks.intersection(&rest);
+        rest.subtract(&tasks);
+        for tasks in divided(&tasks, verdict) {
+            findings.push(Finding {
+                kind: match within.depth {
+                    0 => Kind::Progress,
+                    _ => Kind::Runs,
+                },
+                what: stays(within),
+                evidence: processor_time(observed, &tasks).into_iter().collect(),
+                tasks,
+            });
+        }
+    }
+    for tasks in divided(&rest, verdict) {
+        findings.push(Finding {
+            tasks,
+            kind: Kind::Progress,
+            what: "making progress".to_owned(),
+            evidence: Vec::new(),
+        });
+    }
+    findings
+}
+
+fn stays(within: &Within) -> String {
+    let changed = match within.changed {
+        true => "its variables changed",
+        false => "none of its variables changed",
+    };
+    let place = place(&within.frame);
+    match within.depth {
+        0 => format!("making progress in {place}; {changed}"),
+        _ => format!("running within {place}, which it did not leave; {changed}"),
+    }
+}
+
+/// What else is known of some tasks.
+fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<String> {
+    let mut lines = evidence.lines(tasks);
+    lines.extend(processor_time(observed, tasks));
+    lines
+}
+
+/// How much of the time some tasks were on a processor; MPI spins, so that it is no progress.
+fn processor_time(observed: &Observed, tasks: &IdSet) -> Option<String> {
+    let seconds = observed.ran.as_secs_f64();
+    let mut spent = vec![(tasks.clone(), 0)];
+    for sample in observed.samples.get(1..)? {
+        spent = summed(&spent, &sample.cpu_ms);
+    }
+    let known = IdSet::union_all(spent.iter().map(|(who, _)| who));
+    if seconds < 0.2 || observed.samples.len() < 2 || known != *tasks {
+        return None;
+    }
+    let share = |ms: Option<u64>| {
+        let ms = u32::try_from(ms.unwrap_or_default()).unwrap_or(u32::MAX);
+        f64::from(ms) / 10.0 / seconds
+    };
+    let low = share(spent.iter().map(|(_, ms)| *ms).min());
+    let high = share(spent.iter().map(|(_, ms)| *ms).max());
+    Some(match (low.round(), high.round()) {
+        (_, 0.0) => "no processor time spent".to_owned(),
+        (low, high) if high - low < 5.0 => format!("{high:.0} % of a processor"),
+        (low, high) => format!("{low:.0} to {high:.0} % of a processor each"),
+    })
+}
+
+/// The sums of what tasks have in both lists, equal ones together.
+fn summed(before: &[(IdSet, u64)], more: &[(IdSet, u64)]) -> Vec<(IdSet, u64)> {
+    let mut sums: std::collections::BTreeMap<u64, IdSet> = std::collections::BTreeMap::new();
+    for (tasks, ms) in before {
+        for (who, more) in more {
+            let both = tasks.intersection(who);
+            if !both.is_empty() {
+                let sum = ms.saturating_add(*more);
+                sums.entry(sum).or_default().union_with(&both);
+            }
+        }
+    }
+    sums.into_iter().map(|(ms, tasks)| (tasks, ms)).collect()
+}

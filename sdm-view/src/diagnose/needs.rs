@@ -1,0 +1,378 @@
+//! From the calls that tasks are in to the graph of who waits for whom.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::calls::mpi_name;
+use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
+use sdm_debug::rules::{Numbers, Probes};
+use sdm_idset::{IdSet, TaskId};
+
+use super::graph::{SetNeed, WaitGraph};
+use super::seen::SamePlace;
+use super::wait::{WaitKind, kind};
+
+/// Tasks that are in a collective operation together, as far as its arguments say.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Gathering {
+    pub(super) tasks: IdSet,
+    /// The operation, without `MPI_`: `allreduce`.
+    pub(super) name: String,
+    /// As it was called.
+    pub(super) call: String,
+    /// The communicator: none for that of all.
+    pub(super) communicator: Option<String>,
+    pub(super) root: Option<i64>,
+    pub(super) count: Option<i64>,
+}
+
+/// What the waits of those who stand come to.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    pub(super) graph: WaitGraph,
+    pub(super) gatherings: Vec<Gathering>,
+    /// A receive for which the other side has the message: these should go on.
+    pub(super) matched: IdSet,
+    /// Who sends, who receives, and under which tags: they do not fit.
+    pub(super) mismatched: Vec<(u32, u32, i64, i64)>,
+    /// Who is in a call of MPI's that more than the ranks of this job can keep: other programs, a disk. As long as
+    /// somebody else is there for whom they can wait, they are taken to wait for that.
+    pub(super) outside: IdSet,
+    /// Who is in a collective operation that nobody is missing in: these should go on.
+    pub(super) complete: IdSet,
+}
+
+/// Who is who in the job.
+pub(super) struct Members<'a> {
+    /// All ranks of the job, seen or not.
+    pub(super) all: &'a IdSet,
+    /// Who can go on, as far as is known.
+    pub(super) live: &'a IdSet,
+    /// Who cannot.
+    pub(super) never: &'a IdSet,
+}
+
+/// What of a class of calls matters here.
+struct Class<'a> {
+    tasks: IdSet,
+    kind: WaitKind,
+    call: &'a str,
+    known: Option<&'a Call>,
+}
+
+impl Needs {
+    pub(super) fn of(probes: &Probes, still: &[SamePlace], members: &Members<'_>) -> Self {
+        let mut needs = Self::default();
+        needs.graph.live = members.live.clone();
+        needs.graph.never = members.never.clone();
+        let classes = classes(probes, still);
+        for class in &classes {
+            match class.kind {
+                WaitKind::Message => needs.message(probes, class, members),
+                WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
+                    needs.outside.union_with(&class.tasks);
+                    needs.any_other(&class.tasks, members);
+                }
+                WaitKind::Collective => needs.gather(probes, class),
+                WaitKind::Mpi => needs.any_other(&class.tasks, members),
+                _ => {}
+            }
+        }
+        needs.collectives(members);
+        needs.match_messages(probes, &classes);
+        needs.graph.live.union_with(&needs.complete);
+        needs
+    }
+
+    fn any_other(&mut self, who: &IdSet, members: &Members<'_>) {
+        self.graph.sets.push(SetNeed {
+            who: who.clone(),
+            peers: members.all.difference(who),
+            all: false,
+            guessed: true,
+        });
+    }
+
+    fn message(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
+        use ArgumentRole as R;
+        let Some(call) = class.known.filter(|call| is_of_all(call)) else {
+            return self.any_other(&class.tasks, members);
+        };
+        let of = |role| call.arguments.iter().find(|argument| argument.role == role);
+        let (source, destination) = (of(R::Source), of(R::Destination));
+        let is_rank = |number: &i64| {
+            let rank = u32::try_from(*number).ok();
+            rank.filter(|rank| members.all.contains(TaskId(*rank)))
+        };
+        let mut unknown = IdSet::new();
+        let number = |role, argument: Option<&CallArgument>, task| {
+            argument.and_then(|argument| argument.number)?;
+            probes.number(role, task)
+        };
+        for task in class.tasks.iter() {
+            let from = number(R::Source, source, task);
+            let to = number(R::Destination, destination, task);
+            let from_rank = from.as_ref().and_then(is_rank);
+            let to_rank = to.as_ref().and_then(is_rank);
+            let both = source.is_some() && destination.is_some();
+            match (from_rank, to_rank) {
+                // Which of the two is still to come is not known.
+                (Some(from), Some(to)) => self.graph.either.push((task.0, [from, to])),
+                (Some(one), None) | (None, Some(one)) if !both => {
+                    self.graph.ones.push((task.0, one));
+                }
+                _ => {
+                    unknown.insert(task);
+                }
+            }
+        }
+        if !unknown.is_empty() {
+            self.any_other(&unknown, members);
+        }
+    }
+
+    fn gather(&mut self, probes: &Probes, class: &Class<'_>) {
+        use ArgumentRole as R;
+        let name = mpi_name(class.call).unwrap_or_default();
+        let call = class.known;
+        let argument = |role| call?.arguments.iter().find(|one| one.role == role);
+        let communicator = match argument(R::Communicator) {
+            Some(argument) if argument.is_world() => None,
+            Some(argument) => Some(argument.expression.clone()),
+            None if matches!(&*name, "init" | "init_thread" | "finalize") => None,
+            None => Some(String::new()),
+        };
+        let numbers = |role| {
+            argument(role)?.number?;
+            probes.numbers.get(&role)
+        };
+        let (roots, counts) = (numbers(R::Root), numbers(R::Count));
+        let mut parts: BTreeMap<(Option<i64>, Option<i64>), IdSet> = BTreeMap::new();
+        let number = |numbers: Option<&Numbers>, task| numbers.and_then(|all| all.of(task));
+        for task in class.tasks.iter() {
+            let key = (number(roots, task), number(counts, task));
+            parts.entry(key).or_default().insert(task);
+        }
+        for ((root, count), tasks) in parts {
+            let gathering = Gathering {
+                tasks,
+                name: name.clone(),
+                call: class.call.to_owned(),
+                communicator: communicator.clone(),
+                root,
+                count,
+            };
+            let same = self.gatherings.iter_mut().find(|known| {
+                let key = |one: &Gathering| (one.name.clone(), one.communicator.clone());
+                (key(known), known.root, known.count) == (key(&gathering), root, count)
+            });
+            match same {
+                Some(known) => known.tasks.union_with(&gathering.tasks),
+                None => self.gatherings.push(gathering),
+            }
+        }
+    }
+
+    /// Who is in a collective operation waits for those who are not.
+    fn collectives(&mut self, members: &Members<'_>) {
+        for one in &self.gatherings {
+            let peers = members.all.difference(&one.tasks);
+            let root = one.root.and_then(|root| u32::try_from(root).ok());
+            let root = root.map(TaskId);
+            let world = one.communicator.is_none();
+            let need = |who: IdSet, peers: &IdSet, all| SetNeed {
+                who,
+                peers: peers.clone(),
+                all,
+                guessed: !world,
+            };
+            if peers.is_empty() {
+                self.complete.union_with(&one.tasks);
+                continue;
+            }
+            let sets = &mut self.graph.sets;
+            match (one.name.as_str(), root) {
+                _ if !world => sets.push(need(one.tasks.clone(), &peers, false)),
+                ("bcast" | "scatter" | "scatterv", Some(root)) if !one.tasks.contains(root) => {
+                    sets.push(need(one.tasks.clone(), &IdSet::single(root), true));
+                }
+                ("reduce" | "gather" | "gatherv", Some(root)) => {
+                    let root = one.tasks.intersection(&IdSet::single(root));
+                    let others = one.tasks.difference(&root);
+                    if !root.is_empty() {
+                        sets.push(need(root, &peers, true));
+                    }
+                    if !others.is_empty() {
+                        sets.push(need(others, &peers, false));
+                    }
+                }
+                (name, _) => sets.push(need(one.tasks.clone(), &peers, needs_all(name))),
+            }
+        }
+    }
+
+    /// Where one side sends what the other receives, nobody knows why that does not go on.
+    fn match_messages(&mut self, probes: &Probes, classes: &[Class<'_>]) {
+        use ArgumentRole as R;
+        let is_ready = |class: &&Class<'_>| class.kind == WaitKind::Message;
+        let sender = |class: &Class<'_>| {
+            let of = |role| argument(class, role).is_some();
+            of(R::Destination)
+        };
+        let mut sends: BTreeMap<(u32, u32), Option<i64>> = BTreeMap::new();
+        for class in classes
+            .iter()
+            .filter(is_ready)
+            .filter(|class| sender(class))
+        {
+            for task in class.tasks.iter() {
+                if let Some(Ok(to)) = known(probes, class, R::Destination, task).map(u32::try_from)
+                {
+                    let tag = known(probes, class, R::Tag, task);
+                    sends.insert((task.0, to), tag);
+                }
+            }
+        }
+        for class in classes.iter().filter(is_ready) {
+            let tag_role = match argument(class, R::ReceiveTag) {
+                Some(_) => R::ReceiveTag,
+                None => R::Tag,
+            };
+            if argument(class, R::Source).is_none() {
+                continue;
+            }
+            for task in class.tasks.iter() {
+                let from = known(probes, class, R::Source, task).map(u32::try_from);
+                let Some(Ok(from)) = from else { continue };
+                let Some(sent) = sends.get(&(from, task.0)) else {
+                    continue;
+                };
+                match (*sent, known(probes, class, tag_role, task)) {
+                    (Some(sent), Some(wanted)) if wanted >= 0 && sent != wanted => {
+                        self.mismatched.push((from, task.0, sent, wanted));
+                    }
+                    _ => {
+                        self.matched.insert(TaskId(from));
+                        self.matched.insert(task);
+                    }
+                }
+            }
+        }
+        self.graph.live.union_with(&self.matched);
+    }
+}
+
+fn argument<'a>(class: &Class<'a>, role: ArgumentRole) -> Option<&'a CallArgument> {
+    let arguments = class.known?.arguments.iter();
+    arguments.into_iter().find(|one| one.role == role)
+}
+
+fn known(probes: &Probes, class: &Class<'_>, role: ArgumentRole, task: TaskId) -> Option<i64> {
+    argument(class, role)?.number?;
+    probes.number(role, task)
+}
+
+/// Those who stand, by where they stand and by the call that is known of them.
+fn classes<'a>(probes: &'a Probes, still: &'a [SamePlace]) -> Vec<Class<'a>> {
+    let mut classes = Vec::new();
+    for group in still {
+        let mut rest = group.tasks.clone();
+        for (tasks, waits) in &probes.waits {
+            let Some(call) = &waits.call else { continue };
+            let tasks = tasks.intersection(&rest);
+            if tasks.is_empty() || kind(&call.function) != group.wait.kind {
+                continue;
+            }
+            rest.subtract(&tasks);
+            classes.push(Class {
+                tasks,
+                kind: group.wait.kind,
+                call: &group.wait.call,
+                known: Some(call),
+            });
+        }
+        if !rest.is_empty() {
+            classes.push(Class {
+                tasks: rest,
+                kind: group.wait.kind,
+                call: &group.wait.call,
+                known: None,
+            });
+        }
+    }
+    classes
+}
+
+/// True where a call's ranks are those of the job.
+fn is_of_all(call: &Call) -> bool {
+    let mut arguments = call.arguments.iter();
+    arguments.any(|one| one.role == ArgumentRole::Communicator && one.is_world())
+}
+
+/// True for collective operations that end for nobody before all have come.
+fn needs_all(name: &str) -> bool {
+    const ALL: &[&str] = &[
+        "allgather",
+        "allgatherv",
+        "allreduce",
+        "alltoall",
+        "alltoallv",
+        "alltoallw",
+        "barrier",
+        "comm_dup",
+        "comm_split",
+        "finalize",
+        "reduce_scatter_block",
+    ];
+    ALL.contains(&name)
+}
+
+/// True for calls that wait for others than the job's ranks: other programs, a disk.
+fn is_outside(call: &str) -> bool {
+    let name = mpi_name(call).unwrap_or_default();
+    let beginnings = [
+        "file_",
+        "comm_spawn",
+        "comm_accept",
+        "comm_connect",
+        "comm_join",
+    ];
+    beginnings.iter().any(|part| name.starts_with(part)) || name == "abort"
+}
+
+/// Who waits for processes of this job outside of MPI: for a lock of a file that one of them holds, for its end of a
+/// pipe.
+pub(super) fn resources(
+    graph: &mut WaitGraph,
+    waits: &[(IdSet, TaskWaits)],
+    still: &IdSet,
+    pids: &BTreeMap<i32, TaskId>,
+) {
+    for (tasks, waits) in waits {
+        let main = waits.threads.iter().find(|wait| wait.thread == 1);
+        let Some(WaitFor::Resource(resource)) = main.map(|wait| &wait.what) else {
+            continue;
+        };
+        let holders = resource.holders.iter();
+        let holders: Option<Vec<TaskId>> = holders
+            .map(|holder| pids.get(&holder.pid).copied())
+            .collect();
+        let Some(holders) = holders.filter(|holders| !holders.is_empty()) else {
+            continue;
+        };
+        let mut peers = IdSet::new();
+        for holder in holders {
+            peers.insert(holder);
+        }
+        let who = tasks.intersection(still);
+        let who = who.difference(&peers);
+        if !who.is_empty() {
+            graph.live.subtract(&who);
+            graph.sets.push(SetNeed {
+                who,
+                peers,
+                all: false,
+                guessed: false,
+            });
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Who stayed where it was over all samples, who goes on, and of whom that is not known.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::probe::Within;
+use sdm_debug::reply::TaskStacks;
+use sdm_debug::rules::Probes;
+use sdm_idset::IdSet;
+
+use super::wait::{Wait, WaitKind};
+
+/// Tasks that stand in the same place.
+pub(super) struct SamePlace {
+    pub(super) tasks: IdSet,
+    pub(super) wait: Wait,
+}
+
+/// How the tasks that were looked at went on between the samples.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Nothing of them changed: they are in the same call of the same function.
+    pub(super) still: IdSet,
+    /// Something did.
+    pub(super) moving: IdSet,
+    /// Of the moving, who was seen asking whether something has come, and how: `MPI_Iprobe`.
+    pub(super) polls: BTreeMap<String, IdSet>,
+    /// Which function of theirs the moving have not left, the outermost of all samples.
+    pub(super) within: Vec<(IdSet, Within)>,
+    /// Of whom nothing can be said, and why.
+    pub(super) unknown: Vec<(IdSet, String)>,
+}
+
+impl Seen {
+    pub(super) fn of(samples: &[Probes]) -> Self {
+        let Some((_, later)) = samples.split_first().filter(|(_, later)| !later.is_empty()) else {
+            return Self::default();
+        };
+        let parts = |part: fn(&Probes) -> &IdSet| IdSet::union_all(samples.iter().map(part));
+        let partial = parts(|sample| &sample.partial);
+        let cut = parts(|sample| &sample.cut);
+        let mut starved = later.iter().map(|sample| sample.starved.clone());
+        let first = starved.next().unwrap_or_default();
+        let starved = starved.fold(first, |all, more| all.intersection(&more));
+        let seen = samples.iter().map(|sample| all_of(&sample.stacks));
+        let looked = seen.reduce(|a, b| a.intersection(&b)).unwrap_or_default();
+        let looked = looked.difference(&partial).difference(&cut);
+        let mut unknown = Vec::new();
+        for (tasks, why) in [
+            (
+                partial,
+                "not judged: gdb could not read the stack to its end",
+            ),
+            (cut, "not judged: there are too many different stacks"),
+            (
+                starved.intersection(&looked),
+                "not judged: it was not given a processor between the samples",
+            ),
+        ] {
+            if !tasks.is_empty() {
+                unknown.push((tasks, why.to_owned()));
+            }
+        }
+        let looked = looked.difference(&starved);
+        let changed = |sample: &Probes| sample.inner_changed.union(&sample.outer_changed);
+        let changed = later.iter().map(changed);
+        let changed = changed.fold(IdSet::new(), |all, more| all.union(&more));
+        let still = steady(samples, &looked)
+            .difference(&changed)
+            .difference(&busy(samples));
+        let moving = looked.difference(&still);
+        let within = outermost(later, &moving);
+        let polls = polls(samples, &looked);
+        Self {
+            still,
+            moving,
+            polls,
+            within,
+            unknown,
+        }
+    }
+
+    /// All of whom nothing can be said.
+    pub(super) fn unknown(&self) -> IdSet {
+        IdSet::union_all(self.unknown.iter().map(|(tasks, _)| tasks))
+    }
+
+    /// All who poll.
+    pub(super) fn polling(&self) -> IdSet {
+        IdSet::union_all(self.polls.values())
+    }
+}
+
+/// Those who are in code of their own and spent processor time between the samples: they go on, though
+/// the samples may find them at the same line. In MPI that would say nothing, because MPI spins.
+fn busy(samples: &[Probes]) -> IdSet {
+    let times = samples.iter().flat_map(|sample| &sample.cpu_ms);
+    let spent = times.filter(|(_, ms)| *ms > 0).map(|(tasks, _)| tasks);
+    let runs = |stacks| Wait::of(stacks).is_some_and(|wait| wait.kind == WaitKind::Running);
+    let last = samples.last().map(|sample| &sample.stacks[..]);
+    let running = last.unwrap_or_default().iter();
+    let running = running.filter(|(_, stacks)| runs(stacks));
+    IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&IdSet::union_all(spent))
+}
+
+/// Those who were seen in a call that only asks. Who asks and computes in turn may wait for anything.
+fn polls(samples: &[Probes], among: &IdSet) -> BTreeMap<String, IdSet> {
+    let mut polls: BTreeMap<String, IdSet> = BTreeMap::new();
+    for (tasks, stacks) in samples.iter().rev().flat_map(|sample| &sample.stacks) {
+        let Some(wait) = Wait::of(stacks).filter(|wait| wait.kind == WaitKind::Poll) else {
+            continue;
+        };
+        let known = IdSet::union_all(polls.values());
+        let more = tasks.intersection(among).difference(&known);
+        if !more.is_empty() {
+            polls.entry(wait.call).or_default().union_with(&more);
+        }
+    }
+    polls
+}
+
+/// What tasks have not left in any of the samples: of what each sample says the outermost.
+fn outermost(later: &[Probes], among: &IdSet) -> Vec<(IdSet, Within)> {
+    let mut found: Vec<(IdSet, Within)> = Vec::new();
+    for (tasks, within) in later.iter().flat_map(|sample| &sample.within) {
+        let mut new = tasks.intersection(among);
+        let mut kept = Vec::new();
+        for (known_tasks, known) in found {
+            let both = known_tasks.intersection(&new);
+            if both.is_empty() {
+                kept.push((known_tasks, known));
+                continue;
+            }
+            new.subtract(&both);
+            let rest = known_tasks.difference(&both);
+            let merged = match known.depth.cmp(&within.depth) {
+                std::cmp::Ordering::Less => known.clone(),
+                std::cmp::Ordering::Greater => within.clone(),
+                std::cmp::Ordering::Equal => Within {
+                    changed: known.changed || within.changed,
+                    ..known.clone()
+                },
+            };
+            kept.push((both, merged));
+            if !rest.is_empty() {
+                kept.push((rest, known));
+            }
+        }
+        if !new.is_empty() {
+            kept.push((new, within.clone()));
+        }
+        found = kept;
+    }
+    united(found)
+}
+
+/// Equal ones together.
+fn united(list: Vec<(IdSet, Within)>) -> Vec<(IdSet, Within)> {
+    let mut united: BTreeMap<Within, IdSet> = BTreeMap::new();
+    for (tasks, within) in list {
+        united.entry(within).or_default().union_with(&tasks);
+    }
+    united
+        .into_iter()
+        .map(|(within, tasks)| (tasks, within))
+        .collect()
+}
+
+/// Those among `looked` whose stacks are the same in all samples.
+fn steady(samples: &[Probes], looked: &IdSet) -> IdSet {
+    let Some((first, rest)) = samples.split_first() else {
+        return IdSet::new();
+    };
+    let mut steady = IdSet::new();
+    for (tasks, stacks) in &first.stacks {
+        let main = main_frames(stacks);
+        let mut same = tasks.clone();
+        for sample in rest {
+            let equal = sample.stacks.iter();
+            let equal = equal.filter(|(_, other)| main_frames(other) == main);
+            same = same.intersection(&IdSet::union_all(equal.map(|(tasks, _)| tasks)));
+        }
+        steady.union_with(&same);
+    }
+    steady.intersection(looked)
+}
+
+/// The frames of the thread that is judged. Others come and go, as those of a runtime's that is asked something.
+fn main_frames(stacks: &TaskStacks) -> Option<&[sdm_debug::reply::StackFrame]> {
+    let main = stacks.threads.iter().find(|thread| thread.main);
+    let thread = main.or_else(|| stacks.threads.first())?;
+    Some(&thread.frames)
+}
+
+pub(super) fn all_of(stacks: &[(IdSet, TaskStacks)]) -> IdSet {
+    IdSet::union_all(stacks.iter().map(|(tasks, _)| tasks))
+}
+
+/// Where some tasks stood in the last sample, biggest group first.
+pub(super) fn groups(samples: &[Probes], among: &IdSet) -> Vec<SamePlace> {
+    let mut groups: Vec<SamePlace> = Vec::new();
+    for (tasks, stacks) in samples.last().map(|s| &s.stacks[..]).unwrap_or_default() {
+        let tasks = tasks.intersection(among);
+        let Some(wait) = Wait::of(stacks).filter(|_| !tasks.is_empty()) else {
+            continue;
+        };
+        match groups.iter_mut().find(|group| group.wait == wait) {
+            Some(group) => group.tasks.union_with(&tasks),
+            None => groups.push(SamePlace { tasks, wait }),
+        }
+    }
+    groups.sort_by(|a, b| {
+        let size = b.tasks.len().cmp(&a.tasks.len());
+        size.then(a.tasks.first().cmp(&b.tasks.first()))
+    });
+    groups
+}

@@ -1,0 +1,153 @@
+//! What is waited for beside messages, and what was not seen.
+
+use super::*;
+
+#[test]
+fn locks_and_files() {
+    let lock = "main:13 pthread_mutex_lock:13";
+    let look: Look<'_> = &[("0-3", lock, "", "")];
+    let mut seen = observed(&[look, look]);
+    check(&seen, Step::HeldUp, "0-3", "a lock or a thread");
+    let wait = |thread, holder: Option<u32>| ThreadWait {
+        thread,
+        what: WaitFor::Lock(LockWait {
+            mutex: "&m".to_owned(),
+            place: StackFrame::own("f", "a.c", 1),
+            holder,
+            orphaned: holder.is_none(),
+        }),
+    };
+    let waits = |threads| TaskWaits {
+        call: None,
+        threads,
+    };
+    let circle = waits(vec![wait(1, Some(2)), wait(2, Some(1))]);
+    seen.samples.last_mut().unwrap().waits = vec![(set("0-3"), circle)];
+    check(&seen, Step::Deadlock, "0-3", "each other's locks");
+    let orphaned = waits(vec![wait(1, None)]);
+    seen.samples.last_mut().unwrap().waits = vec![(set("0-3"), orphaned)];
+    check(&seen, Step::CannotGoOn, "0-3", "whose holder has ended");
+    let look: Look<'_> = &[("0-3", "main:9 flock:9", "", "")];
+    check(
+        &observed(&[look, look]),
+        Step::HeldUp,
+        "0-3",
+        "a file, in flock",
+    );
+}
+
+/// Rank 1 has the lock of a file, and waits in a barrier for rank 0, which waits for the lock.
+#[test]
+fn a_circle_can_go_through_the_lock_of_a_file() {
+    let look: Look<'_> = &[
+        ("0", "main:9 flock:9", "", ""),
+        ("1-3", "main:12 MPI_Barrier:12", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
+    let resource = ResourceWait {
+        call: "flock".to_owned(),
+        what: "the lock on /scratch/x".to_owned(),
+        holders: vec![Holder {
+            pid: 4711,
+            name: "solver".to_owned(),
+            letter: 'S',
+        }],
+    };
+    let waits = TaskWaits {
+        call: None,
+        threads: vec![ThreadWait {
+            thread: 1,
+            what: WaitFor::Resource(resource),
+        }],
+    };
+    seen.samples[1].waits.push((set("0"), waits));
+    check(&seen, Step::HeldUp, "0", "do not wait for them");
+    seen.pids.insert(4711, sdm_idset::TaskId(1));
+    check(
+        &seen,
+        Step::Deadlock,
+        "0",
+        "MPI_Barrier, which was not reached here",
+    );
+    let found = judge(&seen);
+    let line = "in flock, for the lock on /scratch/x: process 4711 (solver)";
+    assert_eq!(found.findings[0].evidence, [line]);
+}
+
+#[test]
+fn nothing_is_claimed_of_what_was_not_seen() {
+    check(
+        &Observed::default(),
+        Step::CannotTell,
+        "",
+        "nothing can be said",
+    );
+    let look: Look<'_> = &[("0-3", WAITING, "", "")];
+    check(
+        &observed(&[look]),
+        Step::CannotTell,
+        "",
+        "nothing can be said",
+    );
+    let mut seen = observed(&[look, look]);
+    reduce_all(&mut seen, "0-3");
+    check(
+        &seen,
+        Step::CannotTell,
+        "",
+        "its cause is not in these stacks",
+    );
+    let look: Look<'_> = &[("0-2", WAITING, "", "")];
+    for why in 0..4 {
+        let mut seen = observed(&[look, look]);
+        reduce_all(&mut seen, "0-2");
+        match why {
+            0 => seen.samples[0].partial = set("3"),
+            1 => seen.samples[1].cut = set("3"),
+            2 => seen
+                .unseen
+                .push((set("3"), "could not be stopped".to_owned())),
+            _ => {
+                let own = (set("3"), stacks("main:1 f:2"));
+                seen.samples
+                    .iter_mut()
+                    .for_each(|one| one.stacks.push(own.clone()));
+                seen.samples[1].starved = set("3");
+            }
+        }
+        check(&seen, Step::CannotTell, "", "not known what they do");
+    }
+}
+
+#[test]
+fn real_input_and_output_is_no_deadlock() {
+    let look: Look<'_> = &[
+        ("0-1", "main:3 MPI_File_write_all:3", "", ""),
+        ("2-3", "main:9 MPI_Barrier:9", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
+    check(&seen, Step::HeldUp, "0-1", "do not wait for them");
+}
+
+#[test]
+fn the_graph_is_drawn_by_groups() {
+    let look: Look<'_> = &[
+        ("0-2,4-99", WAITING, "x", ""),
+        ("3", "main:80 exchange:60 MPI_Recv:60", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    receive(&mut seen, "3", "2");
+    reduce_all(&mut seen, "0-2,4-99");
+    let text = dot(&judge(&seen));
+    for part in [
+        "n0 [label=\"3\\nwaiting in MPI_Recv",
+        "color=firebrick",
+        "n0 -> n1;",
+        "n2 -> n0 [label=\"98\"];",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().count() < 12, "{text}");
+}

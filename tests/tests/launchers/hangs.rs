@@ -1,0 +1,281 @@
+//! What `sdm diagnose` says of jobs that hang, each in its own way, and of some that do not: the verdict, whom it
+//! names, and on what evidence. Each is attached to as it runs, without a debugger before.
+//!
+//! An ordinary run has some of them, under Open MPI and MPICH in turns; `scripts/test --full` all of them under these and
+//! under Open MPI 5, ten times each.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::Signal;
+use sdm_tests::fixture;
+use sdm_tests::job::{Folder, allow_root, running};
+use sdm_tests::parts;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::alone;
+use sdm_tests::sdm::Sdm;
+use serde_json::Value;
+
+const RANKS: usize = 8;
+/// Of so many ways an ordinary run takes one.
+const EVERY: usize = 4;
+/// How often each is repeated in a full run.
+const REPEATS: usize = 10;
+
+/// What is to be found: the way, the step, whom it names (to blame, or held up by), and what its words hold.
+type Case = (&'static str, &'static str, &'static str, &'static str);
+
+const HANGS: &[Case] = &[
+    ("receive", "deadlock", "3", "from 4 (who)"),
+    ("probe", "deadlock", "3", "MPI_Probe"),
+    ("any_source", "deadlock", "3", "(0 -> 3 -> 0)"),
+    ("request", "deadlock", "3", "MPI_Wait"),
+    ("requests", "deadlock", "", "nobody is left"),
+    ("ring", "deadlock", "", "0 -> 7 -> 6 -> 5"),
+    ("send_ring", "deadlock", "", "0 -> 1 -> 2 -> 3"),
+    ("exchange", "deadlock", "", "in a circle"),
+    ("pair", "deadlock", "2-3", "(2 -> 3 -> 2)"),
+    ("hub", "deadlock", "", "0 -> 3 -> 0"),
+    (
+        "tags",
+        "cannot_go_on",
+        "",
+        "2 sends to 3 under tag 1, which waits for tag 99",
+    ),
+    ("broadcast", "deadlock", "3", "MPI_Bcast"),
+    (
+        "collective",
+        "cannot_go_on",
+        "3",
+        "different collective operations",
+    ),
+    ("gathers", "cannot_go_on", "3", "MPI_Alltoall"),
+    ("duplicate", "deadlock", "3", "MPI_Comm_dup"),
+    ("root", "cannot_go_on", "3", "MPI_Reduce"),
+    ("halves", "deadlock", "3", "in half"),
+    ("stopped", "cannot_go_on", "3", "a signal has stopped"),
+    ("locks", "deadlock", "3", "each other's locks"),
+    ("own_lock", "deadlock", "3", "which thread 1 holds"),
+    ("orphaned", "cannot_go_on", "3", "whose holder has ended"),
+    ("condition", "held_up", "3", "pthread_cond_wait"),
+    ("join", "held_up", "3", "called from join ()"),
+    ("loop", "held_up", "3", "running within spin ()"),
+    ("loop_of_calls", "held_up", "3", "running within iterate ()"),
+    ("recursion", "held_up", "3", "recursion ()"),
+    ("polls", "held_up", "3", "polling with MPI_Iprobe"),
+    ("tests", "held_up", "3", "polling with MPI_Test"),
+    ("sleeps", "held_up", "3", "pause"),
+    ("chain", "held_up", "0", "running within spin ()"),
+    ("file_lock", "held_up", "3", "for the lock on "),
+    ("file_lock_of_a_rank", "deadlock", "3", "for the lock on "),
+    ("record_lock", "deadlock", "3", "for the lock on "),
+    ("pipe", "held_up", "3", "what is written into pipe:"),
+    ("child", "held_up", "3", "a child to end"),
+    ("fence", "held_up", "3", "running within spin ()"),
+    ("parallel_file", "held_up", "3", "running within spin ()"),
+    (
+        "finalize",
+        "deadlock",
+        "3",
+        "inalize, which was not reached here",
+    ),
+];
+
+const HEALTHY: &[&str] = &[
+    "balanced",
+    "uneven",
+    "long_step",
+    "farm",
+    "pipeline",
+    "overlap",
+    "writes",
+    "no_variable",
+];
+
+/// A job that runs, and is killed when this goes.
+struct Job {
+    launcher: Child,
+    program: PathBuf,
+}
+
+impl Job {
+    /// Starts it, and waits until every rank is about to do what it is to do.
+    fn start(compiler: Compiler, mpi5: Option<&Path>, program: &Path, way: &str) -> Self {
+        let mut command = match (compiler, mpi5) {
+            (Compiler::Mpich, _) => Command::new("mpiexec.hydra"),
+            (Compiler::OpenMpi5, Some(folder)) => {
+                let mut command = Command::new(folder.join("bin/mpirun"));
+                command.args(["--oversubscribe", "--bind-to", "none"]);
+                command.args(["--mca", "pml", "ob1", "--mca", "btl", "self,sm"]);
+                command
+            }
+            _ => {
+                let mut command = Command::new("mpirun.openmpi");
+                command.arg("--oversubscribe");
+                command
+            }
+        };
+        allow_root(&mut command);
+        let folder = program.parent().expect("it lies in a folder");
+        let file = folder.join("file");
+        std::fs::write(&file, "").expect("a file of the test's");
+        command
+            .args(["-n", &RANKS.to_string()])
+            .arg(program)
+            .arg(way)
+            .arg(file);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut launcher = command.spawn().expect("it is installed");
+        let out = launcher.stdout.take().expect("it is piped");
+        let ready = BufReader::new(out).lines().map_while(Result::ok);
+        let ready = ready.filter(|line| line.contains("ready")).take(RANKS);
+        let job = Self {
+            launcher,
+            program: program.to_owned(),
+        };
+        assert_eq!(ready.count(), RANKS, "{way}: all ranks begin");
+        job
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // A rank that is stopped hears no other signal.
+        for pid in running(&self.program) {
+            let pid = nix::unistd::Pid::from_raw(pid.cast_signed());
+            // Its launcher may have ended it by then, as another one has gone.
+            let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
+        }
+        let _ = self.launcher.kill();
+        let _ = self.launcher.wait();
+    }
+}
+
+/// What is said of a way, as the record, with the exit code.
+fn found(compiler: Compiler, program: &Path, way: &str) -> (Value, Option<i32>) {
+    let mpi5 = match compiler {
+        Compiler::OpenMpi5 => parts::openmpi5(),
+        _ => None,
+    };
+    let job = Job::start(compiler, mpi5.as_deref(), program, way);
+    let lock = (way == "file_lock").then(|| {
+        let path = program.with_file_name("file");
+        let lock = std::fs::File::open(path).expect("it is there");
+        lock.lock().expect("nobody else has it");
+        lock
+    });
+    let place = Place::new();
+    let pid = job.launcher.id().to_string();
+    let done = Sdm::new(&place, "diagnose").args(["--json", &pid]).finish();
+    drop((lock, job));
+    let records = done.records();
+    let found = records.iter().find(|record| record["kind"] == "diagnosis");
+    let found = found.unwrap_or_else(|| panic!("{way}: {done}")).clone();
+    (found, done.code)
+}
+
+fn check(compiler: Compiler, program: &Path, case: Case) {
+    let (way, step, named, part) = case;
+    let (found, code) = found(compiler, program, way);
+    let said = format!("{way} under {compiler:?}: {found:#}");
+    assert_eq!(found["step"], step, "{said}");
+    let list = match step {
+        "held_up" => "held_up_by",
+        _ => "suspects",
+    };
+    assert_eq!(found[list], named, "{said}");
+    assert!(found.to_string().contains(part), "no {part:?}: {said}");
+    let expect = match step {
+        "deadlock" => 1,
+        "cannot_go_on" => 3,
+        _ => 4,
+    };
+    assert_eq!(code, Some(expect), "{said}");
+}
+
+fn is_full() -> bool {
+    std::env::var_os("SDM_TEST_FULL").is_some()
+}
+
+fn repeats() -> usize {
+    if is_full() { REPEATS } else { 1 }
+}
+
+/// The part of a list that this MPI has in an ordinary run, by its number among them; all in a full one.
+fn chosen<T: Copy>(list: &[T], number: usize) -> Vec<T> {
+    let all = list.iter().enumerate();
+    let chosen = all.filter(|(index, _)| is_full() || index % EVERY == number);
+    chosen.map(|(_, one)| *one).collect()
+}
+
+fn all_under(compiler: Compiler, number: usize) {
+    let folder = Folder::new(&format!("hangs-{number}"));
+    let program = folder.compile(compiler, "hangs");
+    for _ in 0..repeats() {
+        for case in chosen(HANGS, number) {
+            check(compiler, &program, case);
+        }
+        for way in chosen(HEALTHY, number) {
+            let (found, _) = found(compiler, &program, way);
+            let step = found["step"].as_str().expect("it has one");
+            let innocent = !["deadlock", "cannot_go_on"].contains(&step);
+            assert!(innocent, "{way} under {compiler:?}: {found:#}");
+            assert_eq!(found["suspects"], "", "{way}: {found:#}");
+        }
+    }
+}
+
+#[test]
+fn under_open_mpi() {
+    let _alone = alone();
+    all_under(Compiler::OpenMpi, 0);
+}
+
+#[test]
+fn under_mpich() {
+    let _alone = alone();
+    all_under(Compiler::Mpich, 2);
+}
+
+#[test]
+fn under_open_mpi_5() {
+    let _alone = alone();
+    if is_full() && parts::openmpi5().is_some() {
+        all_under(Compiler::OpenMpi5, 1);
+    }
+}
+
+/// Without source and debug information the state of frames is all there is to tell who stands.
+#[test]
+fn a_program_without_debug_information_is_told_too() {
+    let _alone = alone();
+    let folder = Folder::new("hangs-bare");
+    let program = folder.0.join("hangs");
+    fixture::compile(Compiler::Mpich, "hangs", &["-O2"], &program);
+    for case in [
+        ("ring", "deadlock", "", "MPI_Recv"),
+        ("loop_of_calls", "held_up", "3", "which compute"),
+    ] {
+        check(Compiler::Mpich, &program, case);
+    }
+}
+
+/// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
+#[test]
+fn who_waits_is_never_said_to_go_on() {
+    let _alone = alone();
+    let times = if is_full() { 100 } else { 5 };
+    for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {
+        let folder = Folder::new(&format!("hangs-again-{number}"));
+        let program = folder.compile(compiler, "hangs");
+        let job = Job::start(compiler, None, &program, "receive");
+        let pid = job.launcher.id().to_string();
+        for time in 0..times {
+            let place = Place::new();
+            let done = Sdm::new(&place, "diagnose").args([&pid]).finish();
+            let expect = "Deadlock: likely to blame: rank 3: ";
+            assert!(done.out.starts_with(expect), "{compiler:?}, {time}: {done}");
+        }
+    }
+}
