@@ -4,15 +4,18 @@
 //! replaced (U+FFFD) in names that people see, and kept in paths and variables that are used. Each file is read up to
 //! a bound. Each answer is of one moment: by the next one the process can have ended, and its number can be another's.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 mod descriptors;
+mod mappings;
 #[cfg(test)]
 mod tests;
+
+pub use mappings::{Mapping, mappings};
 
 /// The most that is read of a file that no process can make longer, in bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
@@ -418,74 +421,6 @@ impl Status {
     pub fn tracer(&self) -> Option<i32> {
         self.number("TracerPid").filter(|pid| *pid != 0)
     }
-}
-
-/// A line of `/proc/PID/maps`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// Its first address.
-    pub start: u64,
-    /// The address behind its last one.
-    pub end: u64,
-    /// `r-xp`: readable, writable, executable, and private or shared.
-    pub rights: String,
-    /// Where in the file it begins, in bytes.
-    pub offset: u64,
-    /// The file's path, or the kernel's name of what is no file in square brackets; empty where there is neither.
-    pub name: OsString,
-}
-
-impl Mapping {
-    /// The file that is mapped.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        let is_file = self.name.as_bytes().starts_with(b"/");
-        is_file.then(|| Path::new(&self.name))
-    }
-
-    /// Whether it holds code.
-    #[must_use]
-    pub fn is_executable(&self) -> bool {
-        self.rights.as_bytes().get(2) == Some(&b'x')
-    }
-
-    /// Whether what is written to it stays in this process.
-    #[must_use]
-    pub fn is_private(&self) -> bool {
-        self.rights.as_bytes().get(3) == Some(&b'p')
-    }
-
-    /// Whether an address lies in it.
-    #[must_use]
-    pub fn holds(&self, address: u64) -> bool {
-        (self.start..self.end).contains(&address)
-    }
-}
-
-/// Reads the lines of a `maps`; those that are none are left out.
-#[must_use]
-pub fn mappings(bytes: &[u8]) -> Vec<Mapping> {
-    let lines = bytes.split(|byte| *byte == b'\n');
-    lines.filter_map(mapping).collect()
-}
-
-fn mapping(line: &[u8]) -> Option<Mapping> {
-    // Range, rights, offset, device, inode; blanks; then the name, which may hold blanks, too.
-    let mut fields = line.splitn(6, |byte| *byte == b' ');
-    let mut field = || std::str::from_utf8(fields.next()?).ok();
-    let (start, end) = field()?.split_once('-')?;
-    let rights = field()?.to_owned();
-    let offset = field()?;
-    let (_device, _inode) = (field()?, field()?);
-    let name = fields.next().unwrap_or_default().trim_ascii_start();
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    Some(Mapping {
-        start: number(start)?,
-        end: number(end)?,
-        rights,
-        offset: number(offset)?,
-        name: OsStr::from_bytes(name).to_owned(),
-    })
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {

@@ -7,6 +7,7 @@ mod mpi;
 mod openmpi5;
 mod ordinary;
 mod pmix;
+mod pmix_faults;
 mod pmix_node;
 mod pmix_spawn;
 mod pmix_steer;

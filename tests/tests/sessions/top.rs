@@ -106,7 +106,10 @@ fn a_cluster_is_added_and_edited_and_a_job_submitted_by_forms_and_a_profile() {
     terminal.wait_displayed(&["--profile nap"]);
     terminal.keys("\r");
     terminal.wait_displayed(&["$ sdm submit --cluster here --profile nap:", "nap"]);
-    terminal.keys("/nap\rcy");
+    // It is told of a moment after it was submitted; nothing can be cancelled before.
+    terminal.keys("/nap\r");
+    terminal.wait_displayed(&["/nap", "2 nap", "RUNNING"]);
+    terminal.keys("cy");
     terminal.wait_displayed(&["/nap", "TERMINATED"]);
     terminal.keys("\x1b:cancel 1\r");
     terminal.wait_displayed(&["$ sdm cancel 1"]);

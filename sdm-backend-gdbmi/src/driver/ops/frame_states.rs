@@ -131,13 +131,13 @@ pub(super) fn address(text: &str) -> Option<u64> {
 
 /// A part of the stack.
 #[derive(Default)]
-struct Memory {
+struct StackBytes {
     begin: u64,
     /// Two hexadecimal digits for each byte, as gdb gives them.
     digits: String,
 }
 
-impl Memory {
+impl StackBytes {
     /// The digits of what lies between two addresses, as far as it was read.
     fn between(&self, begin: Option<u64>, end: Option<u64>) -> &str {
         let digit = |address: u64| {
@@ -155,15 +155,15 @@ async fn stack_memory(
     gdb: &Gdb,
     thread: &ReadThread,
     states: &[FrameState],
-) -> Result<Memory, Failure> {
+) -> Result<StackBytes, Failure> {
     let begin = states.last().and_then(|state| state.stack_pointer);
     let end = states.first().and_then(|state| state.stack_pointer);
     let Some((begin, end)) = begin.zip(end).filter(|(begin, end)| begin < end) else {
-        return Ok(Memory::default());
+        return Ok(StackBytes::default());
     };
     let bytes = (end - begin).min(STACK_BYTES_MAX);
     let digits = read_memory(gdb, thread, begin, bytes).await?;
-    Ok(Memory { begin, digits })
+    Ok(StackBytes { begin, digits })
 }
 
 /// Memory of the task as hexadecimal digits; nothing where it cannot be read.

@@ -1,0 +1,67 @@
+//! MPI programs without a launcher of MPI where something fails: the PMIx library, or a rank that never comes to it.
+
+use sdm_tests::place::{Compiler, Place};
+
+use super::pmix::{assert_no_folder, lines_of, local};
+
+/// As under mpirun, which waits for ever where it ends with 0.
+#[test]
+fn who_ends_before_mpi_init_ends_the_job() {
+    let place = Place::new();
+    let absent = place.compile("mpi_absent", Compiler::OpenMpi);
+    for (own, code) in [("7", 7), ("0", 1)] {
+        let done = local(&place, 3).args(["--batch", "--no-report"]);
+        let done = done.program(&absent, &[own]).finish().code(code);
+        let why = format!("rank 1 ends the job with status {code}: it has ended without MPI_Init");
+        assert!(done.out.contains(&why), "{done}");
+    }
+    let sum = place.compile("mpi_sum", Compiler::Mpich);
+    let done = local(&place, 2).args(["--batch", "--no-report"]);
+    let done = done.program(&sum, &[]).finish().code(0);
+    assert!(
+        done.err.contains("under mpiexec only: each is alone here"),
+        "{done}"
+    );
+}
+
+/// A library that crashes or hangs costs its own process, whose end is waited for and told.
+#[test]
+fn a_library_that_fails_is_told_and_costs_no_session() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let run = |fault: &str| {
+        let library = place.path().join(format!("{fault}.so"));
+        let fault = format!("-D{fault}");
+        let options = [
+            &fault,
+            "-shared",
+            "-fPIC",
+            "-Wl,--no-as-needed",
+            "-l:libpmix.so.2",
+        ];
+        sdm_tests::fixture::compile(Compiler::C, "faulty_library", &options, &library);
+        let batch = ["--batch", "--no-report"];
+        let sdm = local(&place, 2).args(batch).program(&sum, &[]);
+        sdm.env("SDM_PMIX_LIBRARY", library)
+    };
+    let alone = "rank 0 of 1: sum 1";
+    let done = run("CRASHES").finish().code(0);
+    let why = "ranks 0-1 (2): no PMIx server: sdm-pmix: killed by SIGABRT: the store is full; each MPI program is alone";
+    assert!(done.out.contains(why), "{done}");
+    // What both print is one line where it comes within a moment.
+    assert!(lines_of(&done.out).iter().all(|it| *it == alone), "{done}");
+    if std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1") {
+        // A minute is longer than a screen is waited for: its end is, by who runs the test.
+        let running = run("HANGS").spawn();
+        while !running
+            .out
+            .text()
+            .contains("sdm-pmix takes too long; each MPI program is alone")
+        {
+            std::thread::yield_now();
+        }
+        let done = running.finish().code(0);
+        assert!(lines_of(&done.out).iter().all(|it| *it == alone), "{done}");
+    }
+    assert_no_folder(&place);
+}
