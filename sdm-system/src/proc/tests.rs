@@ -1,6 +1,6 @@
 //! Tests of what is read from `/proc`.
 
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::*;
 
