@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sdm_debug::command::{BacktraceSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;
-use sdm_debug::reply::StackFrame;
+use sdm_debug::reply::{Frame, StackFrame};
 use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, place, spec, stopped};
@@ -55,7 +55,7 @@ fn stacks(harness: &mut Harness) -> Vec<String> {
     }
 }
 
-fn trace_of_selected(harness: &mut Harness) -> Vec<sdm_debug::Frame> {
+fn trace_of_selected(harness: &mut Harness) -> Vec<Frame> {
     let spec = BacktraceSpec {
         limit: 0,
         args: true,
