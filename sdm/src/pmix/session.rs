@@ -10,12 +10,15 @@ use std::time::{Duration, Instant};
 use sdm_hosts::pmix::{Rendezvous, tool};
 use sdm_pmix::asked::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
 use sdm_pmix::wire::{Frames, frame};
+use sdm_system::proc::{self, State};
 use sdm_text::printable;
 
 use super::error::ToolError;
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// How often it is looked whether a server that says nothing is there.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How long the helper may take to say goodbye.
 const END_WAIT: Duration = Duration::from_secs(5);
 /// How much of what the helper complains of is kept, in bytes.
@@ -34,6 +37,8 @@ pub(super) enum Heard {
 /// A tool that is connected.
 pub(super) struct Session {
     child: Child,
+    /// The server's pid.
+    server: i32,
     input: Option<ChildStdin>,
     heard: Receiver<Heard>,
     pub(super) sender: Sender<Heard>,
@@ -73,6 +78,7 @@ impl Session {
         let mut session = Self {
             input: child.stdin.take(),
             child,
+            server: server.pid,
             heard,
             sender,
             said,
@@ -149,11 +155,27 @@ impl Session {
             return Ok(Some(heard));
         }
         match wait {
-            None => Ok(self.heard.recv().ok()),
+            None => Ok(self.next_of_a_living_server()),
             Some(wait) => match self.heard.recv_timeout(wait) {
                 Ok(heard) => Ok(Some(heard)),
                 Err(_) => Ok(None),
             },
+        }
+    }
+
+    /// The next of what comes. A library does not always hear that its server has gone.
+    fn next_of_a_living_server(&self) -> Option<Heard> {
+        loop {
+            match self.heard.recv_timeout(LOOK_EVERY) {
+                Ok(heard) => return Some(heard),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.server > 0 && proc::of(self.server).state().is_none_or(State::has_ended)
+                    {
+                        return None;
+                    }
+                }
+            }
         }
     }
 

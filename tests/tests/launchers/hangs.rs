@@ -19,7 +19,7 @@ use serde_json::Value;
 
 const RANKS: usize = 8;
 /// Of so many ways an ordinary run takes one.
-const EVERY: usize = 4;
+const EVERY: usize = 8;
 /// How often each is repeated in a full run.
 const REPEATS: usize = 10;
 
@@ -158,13 +158,14 @@ fn found(compiler: Compiler, program: &Path, way: &str) -> (Value, Option<i32>) 
         Compiler::OpenMpi5 => parts::openmpi5(),
         _ => None,
     };
-    let job = Job::start(compiler, mpi5.as_deref(), program, way);
+    // The test has it before any rank wants it.
     let lock = (way == "file_lock").then(|| {
         let path = program.with_file_name("file");
-        let lock = std::fs::File::open(path).expect("it is there");
+        let lock = std::fs::File::create(path).expect("a file of the test's");
         lock.lock().expect("nobody else has it");
         lock
     });
+    let job = Job::start(compiler, mpi5.as_deref(), program, way);
     let place = Place::new();
     let pid = job.launcher.id().to_string();
     let done = Sdm::new(&place, "diagnose").args(["--json", &pid]).finish();
