@@ -14,6 +14,10 @@ impl Host {
         let Some(serving) = &self.serving else {
             return;
         };
+        // It is asked at each rank that comes, of which a node may have thousands.
+        if !self.steering.has_anybody_ended() {
+            return;
+        }
         let came: IdSet = self.connected.iter().map(|rank| TaskId(*rank)).collect();
         let own = serving.own_tasks();
         let mut given_up = Vec::new();

@@ -50,6 +50,11 @@ impl Steering {
         (self.ended.intersection(tasks), status)
     }
 
+    /// True once a task of this node has ended.
+    pub(super) fn has_anybody_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// True the first time for a job.
     pub(super) fn give_up(&mut self, namespace: &str) -> bool {
         self.given_up.insert(namespace.to_owned())
