@@ -1,14 +1,14 @@
 //! Whether processes that gdb holds still live: it does not hear of the end of one that stands still, which only
-//! SIGKILL brings about, and the kernel tells nobody else as long as gdb has not taken note of its threads.
+//! SIGKILL brings about, and the kernel tells nobody else as long as gdb has not taken note of its threads. Nor does it
+//! tell of the end of one whose events it has lost.
 
 use std::time::{Duration, Instant};
 
-use sdm_debug::TaskState;
 use sdm_system::proc::{self, State};
 
 use crate::driver::Driver;
 
-/// How often those that stand still are looked at.
+/// How often those are looked at whose end gdb may miss.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// When to look next.
@@ -22,9 +22,9 @@ impl Pulse {
         self.look_at
     }
 
-    /// Nobody is looked at while nobody stands still.
-    pub(crate) fn keep(&mut self, now: Instant, somebody_stands: bool) {
-        if !somebody_stands {
+    /// Nobody is looked at while gdb hears of the end of each.
+    pub(crate) fn keep(&mut self, now: Instant, some_end_may_be_missed: bool) {
+        if !some_end_may_be_missed {
             self.look_at = None;
         } else if self.look_at.is_none() {
             self.look_at = Some(now + PERIOD);
@@ -37,22 +37,12 @@ impl Pulse {
     }
 }
 
-/// True where a task's process stands still.
-pub(crate) fn stands(driver: &Driver) -> bool {
-    standing(driver).is_some()
-}
-
 /// Tells a task's driver of its process's end, where that is dead.
 pub(crate) fn look(now: Instant, driver: &mut Driver) {
-    if standing(driver).is_some_and(is_dead) {
-        driver.handle_killed(now);
+    let watched = driver.pid().filter(|_| driver.may_miss_end());
+    if watched.is_some_and(is_dead) {
+        driver.handle_dead(now);
     }
-}
-
-/// The process of a task that stands still.
-fn standing(driver: &Driver) -> Option<i32> {
-    let stands = driver.task_state() == TaskState::Stopped;
-    driver.pid().filter(|_| stands)
 }
 
 /// True where no thread of a process lives; its first one can have ended by itself.

@@ -35,8 +35,8 @@ pub(crate) struct SharedGdb {
     /// Those who were told something since they were settled last.
     touched: VecDeque<usize>,
     timers: Timers<usize>,
-    /// How many stand still.
-    standing_count: usize,
+    /// Of how many gdb may miss the end.
+    missable_count: usize,
     /// How many are being attached to.
     starting_count: usize,
     /// How many need their gdb.
@@ -62,8 +62,8 @@ struct SharingTask {
     driver: Driver,
     /// Its process, until gdb has left it.
     held: Option<Held>,
-    /// It counts as one that stands still.
-    stands: bool,
+    /// It counts as one whose end gdb may miss.
+    is_missable: bool,
     /// It counts as one that is being attached to.
     starts: bool,
     /// It needs its gdb no longer.
@@ -89,7 +89,7 @@ impl SharedGdb {
             breakpoints: HashMap::new(),
             touched: VecDeque::new(),
             timers: Timers::default(),
-            standing_count: 0,
+            missable_count: 0,
             starting_count: 0,
             needing_count: 0,
             pulse: Pulse::default(),
@@ -115,7 +115,7 @@ impl SharedGdb {
             task,
             driver,
             held,
-            stands: false,
+            is_missable: false,
             starts: false,
             done: false,
         });
@@ -213,7 +213,7 @@ impl SharedGdb {
         while let Some(at) = self.touched.pop_front() {
             self.settle_member(now, at);
         }
-        self.pulse.keep(now, self.standing_count > 0);
+        self.pulse.keep(now, self.missable_count > 0);
         if self.starting_count == 0 {
             self.gdb.all_attached();
         }
@@ -238,9 +238,13 @@ impl SharedGdb {
         if !state.is_live() && state != TaskState::GdbDead {
             member.held = None;
         }
-        let stands = liveness::stands(&member.driver);
+        let is_missable = member.driver.may_miss_end();
         let starts = state == TaskState::Starting;
-        count(&mut self.standing_count, &mut member.stands, stands);
+        count(
+            &mut self.missable_count,
+            &mut member.is_missable,
+            is_missable,
+        );
         count(&mut self.starting_count, &mut member.starts, starts);
         self.timers.set(at, member.driver.poll_timeout());
     }

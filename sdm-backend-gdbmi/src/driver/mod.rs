@@ -269,11 +269,18 @@ impl Driver {
         self.run();
     }
 
-    /// The process, which stands still, was killed, and gdb has not heard of it.
-    pub(crate) fn handle_killed(&mut self, now: Instant) {
+    /// The process is dead, and gdb has not heard of it.
+    pub(crate) fn handle_dead(&mut self, now: Instant) {
         self.gdb.edit().now = now;
-        end::killed(&self.gdb);
+        end::found_dead(&self.gdb);
         self.run();
+    }
+
+    /// True where gdb may not hear of the process's end: it stands still, or gdb has lost sight of it.
+    pub(crate) fn may_miss_end(&self) -> bool {
+        let state = self.gdb.get();
+        let is_live = state.activity.is_live();
+        state.activity.is_stopped() || is_live && state.processes.is_out_of_sight()
     }
 
     /// What the task is doing.

@@ -63,12 +63,18 @@ pub(in crate::driver) fn names(text: &str, file: &[u8]) -> bool {
     text.contains(&*String::from_utf8_lossy(file))
 }
 
-/// The signal that gdb says has passed. Written so by gdb 7 to 18.
+/// The signal that gdb says has passed, with the number and the name of the thread before it where there are several.
+/// Written so by gdb 7 to 18.
 pub(in crate::driver) fn passed_signal<'a>(
     passed: &BTreeSet<String>,
     text: &'a str,
 ) -> Option<&'a str> {
-    let (name, _) = text.strip_prefix(" received signal ")?.split_once(',')?;
+    let (who, text) = text.split_once(" received signal ")?;
+    let is_thread = who.starts_with(|first: char| first.is_ascii_digit());
+    let (name, _) = text.split_once(',')?;
+    if !who.is_empty() && !is_thread {
+        return None;
+    }
     passed.contains(name).then_some(name)
 }
 
@@ -129,7 +135,12 @@ mod tests {
             Some("SIG40"),
         );
         check(" received signal SIGSEGV, Segmentation fault.\n", None);
+        check(
+            "2 \"a b\" received signal SIGTERM, Terminated.\n",
+            Some("SIGTERM"),
+        );
         check("received signal SIGUSR1", None);
+        check("it received signal SIGUSR1, says the program", None);
     }
 
     #[test]

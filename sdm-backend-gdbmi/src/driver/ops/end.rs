@@ -66,9 +66,20 @@ pub(in crate::driver) fn program_ended(gdb: &Gdb, end: End) {
     state.actions.push_back(Action::CloseGdb);
 }
 
-/// Somebody else has killed the program.
-pub(in crate::driver) fn killed(gdb: &Gdb) {
-    program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
+/// The program is dead, and gdb has not said so: it stood still, and only SIGKILL ends such a one, or gdb has lost sight
+/// of it, which happens as a signal that went through ends it.
+pub(in crate::driver) fn found_dead(gdb: &Gdb) {
+    let mut state = gdb.edit();
+    let by = if state.activity.is_stopped() {
+        None
+    } else if state.processes.is_found_dead_again() {
+        state.processes.last_signal().map(ToOwned::to_owned)
+    } else {
+        return;
+    };
+    drop(state);
+    let signal = by.unwrap_or_else(|| Signal::SIGKILL.as_str().to_owned());
+    program_ended(gdb, End::Signalled(signal));
 }
 
 /// A start or an attach came to nothing: the task is what it was before.

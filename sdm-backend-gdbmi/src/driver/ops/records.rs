@@ -143,8 +143,14 @@ fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
             }
             state.breakpoints.forget_met();
         }
-        "stopped" if results.text("thread-id").is_some() => handle_thread_stopped(gdb, results),
-        "stopped" => handle_stopped(gdb, results),
+        "stopped" => {
+            gdb.edit().processes.regain_sight();
+            if results.text("thread-id").is_some() {
+                handle_thread_stopped(gdb, results);
+            } else {
+                handle_stopped(gdb, results);
+            }
+        }
         _ => {}
     }
 }
@@ -302,6 +308,9 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
             // Ours, where there was one, will stop nothing any more.
             gdb.edit().interrupts.int_sent = false;
         }
+        if let Some(name) = &name {
+            gdb.edit().processes.signal_passed(name);
+        }
         if let Some(name) = name.filter(|name| !(unsaid && name == "SIGCONT")) {
             gdb.tell(Event::SignalPassed { name });
         }
@@ -309,6 +318,12 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
     }
     if kind == StreamKind::Log {
         super::registers::tell(gdb, text);
+        // An error where nothing was asked: gdb gives up an event in the middle, as the process dies ("Couldn't get
+        // registers: No such process.", "Cannot find user-level thread for LWP 7: generic error").
+        let mut state = gdb.edit();
+        if state.activity.is_executing() && state.commands.pending.is_empty() {
+            state.processes.lose_sight();
+        }
     }
     if kind == StreamKind::Log
         && gdb.get().commands.complaint.len() + text.len() <= COMPLAINT_BYTES_MAX

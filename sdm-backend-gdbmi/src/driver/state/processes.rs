@@ -14,8 +14,22 @@ pub(in crate::driver) struct Processes {
     others: Vec<(String, i32)>,
     /// True where one of the others has ended, and the stop that says so has not come yet.
     other_ended: bool,
+    /// The signal that went through to the own one last.
+    last_signal: Option<String>,
+    sight: Sight,
     /// What the front-end was told of forks, programs and the like; nothing is told twice.
     said: BTreeSet<String>,
+}
+
+/// Whether gdb sees what the task's process does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    #[default]
+    Seen,
+    /// gdb has lost what it did last, and may never say that it has ended.
+    Lost,
+    /// The same, and it was found dead once.
+    FoundDead,
 }
 
 /// The most remarks on one task.
@@ -30,6 +44,37 @@ impl Processes {
     /// gdb holds the task's process no longer.
     pub(in crate::driver) fn forget_own(&mut self) {
         self.own = None;
+        self.sight = Sight::Seen;
+    }
+
+    /// A signal goes through to the task's process.
+    pub(in crate::driver) fn signal_passed(&mut self, name: &str) {
+        self.last_signal = Some(name.to_owned());
+    }
+
+    /// The signal that went through to the task's process last.
+    pub(in crate::driver) fn last_signal(&self) -> Option<&str> {
+        self.last_signal.as_deref()
+    }
+
+    /// gdb has lost what the task's process did.
+    pub(in crate::driver) fn lose_sight(&mut self) {
+        self.sight = Sight::Lost;
+    }
+
+    /// gdb has said something of the task's process again.
+    pub(in crate::driver) fn regain_sight(&mut self) {
+        self.sight = Sight::Seen;
+    }
+
+    /// True where gdb may never say that the task's process has ended.
+    pub(in crate::driver) fn is_out_of_sight(&self) -> bool {
+        self.sight != Sight::Seen
+    }
+
+    /// The task's process was found dead; true the second time: gdb may have been about to say so.
+    pub(in crate::driver) fn is_found_dead_again(&mut self) -> bool {
+        std::mem::replace(&mut self.sight, Sight::FoundDead) == Sight::FoundDead
     }
 
     /// gdb says that it holds a process.
