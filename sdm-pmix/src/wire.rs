@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::table::HostTable;
 
 /// The version of these messages: both sides must have the same.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 /// The longest frame, in bytes, without its length.
 pub const FRAME_BYTES_MAX: usize = 4 << 20;
 /// The most nodes of a job.
@@ -171,10 +171,12 @@ pub enum FromHost {
         /// What it has to say, which may be nothing; on one line.
         text: String,
     },
-    /// A process has something to print.
+    /// A process or a tool has something to print.
     Log {
-        /// Its rank.
-        rank: u32,
+        /// Its rank; `None` for a tool.
+        rank: Option<u32>,
+        /// It is meant for standard error.
+        is_error: bool,
         /// What it is.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
@@ -256,7 +258,8 @@ impl HostJob {
     /// The folder of this node's PMIx server, below the temporary one: whoever has started it removes it where that server could not.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        std::env::temp_dir().join(format!("sdm-pmix-{}-{}", self.namespace, self.own))
+        sdm_system::files::temporary_folder()
+            .join(format!("sdm-pmix-{}-{}", self.namespace, self.own))
     }
 
     /// Checks what only the sender can have got wrong.

@@ -71,7 +71,12 @@ pub(crate) enum Heard {
     /// A process wants its job to end: its rank, its status, and what it has to say.
     Aborted(u32, i32, String),
     /// A process has something to print.
-    Log(u32, Vec<u8>),
+    Log {
+        /// `None` for a tool.
+        rank: Option<u32>,
+        is_error: bool,
+        bytes: Vec<u8>,
+    },
     /// This node has something for a barrier.
     FenceData(u64, Vec<u8>),
     /// This node's ranks are at a barrier.
@@ -345,7 +350,15 @@ impl PmixServer {
             }
             FromHost::Notice { text } => Heard::Notice(text),
             FromHost::Aborted { rank, status, text } => Heard::Aborted(rank, status, text),
-            FromHost::Log { rank, bytes } => Heard::Log(rank, bytes),
+            FromHost::Log {
+                rank,
+                is_error,
+                bytes,
+            } => Heard::Log {
+                rank,
+                is_error,
+                bytes,
+            },
             FromHost::FenceData { number, bytes } => Heard::FenceData(number, bytes),
             FromHost::Fence {
                 number,

@@ -104,7 +104,7 @@ impl Offer {
             }
             KeyHandover::Auto if !spans_hosts => match Self::listen(session, text()) {
                 // A temporary folder with a name that is too long for a socket.
-                Err(_) => Self::write(&std::env::temp_dir(), session, text()).map(Some),
+                Err(_) => Self::write(&files::temporary_folder(), session, text()).map(Some),
                 listening => listening.map(Some),
             },
             KeyHandover::Auto if is_shared(&home()) => {

@@ -177,6 +177,15 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The folder for temporary files: that which `TMPDIR` names where this user can write there, which batch systems set to one that is
+/// on the nodes of a job only, or else `/tmp`.
+#[must_use]
+pub fn temporary_folder() -> PathBuf {
+    let named = std::env::temp_dir();
+    let is_usable = named.is_dir() && access(&named, AccessFlags::W_OK | AccessFlags::X_OK).is_ok();
+    if is_usable { named } else { "/tmp".into() }
+}
+
 /// The folder for what is this user's alone and goes with the machine: sockets, keys. Where another user has taken the
 /// place that it usually has, it has another one, which is found again.
 ///
@@ -191,7 +200,7 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
             return checked(folder);
         }
     }
-    let temporary = std::env::temp_dir();
+    let temporary = temporary_folder();
     let name = format!("sdm-{own}");
     let usual = temporary.join(&name);
     let is_taken = fs::symlink_metadata(&usual).is_ok_and(|it| it.uid() != own.as_raw());
@@ -221,7 +230,7 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
 /// As [`runtime_folder`].
 pub fn runtime_folders() -> io::Result<Vec<PathBuf>> {
     let mut folders = vec![runtime_folder()?];
-    for temporary in [std::env::temp_dir(), PathBuf::from("/tmp")] {
+    for temporary in [temporary_folder(), PathBuf::from("/tmp")] {
         let folder = temporary.join(format!("sdm-{}", geteuid()));
         let is_there = fs::symlink_metadata(&folder).is_ok();
         if is_there && !folders.contains(&folder) && private_folder(&folder).is_ok() {

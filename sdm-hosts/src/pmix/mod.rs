@@ -47,10 +47,15 @@ pub enum ChoiceError {
     Several(Vec<String>),
 }
 
+/// How many of those that were left out are named.
+const NAMED_MAX: usize = 3;
+
 fn left_out(left: &[String]) -> String {
-    match left {
-        [] => String::new(),
-        left => format!(" (left out: {})", left.join("; ")),
+    let named = left[..left.len().min(NAMED_MAX)].join("; ");
+    match left.len().saturating_sub(NAMED_MAX) {
+        _ if left.is_empty() => String::new(),
+        0 => format!(" (left out: {named})"),
+        more => format!(" (left out: {named}; and {more} more)"),
     }
 }
 

@@ -376,12 +376,19 @@ impl Host {
             }
             Request::Log {
                 process,
-                bytes,
+                out,
+                err,
                 done,
             } => {
-                if !bytes.is_empty() {
-                    let rank = self.task_of(&process);
-                    self.tell_all(&FromHost::Log { rank, bytes });
+                let rank = self.serving.as_ref().and_then(|it| it.task_of(&process));
+                for (is_error, bytes) in [(false, out), (true, err)] {
+                    if !bytes.is_empty() {
+                        self.tell_all(&FromHost::Log {
+                            rank,
+                            is_error,
+                            bytes,
+                        });
+                    }
                 }
                 done.tell(SUCCESS);
             }

@@ -241,7 +241,8 @@ pub(crate) enum Request {
     /// A process has something to print.
     Log {
         process: Proc,
-        bytes: Vec<u8>,
+        out: Vec<u8>,
+        err: Vec<u8>,
         done: Done<OpCallback>,
     },
     /// A tool of this user's has come, which may want to be called something.

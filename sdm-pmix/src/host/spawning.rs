@@ -85,7 +85,11 @@ impl Host {
             Err(error) => {
                 if let Some(rank) = by {
                     let bytes = format!("programs that are to be started: {error}\n").into_bytes();
-                    self.tell_all(&FromHost::Log { rank, bytes });
+                    self.tell_all(&FromHost::Log {
+                        rank: Some(rank),
+                        is_error: true,
+                        bytes,
+                    });
                 }
                 return done.tell(NOT_FOUND, "");
             }

@@ -406,20 +406,25 @@ unsafe extern "C" fn on_log(
 ) {
     // SAFETY: as the library's interface says.
     let (process, infos) = unsafe { (process(who), slice(infos, count)) };
-    let mut bytes = Vec::new();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
     for info in infos {
-        let is_text = info.is(LOG_STDOUT) || info.is(LOG_STDERR);
+        let stream = match (info.is(LOG_STDOUT), info.is(LOG_STDERR)) {
+            (true, _) => &mut out,
+            (_, true) => &mut err,
+            _ => continue,
+        };
         // SAFETY: the type says that it is a string.
         let string = unsafe { info.value.data.string };
-        if is_text && info.value.kind == TYPE_STRING && !string.is_null() {
+        if info.value.kind == TYPE_STRING && !string.is_null() {
             // SAFETY: a string that ends.
-            bytes.extend_from_slice(unsafe { CStr::from_ptr(string) }.to_bytes());
+            stream.extend_from_slice(unsafe { CStr::from_ptr(string) }.to_bytes());
         }
     }
     let done = done(callback, data);
     hand_over(Request::Log {
         process,
-        bytes,
+        out,
+        err,
         done,
     });
 }

@@ -131,10 +131,22 @@ impl Server {
                 }
             }
             Heard::Notice(text) => self.tell(&self.own_tasks(), &Event::Notice { text }),
-            Heard::Log(rank, bytes) => {
-                let stream = Stream::Stderr;
+            Heard::Log {
+                rank: Some(rank),
+                is_error,
+                bytes,
+            } => {
+                let stream = match is_error {
+                    true => Stream::Stderr,
+                    false => Stream::Stdout,
+                };
                 let task = IdSet::single(TaskId(rank));
                 self.tell(&task, &Event::Output { stream, bytes });
+            }
+            Heard::Log { bytes, .. } => {
+                let said = String::from_utf8_lossy(&bytes);
+                let text = format!("a PMIx tool says: {}", said.trim_end());
+                self.tell(&self.own_tasks(), &Event::Notice { text });
             }
         }
     }

@@ -104,11 +104,19 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
     job.end(2);
 }
 
-/// Signals reach those who are meant, and ends are told with their status.
+/// Signals reach those who are meant, ends are told with their status, and what a tool has to say is shown as its own.
 #[test]
 fn a_tool_sends_signals_and_hears_of_ends() {
     let place = Place::new();
     let job = Job::begin(&place, 2);
+    for channel in ["stdout", "stderr"] {
+        let text = format!("to {channel}");
+        let logged = pmix(&place, &["log", channel, &text]).output();
+        let logged = logged.expect("sdm");
+        assert!(logged.status.success(), "{logged:?}");
+        let shown = format!("ranks 0-1 (2): a PMIx tool says: to {channel}\n");
+        job.sdm.out.wait(0, &shown);
+    }
     let events = begun(&mut pmix(&place, &["events", "--json"]));
     let output = begun(&mut pmix(&place, &["io", &job.name]));
     let spawn = ["spawn", "-n", "1", "--", "/bin/sleep", "1000"];
