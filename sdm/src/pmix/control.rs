@@ -14,7 +14,7 @@ use super::session::Session;
 use super::words::among;
 
 /// The program of a session's own server.
-const OWN: &str = "sdm-pmix";
+pub(super) const OWN: &str = "sdm-pmix";
 /// States of a process that has been started and has not ended.
 const THERE: std::ops::Range<u8> = 1..20;
 

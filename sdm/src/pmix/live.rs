@@ -13,6 +13,7 @@ use sdm_pmix::asked::{
 use sdm_pmix::names::{self, RANK_ALL};
 use serde_json::json;
 
+use super::control::OWN;
 use super::error::ToolError;
 use super::session::{Heard, Session};
 use super::words::{FAILED, among};
@@ -155,12 +156,21 @@ fn is_there(session: &mut Session) -> Result<bool, ToolError> {
     Ok(session.ask(Ask::Query { key, attributes })?.0 == 0)
 }
 
-fn flag(key: &str) -> Attribute {
-    Attribute {
+/// How a job is wanted: its end is told, and its output kept for who asks for it. PRRTE keeps it where nothing is said of it, and drops
+/// what is not wanted; a library alone sends what is not said to be unwanted to the tool's library, which prints it by itself
+/// until somebody asks for it.
+fn wishes(server: &Rendezvous) -> Vec<Attribute> {
+    let flag = |key: &str, is_set| Attribute {
         key: key.to_owned(),
-        value: AttributeValue::Flag(true),
+        value: AttributeValue::Flag(is_set),
         is_required: false,
+    };
+    let mut wishes = vec![flag("pmix.notecomp", true)];
+    if server.program == OWN {
+        let unwanted = ["pmix.fwd.stdout", "pmix.fwd.stderr", "pmix.fwd.stddiag"];
+        wishes.extend(unwanted.map(|key| flag(key, false)));
     }
+    wishes
 }
 
 /// `sdm pmix spawn`; gives the job's exit code.
@@ -200,8 +210,7 @@ pub(super) fn spawn(
         words,
         folder: folder.to_string_lossy().into_owned(),
         environment: variables.collect(),
-        // Without words on its output that is kept for who asks for it.
-        attributes: [flag("pmix.notecomp")].to_vec(),
+        attributes: wishes(server),
     };
     let started = session.must("spawn", ask)?;
     let name = started.iter().find_map(|line| match &line.value {

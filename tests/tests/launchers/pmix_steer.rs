@@ -101,6 +101,12 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
     assert_eq!(both.stderr, b"err\n", "{both:?}");
     assert_eq!(both.status.code(), Some(9), "{both:?}");
     job.sdm.out.wait(0, "rank 4: exited with code 9");
+    // A job can have ended before its tool hears of its start.
+    for _ in 0..10 {
+        let quick = pmix(&place, &["spawn", "-n", "1", "--", "/bin/echo", "out"]);
+        let quick = { quick }.output().expect("sdm");
+        assert_eq!(quick.stdout, b"out\n", "{quick:?}");
+    }
     job.end(2);
 }
 
