@@ -78,9 +78,10 @@ fn svg(draw: impl FnOnce(&mut Frame<'_>), width: u16, height: u16) -> String {
     terminal.draw(draw).unwrap();
     let buffer = terminal.backend().buffer();
     let (across, down) = (width * CELL.0, height * CELL.1);
+    // DejaVu's letters are as wide as a cell at this size, for who draws it without minding `textLength`.
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across} {down}\" \
-         font-family=\"DejaVu Sans Mono, monospace\" font-size=\"13\" xml:space=\"preserve\">\n\
+         font-family=\"DejaVu Sans Mono, monospace\" font-size=\"13.288\" xml:space=\"preserve\">\n\
          <rect width=\"{across}\" height=\"{down}\" fill=\"{SHADE}\"/>\n"
     );
     for y in 0..height {
