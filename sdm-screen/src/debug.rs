@@ -235,6 +235,9 @@ impl Debugger {
             Some(_) if was_question && self.line.text().is_empty() => self.go_to(self.before),
             _ => {}
         }
+        if asked.is_some() {
+            self.console.end_answer();
+        }
         self.asked = asked;
         self.changed = true;
         self.tell_focus();

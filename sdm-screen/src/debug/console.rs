@@ -1,5 +1,6 @@
 //! What the session has said, and the lines that it was given.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use sdm_text::printable;
@@ -12,7 +13,13 @@ const LINES_MAX: usize = 2000;
 pub(crate) struct Console {
     lines: VecDeque<Said>,
     /// How many lines at the end are below what is shown.
-    pub(crate) below: usize,
+    below: usize,
+    /// The line that was given last, while nothing but its answer has come behind it.
+    given: Option<usize>,
+    /// All of its answer is there: what is longer than the panel is shown from its beginning.
+    is_answered: bool,
+    /// For how many lines there was room.
+    room: Cell<usize>,
 }
 
 /// A line of it.
@@ -25,6 +32,9 @@ pub(crate) struct Said {
 
 impl Console {
     pub(crate) fn say(&mut self, text: &str) {
+        if self.is_answered {
+            self.given = None;
+        }
         for line in text.lines() {
             self.push(Said {
                 text: printable(line.as_bytes()).replace('\t', "    "),
@@ -43,11 +53,19 @@ impl Console {
             self.lines.pop_back();
         }
         self.push(Said { text, is_own: true });
+        self.given = Some(self.lines.len() - 1);
+        self.is_answered = false;
+    }
+
+    /// Nothing more comes for the line that was given last.
+    pub(crate) fn end_answer(&mut self) {
+        self.is_answered = true;
     }
 
     fn push(&mut self, said: Said) {
         if self.lines.len() == LINES_MAX {
             self.lines.pop_front();
+            self.given = self.given.and_then(|at| at.checked_sub(1));
         }
         self.lines.push_back(said);
         self.below = 0;
@@ -56,12 +74,60 @@ impl Console {
     /// Shows what is above or below, by so many lines.
     pub(crate) fn scroll(&mut self, up: isize) {
         let last = self.lines.len().saturating_sub(1);
+        self.below = self.hidden_below(self.room.get());
         self.below = self.below.saturating_add_signed(up).min(last);
+        self.given = None;
     }
 
-    /// The lines that are shown where there is room for so many, the last one last.
-    pub(crate) fn shown(&self, room: usize) -> impl Iterator<Item = &Said> {
-        let end = self.lines.len() - self.below.min(self.lines.len());
-        self.lines.range(end.saturating_sub(room)..end)
+    /// The lines that are shown where there is room for so many, the last one last, and how many are below them.
+    pub(crate) fn shown(&self, room: usize) -> (impl Iterator<Item = &Said>, usize) {
+        self.room.set(room);
+        let below = self.hidden_below(room);
+        // A line says that there are more.
+        let room = room.saturating_sub(usize::from(below > 0));
+        let end = self.lines.len() - below;
+        (self.lines.range(end.saturating_sub(room)..end), below)
+    }
+
+    fn hidden_below(&self, room: usize) -> usize {
+        let answer = self.given.filter(|_| self.is_answered);
+        let length = answer.map_or(0, |at| self.lines.len() - at);
+        match length > room && room > 1 {
+            true => length - (room - 1),
+            false => self.below.min(self.lines.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(console: &Console, room: usize) -> (Vec<&str>, usize) {
+        let (lines, below) = console.shown(room);
+        (lines.map(|it| it.text.as_str()).collect(), below)
+    }
+
+    #[test]
+    fn a_long_answer_is_shown_from_its_beginning() {
+        let mut console = Console::default();
+        console.say("before");
+        console.echo("(sdm) ", "diagnose");
+        console.say("1\n2\n3\n4");
+        assert_eq!(shown(&console, 3), (vec!["2", "3", "4"], 0), "it goes on");
+        console.end_answer();
+        assert_eq!(shown(&console, 3), (vec!["(sdm) diagnose", "1"], 3));
+        assert_eq!(shown(&console, 9).1, 0, "there is room");
+        assert_eq!(shown(&console, 3), (vec!["(sdm) diagnose", "1"], 3));
+        console.scroll(-1);
+        assert_eq!(shown(&console, 3), (vec!["1", "2"], 2));
+        console.scroll(-9);
+        assert_eq!(shown(&console, 3), (vec!["2", "3", "4"], 0));
+        console.echo("(sdm) ", "help");
+        console.say("1\n2\n3\n4");
+        console.end_answer();
+        console.say("rank 0: exited normally");
+        let news = vec!["3", "4", "rank 0: exited normally"];
+        assert_eq!(shown(&console, 3), (news, 0), "news are at the end");
     }
 }

@@ -349,7 +349,8 @@ impl Debugger {
 
     fn draw_prompt(&self, frame: &mut Frame<'_>, area: Rect) {
         let room = usize::from(area.height.saturating_sub(1));
-        let said: Vec<_> = self.console.shown(room).collect();
+        let (said, below) = self.console.shown(room);
+        let said: Vec<_> = said.collect();
         for (y, said) in (0..area.height).zip(&said) {
             let cells = match said.is_own {
                 true => self.style.head(),
@@ -357,9 +358,20 @@ impl Debugger {
             };
             self.style.text(frame, area, y, &said.text, cells);
         }
-        let y = u16::try_from(said.len())
-            .unwrap_or(0)
-            .min(area.height.saturating_sub(1));
+        let mut y = u16::try_from(said.len()).unwrap_or(0);
+        if below > 0 {
+            let more = format!(
+                "({below} more lines: {}PgDn)",
+                match self.panel {
+                    Panel::Prompt => "",
+                    _ => "6 ",
+                }
+            );
+            self.style
+                .text(frame, area, y, &more, self.style.tone(Tone::Off));
+            y += 1;
+        }
+        let y = y.min(area.height.saturating_sub(1));
         let Some((prompt, is_question)) = &self.asked else {
             let text = if self.line.text().is_empty() {
                 "..."
