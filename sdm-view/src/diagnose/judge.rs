@@ -7,6 +7,7 @@ use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::{Reduced, WaitGraph};
 use super::needs::{Gathering, Members, Needs, resources};
+use super::past::{left_behind, may_be_right, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
 use super::verdict::Verdict;
 use super::wait::WaitKind;
@@ -46,6 +47,8 @@ struct Case<'a> {
     seen: &'a Seen,
     evidence: &'a Evidence<'a>,
     still: &'a [SamePlace],
+    /// All ranks of the job, seen or not.
+    all: IdSet,
     /// Who waits in MPI.
     waiting: IdSet,
     /// Of whom it is not known whether they can go on.
@@ -103,6 +106,7 @@ impl<'a> Case<'a> {
             seen,
             evidence,
             still,
+            all,
             waiting,
             unknown,
             needs,
@@ -161,7 +165,8 @@ impl<'a> Case<'a> {
             .filter(|one| !one.tasks.is_disjoint(blocked))
             .collect();
         there.sort_by_key(|one| std::cmp::Reverse(one.tasks.len()));
-        if let Some(verdict) = mismatch(&there) {
+        let verdict = left_behind(&self.needs, blocked);
+        if let Some(verdict) = verdict.or_else(|| mismatch(&proving(&there, &self.all))) {
             return verdict;
         }
         if let Some((from, to, sent, wanted)) = self.needs.mismatched.first() {
@@ -190,10 +195,10 @@ impl<'a> Case<'a> {
             return Verdict::new(Step::Deadlock, text);
         };
         let others = blocked.difference(&most.tasks);
-        // Who is in an operation of fewer ranks may be where it should be.
-        let of_fewer = there.iter().filter(|one| one.communicator.is_some());
-        let of_fewer = IdSet::union_all(of_fewer.map(|one| &one.tasks));
-        let others = others.difference(&of_fewer);
+        // Who is in an operation of fewer ranks, or in one that others leave before it, may be where it should be.
+        let by_right = there.iter().filter(|one| may_be_right(one));
+        let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
+        let others = others.difference(&by_right);
         let odd = closest(&self.needs.graph, &others, &most.tasks);
         let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
         let text = format!(
@@ -300,11 +305,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Those who are in operations that do not fit together: other ones, or with other arguments. Only those of all ranks
-/// are compared: who belongs to another communicator is not known.
-fn mismatch(there: &[&Gathering]) -> Option<Verdict> {
-    let world = there.iter().filter(|one| one.communicator.is_none());
-    let world: Vec<&&Gathering> = world.collect();
+/// Those who are in operations of all ranks that do not fit together: other ones, or with other arguments.
+fn mismatch(world: &[&Gathering]) -> Option<Verdict> {
     let verdict = |what: String, most: &Gathering, others: &IdSet, largest: u64| {
         // Of equally many on either side neither is the odd one.
         let few = largest < most.tasks.len();
@@ -330,7 +332,7 @@ fn mismatch(there: &[&Gathering]) -> Option<Verdict> {
         let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
         return Some(verdict(text, most, &others, other.tasks.len()));
     }
-    let [most, others @ ..] = &world[..] else {
+    let [most, others @ ..] = world else {
         return None;
     };
     let other = others.first()?;

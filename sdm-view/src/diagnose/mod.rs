@@ -10,6 +10,7 @@ mod findings;
 mod graph;
 mod judge;
 mod needs;
+mod past;
 mod seen;
 #[cfg(test)]
 mod tests;

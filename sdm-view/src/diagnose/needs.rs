@@ -309,7 +309,7 @@ fn is_of_all(call: &Call) -> bool {
 }
 
 /// True for collective operations that end for nobody before all have come.
-fn needs_all(name: &str) -> bool {
+pub(super) fn needs_all(name: &str) -> bool {
     const ALL: &[&str] = &[
         "allgather",
         "allgatherv",

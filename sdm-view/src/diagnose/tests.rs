@@ -13,6 +13,7 @@ use sdm_idset::IdSet;
 use super::*;
 
 mod beside;
+mod past;
 
 fn set(text: &str) -> IdSet {
     text.parse().unwrap()

@@ -1,0 +1,59 @@
+//! Who is past what others still wait in.
+
+use sdm_idset::{IdSet, TaskId};
+
+use super::Step;
+use super::needs::{Gathering, Needs, needs_all};
+use super::verdict::Verdict;
+
+/// The most ranks that are named one by one.
+const NAMED_MAX: u64 = 4;
+
+/// The operations of all ranks of which some prove that others are in the wrong one. Ranks leave a reduction before the others of them
+/// are done, and are in the next operation by right: that they are in different ones proves something only where everybody is in one, so
+/// that nobody is left for whom those who are behind could wait.
+pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<&'a Gathering> {
+    // Who belongs to another communicator is not known.
+    let world = there.iter().filter(|one| one.communicator.is_none());
+    let world: Vec<&Gathering> = world.copied().collect();
+    let covered = IdSet::union_all(world.iter().map(|one| &one.tasks));
+    let is_everybody = all.is_subset(&covered);
+    let proving = world.into_iter();
+    proving
+        .filter(|one| is_everybody || needs_all(&one.name))
+        .collect()
+}
+
+/// True where ranks may be in this operation by right while others are elsewhere.
+pub(super) fn may_be_right(one: &Gathering) -> bool {
+    one.communicator.is_some() || !needs_all(&one.name)
+}
+
+/// Who waits for messages of ranks that are at the end of their program and send none any more.
+pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
+    let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
+    let is_at_end = |rank: &u32| at_end.contains(TaskId(*rank));
+    let (mut behind, mut partners) = (IdSet::new(), IdSet::new());
+    let graph = &needs.graph;
+    let ones = graph.ones.iter().map(|(who, one)| (*who, vec![*one]));
+    let either = graph.either.iter().map(|(who, two)| (*who, two.to_vec()));
+    for (who, wanted) in ones.chain(either) {
+        if blocked.contains(TaskId(who)) && wanted.iter().all(is_at_end) {
+            behind.insert(TaskId(who));
+            partners.extend(wanted.into_iter().map(TaskId));
+        }
+    }
+    if behind.is_empty() {
+        return None;
+    }
+    let partners = match partners.len() {
+        1 => format!("rank {partners}, which is in MPI_Finalize and sends and receives"),
+        count if count <= NAMED_MAX => {
+            format!("ranks {partners}, which are in MPI_Finalize and send and receive")
+        }
+        _ => "ranks that are in MPI_Finalize and send and receive".to_owned(),
+    };
+    let text = format!("the message that they wait for is one of {partners} nothing more");
+    Some(Verdict::new(Step::CannotGoOn, text).blaming(behind))
+}
