@@ -177,14 +177,27 @@ impl Named {
             .sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
     }
 
-    /// The values as numbers, with how many tasks have each; none where one is no number, or where all are the same.
+    /// Those whose value is no number that can be calculated with, where others' is one: `nan`, `inf`.
+    #[must_use]
+    pub fn not_finite(&self) -> IdSet {
+        let odd = self.values.iter().filter(|(_, text)| is_not_finite(text));
+        let odd = IdSet::union_all(odd.map(|(tasks, _)| tasks));
+        match self.values.iter().all(|(_, text)| is_not_finite(text)) {
+            true => IdSet::new(),
+            false => odd,
+        }
+    }
+
+    /// The values as numbers, with how many tasks have each, without those that are not finite; none where one is no number, or where
+    /// all are the same.
     #[must_use]
     pub fn numbers(&self) -> Option<Vec<(f64, u64)>> {
         let number = |(tasks, text): &(IdSet, String)| {
             let value: f64 = text.parse().ok()?;
             value.is_finite().then_some((value, tasks.len()))
         };
-        let numbers: Option<Vec<_>> = self.values.iter().map(number).collect();
+        let finite = self.values.iter().filter(|(_, text)| !is_not_finite(text));
+        let numbers: Option<Vec<_>> = finite.map(number).collect();
         numbers.filter(|numbers| numbers.len() > 1)
     }
 
@@ -212,6 +225,13 @@ impl Named {
         }
         Some((counts, low, high))
     }
+}
+
+/// As gdb writes it: `inf`, `-nan(0x8000000000000)`.
+fn is_not_finite(text: &str) -> bool {
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let is_payload = |rest: &str| rest.is_empty() || rest.starts_with("(0x") && rest.ends_with(')');
+    text == "inf" || text.strip_prefix("nan").is_some_and(is_payload)
 }
 
 #[cfg(test)]
@@ -296,6 +316,12 @@ mod tests {
         let wide = named(&[("0", "-1.7e308"), ("1", "1.7e308")]);
         assert_eq!(wide.histogram(2).unwrap().0, [1, 1]);
         assert_eq!(named(&[("0", "1"), ("1", "x")]).histogram(4), None);
+        let nan = "-nan(0x8000000000000)";
+        let some = named(&[("0-1", "1"), ("2", nan), ("3", "2"), ("4", "inf")]);
+        assert_eq!(some.histogram(2), Some((vec![2, 1], 1.0, 2.0)));
+        assert_eq!(some.not_finite(), set("2,4"));
+        assert!(named(&[("0-1", nan)]).not_finite().is_empty());
+        assert!(named(&[("0", "nancy"), ("1", "1")]).not_finite().is_empty());
         assert_eq!(named(&[("0-9", "1")]).histogram(4), None);
     }
 }

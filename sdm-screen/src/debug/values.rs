@@ -1,5 +1,6 @@
 //! The values of variables and expressions, and who differs.
 
+use sdm_idset::IdSet;
 use sdm_text::printable;
 use sdm_view::board::{Named, Sight};
 use sdm_view::render::Names;
@@ -44,11 +45,20 @@ pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> 
             [(most, _), ..] => {
                 let most = most.len();
                 let spread = histogram(it, style, parts).unwrap_or_default();
-                say(format!("{name}: {} values{spread}", it.values.len()), None);
-                for (tasks, value) in it.values.iter().take(VALUES_SHOWN_MAX) {
+                let odd = it.not_finite();
+                let count = match odd.len() {
+                    0 => String::new(),
+                    odd => format!(", {odd} not finite"),
+                };
+                let values = it.values.len();
+                say(format!("{name}: {values} values{count}{spread}"), None);
+                let is_odd = |(tasks, _): &&(IdSet, String)| tasks.is_subset(&odd);
+                let (first, rest) = (it.values.iter(), it.values.iter());
+                let all = first.filter(is_odd).chain(rest.filter(|it| !is_odd(it)));
+                for (tasks, value) in all.take(VALUES_SHOWN_MAX) {
                     let who = printable(names.label(tasks, SET_WIDTH).as_bytes());
-                    // Who has another value than most is looked for.
-                    let differs = tasks.len() < most;
+                    // Who has another value than most is looked for, and what is no number.
+                    let differs = tasks.len() < most || tasks.is_subset(&odd);
                     let sign = if differs { '*' } else { ' ' };
                     let tone = differs.then_some(Tone::Wait);
                     say(format!(" {sign}{who}: {}", line_of(value)), tone);

@@ -111,7 +111,7 @@ fn it_is_lines_of_words_one_panel_at_a_time() {
         ("debug_linear_source", "1", "line_44"),
         ("debug_linear_stacks", "2↓↓", "rank 62"),
         ("debug_linear_ranks", "3", "rank 63: exited with code 3"),
-        ("debug_linear_values", "4↓", "ranks 0-61 (62): 0.5"),
+        ("debug_linear_values", "4↓", "rank 62: nan"),
         ("debug_linear_prompt", "6print 1", "print 1"),
     ] {
         let mut debugger = debugger(LINEAR, board());
