@@ -175,6 +175,16 @@ impl Debugger {
         }
     }
 
+    /// Takes the lines that were typed on earlier days, the last one last.
+    pub fn recall_lines(&mut self, lines: Vec<String>) {
+        self.line.fill_history(lines);
+    }
+
+    /// The lines that were typed since this was asked last, but for answers to questions.
+    pub fn take_typed(&mut self) -> Vec<String> {
+        self.line.take_typed()
+    }
+
     /// Takes the session as it is now. Nothing is drawn anew where it is as it was.
     pub fn handle_board(&mut self, board: Board) {
         if board == self.board {

@@ -17,6 +17,8 @@ pub(crate) struct LineEdit {
     /// Where the next letter goes, in bytes.
     at: usize,
     history: Vec<String>,
+    /// Those of them that nobody has been told of.
+    typed: Vec<String>,
     /// Which line of the history is shown; absent where it is a new one.
     shown: Option<usize>,
 }
@@ -47,8 +49,19 @@ impl LineEdit {
                 self.history.remove(0);
             }
             self.history.push(line.clone());
+            self.typed.push(line.clone());
         }
         line
+    }
+
+    /// Takes the lines of earlier days.
+    pub(crate) fn fill_history(&mut self, mut lines: Vec<String>) {
+        self.history = lines.split_off(lines.len().saturating_sub(HISTORY_MAX));
+    }
+
+    /// The lines that were typed since this was asked last.
+    pub(crate) fn take_typed(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.typed)
     }
 
     /// Takes a key; false where it means nothing here.
@@ -211,6 +224,13 @@ mod tests {
             edit.key(KeyEvent::from(KeyCode::Down));
             assert_eq!(edit.text(), expect);
         }
+        assert_eq!(edit.take_typed(), ["one", "two"]);
+        assert!(edit.take_typed().is_empty());
+        edit.fill_history(vec!["of yesterday".to_owned()]);
+        edit.key(KeyEvent::from(KeyCode::Up));
+        assert_eq!(edit.text(), "of yesterday");
+        assert!(edit.take_typed().is_empty());
+        control(&mut edit, 'u');
         typed(&mut edit, "break main  ");
         control(&mut edit, 'w');
         assert_eq!(edit.text(), "break ");

@@ -2,6 +2,7 @@
 //! draws. What the session says meanwhile is shown there, and again where the prompt is when it comes back.
 
 mod deeds;
+mod lines;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use super::wake::Wake;
 use crate::cli::LookArgs;
 use crate::remembered;
 use crate::sink::{Sink, complain};
+use lines::KeptLines;
 pub(super) use state::Asked;
 use state::FullState;
 
@@ -246,6 +248,7 @@ impl Full {
 
     fn run(self: &Arc<Self>, shared: &Shared) {
         let mut debugger = None;
+        let mut kept = KeptLines::load();
         loop {
             let mut state = self.lock();
             while !state.on || state.lent {
@@ -255,9 +258,9 @@ impl Full {
             state.holds = true;
             let names = state.names.clone().unwrap_or_else(Names::ranks);
             drop(state);
-            let debugger = debugger.get_or_insert_with(|| self.debugger(names));
+            let debugger = debugger.get_or_insert_with(|| self.debugger(names, &kept));
             let guard = Given(self, shared);
-            let shown = self.show_until_left(debugger, shared);
+            let shown = self.show_until_left(debugger, &mut kept, shared);
             remembered::write(REMEMBERED, &debugger.remembered());
             if let Err(error) = shown {
                 complain(format_args!("sdm: {error}"));
@@ -275,11 +278,12 @@ impl Full {
     }
 
     /// The screen as it was looked at last.
-    fn debugger(&self, names: Names) -> Debugger {
+    fn debugger(&self, names: Names, kept: &KeptLines) -> Debugger {
         let style = self.look.style(Sink::Output.is_coloured());
         let mut debugger = Debugger::new(style, names);
         debugger.bind(self.look.bindings());
         debugger.recall(&self.look.recalled(&remembered::read(REMEMBERED)));
+        debugger.recall_lines(kept.lines());
         debugger
     }
 
@@ -287,6 +291,7 @@ impl Full {
     fn show_until_left(
         self: &Arc<Self>,
         debugger: &mut Debugger,
+        kept: &mut KeptLines,
         shared: &Shared,
     ) -> Result<(), TerminalError> {
         let mut terminal = Terminal::take(OTHERWISE, !self.look.no_mouse)?;
@@ -336,6 +341,7 @@ impl Full {
             while let Some(deed) = debugger.poll_deed() {
                 self.carry_out(deed, &mut terminal, debugger, shared)?;
             }
+            kept.keep(&debugger.take_typed());
         }
     }
 
