@@ -1,6 +1,6 @@
 //! What is kept from one day to the next in the user's folder for what programs keep.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sdm_system::files;
@@ -16,6 +16,11 @@ pub(crate) fn folder() -> Option<PathBuf> {
         Some(state) => (PathBuf::from(state), "sdm"),
         None => (home()?, ".local/state/sdm"),
     };
+    made(&base, below)
+}
+
+/// The folder `below` a folder of the user's.
+fn made(base: &Path, below: &str) -> Option<PathBuf> {
     // Behind sudo it can be another user's home, and what lies there leads anywhere.
     let is_mine = |folder: &Path| {
         let found = std::fs::metadata(folder);
@@ -23,11 +28,15 @@ pub(crate) fn folder() -> Option<PathBuf> {
     };
     let directory = base.join(below);
     if !base.exists() {
-        std::fs::create_dir_all(&base).ok()?;
+        std::fs::create_dir_all(base).ok()?;
     }
-    if !is_mine(&base) {
+    if !is_mine(base) {
         return None;
     }
+    // A new account has none of these folders.
+    let above = directory.parent()?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(above).ok()?;
     // Agents keep jobs in it, and take none that others can look into.
     if files::private_folder(&directory).is_err() && is_mine(&directory) {
         let alone = std::fs::Permissions::from_mode(0o700);
@@ -50,5 +59,23 @@ pub(crate) fn read(name: &str) -> String {
 pub(crate) fn write(name: &str, text: &str) {
     if let Some(folder) = folder() {
         let _ = files::replace(&folder.join(name), text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_account_has_a_folder_made_and_nobody_elses_is_used() {
+        let home = std::env::temp_dir().join(format!("sdm-remembered-{}", std::process::id()));
+        std::fs::create_dir(&home).unwrap();
+        let folder = made(&home, ".local/state/sdm").unwrap();
+        assert!(folder.is_dir());
+        assert_eq!(made(&home, ".local/state/sdm"), Some(folder));
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&home, open).unwrap();
+        assert_eq!(made(&home, ".local/state/sdm"), None, "others can write");
+        std::fs::remove_dir_all(&home).unwrap();
     }
 }
