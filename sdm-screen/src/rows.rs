@@ -1,6 +1,6 @@
 //! What each view lists of what is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use sdm_runtime::wire::event::Kind;
 
@@ -192,7 +192,7 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
 
 /// The processes of one job, by its cluster and its id: those alike in one row.
 pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
-    let nodes: BTreeMap<(&str, &str), &str> = facts
+    let nodes: HashMap<(&str, &str), &str> = facts
         .of(Kind::Node)
         .filter_map(|it| Some(((&*it.cluster, &*it.ids), it.get("name")?)))
         .collect();

@@ -39,7 +39,11 @@ pub fn printable_lines(text: &str) -> String {
 /// How many columns of a terminal a printable line takes: a Chinese character takes two, a combining accent none.
 #[must_use]
 pub fn columns(text: &str) -> usize {
-    text.chars().map(columns_of).sum()
+    match text.is_ascii() {
+        // One each: what is not shown as it is counts as one, too.
+        true => text.len(),
+        false => text.chars().map(columns_of).sum(),
+    }
 }
 
 /// The longest beginning of a line that takes at most so many columns.
