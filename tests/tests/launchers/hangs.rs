@@ -134,6 +134,8 @@ const HEALTHY: &[&str] = &[
 struct Under {
     compiler: Compiler,
     ranks: usize,
+    /// More options of the launcher.
+    options: &'static [&'static str],
 }
 
 impl Under {
@@ -141,6 +143,7 @@ impl Under {
         Self {
             compiler,
             ranks: RANKS,
+            options: &[],
         }
     }
 
@@ -160,6 +163,7 @@ impl Under {
             }
         };
         allow_root(&mut command);
+        command.args(self.options);
         command.args(["-n", &self.ranks.to_string()]);
         command
     }
@@ -231,10 +235,16 @@ fn found(under: Under, program: &Path, way: &str) -> (Value, Option<i32>) {
         lock
     });
     let job = Job::start(under, program, way);
+    let found = diagnosed(&job, way, &[]);
+    drop((lock, job));
+    found
+}
+
+fn diagnosed(job: &Job, way: &str, options: &[&str]) -> (Value, Option<i32>) {
     let place = Place::new();
     let pid = job.launcher.id().to_string();
-    let done = Sdm::new(&place, "diagnose").args(["--json", &pid]).finish();
-    drop((lock, job));
+    let line = [&["--json", &pid], options].concat();
+    let done = Sdm::new(&place, "diagnose").args(line).finish();
     let records = done.records();
     let found = records.iter().find(|record| record["kind"] == "diagnosis");
     let found = found.unwrap_or_else(|| panic!("{way}: {done}")).clone();
@@ -324,8 +334,8 @@ fn with_many_ranks() {
         let folder = Folder::new(&format!("hangs-many-{number}"));
         let program = folder.compile(compiler, "hangs");
         let under = Under {
-            compiler,
             ranks: MANY,
+            ..Under::new(compiler)
         };
         check(under, &program, OF_MANY[number / compilers.len()]);
     }
@@ -344,6 +354,49 @@ fn a_program_without_debug_information_is_told_too() {
     ] {
         check(Under::new(Compiler::Mpich), &program, case);
     }
+}
+
+#[test]
+fn a_rank_that_was_killed_is_what_the_others_wait_for() {
+    let _alone = alone();
+    let folder = Folder::new("hangs-killed");
+    let program = folder.compile(Compiler::OpenMpi, "hangs");
+    // Its launcher would end the others otherwise.
+    let options = &[
+        "--enable-recovery",
+        "--mca",
+        "orte_abort_on_non_zero_status",
+        "0",
+    ];
+    let under = Under {
+        options,
+        ..Under::new(Compiler::OpenMpi)
+    };
+    let case = ("killed", "cannot_go_on", "3", "its process is not there");
+    check(under, &program, case);
+}
+
+/// Those who are looked at wait for each other only as far as was seen: another one can be what lets them go on.
+#[test]
+fn who_is_not_looked_at_may_do_anything() {
+    let _alone = alone();
+    let folder = Folder::new("hangs-part");
+    let program = folder.compile(Compiler::Mpich, "hangs");
+    for (way, ranks) in [("receive", "0-3"), ("ring", "2-6"), ("any_source", "3")] {
+        let job = Job::start(Under::new(Compiler::Mpich), &program, way);
+        let (found, code) = diagnosed(&job, way, &["--ranks", ranks]);
+        assert_eq!(found["step"], "cannot_tell", "{way}: {found:#}");
+        assert_eq!(
+            (&found["suspects"], code),
+            (&"".into(), Some(2)),
+            "{found:#}"
+        );
+        assert!(found.to_string().contains("not looked at"), "{found:#}");
+    }
+    // What these two wait for is each other, whatever the rest does.
+    let job = Job::start(Under::new(Compiler::Mpich), &program, "pair");
+    let (found, _) = diagnosed(&job, "pair", &["--ranks", "2-3"]);
+    assert_eq!(found["step"], "deadlock", "{found:#}");
 }
 
 /// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
