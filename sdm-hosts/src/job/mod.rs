@@ -29,6 +29,7 @@ pub use hosts::{is_host, is_this_host};
 pub use pmix::PmixError;
 pub(crate) use pmix::{has_pmix, helper as pmix_helper};
 use processes::{Process, Processes};
+pub use ranks::size_of;
 pub use target::Target;
 
 /// The most processes that a job can have.

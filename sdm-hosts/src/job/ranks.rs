@@ -1,6 +1,7 @@
 //! Ranks, as runtimes put them into the environment of what they start.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use sdm_system::identity::Identity;
 
@@ -64,6 +65,13 @@ pub(super) fn of(processes: &Processes, pids: &[i32]) -> Option<Vec<u32>> {
     distinct.sort_unstable();
     distinct.dedup();
     (distinct.len() == ranks.len()).then_some(ranks)
+}
+
+/// How many ranks the job of a process of this machine has, on other hosts too, where the runtime says so.
+#[must_use]
+pub fn size_of(pid: i32) -> Option<u32> {
+    let processes = Processes::read(Path::new("/proc")).ok()?;
+    identity(&processes.environment(pid), &Environment::default())?.size
 }
 
 fn identity(own: &Environment, inherited: &Environment) -> Option<Identity> {

@@ -115,7 +115,7 @@ pub(super) async fn attach_quietly(
 }
 
 /// Ranks of the job that are on hosts without a server.
-fn elsewhere(session: &SessionHandle) -> IdSet {
+pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
     let widening = session.shared().widening.borrow();
     let elsewhere = widening.as_ref().map(|widening| widening.elsewhere.clone());
     elsewhere.unwrap_or_default()

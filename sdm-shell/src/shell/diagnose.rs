@@ -134,6 +134,7 @@ pub(super) async fn diagnosis(
     let ran = session.running().intersection(&said.to);
     stop_quietly(session, said.line, &ran, since).await;
     note_absent(session, &said.to, &mut observed);
+    note_outside(session, &said.to, &mut observed);
     let looked = let_run_between(session, &said.to, &mut observed);
     let began = session.now();
     for number in 0..looks.samples {
@@ -175,7 +176,6 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
             TaskState::Exited(code) => Some(format!("ended with exit code {code}")),
             TaskState::Signalled(signal) => Some(format!("ended by {signal}")),
             TaskState::GdbDead => Some("without a gdb".to_owned()),
-            TaskState::Detached => Some("detached".to_owned()),
             _ => None,
         };
         if let Some(what) = what.filter(|_| !reachable.is_empty()) {
@@ -198,6 +198,20 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
             join(&mut observed.gone, &row.tasks, what);
         }
     }
+}
+
+/// Who belongs to the job and is not looked at: others can wait for these, and these can do anything.
+fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
+    let detached = session.read(|model| model.tasks.rows_of(to));
+    let detached = detached.into_iter();
+    let detached = detached.filter(|row| row.state == TaskState::Detached);
+    let detached = detached.fold(IdSet::new(), |all, row| all.union(&row.tasks));
+    let others = session.all().union(&attach::elsewhere(session));
+    let others = observed.outside.union(&others).difference(to);
+    observed.outside = IdSet::new();
+    note_absent(session, &others.intersection(&session.all()), observed);
+    let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    observed.outside = others.union(&detached).difference(&gone);
 }
 
 /// Those that may run between samples. Who stands at a breakpoint or behind a step is where

@@ -81,6 +81,14 @@ fn apart(observed: &Observed) -> Vec<Finding> {
             evidence: Vec::new(),
         }));
     }
+    if !observed.outside.is_empty() {
+        findings.push(Finding {
+            tasks: observed.outside.clone(),
+            kind: Kind::Unknown,
+            what: "not looked at".to_owned(),
+            evidence: Vec::new(),
+        });
+    }
     let last = observed.samples.last();
     findings.extend(observed.unseen.iter().map(|(tasks, what)| Finding {
         tasks: tasks.clone(),

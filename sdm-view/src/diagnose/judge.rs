@@ -9,6 +9,7 @@ use super::graph::{Reduced, WaitGraph};
 use super::needs::{Gathering, Members, Needs, resources};
 use super::past::{left_behind, may_be_right, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
+use super::threads::Waiting;
 use super::verdict::Verdict;
 use super::wait::WaitKind;
 use super::{Diagnosis, Observed, Step};
@@ -51,6 +52,8 @@ struct Case<'a> {
     all: IdSet,
     /// Who waits in MPI.
     waiting: IdSet,
+    /// Whose main thread waits there, while another thread of theirs can go on.
+    acting: IdSet,
     /// Of whom it is not known whether they can go on.
     unknown: IdSet,
     needs: Needs,
@@ -75,8 +78,11 @@ impl<'a> Case<'a> {
             .difference(&never);
         let stood = union(&observed.stood);
         let all = looked.union(&never).union(&unknown).union(&stood);
-        let in_mpi = still.iter().filter(|group| group.wait.is_mpi());
-        let waiting = IdSet::union_all(in_mpi.map(|group| &group.tasks)).difference(&never);
+        let Waiting {
+            waiting,
+            acting,
+            beside,
+        } = Waiting::of(observed.samples.last(), still, &never);
         let locked = IdSet::union_all(evidence.circles.iter().map(|(tasks, _)| tasks));
         let locked = locked.intersection(&seen.still);
         let never = never.union(&locked).union(&evidence.orphaned);
@@ -90,8 +96,10 @@ impl<'a> Case<'a> {
             Some(last) => Needs::of(last, still, &members),
             None => Needs::default(),
         };
+        needs.by_other_threads(&beside, &members);
         if let Some(last) = observed.samples.last() {
             let elsewhere = seen.still.difference(&waiting).difference(&never);
+            let elsewhere = elsewhere.difference(&acting);
             resources(&mut needs.graph, &last.waits, &elsewhere, &observed.pids);
         }
         let mut reduced = needs.graph.reduce();
@@ -108,6 +116,7 @@ impl<'a> Case<'a> {
             still,
             all,
             waiting,
+            acting,
             unknown,
             needs,
             reduced,
@@ -224,6 +233,9 @@ impl<'a> Case<'a> {
             () if known.is_subset(&stood) => {
                 "the others wait for tasks that are held at a stop of the debugger's"
             }
+            () if known.is_subset(&self.acting) => {
+                "the others wait for these, of which another thread goes on while the main one waits"
+            }
             () if known.is_subset(&polls) => {
                 "the others wait for these, which ask again and again whether something has come: what they ask for \
                  does not come, or it is just not their turn"
@@ -264,6 +276,13 @@ impl<'a> Case<'a> {
         let complete = &self.needs.complete;
         if !complete.is_empty() || !self.needs.matched.is_empty() {
             return self.cannot_tell(&complete.union(&self.needs.matched));
+        }
+        if !self.acting.is_empty() {
+            let text = "their main threads wait in MPI, while other threads of theirs go on";
+            return Verdict {
+                held_up_by: self.acting.clone(),
+                ..Verdict::new(Step::HeldUp, text)
+            };
         }
         let stands = self.still.iter().filter(|group| !group.wait.is_mpi());
         let stands: Vec<&SamePlace> = stands.collect();

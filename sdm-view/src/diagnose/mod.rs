@@ -14,6 +14,7 @@ mod past;
 mod seen;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod verdict;
 mod wait;
 

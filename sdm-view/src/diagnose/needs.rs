@@ -83,6 +83,14 @@ impl Needs {
         needs
     }
 
+    /// Of whom other threads are in MPI as well: whatever these wait for lets the task go on, and what that is is not
+    /// known.
+    pub(super) fn by_other_threads(&mut self, who: &IdSet, members: &Members<'_>) {
+        if !who.is_empty() {
+            self.any_other(who, members);
+        }
+    }
+
     fn any_other(&mut self, who: &IdSet, members: &Members<'_>) {
         self.graph.sets.push(SetNeed {
             who: who.clone(),

@@ -179,7 +179,9 @@ pub(super) fn user_frame(frames: &[StackFrame]) -> Option<&StackFrame> {
     let Some(before) = frames.len().checked_sub(2).map(|index| &frames[index]) else {
         return Some(last);
     };
-    let same_line = last.file == before.file && last.line == before.line;
+    // Without debug information all functions are at one line, those of the program too.
+    let is_known = last.line > 0 || kind(plain(&last.function)) != WaitKind::Other;
+    let same_line = is_known && (&last.file, last.line) == (&before.file, before.line);
     let from_runtime = !last.module.is_empty() && before.module.is_empty();
     if last.function != before.function && (same_line || from_runtime) {
         return Some(before);

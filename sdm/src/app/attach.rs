@@ -49,6 +49,10 @@ pub(super) struct Attachment {
     pub(super) names: Names,
     /// Who is left out, and why: a sentence each.
     pub(super) left_out: Vec<String>,
+    /// All ranks of the job that are known to be, looked at or not.
+    pub(super) known: IdSet,
+    /// Those of them on this host whose processes have ended.
+    pub(super) ended: IdSet,
 }
 
 impl Attachment {
@@ -98,12 +102,16 @@ fn look_up_ranks(
     let names = names(&job);
     let slurm = job.slurm.clone();
     let incomplete = job.incomplete.clone();
+    let known = known(&job);
     let (wanted, others) = wanted(job, ranks)?;
     let here = |process: &&JobProcess| job::is_this_host(&process.host);
     let pids: Vec<i32> = wanted.iter().filter(here).map(|it| it.pid).collect();
     let obstacles: BTreeMap<i32, Obstacle> = job::obstacles(&pids).into_iter().collect();
     let is_free = |it: &JobProcess| !here(&it) || !obstacles.contains_key(&it.pid);
     let (free, obstructed): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_free);
+    let is_gone = |it: &&JobProcess| obstacles.get(&it.pid) == Some(&Obstacle::Gone);
+    let ended = obstructed.iter().filter(is_gone);
+    let ended = ended.map(|it| TaskId(it.rank)).collect();
     let mut left_out = refuse(&names, &obstructed, &obstacles);
     // Who asks for ranks that were found misses nobody.
     left_out.extend(incomplete.filter(|_| ranks.is_none()));
@@ -135,7 +143,22 @@ fn look_up_ranks(
         hosts,
         names,
         left_out,
+        known,
+        ended,
     })
+}
+
+/// All ranks that a job has: those that were found, and those that are missing among them.
+fn known(job: &Job) -> IdSet {
+    let found = job.processes.iter().map(|it| TaskId(it.rank));
+    if !job.ranked {
+        return found.collect();
+    }
+    let mut here = job.processes.iter();
+    let here = here.find(|it| job::is_this_host(&it.host));
+    let size = here.and_then(|it| job::size_of(it.pid)).unwrap_or_default();
+    let last = job.processes.last().map_or(0, |it| it.rank + 1);
+    IdSet::all_below(size.max(last).min(job::PROCESSES_MAX))
 }
 
 /// The hosts in the order of their first ranks, each with its tasks.

@@ -28,7 +28,12 @@ pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
 fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, AppError> {
     let attachment = look_up(&args.target, true)?;
     // Seen before gdb comes: to it everything is a process that it has stopped.
-    let observed = observed(&attachment.pids_here());
+    let mut observed = observed(&attachment.pids_here());
+    observed.outside = attachment.known.difference(&attachment.ended);
+    if !attachment.ended.is_empty() {
+        let what = "ended: its process is not there any more".to_owned();
+        join(&mut observed.gone, &attachment.ended, what);
+    }
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
     let looks = Looks::of(args.samples, args.seconds);
     let (code, reason) = match shell.diagnose_target(spec, looks, observed) {

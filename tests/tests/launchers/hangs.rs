@@ -4,20 +4,27 @@
 //! An ordinary run has some of them, under Open MPI and MPICH in turns; `scripts/test --full` all of them under these and
 //! under Open MPI 5, ten times each.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use sdm_tests::fixture;
 use sdm_tests::job::{Folder, allow_root, running};
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::alone;
+use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::Sdm;
 use serde_json::Value;
 
 const RANKS: usize = 8;
+/// A larger job, for some of the ways.
+const MANY: usize = 32;
 /// Of so many ways an ordinary run takes one.
 const EVERY: usize = 8;
 /// How often each is repeated in a full run.
@@ -80,6 +87,32 @@ const HANGS: &[Case] = &[
         "3",
         "inalize, which was not reached here",
     ),
+    ("two_orders", "deadlock", "2-3", "MPI_Recv"),
+    (
+        "a_thread_will_send",
+        "held_up",
+        "3",
+        "another thread goes on",
+    ),
+    (
+        "threads_in_mpi",
+        "deadlock",
+        "2-3",
+        "called from threads_in_mpi ()",
+    ),
+    ("window_lock", "held_up", "3", "running within spin ()"),
+    ("unread", "held_up", "3", "pipe:"),
+    ("ring_of_some", "deadlock", "", "not reached here"),
+    ("some_compute", "held_up", "5", "which compute"),
+];
+
+/// What is looked at in the larger job too.
+const OF_MANY: &[Case] = &[
+    ("ring", "deadlock", "", "0 -> 31 -> 30 -> 29"),
+    ("receive", "deadlock", "3", "from 4 (who)"),
+    ("root", "cannot_go_on", "3", "MPI_Reduce"),
+    ("chain", "held_up", "0", "running within spin ()"),
+    ("two_orders", "deadlock", "2-3", "MPI_Recv"),
 ];
 
 const HEALTHY: &[&str] = &[
@@ -91,18 +124,31 @@ const HEALTHY: &[&str] = &[
     "overlap",
     "writes",
     "no_variable",
+    "one_core",
+    "throttled",
+    "served",
 ];
 
-/// A job that runs, and is killed when this goes.
-struct Job {
-    launcher: Child,
-    program: PathBuf,
+/// By what a job is run, and how large it is.
+#[derive(Clone, Copy, Debug)]
+struct Under {
+    compiler: Compiler,
+    ranks: usize,
+    /// More options of the launcher.
+    options: &'static [&'static str],
 }
 
-impl Job {
-    /// Starts it, and waits until every rank is about to do what it is to do.
-    fn start(compiler: Compiler, mpi5: Option<&Path>, program: &Path, way: &str) -> Self {
-        let mut command = match (compiler, mpi5) {
+impl Under {
+    fn new(compiler: Compiler) -> Self {
+        Self {
+            compiler,
+            ranks: RANKS,
+            options: &[],
+        }
+    }
+
+    fn launcher(self) -> Command {
+        let mut command = match (self.compiler, parts::openmpi5()) {
             (Compiler::Mpich, _) => Command::new("mpiexec.hydra"),
             (Compiler::OpenMpi5, Some(folder)) => {
                 let mut command = Command::new(folder.join("bin/mpirun"));
@@ -117,24 +163,51 @@ impl Job {
             }
         };
         allow_root(&mut command);
+        command.args(self.options);
+        command.args(["-n", &self.ranks.to_string()]);
+        command
+    }
+}
+
+/// A job that runs, and is killed when this goes.
+struct Job {
+    launcher: Child,
+    program: PathBuf,
+}
+
+impl Job {
+    /// Starts it, and waits until every rank is about to do what it is to do.
+    fn start(under: Under, program: &Path, way: &str) -> Self {
         let folder = program.parent().expect("it lies in a folder");
         let file = folder.join("file");
         std::fs::write(&file, "").expect("a file of the test's");
-        command
-            .args(["-n", &RANKS.to_string()])
-            .arg(program)
-            .arg(way)
-            .arg(file);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut launcher = command.spawn().expect("it is installed");
-        let out = launcher.stdout.take().expect("it is piped");
-        let ready = BufReader::new(out).lines().map_while(Result::ok);
-        let ready = ready.filter(|line| line.contains("ready")).take(RANKS);
+        // Launchers do not pass on every line of output on a busy machine.
+        let fifo = folder.join("file.ready");
+        let _ = std::fs::remove_file(&fifo);
+        mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).expect("a FIFO of the test's");
+        let both_ends = File::options().read(true).write(true).open(&fifo);
+        let mut ready = both_ends.expect("it is there");
+        let mut command = under.launcher();
+        command.arg(program).arg(way).arg(file);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let launcher = command.spawn().expect("it is installed");
         let job = Self {
             launcher,
             program: program.to_owned(),
         };
-        assert_eq!(ready.count(), RANKS, "{way}: all ranks begin");
+        let mut missing = under.ranks * "ready\n".len();
+        while missing > 0 {
+            let bound = PollTimeout::try_from(BOUND).expect("it is short");
+            let mut fds = [PollFd::new(ready.as_fd(), PollFlags::POLLIN)];
+            let count = poll(&mut fds, bound).expect("it can be waited for");
+            assert!(
+                count > 0,
+                "{way} under {under:?}: {missing} bytes are missing"
+            );
+            missing -= ready
+                .read(&mut vec![0; missing])
+                .expect("there is something");
+        }
         job
     }
 }
@@ -153,11 +226,7 @@ impl Drop for Job {
 }
 
 /// What is said of a way, as the record, with the exit code.
-fn found(compiler: Compiler, program: &Path, way: &str) -> (Value, Option<i32>) {
-    let mpi5 = match compiler {
-        Compiler::OpenMpi5 => parts::openmpi5(),
-        _ => None,
-    };
+fn found(under: Under, program: &Path, way: &str) -> (Value, Option<i32>) {
     // The test has it before any rank wants it.
     let lock = (way == "file_lock").then(|| {
         let path = program.with_file_name("file");
@@ -165,21 +234,27 @@ fn found(compiler: Compiler, program: &Path, way: &str) -> (Value, Option<i32>) 
         lock.lock().expect("nobody else has it");
         lock
     });
-    let job = Job::start(compiler, mpi5.as_deref(), program, way);
+    let job = Job::start(under, program, way);
+    let found = diagnosed(&job, way, &[]);
+    drop((lock, job));
+    found
+}
+
+fn diagnosed(job: &Job, way: &str, options: &[&str]) -> (Value, Option<i32>) {
     let place = Place::new();
     let pid = job.launcher.id().to_string();
-    let done = Sdm::new(&place, "diagnose").args(["--json", &pid]).finish();
-    drop((lock, job));
+    let line = [&["--json", &pid], options].concat();
+    let done = Sdm::new(&place, "diagnose").args(line).finish();
     let records = done.records();
     let found = records.iter().find(|record| record["kind"] == "diagnosis");
     let found = found.unwrap_or_else(|| panic!("{way}: {done}")).clone();
     (found, done.code)
 }
 
-fn check(compiler: Compiler, program: &Path, case: Case) {
+fn check(under: Under, program: &Path, case: Case) {
     let (way, step, named, part) = case;
-    let (found, code) = found(compiler, program, way);
-    let said = format!("{way} under {compiler:?}: {found:#}");
+    let (found, code) = found(under, program, way);
+    let said = format!("{way} under {under:?}: {found:#}");
     assert_eq!(found["step"], step, "{said}");
     let list = match step {
         "held_up" => "held_up_by",
@@ -213,12 +288,13 @@ fn chosen<T: Copy>(list: &[T], number: usize) -> Vec<T> {
 fn all_under(compiler: Compiler, number: usize) {
     let folder = Folder::new(&format!("hangs-{number}"));
     let program = folder.compile(compiler, "hangs");
+    let under = Under::new(compiler);
     for _ in 0..repeats() {
         for case in chosen(HANGS, number) {
-            check(compiler, &program, case);
+            check(under, &program, case);
         }
         for way in chosen(HEALTHY, number) {
-            let (found, _) = found(compiler, &program, way);
+            let (found, _) = found(under, &program, way);
             let step = found["step"].as_str().expect("it has one");
             let innocent = !["deadlock", "cannot_go_on"].contains(&step);
             assert!(innocent, "{way} under {compiler:?}: {found:#}");
@@ -247,15 +323,27 @@ fn under_open_mpi_5() {
     }
 }
 
+#[test]
+fn with_many_ranks() {
+    let _alone = alone();
+    let compilers = [Compiler::OpenMpi, Compiler::Mpich];
+    let all = compilers.len() * if is_full() { OF_MANY.len() } else { 0 };
+    // An ordinary run has one of them.
+    for number in 0..all.max(1) {
+        let compiler = compilers[number % compilers.len()];
+        let folder = Folder::new(&format!("hangs-many-{number}"));
+        let program = folder.compile(compiler, "hangs");
+        let under = Under {
+            ranks: MANY,
+            ..Under::new(compiler)
+        };
+        check(under, &program, OF_MANY[number / compilers.len()]);
+    }
+}
+
 /// Without source and debug information the state of frames is all there is to tell who stands.
-///
-/// In a full run only: once on a busy machine it did not come to its end, and why is not known yet.
 #[test]
 fn a_program_without_debug_information_is_told_too() {
-    if !is_full() {
-        println!("SKIP: hangs without debug information are told in a full run");
-        return;
-    }
     let _alone = alone();
     let folder = Folder::new("hangs-bare");
     let program = folder.0.join("hangs");
@@ -264,8 +352,51 @@ fn a_program_without_debug_information_is_told_too() {
         ("ring", "deadlock", "", "MPI_Recv"),
         ("loop_of_calls", "held_up", "3", "which compute"),
     ] {
-        check(Compiler::Mpich, &program, case);
+        check(Under::new(Compiler::Mpich), &program, case);
     }
+}
+
+#[test]
+fn a_rank_that_was_killed_is_what_the_others_wait_for() {
+    let _alone = alone();
+    let folder = Folder::new("hangs-killed");
+    let program = folder.compile(Compiler::OpenMpi, "hangs");
+    // Its launcher would end the others otherwise.
+    let options = &[
+        "--enable-recovery",
+        "--mca",
+        "orte_abort_on_non_zero_status",
+        "0",
+    ];
+    let under = Under {
+        options,
+        ..Under::new(Compiler::OpenMpi)
+    };
+    let case = ("killed", "cannot_go_on", "3", "its process is not there");
+    check(under, &program, case);
+}
+
+/// Those who are looked at wait for each other only as far as was seen: another one can be what lets them go on.
+#[test]
+fn who_is_not_looked_at_may_do_anything() {
+    let _alone = alone();
+    let folder = Folder::new("hangs-part");
+    let program = folder.compile(Compiler::Mpich, "hangs");
+    for (way, ranks) in [("receive", "0-3"), ("ring", "2-6"), ("any_source", "3")] {
+        let job = Job::start(Under::new(Compiler::Mpich), &program, way);
+        let (found, code) = diagnosed(&job, way, &["--ranks", ranks]);
+        assert_eq!(found["step"], "cannot_tell", "{way}: {found:#}");
+        assert_eq!(
+            (&found["suspects"], code),
+            (&"".into(), Some(2)),
+            "{found:#}"
+        );
+        assert!(found.to_string().contains("not looked at"), "{found:#}");
+    }
+    // What these two wait for is each other, whatever the rest does.
+    let job = Job::start(Under::new(Compiler::Mpich), &program, "pair");
+    let (found, _) = diagnosed(&job, "pair", &["--ranks", "2-3"]);
+    assert_eq!(found["step"], "deadlock", "{found:#}");
 }
 
 /// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
@@ -276,7 +407,7 @@ fn who_waits_is_never_said_to_go_on() {
     for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {
         let folder = Folder::new(&format!("hangs-again-{number}"));
         let program = folder.compile(compiler, "hangs");
-        let job = Job::start(compiler, None, &program, "receive");
+        let job = Job::start(Under::new(compiler), &program, "receive");
         let pid = job.launcher.id().to_string();
         for time in 0..times {
             let place = Place::new();

@@ -5,7 +5,7 @@
 
 use sdm_debug::calls::{call_arguments, is_harmless, is_lock, mpi_name, plain, roles};
 use sdm_debug::command::ProbeSpec;
-use sdm_debug::fold::{RawThread, fold_task, innermost_user_frame, is_whole};
+use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
 use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Known, LockWait, ProcessState, TaskProbe, TaskWaits,
     ThreadWait, WaitFor,
@@ -18,7 +18,7 @@ use super::frames::GdbFrame;
 use super::kept::{Kept, kept};
 use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
-use crate::driver::state::probed::Probed;
+use crate::driver::state::probed::{FrameState, Probed};
 use crate::driver::text::{value, variable};
 use crate::kernel;
 use crate::mi::quote;
@@ -32,6 +32,8 @@ const STARVED_NS: u64 = 200_000;
 const MPICH_WORLD: &str = "1140850688";
 /// The most threads of one task whose waits are looked at.
 const THREADS_MAX: usize = 64;
+/// The most threads beside the main one whose calls of MPI's are compared.
+const BESIDE_MAX: usize = 16;
 
 /// Answers a probe. Of a task that runs only the kernel is asked.
 pub(in crate::driver) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> {
@@ -132,6 +134,7 @@ async fn look(
     stacks.helpers += beyond;
     probe.stacks = Some(stacks);
     now.frames = frame_states(gdb, thread, fold).await?;
+    now.beside = beside(gdb, &threads, thread.id, fold).await?;
     now.thread = thread.kernel_id;
     now.is_whole = true;
     note_time(gdb, thread, probe, before, &mut now);
@@ -145,6 +148,26 @@ async fn look(
         probe.waits = Some(waits(gdb, &threads).await?);
     }
     Ok(now)
+}
+
+/// Where the other threads stand that are in a call of MPI's: any of them can be what its task goes on by.
+async fn beside(
+    gdb: &Gdb,
+    threads: &[ReadThread],
+    judged: u32,
+    fold: &FoldRules,
+) -> Result<Vec<(Option<i32>, Vec<FrameState>)>, Failure> {
+    let in_mpi = |thread: &&ReadThread| {
+        let user = innermost_user_frame(&thread.raw.frames, fold);
+        let inside = user.and_then(|user| user.inside);
+        thread.id != judged && inside.is_some_and(|call| mpi_name(&call).is_some())
+    };
+    let mut beside = Vec::new();
+    for thread in threads.iter().filter(in_mpi).take(BESIDE_MAX) {
+        let frames = frame_states(gdb, thread, fold).await?;
+        beside.push((thread.kernel_id, frames));
+    }
+    Ok(beside)
 }
 
 /// Whether the main thread was on a processor since the probe before.

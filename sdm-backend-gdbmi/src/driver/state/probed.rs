@@ -8,6 +8,8 @@ use sdm_debug::reply::StackFrame;
 pub(in crate::driver) struct Probed {
     /// The user's frames of the main thread, outermost first; of a deep stack both ends.
     pub(in crate::driver) frames: Vec<FrameState>,
+    /// The same of the other threads that are in a call of MPI's, by the kernel's numbers.
+    pub(in crate::driver) beside: Vec<(Option<i32>, Vec<FrameState>)>,
     /// True once a whole stack was seen.
     pub(in crate::driver) is_whole: bool,
     /// The kernel's number of that thread.
@@ -63,11 +65,11 @@ impl Probed {
             .take_while(|(now, was)| same_thread && now == was)
             .count();
         let around = now.len().saturating_sub(1);
-        let inner_changed = common < now.len() || now.len() != was.len();
+        let main_changed = common < now.len() || now.len() != was.len();
         Compared {
-            inner_changed,
+            inner_changed: main_changed || self.beside != before.beside,
             outer_changed: common < around || now.len() != was.len(),
-            within: self.within(before, common).filter(|_| inner_changed),
+            within: self.within(before, common).filter(|_| main_changed),
         }
     }
 
@@ -162,6 +164,18 @@ mod tests {
             (true, true),
             Some(("main", false)),
         );
+    }
+
+    #[test]
+    fn a_thread_beside_that_goes_on_is_a_change() {
+        let with = |text| Probed {
+            beside: vec![(Some(8), probed(text).frames)],
+            ..probed("main:1 f:2:x")
+        };
+        let found = with("g:4").since(&with("g:3"));
+        assert!(found.inner_changed && !found.outer_changed);
+        assert_eq!(found.within, None);
+        assert!(!with("g:3").since(&with("g:3")).inner_changed);
     }
 
     #[test]

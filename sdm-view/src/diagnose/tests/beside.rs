@@ -131,6 +131,102 @@ fn real_input_and_output_is_no_deadlock() {
     check(&seen, Step::HeldUp, "0-1", "do not wait for them");
 }
 
+/// Ranks 0 and 1 receive from each other; a second thread of rank 1 is somewhere else.
+fn with_a_thread(frames: &str, what: Option<WaitFor>) -> Observed {
+    let look: Look<'_> = &[
+        ("0", "main:80 MPI_Recv:80", "", ""),
+        ("1", "main:80 MPI_Recv:80", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    for sample in &mut seen.samples {
+        let other = ThreadStack {
+            main: false,
+            ..stacks(frames).threads.remove(0)
+        };
+        sample.stacks[1].1.threads.push(other);
+    }
+    receive(&mut seen, "0", "1");
+    receive(&mut seen, "1", "0");
+    let waits = &mut seen.samples.last_mut().unwrap().waits;
+    waits[1]
+        .1
+        .threads
+        .extend(what.map(|what| ThreadWait { thread: 2, what }));
+    seen
+}
+
+#[test]
+fn without_lines_a_function_of_the_program_is_no_runtime() {
+    let frame = |function: &str| StackFrame::own(function, "", 0);
+    let wait = |functions: [&'static str; 2]| Wait::of_frames(&functions.map(frame)).unwrap();
+    let found = wait(["main", "iterate"]);
+    assert_eq!(
+        (found.kind, found.frame.function),
+        (WaitKind::Running, "iterate".to_owned())
+    );
+    let found = wait(["main", "MPI_Recv"]);
+    assert_eq!(
+        (found.kind, found.frame.function),
+        (WaitKind::Message, "main".to_owned())
+    );
+}
+
+#[test]
+fn whose_other_thread_can_go_on_is_in_no_deadlock() {
+    let system_call = |name: &str| Some(WaitFor::SystemCall(name.to_owned()));
+    for (frames, what) in [
+        ("work:5 step:9", None),
+        ("work:5 sleep:9", system_call("clock_nanosleep")),
+        ("work:5 read:9", system_call("read")),
+    ] {
+        let seen = with_a_thread(frames, what);
+        check(&seen, Step::HeldUp, "1", "another thread goes on");
+    }
+    for (frames, what) in [
+        ("work:5 pthread_cond_wait:9", system_call("futex")),
+        // Python's threads wait for each other by locks of the interpreter's own.
+        ("work:5 Event.wait:9", system_call("futex")),
+        ("work:5 GOMP_barrier:9", None),
+        ("work:5 MPI_Recv:9", None),
+    ] {
+        let seen = with_a_thread(frames, what);
+        check(&seen, Step::Deadlock, "", "in a circle");
+    }
+}
+
+/// Rank 1's main thread waits for its threads, which are in MPI.
+#[test]
+fn who_waits_for_threads_waits_for_what_these_wait_for() {
+    let seen = |frames, join: &str| {
+        let look: Look<'_> = &[("0", "main:80 MPI_Recv:80", "", ""), ("1", join, "", "")];
+        let mut seen = observed(&[look, look]);
+        for sample in &mut seen.samples {
+            let mut other = stacks(frames).threads.remove(0);
+            other.main = false;
+            sample.stacks[1].1.threads.push(other);
+        }
+        receive(&mut seen, "0", "1");
+        seen
+    };
+    let join = "main:90 pthread_join:90";
+    let found = seen("work:5 MPI_Recv:9", join);
+    check(&found, Step::Deadlock, "", "wait for each other");
+    let found = seen("work:5 step:9", join);
+    check(&found, Step::HeldUp, "1", "do not wait for them");
+    // Where the function has no name the kernel says what it does.
+    let mut found = seen("work:5 MPI_Recv:9", "main:90 libc.so.6:90");
+    check(&found, Step::HeldUp, "1", "do not wait for them");
+    let waits = TaskWaits {
+        call: None,
+        threads: vec![ThreadWait {
+            thread: 1,
+            what: WaitFor::SystemCall("futex".to_owned()),
+        }],
+    };
+    found.samples[1].waits.push((set("1"), waits));
+    check(&found, Step::Deadlock, "", "wait for each other");
+}
+
 #[test]
 fn the_graph_is_drawn_by_groups() {
     let look: Look<'_> = &[
