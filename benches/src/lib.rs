@@ -7,6 +7,7 @@
 pub mod alone;
 pub mod bare;
 pub mod columns;
+pub mod editor;
 pub mod floor;
 pub mod heap;
 pub mod launched;

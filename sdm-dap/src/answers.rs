@@ -7,20 +7,37 @@ use sdm_view::gather::join;
 use sdm_view::item::Gathered;
 use sdm_view::render::set_text;
 
+use crate::distinct::{Distinct, hash_of};
+
 /// The longest set in a message, in bytes.
 const SET_BYTES_MAX: usize = 40;
 
 /// What has come of one command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Answers(pub(crate) Gathered);
+pub(crate) struct Answers {
+    /// All of it.
+    pub(crate) all: Gathered,
+    /// Where which of the distinct replies are.
+    replies: Distinct,
+}
 
 impl Answers {
     /// Takes one class in.
     pub(crate) fn take(&mut self, class: Class) {
         let Class { tasks, answer } = class;
-        let gathered = &mut self.0;
+        let gathered = &mut self.all;
         match answer {
-            ClassAnswer::Reply(reply) => join(&mut gathered.ok, &tasks, reply),
+            ClassAnswer::Reply(reply) => {
+                let hash = telling(&reply);
+                let known = &mut gathered.ok;
+                match self.replies.find(hash, |at| known[at].1 == reply) {
+                    Some(at) => known[at].0.union_with(&tasks),
+                    None => {
+                        self.replies.add(hash, known.len());
+                        known.push((tasks, reply));
+                    }
+                }
+            }
             ClassAnswer::Merged(bytes) => join(&mut gathered.merged, &tasks, bytes),
             ClassAnswer::Failed(failure) => join(&mut gathered.failed, &tasks, failure),
             ClassAnswer::Others => gathered.others.union_with(&tasks),
@@ -30,19 +47,19 @@ impl Answers {
     /// Takes in who did not answer.
     pub(crate) fn miss(&mut self, missing: Vec<(IdSet, String)>, lost: &IdSet) {
         for (tasks, why) in missing {
-            join(&mut self.0.missing, &tasks, why);
+            join(&mut self.all.missing, &tasks, why);
         }
-        self.0.lost.union_with(lost);
+        self.all.lost.union_with(lost);
     }
 
     /// The distinct replies and who gave each.
     pub(crate) fn replies(&self) -> impl Iterator<Item = (&IdSet, &Reply)> {
-        self.0.ok.iter().map(|(tasks, reply)| (tasks, reply))
+        self.all.ok.iter().map(|(tasks, reply)| (tasks, reply))
     }
 
     /// True where somebody did it.
     pub(crate) fn is_done_by_any(&self) -> bool {
-        !self.0.ok.is_empty() || !self.0.merged.is_empty() || !self.0.others.is_empty()
+        !self.all.ok.is_empty() || !self.all.merged.is_empty() || !self.all.others.is_empty()
     }
 
     /// Why it was not done, a sentence for each reason; nothing where all did it. One reason that all have is said
@@ -50,11 +67,11 @@ impl Answers {
     pub(crate) fn complaint(&self) -> Option<String> {
         let mut reasons: Vec<(&IdSet, String)> = Vec::new();
         let say = |failure: &Failure| failure.to_string();
-        reasons.extend(self.0.failed.iter().map(|(tasks, why)| (tasks, say(why))));
-        let missing = self.0.missing.iter();
+        reasons.extend(self.all.failed.iter().map(|(tasks, why)| (tasks, say(why))));
+        let missing = self.all.missing.iter();
         reasons.extend(missing.map(|(tasks, why)| (tasks, format!("no answer: {why}"))));
-        if !self.0.lost.is_empty() {
-            reasons.push((&self.0.lost, "its server is gone".to_owned()));
+        if !self.all.lost.is_empty() {
+            reasons.push((&self.all.lost, "its server is gone".to_owned()));
         }
         match reasons.as_slice() {
             [] => None,
@@ -67,5 +84,22 @@ impl Answers {
                 Some(said.collect::<Vec<_>>().join("; "))
             }
         }
+    }
+}
+
+/// A hash of what tells replies from each other that come in thousands. Equal ones have the same.
+fn telling(reply: &Reply) -> u64 {
+    match reply {
+        Reply::Stopped(stop) => hash_of(stop),
+        Reply::Backtrace(stack) => hash_of(&stack.frames),
+        Reply::Variables(variables) => hash_of(variables),
+        Reply::Value(value) => hash_of(value),
+        Reply::VarObject(object) => hash_of(object),
+        Reply::VarChildren { children, .. } => hash_of(children),
+        Reply::Text(text) => hash_of(text),
+        Reply::Mi { result, .. } => hash_of(result),
+        Reply::Memory(blocks) => hash_of(blocks),
+        Reply::Libraries(libraries) => hash_of(libraries),
+        _ => 0,
     }
 }

@@ -1,6 +1,7 @@
 //! Commands under way, and what is done once they have been answered.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sdm_core::CommandId;
@@ -51,7 +52,7 @@ pub(crate) enum Purpose {
     /// A scope is looked at.
     Scope {
         request: Request,
-        frame: FrameHandle,
+        frame: Arc<FrameHandle>,
     },
     /// The parts of a value are looked at.
     Parts { request: Request, object: String },
@@ -59,7 +60,7 @@ pub(crate) enum Purpose {
     Evaluate {
         request: Request,
         expression: String,
-        frame: Option<FrameHandle>,
+        frame: Option<Arc<FrameHandle>>,
     },
     /// The call stack of a thread is looked at.
     Frames { request: Request, listing: Listing },

@@ -1,6 +1,7 @@
 //! What the client's numbers of frames and variables stand for, as long as their tasks stand still.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sdm_debug::Command;
 use sdm_debug::command::FrameSelect;
@@ -11,7 +12,7 @@ use crate::places::Places;
 /// The most numbers that are kept; the oldest go first.
 const REFERENCES_MAX: usize = 1 << 16;
 
-/// A frame of tasks that stand alike.
+/// A frame of tasks that stand alike. Each value of thousands that has parts knows the frame that it is of: they share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHandle {
     /// Who.
@@ -50,10 +51,13 @@ pub(crate) enum ScopeKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     /// A scope of a frame.
-    Scope { frame: FrameHandle, kind: ScopeKind },
+    Scope {
+        frame: Arc<FrameHandle>,
+        kind: ScopeKind,
+    },
     /// An expression whose value has parts; a variable object stands for it once its parts were asked for.
     Expression {
-        frame: Option<FrameHandle>,
+        frame: Option<Arc<FrameHandle>>,
         tasks: IdSet,
         expression: String,
         object: Option<String>,
@@ -89,7 +93,7 @@ impl Node {
 #[derive(Debug, Default)]
 pub(crate) struct References {
     last: i64,
-    frames: BTreeMap<i64, FrameHandle>,
+    frames: BTreeMap<i64, Arc<FrameHandle>>,
     nodes: BTreeMap<i64, Node>,
     objects: u64,
     /// Where `goto` can go.
@@ -118,7 +122,7 @@ impl References {
     }
 
     /// A number for a frame.
-    pub(crate) fn add_frame(&mut self, frame: FrameHandle) -> i64 {
+    pub(crate) fn add_frame(&mut self, frame: Arc<FrameHandle>) -> i64 {
         let id = self.next();
         if self.frames.len() >= REFERENCES_MAX {
             self.frames.pop_first();
@@ -152,7 +156,7 @@ impl References {
         self.parts.get(&key).cloned()
     }
 
-    pub(crate) fn frame(&self, id: i64) -> Option<&FrameHandle> {
+    pub(crate) fn frame(&self, id: i64) -> Option<&Arc<FrameHandle>> {
         self.frames.get(&id)
     }
 

@@ -147,7 +147,7 @@ impl Scope for Known<'_> {
 pub(crate) fn text(answers: &Answers) -> String {
     let lines = Lines::default();
     let mut view = TextView::new(lines.clone(), Names::ranks());
-    view.show(Duration::ZERO, &Item::Answer(answers.0.clone()));
+    view.show(Duration::ZERO, &Item::Answer(answers.all.clone()));
     lines.0.take().trim_end_matches('\n').to_owned()
 }
 

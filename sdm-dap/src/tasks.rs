@@ -3,8 +3,10 @@
 use sdm_debug::reply::Stop;
 use sdm_idset::IdSet;
 
+use crate::distinct::{Distinct, hash_of};
+
 /// What a task is doing.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     /// Not started yet, or on its way to `main`.
     Starting,
@@ -25,6 +27,10 @@ pub(crate) enum Condition {
 pub(crate) struct Tasks {
     all: IdSet,
     entries: Vec<(Condition, IdSet)>,
+    /// Those that run, or are on their way to `main`.
+    running: IdSet,
+    /// Those that stand.
+    standing: IdSet,
 }
 
 impl Tasks {
@@ -32,6 +38,8 @@ impl Tasks {
     pub(crate) fn new(all: IdSet) -> Self {
         Self {
             entries: vec![(Condition::Starting, all.clone())],
+            running: all.clone(),
+            standing: IdSet::new(),
             all,
         }
     }
@@ -48,6 +56,8 @@ impl Tasks {
         let entries = entries.map(|(known, tasks)| (known.clone(), tasks.intersection(few)));
         Self {
             all: self.all.intersection(few),
+            running: self.running.intersection(few),
+            standing: self.standing.intersection(few),
             entries: entries.filter(|(_, tasks)| !tasks.is_empty()).collect(),
         }
     }
@@ -59,21 +69,51 @@ impl Tasks {
 
     /// What some of them do now. Those that are no tasks of the session are left out.
     pub(crate) fn set(&mut self, tasks: &IdSet, condition: Condition) {
-        let tasks = tasks.intersection(&self.all);
-        if tasks.is_empty() {
+        self.set_all(vec![(tasks.clone(), condition)]);
+    }
+
+    /// What many of them do now; no task is named twice. To say it one by one takes much longer where thousands do
+    /// something else each.
+    pub(crate) fn set_all(&mut self, mut changes: Vec<(IdSet, Condition)>) {
+        for (tasks, _) in &mut changes {
+            tasks.intersect_with(&self.all);
+        }
+        changes.retain(|(tasks, _)| !tasks.is_empty());
+        if changes.is_empty() {
             return;
         }
+        let changed = IdSet::union_all(changes.iter().map(|(tasks, _)| tasks));
         for (_, known) in &mut self.entries {
-            known.subtract(&tasks);
+            known.subtract(&changed);
         }
         self.entries.retain(|(_, known)| !known.is_empty());
-        let equal = self
-            .entries
-            .iter_mut()
-            .find(|(known, _)| *known == condition);
-        match equal {
-            Some((_, known)) => known.union_with(&tasks),
-            None => self.entries.push((condition, tasks)),
+        self.running.subtract(&changed);
+        self.standing.subtract(&changed);
+        let mut places = Distinct::default();
+        let is_one = changes.len() == 1;
+        let known = self.entries.iter().enumerate();
+        for (at, (known, _)) in known.filter(|_| !is_one) {
+            places.add(hash_of(known), at);
+        }
+        for (tasks, condition) in changes {
+            match condition {
+                Condition::Running | Condition::Starting => self.running.union_with(&tasks),
+                Condition::Standing(_) => self.standing.union_with(&tasks),
+                Condition::Ended(_) | Condition::Left | Condition::Gone => {}
+            }
+            let entries = &mut self.entries;
+            let hash = if is_one { 0 } else { hash_of(&condition) };
+            let equal = match is_one {
+                true => entries.iter().position(|(known, _)| *known == condition),
+                false => places.find(hash, |at| entries[at].0 == condition),
+            };
+            match equal {
+                Some(at) => entries[at].1.union_with(&tasks),
+                None => {
+                    places.add(hash, entries.len());
+                    entries.push((condition, tasks));
+                }
+            }
         }
     }
 
@@ -84,22 +124,17 @@ impl Tasks {
 
     /// Those that run, or are on their way to `main`.
     pub(crate) fn running(&self) -> IdSet {
-        self.of(|known| matches!(known, Condition::Running | Condition::Starting))
+        self.running.clone()
     }
 
     /// Those that stand.
     pub(crate) fn standing(&self) -> IdSet {
-        self.of(|known| matches!(known, Condition::Standing(_)))
+        self.standing.clone()
     }
 
     /// Those that have not ended.
     pub(crate) fn live(&self) -> IdSet {
-        self.of(|known| {
-            !matches!(
-                known,
-                Condition::Ended(_) | Condition::Left | Condition::Gone
-            )
-        })
+        self.running.union(&self.standing)
     }
 
     /// Those that were let go and run on.
@@ -129,5 +164,48 @@ impl Tasks {
             _ => None,
         });
         codes.max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(text: &str) -> IdSet {
+        text.parse().expect("a set")
+    }
+
+    #[test]
+    fn what_many_do_is_what_each_does() {
+        let changes = [
+            ("0-3", Condition::Running),
+            ("2", Condition::Ended(1)),
+            ("3", Condition::Ended(2)),
+            ("4-5", Condition::Ended(1)),
+            ("9", Condition::Gone),
+        ];
+        let mut singly = Tasks::new(set("0-6"));
+        for (tasks, condition) in &changes {
+            singly.set(&set(tasks), condition.clone());
+        }
+        let mut at_once = Tasks::new(set("0-6"));
+        let changes = changes.into_iter();
+        let mut changes: Vec<_> = changes.map(|(tasks, to)| (set(tasks), to)).collect();
+        let later = changes.split_off(1);
+        at_once.set_all(changes);
+        at_once.set_all(later);
+        for tasks in [&singly, &at_once] {
+            let entries = tasks.conditions();
+            let entries: Vec<_> = entries
+                .map(|(what, who)| format!("{who}:{what:?}"))
+                .collect();
+            assert_eq!(
+                entries.join(" "),
+                "6:Starting 0-1:Running 2,4-5:Ended(1) 3:Ended(2)"
+            );
+            assert_eq!(tasks.running(), set("0-1,6"));
+            assert_eq!(tasks.live(), set("0-1,6"));
+            assert!(tasks.standing().is_empty());
+        }
     }
 }

@@ -4,6 +4,7 @@ use sdm_idset::IdSet;
 use sdm_view::render::set_text;
 use serde_json::{Value, json};
 
+use crate::distinct::{Distinct, hash_of};
 use crate::memory;
 use crate::references::{Node, References};
 
@@ -29,6 +30,8 @@ pub(crate) struct OneValue {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
+    /// Which of several of the name it is.
+    place: usize,
     pub(crate) type_name: String,
     pub(crate) evaluate_name: Option<String>,
     pub(crate) values: Vec<OneValue>,
@@ -37,35 +40,30 @@ pub(crate) struct Variable {
 }
 
 /// Variables in the order in which they first came, each once.
+///
+/// Each rank of thousands may have another value of each: what is known is found by its hash.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Variables(pub(crate) Vec<Variable>);
+pub(crate) struct Variables {
+    found: Vec<Variable>,
+    names: Distinct,
+    texts: Distinct,
+}
 
 impl Variables {
     /// Adds what some tasks have of this name. Several of one name (in nested blocks) are told apart by their
     /// `place` among those of the name, from 0.
     pub(crate) fn add(&mut self, name: &str, place: usize, value: OneValue) -> &mut Variable {
-        let mut known = self
-            .0
-            .iter()
-            .enumerate()
-            .filter(|(_, known)| known.name == name);
-        let at = known.nth(place).map(|(at, _)| at);
-        let at = at.unwrap_or_else(|| {
-            self.0.push(Variable {
-                name: name.to_owned(),
-                type_name: String::new(),
-                evaluate_name: None,
-                values: Vec::new(),
-                indexed: None,
-            });
-            self.0.len() - 1
-        });
-        let variable = &mut self.0[at];
-        match variable
-            .values
-            .iter_mut()
-            .find(|known| known.text == value.text)
-        {
+        let at = self.place(name, place);
+        let variable = &mut self.found[at];
+        let hash = hash_of(&(at, &value.text));
+        let equal = self
+            .texts
+            .find(hash, |known| {
+                let known = variable.values.get(known);
+                known.is_some_and(|known| known.text == value.text)
+            })
+            .and_then(|known| variable.values.get_mut(known));
+        match equal {
             Some(known) => {
                 known.tasks.union_with(&value.tasks);
                 match (&mut known.node, value.node) {
@@ -75,10 +73,48 @@ impl Variables {
                     (node, new) => *node = new,
                 }
             }
-            None => variable.values.push(value),
+            None => {
+                self.texts.add(hash, variable.values.len());
+                variable.values.push(value);
+            }
         }
-        variable.values.sort_by_key(|value| value.tasks.first());
         variable
+    }
+
+    /// Where the variable of this name is, or is from now on.
+    fn place(&mut self, name: &str, place: usize) -> usize {
+        let found = &mut self.found;
+        let hash = hash_of(&(name, place));
+        let known = |at: usize| found[at].name == name && found[at].place == place;
+        if let Some(at) = self.names.find(hash, known) {
+            return at;
+        }
+        let at = found.len();
+        self.names.add(hash, at);
+        found.push(Variable {
+            name: name.to_owned(),
+            place,
+            type_name: String::new(),
+            evaluate_name: None,
+            values: Vec::new(),
+            indexed: None,
+        });
+        at
+    }
+
+    /// None was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// All of them, the values of each by the lowest task that has it.
+    pub(crate) fn into_sorted(mut self) -> Vec<Variable> {
+        for variable in &mut self.found {
+            variable
+                .values
+                .sort_by_cached_key(|value| value.tasks.first());
+        }
+        self.found
     }
 }
 
@@ -186,10 +222,24 @@ mod tests {
         variables.add("y", 0, value("0-3", "6"));
         variables.add("x", 0, value("3", "5"));
         variables.add("x", 0, value("2", "7"));
+        // In a nested block, of some of them.
+        variables.add("x", 1, value("3", "7"));
         let mut references = References::default();
-        let (text, below) = variables.0[0].told(&mut references);
+        let variables = variables.into_sorted();
+        let (text, below) = variables[0].told(&mut references);
         assert_eq!((text.as_str(), below > 0), ("5 [0-1,3], 7 [2]", true));
-        assert_eq!(variables.0[1].told(&mut references), ("6".to_owned(), 0));
+        assert_eq!(variables[1].told(&mut references), ("6".to_owned(), 0));
+        assert_eq!(variables[2].told(&mut references), ("7".to_owned(), 0));
+    }
+
+    #[test]
+    fn values_are_in_the_order_of_their_tasks() {
+        let mut variables = Variables::default();
+        for (tasks, text) in [("5", "a"), ("7", "b"), ("2", "c"), ("1", "b")] {
+            variables.add("x", 0, value(tasks, text));
+        }
+        let (text, _) = variables.into_sorted()[0].told(&mut References::default());
+        assert_eq!(text, "b [1,7], c [2], a [5]");
     }
 
     #[test]

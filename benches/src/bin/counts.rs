@@ -12,7 +12,7 @@ use sdm_benches::heap::Counted;
 use sdm_benches::meter::{self, Part};
 use sdm_benches::table::Table;
 use sdm_benches::threads::Threads;
-use sdm_benches::{alone, floor};
+use sdm_benches::{alone, editor, floor};
 use sdm_core::transport::tcp::Calls;
 
 #[global_allocator]
@@ -85,10 +85,11 @@ fn count(servers: u32, counts: &mut Vec<Count>) -> Result<()> {
     Ok(())
 }
 
-/// What is counted of a member by itself.
+/// What is counted of a member by itself, and of an editor.
 fn parts() -> Vec<Part> {
     let members = alone::sizes().map(|of| of.member).into_iter();
-    members.take(2).chain(alone::pieces()).collect()
+    let members = members.take(2).chain(alone::pieces());
+    members.chain(editor::stops()).collect()
 }
 
 fn count_parts(counts: &mut Vec<Count>) -> Result<()> {

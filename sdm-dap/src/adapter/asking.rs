@@ -58,7 +58,7 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
                         frame, expression, ..
                     } => {
                         let pair = (expression.as_str(), value.as_str());
-                        assign(connection, request, frame.as_ref(), &tasks, pair);
+                        assign(connection, request, frame.as_deref(), &tasks, pair);
                     }
                     Node::Part { object, .. } => {
                         let command = Command::VarAssign {

@@ -19,7 +19,6 @@ use crate::launch::Configuration;
 use crate::message::Request;
 use crate::output::Output;
 use crate::rows::Rows;
-use crate::tasks::Condition;
 
 use sdm_debug::reply::Stop;
 
@@ -196,15 +195,10 @@ pub(super) fn finish_foreign(
     before: &[(Stop, IdSet)],
     answers: &[Answers],
 ) {
-    let failed = answers.iter().flat_map(|answers| &answers.0.failed);
+    let failed = answers.iter().flat_map(|answers| &answers.all.failed);
     let failed = IdSet::union_all(failed.map(|(tasks, _)| tasks));
     let failed = failed.intersection(&connection.tasks.running());
-    for (stop, tasks) in before {
-        let back = tasks.intersection(&failed);
-        let condition = Condition::Standing(Box::new(stop.clone()));
-        connection.tasks.set(&back, condition);
-    }
-    state::note_stops(connection, &failed);
+    state::stand_again(connection, before, &failed);
 }
 
 /// What of an event is about the task of a client that has one; nothing where it is for the session's owner.

@@ -9,10 +9,10 @@ use crate::answers::Answers;
 use crate::arguments::ThreadArguments;
 use crate::connection::Connection;
 use crate::error::{Handled, RequestError};
+use crate::group::Standing;
 use crate::jobs::{Listing, Purpose};
 use crate::message::Request;
 use crate::places;
-use crate::rows::Standing;
 use crate::source::stack_frame;
 
 /// The most frames of one `stackTrace`.

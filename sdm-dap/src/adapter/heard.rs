@@ -88,11 +88,13 @@ pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
 
 /// Answers that say how a run has ended.
 fn hear_moves(connection: &mut Connection, classes: &[Class]) {
+    let stops = classes.iter().filter_map(|class| match &class.answer {
+        ClassAnswer::Reply(Reply::Stopped(stop)) => Some((class.tasks.clone(), stop.clone())),
+        _ => None,
+    });
+    state::stopped(connection, stops.collect());
     for Class { tasks, answer } in classes {
         match answer {
-            ClassAnswer::Reply(Reply::Stopped(stop)) => {
-                state::stopped(connection, tasks, stop.clone())
-            }
             ClassAnswer::Reply(Reply::Exited { code, .. }) => {
                 state::ended(connection, tasks, Condition::Ended(i64::from(*code)));
             }
@@ -120,7 +122,7 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
                 .take(connection.now, tasks, stream, &bytes);
         }
         Event::OutputEnd { stream } => connection.ending.note_end(tasks, stream),
-        Event::Stopped(stop) => state::stopped(connection, tasks, stop),
+        Event::Stopped(stop) => state::stopped(connection, vec![(tasks.clone(), stop)]),
         Event::Exited { code } => {
             state::ended(connection, tasks, Condition::Ended(i64::from(code)))
         }

@@ -1,5 +1,8 @@
 //! Scopes, variables and expressions.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use sdm_debug::reply::VarObject;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
@@ -95,7 +98,10 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
                 return Err(RequestError::Reference(id));
             };
             if !known {
-                commands = frame.as_ref().map(FrameHandle::select).unwrap_or_default();
+                commands = frame
+                    .as_deref()
+                    .map(FrameHandle::select)
+                    .unwrap_or_default();
                 let create = Command::VarCreate {
                     name: name.clone(),
                     expression,
@@ -115,7 +121,7 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
 pub(super) fn finish_scope(
     connection: &mut Connection,
     request: &Request,
-    frame: &FrameHandle,
+    frame: &Arc<FrameHandle>,
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
@@ -131,9 +137,11 @@ pub(super) fn finish_scope(
         let Reply::Variables(found) = reply else {
             continue;
         };
-        for (at, variable) in found.iter().enumerate() {
+        // How often each name came.
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for variable in found {
             let name = &variable.name;
-            let place = found[..at].iter().filter(|it| it.name == *name).count();
+            let place = places.entry(name).or_default();
             let text = value_text(&variable.value);
             let node = has_parts(&text).then(|| Node::Expression {
                 frame: Some(frame.clone()),
@@ -146,16 +154,18 @@ pub(super) fn finish_scope(
                 text,
                 node,
             };
-            let added = variables.add(name, place, value);
+            let added = variables.add(name, *place, value);
             added.evaluate_name = Some(name.clone());
+            *place += 1;
         }
     }
     add_others(&mut variables, last);
-    show_variables(connection, request, &variables);
+    show_variables(connection, request, variables);
 }
 
-fn show_variables(connection: &mut Connection, request: &Request, variables: &Variables) {
-    let rows = variables.0.iter();
+fn show_variables(connection: &mut Connection, request: &Request, variables: Variables) {
+    let rows = variables.into_sorted();
+    let rows = rows.iter();
     let rows: Vec<Value> = rows
         .map(|row| row.shown(&mut connection.references))
         .collect();
@@ -198,7 +208,7 @@ pub(super) fn finish_parts(
         }
     }
     add_others(&mut variables, last);
-    show_variables(connection, request, &variables);
+    show_variables(connection, request, variables);
 }
 
 pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handled {
@@ -243,7 +253,10 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     if tasks.is_empty() {
         return Err(RequestError::Runs("what it is about".to_owned()));
     }
-    let mut commands = frame.as_ref().map(FrameHandle::select).unwrap_or_default();
+    let mut commands = frame
+        .as_deref()
+        .map(FrameHandle::select)
+        .unwrap_or_default();
     for (whom, _) in &mut commands {
         whom.intersect_with(&tasks);
     }
@@ -293,7 +306,7 @@ pub(super) fn finish_evaluate(
     connection: &mut Connection,
     request: &Request,
     expression: &str,
-    frame: Option<&FrameHandle>,
+    frame: Option<&Arc<FrameHandle>>,
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
@@ -301,7 +314,7 @@ pub(super) fn finish_evaluate(
         return;
     };
     if let Some(console) = &connection.prompt.console {
-        console.shell.note_answer(&last.0);
+        console.shell.note_answer(&last.all);
     }
     let values = last.replies().filter_map(|(tasks, reply)| match reply {
         Reply::Value(value) => Some((tasks, value_text(value))),
@@ -318,7 +331,7 @@ pub(super) fn finish_evaluate(
         let tasks = tasks.clone();
         variables.add(expression, 0, OneValue { tasks, text, node });
     }
-    if variables.0.is_empty() {
+    if variables.is_empty() {
         match last.complaint().filter(|_| !last.is_done_by_any()) {
             Some(why) => connection.write(request.refusal(&RequestError::Tasks(why))),
             None => {
@@ -330,7 +343,8 @@ pub(super) fn finish_evaluate(
         return;
     }
     add_failures(&mut variables, expression, last);
-    let (text, below) = variables.0[0].told(&mut connection.references);
+    let variables = variables.into_sorted();
+    let (text, below) = variables[0].told(&mut connection.references);
     let mut body = json!({"result": text, "variablesReference": below});
     if let Some(address) = memory::pointer(&text) {
         body["memoryReference"] = json!(address);
@@ -380,7 +394,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> Stri
 
 /// Says whose answers were too many to keep apart, and who gave none.
 fn add_others(variables: &mut Variables, answers: &Answers) {
-    let others = &answers.0.others;
+    let others = &answers.all.others;
     if !others.is_empty() {
         let value = OneValue {
             tasks: others.clone(),
@@ -401,7 +415,7 @@ fn add_others(variables: &mut Variables, answers: &Answers) {
 
 /// Those that cannot evaluate what others can have that for a value.
 fn add_failures(variables: &mut Variables, name: &str, answers: &Answers) {
-    for (tasks, failure) in &answers.0.failed {
+    for (tasks, failure) in &answers.all.failed {
         let value = OneValue {
             tasks: tasks.clone(),
             text: format!("<{failure}>"),

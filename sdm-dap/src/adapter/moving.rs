@@ -148,18 +148,12 @@ pub(super) fn finish_run(
     let Some(answers) = answers.last() else {
         return IdSet::new();
     };
-    let failed = answers.0.failed.iter().map(|(tasks, _)| tasks);
+    let failed = answers.all.failed.iter().map(|(tasks, _)| tasks);
     let failed = IdSet::union_all(failed).intersection(&connection.tasks.running());
     if let Some(complaint) = answers.complaint() {
         connection.say("important", &format!("{said}: {complaint}\n"));
     }
-    for (stop, tasks) in before {
-        let back = tasks.intersection(&failed);
-        connection
-            .tasks
-            .set(&back, Condition::Standing(Box::new(stop.clone())));
-    }
-    state::note_stops(connection, &failed);
+    state::stand_again(connection, before, &failed);
     failed
 }
 

@@ -49,22 +49,40 @@ pub(super) fn tell(connection: &mut Connection, tasks: &IdSet, text: &str) {
     connection.say("console", &text);
 }
 
-pub(super) fn stopped(connection: &mut Connection, tasks: &IdSet, stop: Stop) {
-    let is_passed = match &stop.reason {
+/// These have stopped, each task once.
+pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
+    let is_passed = |stop: &Stop| match &stop.reason {
         StopReason::Internal { what } => {
             let mut passed = connection.points.passed.iter();
             passed.any(|known| known == what)
         }
         _ => false,
     };
-    connection
-        .tasks
-        .set(tasks, Condition::Standing(Box::new(stop)));
-    if connection.phase == Phase::Live && is_passed && connection.company.role == Role::Owner {
-        connection.settling.passing.union_with(tasks);
-    } else if connection.phase == Phase::Live {
-        note_stops(connection, tasks);
+    let passes = connection.company.role == Role::Owner;
+    let (passed, told): (Vec<_>, Vec<_>) = stops
+        .iter()
+        .partition(|(_, stop)| passes && is_passed(stop));
+    let [passed, told] =
+        [passed, told].map(|stops| IdSet::union_all(stops.into_iter().map(|(tasks, _)| tasks)));
+    let stand = stops.into_iter();
+    let stand = stand.map(|(tasks, stop)| (tasks, Condition::Standing(Box::new(stop))));
+    connection.tasks.set_all(stand.collect());
+    if connection.phase == Phase::Live {
+        connection.settling.passing.union_with(&passed);
+        note_stops(connection, &told);
     }
+}
+
+/// Those who could not run stand as before.
+pub(super) fn stand_again(connection: &mut Connection, before: &[(Stop, IdSet)], failed: &IdSet) {
+    if !failed.is_empty() {
+        let back = before.iter().map(|(stop, tasks)| {
+            let stop = Condition::Standing(Box::new(stop.clone()));
+            (tasks.intersection(failed), stop)
+        });
+        connection.tasks.set_all(back.collect());
+    }
+    note_stops(connection, failed);
 }
 
 pub(super) fn ended(connection: &mut Connection, tasks: &IdSet, condition: Condition) {

@@ -11,6 +11,8 @@ use super::printing;
 use crate::answers::Answers;
 use crate::connection::Connection;
 use crate::error::Handled;
+use crate::group::Group;
+use crate::grouping;
 use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::rows::Row;
@@ -111,16 +113,17 @@ fn tell_threads(connection: &mut Connection, ended: &[i64], started: &[i64]) {
 
 /// Divides the tasks anew; the client does not know any of them yet.
 pub(super) fn regroup_quietly(connection: &mut Connection) {
-    let groups = connection
-        .rows
-        .groups(&connection.tasks, &connection.stacks);
+    let groups = groups_now(connection);
     connection.rows.regroup(groups);
 }
 
+fn groups_now(connection: &Connection) -> Vec<Group> {
+    let by_rank = connection.rows.is_by_rank();
+    grouping::groups(&connection.tasks, &connection.stacks, by_rank)
+}
+
 fn regroup(connection: &mut Connection) {
-    let groups = connection
-        .rows
-        .groups(&connection.tasks, &connection.stacks);
+    let groups = groups_now(connection);
     let changes = connection.rows.regroup(groups);
     let changed = !changes.ended.is_empty() || !changes.started.is_empty();
     tell_threads(connection, &changes.ended, &changes.started);

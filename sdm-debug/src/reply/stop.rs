@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Frame, Value};
 
 /// Why and where a task stopped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stop {
     /// The reason of the stop.
     pub reason: StopReason,
@@ -20,7 +20,7 @@ pub struct Stop {
 }
 
 /// Why a task stopped.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StopReason {
     /// Held at `main` after the start.
     AtMain,
@@ -101,7 +101,7 @@ impl StopReason {
 }
 
 /// What a sanitizer has found. What differs between tasks that do the same (addresses, pids, values) is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
     /// Who has found it: `AddressSanitizer`.
     pub tool: String,
@@ -112,7 +112,7 @@ pub struct Finding {
 }
 
 /// An access to memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Access {
     /// True where memory was written to.
     pub is_write: bool,
@@ -121,7 +121,7 @@ pub struct Access {
 }
 
 /// What a watchpoint has seen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WatchHit {
     /// The front-end's number.
     pub number: u32,
@@ -134,7 +134,7 @@ pub struct WatchHit {
 }
 
 /// What a catchpoint has caught. Pids are left out: they differ between tasks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CatchHit {
     /// A child was made by `fork`.
     Fork,

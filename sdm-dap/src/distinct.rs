@@ -1,0 +1,28 @@
+//! Where equal things are found without a look at each: thousands of classes come with every stop of a big job.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The places of things in a list, by the hash of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Distinct(HashMap<u64, Vec<usize>>);
+
+impl Distinct {
+    /// The place of the thing of this hash that `is_it`.
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let places = self.0.get(&hash)?;
+        places.iter().copied().find(|place| is_it(*place))
+    }
+
+    /// A thing of this hash is at this place.
+    pub(crate) fn add(&mut self, hash: u64, place: usize) {
+        self.0.entry(hash).or_default().push(place);
+    }
+}
+
+/// The hash of a thing, or of what tells most from each other.
+pub(crate) fn hash_of(thing: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,83 @@
+//! Tasks that are one thread for the client, and what that is called.
+
+use std::sync::Arc;
+
+use sdm_debug::reply::{Frame, Stop};
+use sdm_idset::IdSet;
+use sdm_view::render::set_text;
+
+use crate::references::FrameHandle;
+use crate::source::place;
+
+/// The longest set in a thread's name, in bytes.
+const SET_BYTES_MAX: usize = 24;
+
+/// Tasks that stand alike.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Standing {
+    /// Why they stand: of the lowest task's stop.
+    pub(crate) stop: Stop,
+    /// The frames of the user's code, innermost first; never none where a place is known.
+    pub(crate) frames: Vec<Frame>,
+    /// gdb's level of the first of them, with its tasks.
+    pub(crate) bases: Vec<(IdSet, u32)>,
+}
+
+/// Tasks that are one thread.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) tasks: IdSet,
+    /// How they stand; absent where they run.
+    pub(crate) standing: Option<Standing>,
+    /// How many classes it is made of, where there are more than have a row: those of `standing` are the first.
+    pub(crate) folded: Option<usize>,
+}
+
+impl Standing {
+    /// The frame of this number from the innermost one.
+    pub(crate) fn frame_handle(&self, index: usize, thread: Option<u32>) -> Arc<FrameHandle> {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let levels = self.bases.iter();
+        let levels = levels.map(|(tasks, base)| (tasks.clone(), base.saturating_add(index)));
+        Arc::new(FrameHandle {
+            tasks: IdSet::union_all(self.bases.iter().map(|(tasks, _)| tasks)),
+            levels: levels.collect(),
+            thread,
+        })
+    }
+}
+
+impl Group {
+    /// What the thread is called, where there are so many tasks in all.
+    pub(crate) fn name(&self, by_rank: bool) -> String {
+        let what = match (&self.standing, self.folded) {
+            (_, Some(classes)) => return self.folded_name(classes),
+            (None, None) => "running".to_owned(),
+            (Some(standing), None) => described(standing),
+        };
+        let set = set_text(&self.tasks, SET_BYTES_MAX);
+        match self.tasks.len() {
+            1 => format!("rank {set}: {what}"),
+            _ if by_rank => format!("ranks {set}: {what}"),
+            count => format!("[{set}] {count} ranks: {what}"),
+        }
+    }
+
+    fn folded_name(&self, classes: usize) -> String {
+        let set = set_text(&self.tasks, SET_BYTES_MAX);
+        let count = self.tasks.len();
+        format!("[{set}] {count} ranks: other ({classes} classes)")
+    }
+}
+
+/// Where they stand: `MPI_Barrier in solve halo.c:44`.
+fn described(standing: &Standing) -> String {
+    let place = standing
+        .frames
+        .first()
+        .map_or_else(|| "stopped".to_owned(), place);
+    match &standing.stop.inside {
+        Some(inside) => format!("{inside} in {place}"),
+        None => place,
+    }
+}
