@@ -92,7 +92,7 @@ fn measured(ranks: u32, (_, probe, step): Shape, rounds: usize) -> Result<(usize
     let mut verdicts = Vec::new();
     for _ in 0..rounds {
         let began = Instant::now();
-        let sample = || Probes::decode(&all, &bytes).context("a merged answer");
+        let sample = || Probes::decode(&all, &bytes).ok().context("a merged answer");
         let found = judge(&Observed {
             samples: vec![sample()?, sample()?, sample()?],
             span: Duration::from_secs(1),
@@ -109,7 +109,8 @@ fn merged(parts: &[(IdSet, Vec<u8>)]) -> Result<(IdSet, Vec<u8>)> {
     let rule = rule(RULE_PROBE, &[]).context("the rule of probes")?;
     let mut whole = rule.start();
     for (tasks, bytes) in parts {
-        rule.merge(&mut whole, tasks, bytes)?;
+        let taken = rule.merge(&mut whole, tasks, bytes);
+        ensure!(taken.is_ok(), "an answer is refused: {taken:?}");
     }
     let all = IdSet::union_all(parts.iter().map(|(tasks, _)| tasks));
     Ok((all, rule.finish(whole, PAYLOAD_BYTES_MAX).to_vec()))
