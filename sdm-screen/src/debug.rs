@@ -10,6 +10,7 @@ mod layout;
 mod mouse;
 mod paint;
 mod ranks;
+mod search;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use console::Console;
 use edit::LineEdit;
 pub(crate) use layout::Panel;
 use ranks::RankMap;
+use search::Search;
 use source::SourceView;
 use tree::StackView;
 
@@ -94,6 +96,9 @@ pub struct Debugger {
     pub(crate) ranks: RankMap,
     pub(crate) values_at: usize,
     pub(crate) printed: VecDeque<Printed>,
+    /// How many lines of what was printed are below those that are shown.
+    pub(crate) output_below: usize,
+    pub(crate) search: Search,
     pub(crate) console: Console,
     pub(crate) line: LineEdit,
     /// The set that the selection stands for and that the shell was not told yet.
@@ -127,6 +132,8 @@ impl Debugger {
             ranks: RankMap::default(),
             values_at: 0,
             printed: VecDeque::new(),
+            output_below: 0,
+            search: Search::default(),
             console: Console::default(),
             line: LineEdit::default(),
             wanted_focus: None,
@@ -222,6 +229,9 @@ impl Debugger {
             self.printed.pop_front();
         }
         self.printed.push_back(printed);
+        if self.output_below > 0 {
+            self.output_below = (self.output_below + 1).min(self.printed.len() - 1);
+        }
         self.changed = true;
     }
 

@@ -72,6 +72,7 @@ impl Debugger {
         }
         let meant = match self.panel {
             Panel::Prompt => Some(key),
+            _ if self.search.typed().is_some() => Some(key),
             _ => self.bindings.meant(key),
         };
         let Some(key) = meant else {
@@ -84,6 +85,7 @@ impl Debugger {
             KeyCode::Char('z') if control => self.ask(Deed::Unwait),
             KeyCode::Char('l') if control => self.ask(Deed::Redraw),
             _ if std::mem::take(&mut self.helps) => {}
+            _ if self.search.typed().is_some() => self.search_key(key),
             _ if self.panel == Panel::Prompt => self.prompt_key(key),
             _ => self.single_key(key),
         }
@@ -152,6 +154,7 @@ impl Debugger {
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(Panel::ALL.len() - 1),
             KeyCode::Char(':') => self.visit(),
+            KeyCode::Char('/') => self.search.begin(),
             KeyCode::Char('?') | KeyCode::F(1) => self.helps = true,
             KeyCode::Char('z') => self.zoomed = !self.zoomed,
             KeyCode::Char('p') | KeyCode::F(6) => self.pause(),
@@ -345,7 +348,8 @@ impl Debugger {
             }
             Panel::Ranks => self.ranks.step(right.into(), down.into()),
             Panel::Values => self.step_values(by),
-            Panel::Output | Panel::Prompt => {}
+            Panel::Output => self.step_output(by),
+            Panel::Prompt => {}
         }
     }
 
@@ -367,6 +371,10 @@ impl Debugger {
 
     /// The line at the bottom, as the keys are bound.
     pub(crate) fn foot(&self) -> String {
+        if let Some(typed) = self.search.typed() {
+            let typed = sdm_text::printable(typed.as_bytes());
+            return format!("/{typed}  (Enter looks for it, alone for the same again, Esc back)");
+        }
         match self.panel {
             Panel::Prompt => self.footer().to_owned(),
             _ => self.bindings.footer(self.footer()),
@@ -401,7 +409,9 @@ impl Debugger {
             Panel::Values => {
                 "w watch  Enter who differs  y copy  c continue  n next  : command  ? help"
             }
-            Panel::Output => "y copy  c continue  n next  p stop  z zoom  : command  ? help",
+            Panel::Output => {
+                "arrows  / search  y copy  c continue  p stop  z zoom  : command  ? help"
+            }
         }
     }
 }

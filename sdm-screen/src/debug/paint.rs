@@ -34,6 +34,7 @@ const HELP: &[&str] = &[
     "Enter on ranks: the focus; on a value: who differs    a  all",
     ":     type a line of the shell, Esc: back to the keys",
     "w     watch an expression    y  copy the line    P  other colours",
+    "/     look for a text in the panel (/ Enter: the next)",
     "Ctrl-C stop   Ctrl-Z suspend   Ctrl-L draw anew",
     "Ctrl-X A  the prompt alone, and back    q  end",
     "ranks: a b c .. where they stand, > run, ! crashed, X failed",
@@ -334,7 +335,8 @@ impl Debugger {
                 self.style.tone(Tone::Off),
             );
         }
-        let hidden = self.printed.len().saturating_sub(usize::from(area.height));
+        let shown = self.printed.len() - self.output_below.min(self.printed.len());
+        let hidden = shown.saturating_sub(usize::from(area.height));
         for (y, it) in (0..area.height).zip(self.printed.iter().skip(hidden)) {
             let who = self.names.text(&it.tasks, SET_WIDTH);
             let text = String::from_utf8_lossy(&it.line).replace('\t', "    ");

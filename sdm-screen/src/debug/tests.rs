@@ -1,6 +1,7 @@
 //! Snapshots of the debugger's screen in every state, and what keys do.
 
 mod looks;
+mod searches;
 
 use std::sync::Arc;
 

@@ -1,0 +1,117 @@
+//! Looking for a text in the panel that has the keys.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use sdm_text::printable;
+
+use super::{Debugger, Panel};
+
+/// So many bytes are looked for at most.
+const TEXT_BYTES_MAX: usize = 256;
+
+/// What is looked for.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// What is being typed.
+    typed: Option<String>,
+    /// What was looked for last.
+    last: String,
+}
+
+impl Search {
+    /// What is being typed.
+    pub(crate) fn typed(&self) -> Option<&str> {
+        self.typed.as_deref()
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.typed = Some(String::new());
+    }
+}
+
+impl Debugger {
+    /// A key while a text is typed that is looked for.
+    pub(super) fn search_key(&mut self, key: KeyEvent) {
+        let Some(typed) = &mut self.search.typed else {
+            return;
+        };
+        match key.code {
+            KeyCode::Char(c) if typed.len() < TEXT_BYTES_MAX => typed.push(c),
+            KeyCode::Backspace => {
+                typed.pop();
+            }
+            KeyCode::Esc => self.search.typed = None,
+            KeyCode::Enter => {
+                let typed = self.search.typed.take().unwrap_or_default();
+                // Nothing is the same again.
+                if !typed.is_empty() {
+                    self.search.last = typed.to_lowercase();
+                }
+                self.find();
+            }
+            _ => {}
+        }
+    }
+
+    /// Goes to the next line that has what is looked for, behind the last one to the first; upper and lower case are alike.
+    fn find(&mut self) {
+        if self.search.last.is_empty() {
+            return;
+        }
+        let Some((lines, at)) = self.searched() else {
+            "there is nothing to look through here: `:` and `focus 17` selects a rank"
+                .clone_into(&mut self.hint);
+            return;
+        };
+        let count = lines.len();
+        let has = |at: &usize| lines[*at].to_lowercase().contains(&self.search.last);
+        let found = (1..=count).map(|by| (at + by) % count).find(has);
+        let Some(to) = found else {
+            let wanted = printable(self.search.last.as_bytes());
+            self.hint = format!("`{wanted}` is not here");
+            return;
+        };
+        if to <= at {
+            "from the beginning again".clone_into(&mut self.hint);
+        }
+        let by = i32::try_from(to).unwrap_or(i32::MAX) - i32::try_from(at).unwrap_or(0);
+        self.step(0, by);
+    }
+
+    /// The lines of the panel, and which one is selected.
+    fn searched(&self) -> Option<(Vec<String>, usize)> {
+        match self.panel {
+            Panel::Source => {
+                let source = self.board.sight.source.as_ref()?;
+                let at = self.source.at.checked_sub(source.first)?;
+                Some((source.lines.to_vec(), usize::try_from(at).ok()?))
+            }
+            Panel::Stacks => {
+                let rows = self.stacks.rows.iter();
+                let lines = rows.map(|row| row.place.clone()).collect();
+                Some((lines, self.stacks.at))
+            }
+            Panel::Values => {
+                let rows = self.value_rows().into_iter();
+                Some((rows.map(|row| row.text).collect(), self.values_at))
+            }
+            Panel::Output => {
+                let lines = self.printed.iter();
+                let text =
+                    |it: &sdm_view::board::Printed| String::from_utf8_lossy(&it.line).into_owned();
+                let last = self.printed.len().checked_sub(1)?;
+                Some((
+                    lines.map(text).collect(),
+                    last - self.output_below.min(last),
+                ))
+            }
+            Panel::Ranks | Panel::Prompt => None,
+        }
+    }
+
+    /// Scrolls what programs have printed.
+    pub(super) fn step_output(&mut self, down: isize) {
+        let last = self.printed.len().saturating_sub(1);
+        let below = self.output_below.saturating_add_signed(-down);
+        self.output_below = below.min(last);
+    }
+}
