@@ -29,10 +29,9 @@ use crate::bindings::Bindings;
 use crate::palette::Palette;
 use crate::style::Style;
 use console::Console;
-use edit::LineEdit;
+use edit::{LineEdit, SearchLine};
 pub(crate) use layout::Panel;
 use ranks::RankMap;
-use search::Search;
 use source::SourceView;
 use tree::StackView;
 
@@ -98,7 +97,7 @@ pub struct Debugger {
     pub(crate) printed: VecDeque<Printed>,
     /// How many lines of what was printed are below those that are shown.
     pub(crate) output_below: usize,
-    pub(crate) search: Search,
+    pub(crate) search: SearchLine,
     pub(crate) console: Console,
     pub(crate) line: LineEdit,
     /// The set that the selection stands for and that the shell was not told yet.
@@ -133,7 +132,7 @@ impl Debugger {
             values_at: 0,
             printed: VecDeque::new(),
             output_below: 0,
-            search: Search::default(),
+            search: SearchLine::default(),
             console: Console::default(),
             line: LineEdit::default(),
             wanted_focus: None,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sdm_system::files;
 
+/// The file of the lines that were typed at prompts.
+pub(crate) const HISTORY: &str = "history";
 /// No file that is read back is larger.
 const BYTES_MAX: u64 = 64 << 10;
 

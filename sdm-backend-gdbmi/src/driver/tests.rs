@@ -1,6 +1,7 @@
 //! The driver against a scripted gdb: what real gdbs do only rarely, and what none should do.
 
 mod given_up;
+mod lost;
 mod shared;
 
 use std::collections::BTreeMap;
@@ -320,35 +321,6 @@ fn a_cancelled_start_leaves_nothing_open() {
     assert_eq!(scene.failure(0).code, FailureCode::Cancelled);
     assert_eq!(scene.driver.task_state(), TaskState::Absent);
     assert!(scene.actions.iter().any(|action| action == "CloseGdb"));
-}
-
-/// gdb stumbles over a process that dies as it lets a signal through, and says no more of it.
-#[test]
-fn the_end_of_a_process_that_gdb_has_lost_sight_of_is_told() {
-    for error in [
-        "Couldn't get registers: No such process.",
-        "Cannot find user-level thread for LWP 79: generic error",
-    ] {
-        let mut scene = Scene::at_main(FakeHost::default());
-        assert!(scene.driver.may_miss_end(), "it stands still");
-        scene.command(1, Command::Continue);
-        scene.answer_all();
-        scene.reply("^running");
-        scene.gdb("*running,thread-id=\"all\"");
-        assert!(!scene.driver.may_miss_end());
-        scene.gdb("~\"\\nThread \"");
-        scene.gdb("~\"2 \\\"name\\\" received signal SIGTERM, Terminated.\\n\"");
-        scene.gdb(&format!("&\"{error}\\n\""));
-        assert!(scene.driver.may_miss_end(), "{error}");
-        // gdb may be about to say so.
-        scene.driver.handle_dead(scene.now);
-        scene.drain();
-        assert!(!scene.answers.contains_key(&1), "{:?}", scene.answers);
-        scene.driver.handle_dead(scene.now);
-        scene.drain();
-        let signal = "SIGTERM".to_owned();
-        assert_eq!(scene.answers[&1], Ok(Reply::Signalled { signal }));
-    }
 }
 
 /// One thing that happens to a driver.

@@ -23,6 +23,52 @@ pub(crate) struct LineEdit {
     shown: Option<usize>,
 }
 
+/// A text that is looked for, in small letters.
+#[derive(Debug, Default)]
+pub(crate) struct SearchLine {
+    typed: Option<String>,
+    last: String,
+}
+
+impl SearchLine {
+    /// What is being typed.
+    pub(crate) fn typed(&self) -> Option<&str> {
+        self.typed.as_deref()
+    }
+
+    /// What was looked for last.
+    pub(crate) fn last(&self) -> &str {
+        &self.last
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.typed = Some(String::new());
+    }
+
+    /// Takes a key while it is typed; true where it is to be looked for. Nothing is the same again.
+    pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
+        let Some(typed) = &mut self.typed else {
+            return false;
+        };
+        match key.code {
+            KeyCode::Char(c) if typed.len() < LINE_BYTES_MAX => typed.push(c),
+            KeyCode::Backspace => {
+                typed.pop();
+            }
+            KeyCode::Esc => self.typed = None,
+            KeyCode::Enter => {
+                let typed = self.typed.take().unwrap_or_default();
+                if !typed.is_empty() {
+                    self.last = typed.to_lowercase();
+                }
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
 impl LineEdit {
     pub(crate) fn text(&self) -> &str {
         &self.text

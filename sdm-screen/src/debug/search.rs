@@ -1,60 +1,22 @@
 //! Looking for a text in the panel that has the keys.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use ratatui::crossterm::event::KeyEvent;
 use sdm_text::printable;
 
 use super::{Debugger, Panel};
 
-/// So many bytes are looked for at most.
-const TEXT_BYTES_MAX: usize = 256;
-
-/// What is looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Search {
-    /// What is being typed.
-    typed: Option<String>,
-    /// What was looked for last.
-    last: String,
-}
-
-impl Search {
-    /// What is being typed.
-    pub(crate) fn typed(&self) -> Option<&str> {
-        self.typed.as_deref()
-    }
-
-    pub(crate) fn begin(&mut self) {
-        self.typed = Some(String::new());
-    }
-}
-
 impl Debugger {
     /// A key while a text is typed that is looked for.
     pub(super) fn search_key(&mut self, key: KeyEvent) {
-        let Some(typed) = &mut self.search.typed else {
-            return;
-        };
-        match key.code {
-            KeyCode::Char(c) if typed.len() < TEXT_BYTES_MAX => typed.push(c),
-            KeyCode::Backspace => {
-                typed.pop();
-            }
-            KeyCode::Esc => self.search.typed = None,
-            KeyCode::Enter => {
-                let typed = self.search.typed.take().unwrap_or_default();
-                // Nothing is the same again.
-                if !typed.is_empty() {
-                    self.search.last = typed.to_lowercase();
-                }
-                self.find();
-            }
-            _ => {}
+        if self.search.key(key) {
+            self.find();
         }
     }
 
     /// Goes to the next line that has what is looked for, behind the last one to the first; upper and lower case are alike.
     fn find(&mut self) {
-        if self.search.last.is_empty() {
+        let wanted = self.search.last().to_owned();
+        if wanted.is_empty() {
             return;
         }
         let Some((lines, at)) = self.searched() else {
@@ -63,11 +25,10 @@ impl Debugger {
             return;
         };
         let count = lines.len();
-        let has = |at: &usize| lines[*at].to_lowercase().contains(&self.search.last);
+        let has = |at: &usize| lines[*at].to_lowercase().contains(&wanted);
         let found = (1..=count).map(|by| (at + by) % count).find(has);
         let Some(to) = found else {
-            let wanted = printable(self.search.last.as_bytes());
-            self.hint = format!("`{wanted}` is not here");
+            self.hint = format!("`{}` is not here", printable(wanted.as_bytes()));
             return;
         };
         if to <= at {

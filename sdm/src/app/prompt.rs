@@ -27,8 +27,6 @@ use super::queue::Queue;
 use super::typed::TypedLine;
 use super::wake::Wake;
 
-/// The file of lines that were typed, in the user's folder for what programs keep.
-pub(super) const HISTORY: &str = "history";
 use crate::sink::Sink;
 
 /// The most lines that the history keeps.
@@ -120,7 +118,7 @@ fn read_lines(
     (controls, wake): (&Sender<Control>, &Wake),
     leaves: &AtomicBool,
 ) {
-    let history = crate::remembered::folder().map(|it| it.join(HISTORY));
+    let history = crate::remembered::folder().map(|it| it.join(crate::remembered::HISTORY));
     if let Some(file) = &history {
         // There is none on the first day.
         let _ = editor.load_history(file);

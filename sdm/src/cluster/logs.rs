@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::process::Command;
+use std::process::Stdio;
 use std::time::Duration;
 
 use sdm_rm::{Definition, Kind, Look, Question};
@@ -11,6 +11,7 @@ use sdm_rm::{Definition, Kind, Look, Question};
 use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job};
 use super::element::Element;
 use super::error::ClusterError;
+use super::far;
 use crate::cli::LogsArgs;
 use crate::sink::Sink;
 
@@ -29,7 +30,7 @@ pub(super) fn logs(args: &LogsArgs) -> Result<u8, ClusterError> {
             host: Some(host),
             ssh_options,
             ..
-        }) => there(host, ssh_options, &path, args.follow),
+        }) => there(&chosen, (host, ssh_options), &path, args.follow),
         _ => here(&chosen, Path::new(&path), args.follow),
     }
 }
@@ -97,16 +98,22 @@ fn pass(file: &mut File, error: impl Fn(io::Error) -> ClusterError) -> Result<()
     }
 }
 
-fn there(host: &str, options: &[String], path: &str, follow: bool) -> Result<u8, ClusterError> {
+fn there(
+    chosen: &Chosen,
+    (host, options): (&str, &[String]),
+    path: &str,
+    follow: bool,
+) -> Result<u8, ClusterError> {
     let error = |source| ClusterError::Program {
         program: "ssh".to_owned(),
         source,
     };
-    let how = if follow { "-c +1 -F" } else { "-c +1" };
-    let mut ssh = Command::new("ssh");
-    ssh.args(["-o", "BatchMode=yes"]).args(options);
-    let quoted = format!("'{}'", path.replace('\'', r"'\''"));
-    ssh.args(["--", host, &format!("tail {how} -- {quoted}")]);
-    let status = ssh.status().map_err(error)?;
+    let mut ssh = far::tail(host, options, path, far::From::Beginning, follow);
+    let mut ssh = ssh.stdin(Stdio::piped()).spawn().map_err(error)?;
+    while follow && ssh.try_wait().map_err(error)?.is_none() && !has_ended(chosen)? {
+        std::thread::sleep(FOLLOW_PERIOD);
+    }
+    // Its input ends with that.
+    let status = ssh.wait().map_err(error)?;
     Ok(u8::try_from(status.code().unwrap_or(1)).unwrap_or(1))
 }

@@ -7,6 +7,7 @@ mod choose;
 mod each;
 mod element;
 mod error;
+mod far;
 mod fold;
 mod job;
 mod list;

@@ -13,6 +13,7 @@ use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Terminal, Top, Wa
 
 use super::element::{self, Element};
 use super::error::ClusterError;
+use super::far::FarEnd;
 use super::times;
 use crate::cli::{Cli, TopArgs};
 use crate::remembered;
@@ -154,6 +155,7 @@ fn own() -> std::io::Result<Command> {
 fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
     let mut wants = Wants::default();
     let mut known = None;
+    let mut far = None;
     loop {
         let is_new = match wanted.recv_timeout(ASK_PERIOD) {
             Ok(new) => {
@@ -170,7 +172,10 @@ fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
             continue;
         }
         known = Some(versions);
-        if news.send(News::Facts(facts(&wants))).is_err() {
+        if wants.process.is_none() {
+            far = None;
+        }
+        if news.send(News::Facts(facts(&wants, &mut far))).is_err() {
             return;
         }
     }
@@ -189,7 +194,8 @@ fn versions() -> Vec<(Definition, Option<u64>)> {
     all.iter().map(|it| (it.clone(), version(it))).collect()
 }
 
-fn facts(wants: &Wants) -> Facts {
+/// What is known; `far` is what of another host's files is followed.
+fn facts(wants: &Wants, far: &mut Option<FarEnd>) -> Facts {
     let mut facts = Facts {
         profiles: known_profiles(&Cli::command()),
         ..Facts::default()
@@ -202,7 +208,7 @@ fn facts(wants: &Wants) -> Facts {
         }
     };
     for definition in all.iter() {
-        add(&mut facts, definition, wants);
+        add(&mut facts, definition, wants, far);
     }
     facts
 }
@@ -244,7 +250,7 @@ fn looks(name: &str, wants: &Wants) -> Vec<Look> {
     looks
 }
 
-fn add(facts: &mut Facts, definition: &Definition, wants: &Wants) {
+fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Option<FarEnd>) {
     let name = &definition.name;
     let mut cluster = Cluster {
         name: name.clone(),
@@ -279,7 +285,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants) {
             if wants.process.is_some()
                 && let Some((_, job)) = wants.job.as_ref().filter(|(of, _)| of == name)
             {
-                facts.output = Some(output(definition, &answer, job));
+                facts.output = Some(output(definition, &answer, job, far));
             }
             facts.items.extend(answer.groups.into_iter().map(|group| {
                 Item {
@@ -326,8 +332,8 @@ fn count(ids: &str) -> u64 {
     each.sum()
 }
 
-/// The end of what a job of this host has written.
-fn output(definition: &Definition, answer: &Answer, job: &str) -> Output {
+/// The end of what a job has written; on another host it is followed as long as it is looked at.
+fn output(definition: &Definition, answer: &Answer, job: &str, far: &mut Option<FarEnd>) -> Output {
     let answers = std::slice::from_ref(answer);
     let job = Element::all(answers, Kind::Job).find(|it| it.group.ids == job);
     let error = |text: &str| Output {
@@ -337,10 +343,14 @@ fn output(definition: &Definition, answer: &Answer, job: &str) -> Output {
     let Some(path) = job.and_then(|it| it.get("outputPath")) else {
         return error("the manager does not say where it is");
     };
-    if definition.host.is_some() {
-        return error("it is on another host: `l` shows it");
-    }
-    match end_of(path) {
+    let text = match &definition.host {
+        None => end_of(path).map_err(|source| ClusterError::File {
+            path: path.into(),
+            source,
+        }),
+        Some(host) => far_end(far, host, &definition.ssh_options, path),
+    };
+    match text {
         Ok(text) => Output {
             path: path.to_owned(),
             lines: text.lines().map(str::to_owned).collect(),
@@ -348,6 +358,20 @@ fn output(definition: &Definition, answer: &Answer, job: &str) -> Output {
         },
         Err(why) => error(&why.to_string()),
     }
+}
+
+fn far_end(
+    far: &mut Option<FarEnd>,
+    host: &str,
+    options: &[String],
+    path: &str,
+) -> Result<String, ClusterError> {
+    let bytes_max = usize::try_from(OUTPUT_BYTES_MAX).unwrap_or(usize::MAX);
+    let followed = match far.take().filter(|it| it.is_of(host, path)) {
+        Some(followed) => followed,
+        None => FarEnd::begin(host, options, path, bytes_max)?,
+    };
+    Ok(far.insert(followed).text())
 }
 
 fn end_of(path: &str) -> std::io::Result<String> {

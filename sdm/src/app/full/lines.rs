@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rustyline::Config;
 use rustyline::history::{FileHistory, History};
 
-use crate::app::prompt::HISTORY;
+use crate::remembered::{self, HISTORY};
 
 /// Lines of earlier days, and the file that they are in.
 pub(super) struct KeptLines {
@@ -18,7 +18,7 @@ impl KeptLines {
     pub(super) fn load() -> Self {
         let config = Config::builder().history_ignore_space(true).build();
         let mut lines = FileHistory::with_config(&config);
-        let file = crate::remembered::folder().map(|folder| folder.join(HISTORY));
+        let file = remembered::folder().map(|folder| folder.join(HISTORY));
         if let Some(file) = &file {
             // There is none on the first day.
             let _ = lines.load(file);

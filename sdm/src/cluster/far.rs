@@ -1,0 +1,115 @@
+//! Files of another host, followed by ssh.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::ClusterError;
+
+/// Follows a file until its input ends, whatever becomes of who asked for it: a `tail` alone that has nothing to say would never
+/// hear that nobody listens any more. What is on its way then has a second.
+const FOLLOWS: &str = "tail -c \"$1\" -F -- \"$2\" & t=$!; cat >/dev/null; sleep 1; kill \"$t\"";
+
+/// Where a file of a host is read: so many bytes before its end, or from its beginning on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum From {
+    Beginning,
+    BeforeEnd(u64),
+}
+
+/// The command that shows a file of another host, and goes on with what is added to it as long as its input is open.
+pub(super) fn tail(
+    host: &str,
+    options: &[String],
+    path: &str,
+    from: From,
+    follow: bool,
+) -> Command {
+    let from = match from {
+        From::Beginning => "+1".to_owned(),
+        From::BeforeEnd(bytes) => bytes.to_string(),
+    };
+    let quoted = format!("'{}'", path.replace('\'', r"'\''"));
+    let script = match follow {
+        true => format!("exec sh -c '{FOLLOWS}' sh {from} {quoted}"),
+        false => format!("tail -c {from} -- {quoted}"),
+    };
+    let mut ssh = Command::new("ssh");
+    ssh.args(["-o", "BatchMode=yes"]).args(options);
+    ssh.args(["--", host, &script]);
+    ssh
+}
+
+/// The end of a file of another host, as it grows.
+pub(super) struct FarEnd {
+    of: (String, String),
+    ssh: Child,
+    read: Arc<Mutex<Vec<u8>>>,
+}
+
+impl FarEnd {
+    /// Begins to follow a file.
+    ///
+    /// # Errors
+    /// There is no ssh.
+    pub(super) fn begin(
+        host: &str,
+        options: &[String],
+        path: &str,
+        bytes_max: usize,
+    ) -> Result<Self, ClusterError> {
+        let from = From::BeforeEnd(bytes_max as u64);
+        let mut ssh = tail(host, options, path, from, true);
+        let piped = ssh.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut ssh =
+            piped
+                .stderr(Stdio::piped())
+                .spawn()
+                .map_err(|source| ClusterError::Program {
+                    program: "ssh".to_owned(),
+                    source,
+                })?;
+        let read = Arc::new(Mutex::new(Vec::new()));
+        if let (Some(out), Some(err)) = (ssh.stdout.take(), ssh.stderr.take()) {
+            for stream in [Box::new(out) as Box<dyn Read + Send>, Box::new(err)] {
+                let read = Arc::clone(&read);
+                std::thread::spawn(move || keep_end(stream, &read, bytes_max));
+            }
+        }
+        Ok(Self {
+            of: (host.to_owned(), path.to_owned()),
+            ssh,
+            read,
+        })
+    }
+
+    /// True where it is this file that is followed.
+    pub(super) fn is_of(&self, host: &str, path: &str) -> bool {
+        (&*self.of.0, &*self.of.1) == (host, path)
+    }
+
+    /// What the file ends with, as far as it has come.
+    pub(super) fn text(&self) -> String {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&read).into_owned()
+    }
+}
+
+impl Drop for FarEnd {
+    /// What follows the file there ends with its input.
+    fn drop(&mut self) {
+        let _ = self.ssh.kill();
+        let _ = self.ssh.wait();
+    }
+}
+
+/// Reads a stream until it ends; so many of its last bytes are kept.
+fn keep_end(mut stream: impl Read, kept: &Mutex<Vec<u8>>, bytes_max: usize) {
+    let mut piece = vec![0; 8 << 10];
+    while let Ok(count @ 1..) = stream.read(&mut piece) {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&piece[..count]);
+        let more = kept.len().saturating_sub(bytes_max);
+        kept.drain(..more);
+    }
+}
