@@ -8,6 +8,7 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
+use sdm_tests::terminal::Terminal;
 use sdm_tests::{binaries, processes};
 use serde_json::Value;
 
@@ -45,6 +46,29 @@ fn define(shell: &Shell) {
     let _done = shell.words(&far).done();
 }
 
+/// On the screen while it runs, and by `logs` until it has ended; what follows it there ends as well.
+fn output_is_followed(shell: &Shell, folder: &str) {
+    let script = "echo one; until [ -e go ]; do sleep 0.1; done; echo two";
+    let writes = shell.submit(&[folder, "--", "/bin/sh", "-c", script]);
+    shell.wait_job(&writes, "jobState", "RUNNING");
+    let words = shell.lowered(&["top"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut terminal = Terminal::run(&shell.place, "/usr/bin/env".as_ref(), &words, 120);
+    terminal.keys("3");
+    terminal.wait_displayed(&["TERMINATED"]);
+    terminal.keys("G");
+    terminal.wait_displayed(&[&format!("processes of far:{writes}"), "RUNNING"]);
+    terminal.keys("\t\r");
+    terminal.wait_displayed(&["> process", "one"]);
+    fs::write(shell.place.path().join("go"), "").expect("a file");
+    terminal.wait_displayed(&["two"]);
+    terminal.keys("q");
+    assert_eq!(terminal.leave().0, 0);
+    let followed = shell.sdm(&format!("logs -f {writes}")).done().out;
+    assert_eq!(followed, "one\ntwo\n");
+    shell.wait_for(|| shell.place.pids("tail").is_empty());
+}
+
 #[test]
 fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     let Some(_hosts) = Part::hosts() else { return };
@@ -71,6 +95,7 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     let talks = shell.submit(&[&folder, "--", "/bin/sh", "-c", "hostname; exit 5"]);
     shell.wait_job(&talks, "exitCode", "5");
     assert_eq!(shell.sdm(&format!("logs {talks}")).done().out, "h2\n");
+    output_is_followed(&shell, &folder);
 
     // The connection is cut: what was known stays, as what it is, and the job runs on.
     for ssh in shell.place.pids("ssh") {
@@ -79,7 +104,7 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     shell.wait_for(|| shell.state("far")["state"] == "ERROR");
     let jobs: Value = serde_json::from_str(&shell.sdm("jobs --json").out).expect("JSON");
     assert_eq!(jobs["clusters"][0]["stale"], true, "{jobs}");
-    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(2), "{jobs}");
+    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(3), "{jobs}");
     let _done = shell.sdm("cluster start far").done();
     let _done = shell.sdm(&format!("cancel {job}")).done();
     shell.wait_job(&job, "jobState", "TERMINATED");
