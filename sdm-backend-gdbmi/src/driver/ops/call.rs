@@ -42,11 +42,7 @@ pub(super) async fn call(
     let mut copied = None;
     for (place, role) in roles {
         let expression = in_source.as_ref().and_then(|all| all.get(*place));
-        let mut known = None;
-        if let Some(text) = expression {
-            let value = number(gdb, thread, user, (text, *role)).await?;
-            known = value.map(|value| (text.clone(), value, Known::Source));
-        }
+        let known = in_callers_frame(gdb, thread, user, (expression, *role)).await?;
         let callee = own.get(*place).filter(|one| is_known(&one.value));
         let callee = callee.map(|one| {
             let name = expression.unwrap_or(&one.name);
@@ -96,6 +92,20 @@ pub(super) async fn call(
         source: text.lines().next().unwrap_or_default().trim().to_owned(),
         arguments: found,
     }))
+}
+
+/// The value of an argument as the source has it.
+async fn in_callers_frame(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    user: &GdbFrame,
+    (expression, role): (Option<&String>, ArgumentRole),
+) -> Result<Option<(String, Value, Known)>, Failure> {
+    let Some(text) = expression else {
+        return Ok(None);
+    };
+    let value = number(gdb, thread, user, (text, role)).await?;
+    Ok(value.map(|value| (text.clone(), value, Known::Source)))
 }
 
 /// Reads from Open MPI's memory whom a call means that names no ranks of the job itself.
