@@ -24,7 +24,7 @@ const CHECKED: usize = 64;
 
 /// Where in its structures what is looked for stands, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Layout {
+struct RankLayout {
     /// The groups of a communicator: the same twice, where it is no one between two groups.
     groups: Vec<usize>,
     count: usize,
@@ -36,7 +36,7 @@ struct Layout {
 /// What is known of a process's Open MPI.
 pub(crate) struct OpenMpi<'a> {
     memory: &'a dyn Memory,
-    layout: Layout,
+    layout: RankLayout,
     /// How many ranks the job has.
     size: usize,
     job: u32,
@@ -54,12 +54,12 @@ impl<'a> OpenMpi<'a> {
     /// Learns the layout from the communicator of all and from that of each rank alone, which are at these addresses;
     /// nothing where it is not told apart from other layouts.
     pub(crate) fn learn(memory: &'a dyn Memory, world: u64, alone: u64) -> Option<Self> {
-        let head = Block::read(memory, world, COMMUNICATOR_BYTES)?;
-        let of_one = Block::read(memory, alone, COMMUNICATOR_BYTES)?;
-        let mut learned: Option<(Layout, usize, u32)> = None;
+        let head = Piece::read(memory, world, COMMUNICATOR_BYTES)?;
+        let of_one = Piece::read(memory, alone, COMMUNICATOR_BYTES)?;
+        let mut learned: Option<(RankLayout, usize, u32)> = None;
         for at in (0..COMMUNICATOR_BYTES).step_by(WORD) {
-            let group = Block::read(memory, head.word(at), GROUP_BYTES);
-            let one = Block::read(memory, of_one.word(at), GROUP_BYTES);
+            let group = Piece::read(memory, head.word(at), GROUP_BYTES);
+            let one = Piece::read(memory, of_one.word(at), GROUP_BYTES);
             let Some((group, one)) = group.zip(one) else {
                 continue;
             };
@@ -69,7 +69,7 @@ impl<'a> OpenMpi<'a> {
                     continue;
                 };
                 let (number, size, job) = found;
-                let mut layout = Layout {
+                let mut layout = RankLayout {
                     groups: vec![at],
                     count,
                     processes,
@@ -108,7 +108,7 @@ impl<'a> OpenMpi<'a> {
 
     /// The message of a request.
     pub(crate) fn message(&self, request: u64) -> Option<Message> {
-        let block = Block::read(self.memory, request, REQUEST_BYTES)?;
+        let block = Piece::read(self.memory, request, REQUEST_BYTES)?;
         let communicators = (0..STATE_BYTES).step_by(WORD).map(|at| block.word(at));
         let mut lists: Vec<Vec<u64>> = Vec::new();
         for list in communicators.filter_map(|it| self.processes(it)) {
@@ -137,7 +137,7 @@ impl<'a> OpenMpi<'a> {
 
     /// True where the state of a request leads to this part of the stack: to where a thread waits for it.
     pub(crate) fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
-        let block = Block::read(self.memory, request, STATE_BYTES);
+        let block = Piece::read(self.memory, request, STATE_BYTES);
         block.is_some_and(|block| {
             let mut words = (0..STATE_BYTES).step_by(WORD).map(|at| block.word(at));
             words.any(|word| stack.contains(&word))
@@ -145,12 +145,12 @@ impl<'a> OpenMpi<'a> {
     }
 
     fn processes(&self, communicator: u64) -> Option<Vec<u64>> {
-        let head = Block::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
+        let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let group = head.word(*self.layout.groups.first()?);
         if self.layout.groups.iter().any(|at| head.word(*at) != group) {
             return None;
         }
-        let group = Block::read(self.memory, group, GROUP_BYTES)?;
+        let group = Piece::read(self.memory, group, GROUP_BYTES)?;
         let count = usize::try_from(group.number(self.layout.count)).ok()?;
         let count = Some(count).filter(|count| (1..=self.size).contains(count))?;
         let list = words(self.memory, group.word(self.layout.processes), count)?;
@@ -160,7 +160,7 @@ impl<'a> OpenMpi<'a> {
     }
 
     fn rank(&self, process: u64) -> Option<u32> {
-        let name = Block::read(self.memory, process + self.layout.number as u64 - 4, WORD)?;
+        let name = Piece::read(self.memory, process + self.layout.number as u64 - 4, WORD)?;
         let rank = u32::try_from(name.number(4)).ok()?;
         let is_ours = name.number(0).cast_unsigned() == self.job && (rank as usize) < self.size;
         is_ours.then_some(rank)
@@ -180,18 +180,18 @@ fn places() -> impl Iterator<Item = (usize, usize)> {
 /// Where the processes of a group have their places as numbers, how many they are, and the number of their job.
 fn numbered(
     memory: &dyn Memory,
-    group: &Block,
+    group: &Piece,
     (count, processes): (usize, usize),
 ) -> Option<(usize, usize, u32)> {
     let count = usize::try_from(group.number(count)).ok()?;
     let count = Some(count).filter(|count| (RANKS_MIN..=RANKS_MAX).contains(count))?;
     let list = words(memory, group.word(processes), count)?;
     let checked = (0..count.min(CHECKED)).chain([count - 1]);
-    let blocks: Option<Vec<(usize, Block)>> = checked
-        .map(|place| Some((place, Block::read(memory, list[place], PROCESS_BYTES)?)))
+    let blocks: Option<Vec<(usize, Piece)>> = checked
+        .map(|place| Some((place, Piece::read(memory, list[place], PROCESS_BYTES)?)))
         .collect();
     let blocks = blocks?;
-    let job = |at: usize, block: &Block| block.number(at - 4);
+    let job = |at: usize, block: &Piece| block.number(at - 4);
     let first = &blocks[0].1;
     let is_number = |at: &usize| {
         let mut all = blocks.iter();
@@ -206,14 +206,14 @@ fn numbered(
 }
 
 fn words(memory: &dyn Memory, address: u64, count: usize) -> Option<Vec<u64>> {
-    let block = Block::read(memory, address, count * WORD)?;
+    let block = Piece::read(memory, address, count * WORD)?;
     Some((0..count).map(|at| block.word(at * WORD)).collect())
 }
 
 /// A piece of memory.
-struct Block(Vec<u8>);
+struct Piece(Vec<u8>);
 
-impl Block {
+impl Piece {
     fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         if address == 0 || !address.is_multiple_of(4) {
             return None;
