@@ -15,7 +15,7 @@ use sdm_system::proc::{self, Mapping};
 
 use crate::child::is_loaded;
 use crate::kernel;
-use crate::python::{self, PythonThread};
+use crate::python::{self, Memory, PythonThread};
 use crate::resources;
 use crate::sources::Sources;
 
@@ -55,6 +55,8 @@ pub(crate) trait Host {
     fn other_gdbs(&self) -> String;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
+    /// The memory of a process, where it is the user's own.
+    fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// The Python functions that the process's threads are in, by the kernel's numbers of these. `_PyRuntime` and `Py_Version` are at
     /// these addresses.
     fn python_threads(
@@ -200,23 +202,25 @@ impl Host for LocalHost {
         runtime: u64,
         py_version: Option<u64>,
     ) -> BTreeMap<i32, PythonThread> {
-        let status = proc::of(pid).status().ok();
-        let owners = status
-            .and_then(|status| status.ids("Uid"))
-            .unwrap_or_default();
+        match self.process_memory(pid) {
+            Some(memory) => python::threads(&*memory, runtime, py_version),
+            None => BTreeMap::new(),
+        }
+    }
+
+    fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>> {
+        let owners = proc::of(pid).status().ok()?.ids("Uid")?;
         // The kernel lets root read everybody's.
         let own = nix::unistd::geteuid().as_raw();
-        if owners.is_empty() || owners.iter().any(|owner| *owner != own) {
-            return BTreeMap::new();
-        }
-        python::threads(&ProcessMemory(pid), runtime, py_version)
+        let is_own = !owners.is_empty() && owners.iter().all(|owner| *owner == own);
+        is_own.then(|| Box::new(ProcessMemory(pid)) as Box<dyn Memory>)
     }
 }
 
 /// The memory of a process of the user's own.
 struct ProcessMemory(i32);
 
-impl python::Memory for ProcessMemory {
+impl Memory for ProcessMemory {
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
         let wanted = to.len();
         let base = usize::try_from(address).ok()?;

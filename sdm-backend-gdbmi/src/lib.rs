@@ -28,6 +28,7 @@ mod leash;
 mod liveness;
 mod memory_estimate;
 pub mod mi;
+mod openmpi;
 mod process;
 mod python;
 mod resources;

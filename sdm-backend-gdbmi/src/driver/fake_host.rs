@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::host::Host;
-use crate::python::PythonThread;
+use crate::python::{Memory, PythonThread};
 
 /// Says the same of every process.
 #[derive(Default)]
@@ -70,6 +70,9 @@ impl Host for FakeHost {
     }
     fn python_threads(&self, _: i32, _: u64, _: Option<u64>) -> BTreeMap<i32, PythonThread> {
         BTreeMap::new()
+    }
+    fn process_memory(&self, _: i32) -> Option<Box<dyn Memory>> {
+        None
     }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))

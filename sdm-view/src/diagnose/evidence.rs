@@ -114,6 +114,7 @@ impl<'a> Evidence<'a> {
                 R::Source => "from",
                 R::Tag | R::ReceiveTag => "tag",
                 R::Root => "root",
+                R::Target if kind(&call.function) == WaitKind::Message => "with",
                 R::Target => "target",
                 R::Requests => "requests:",
                 R::Count if kind(&call.function) == WaitKind::Collective => "count",
@@ -123,7 +124,9 @@ impl<'a> Evidence<'a> {
                     continue;
                 }
                 R::Communicator => {
-                    facts.push(format!("in {expression}"));
+                    let members = argument.value.as_ref().map(|value| &value.text);
+                    let members = members.map_or_else(String::new, |all| format!(" (ranks {all})"));
+                    facts.push(format!("in {expression}{members}"));
                     continue;
                 }
                 R::Count | R::File => continue,

@@ -21,6 +21,8 @@ pub(super) struct Gathering {
     pub(super) call: String,
     /// The communicator: none for that of all.
     pub(super) communicator: Option<String>,
+    /// Its ranks, where they are known; of that of all they are those of the job.
+    members: Option<IdSet>,
     pub(super) root: Option<i64>,
     pub(super) count: Option<i64>,
 }
@@ -102,11 +104,14 @@ impl Needs {
 
     fn message(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
         use ArgumentRole as R;
-        let Some(call) = class.known.filter(|call| is_of_all(call)) else {
+        let Some(call) = class.known.filter(|call| names_ranks_of_the_job(call)) else {
             return self.any_other(&class.tasks, members);
         };
         let of = |role| call.arguments.iter().find(|argument| argument.role == role);
-        let (source, destination) = (of(R::Source), of(R::Destination));
+        // Of a request it is known who is at its other end.
+        let source = of(R::Source).or(of(R::Target));
+        let role = source.map_or(R::Source, |source| source.role);
+        let destination = of(R::Destination);
         let is_rank = |number: &i64| {
             let rank = u32::try_from(*number).ok();
             rank.filter(|rank| members.all.contains(TaskId(*rank)))
@@ -117,7 +122,7 @@ impl Needs {
             probes.number(role, task)
         };
         for task in class.tasks.iter() {
-            let from = number(R::Source, source, task);
+            let from = number(role, source, task);
             let to = number(R::Destination, destination, task);
             let from_rank = from.as_ref().and_then(is_rank);
             let to_rank = to.as_ref().and_then(is_rank);
@@ -149,6 +154,7 @@ impl Needs {
             None if matches!(&*name, "init" | "init_thread" | "finalize") => None,
             None => Some(String::new()),
         };
+        let members = argument(R::Communicator).and_then(members_of);
         let numbers = |role| {
             argument(role)?.number?;
             probes.numbers.get(&role)
@@ -166,12 +172,14 @@ impl Needs {
                 name: name.clone(),
                 call: class.call.to_owned(),
                 communicator: communicator.clone(),
+                members: members.clone(),
                 root,
                 count,
             };
             let same = self.gatherings.iter_mut().find(|known| {
                 let key = |one: &Gathering| (one.name.clone(), one.communicator.clone());
                 (key(known), known.root, known.count) == (key(&gathering), root, count)
+                    && known.members == members
             });
             match same {
                 Some(known) => known.tasks.union_with(&gathering.tasks),
@@ -183,10 +191,11 @@ impl Needs {
     /// Who is in a collective operation waits for those who are not.
     fn collectives(&mut self, members: &Members<'_>) {
         for one in &self.gatherings {
-            let peers = members.all.difference(&one.tasks);
+            let all = one.members.as_ref().unwrap_or(members.all);
+            let peers = all.difference(&one.tasks);
             let root = one.root.and_then(|root| u32::try_from(root).ok());
             let root = root.map(TaskId);
-            let world = one.communicator.is_none();
+            let world = one.communicator.is_none() || one.members.is_some();
             let need = |who: IdSet, peers: &IdSet, all| SetNeed {
                 who,
                 peers: peers.clone(),
@@ -310,10 +319,21 @@ fn classes<'a>(probes: &'a Probes, still: &'a [SamePlace]) -> Vec<Class<'a>> {
     classes
 }
 
-/// True where a call's ranks are those of the job.
-fn is_of_all(call: &Call) -> bool {
+/// True where a call's ranks are those of the job: of the communicator of all, or put in their place.
+fn names_ranks_of_the_job(call: &Call) -> bool {
     let mut arguments = call.arguments.iter();
-    arguments.any(|one| one.role == ArgumentRole::Communicator && one.is_world())
+    arguments.any(|one| match one.role {
+        ArgumentRole::Communicator => one.is_world() || members_of(one).is_some(),
+        ArgumentRole::Target => true,
+        _ => false,
+    })
+}
+
+/// The ranks of a communicator, where they are known.
+fn members_of(communicator: &CallArgument) -> Option<IdSet> {
+    let text = &communicator.value.as_ref()?.text;
+    let members: IdSet = text.parse().ok()?;
+    Some(members).filter(|members| !members.is_empty())
 }
 
 /// True for collective operations that end for nobody before all have come.

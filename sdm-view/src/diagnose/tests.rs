@@ -6,7 +6,7 @@ use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Holder, Known, LockWait, ProcessState, ResourceWait,
     TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
 };
-use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack};
+use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack, Value};
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
 

@@ -38,7 +38,7 @@ const HANGS: &[Case] = &[
     ("probe", "deadlock", "3", "MPI_Probe"),
     ("any_source", "deadlock", "3", "(0 -> 3 -> 0)"),
     ("request", "deadlock", "3", "MPI_Wait"),
-    ("requests", "deadlock", "", "nobody is left"),
+    ("requests", "deadlock", "", "MPI_Waitall"),
     ("ring", "deadlock", "", "0 -> 7 -> 6 -> 5"),
     ("send_ring", "deadlock", "", "0 -> 1 -> 2 -> 3"),
     ("exchange", "deadlock", "", "in a circle"),
@@ -103,6 +103,7 @@ const HANGS: &[Case] = &[
     ("window_lock", "held_up", "3", "running within spin ()"),
     ("unread", "held_up", "3", "pipe:"),
     ("ring_of_some", "deadlock", "", "not reached here"),
+    ("grid", "deadlock", "", "not reached here"),
     ("some_compute", "held_up", "5", "which compute"),
 ];
 
@@ -353,6 +354,29 @@ fn a_program_without_debug_information_is_told_too() {
         ("loop_of_calls", "held_up", "3", "which compute"),
     ] {
         check(Under::new(Compiler::Mpich), &program, case);
+    }
+}
+
+/// Open MPI's communicators and requests are read from its memory, whose layout is learned.
+#[test]
+fn ranks_of_communicators_and_requests_are_those_of_the_job() {
+    let _alone = alone();
+    let compilers = match parts::openmpi5() {
+        Some(_) => &[Compiler::OpenMpi, Compiler::OpenMpi5][..],
+        None => &[Compiler::OpenMpi],
+    };
+    for (number, compiler) in compilers.iter().enumerate() {
+        let folder = Folder::new(&format!("hangs-ranks-{number}"));
+        let program = folder.compile(*compiler, "hangs");
+        for case in [
+            ("ring_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
+            ("grid", "deadlock", "", "0 -> 3 -> 7 -> 4 -> 0"),
+            ("requests", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 4"),
+            ("request", "deadlock", "3", "with 0 (its request), tag 99"),
+            ("halves", "deadlock", "3", "in half (ranks 0-3)"),
+        ] {
+            check(Under::new(*compiler), &program, case);
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 pub(super) mod attach;
 mod breakpoints;
+mod call;
 mod clear;
 mod console;
 pub(super) mod core_file;
 pub(super) mod end;
+mod evaluate;
 mod findings;
 mod frame_states;
 mod frames;
@@ -19,6 +21,7 @@ mod objects;
 pub(super) mod probe;
 mod python;
 pub(super) mod query;
+mod ranks;
 pub(super) mod records;
 pub(super) mod refused;
 mod registers;

@@ -3,33 +3,24 @@
 //! gdb is asked in GDB/MI's typed forms, each naming its thread and frame, so that nothing that is selected
 //! changes; `/proc` says the rest. What a task remembers of one probe is compared at the next one.
 
-use sdm_debug::calls::{call_arguments, is_harmless, is_lock, mpi_name, plain, roles};
+use sdm_debug::calls::{call_arguments, is_harmless, is_lock, mpi_name, plain};
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
-use sdm_debug::probe::{
-    ArgumentRole, Call, CallArgument, Known, LockWait, ProcessState, TaskProbe, TaskWaits,
-    ThreadWait, WaitFor,
-};
-use sdm_debug::reply::{StackFrame, Value, Variable};
-use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_debug::probe::{LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
+use sdm_debug::{Failure, Reply};
 
+use super::call::{call, place_of, source_from};
+use super::evaluate::evaluate;
 use super::frame_states::frame_states;
 use super::frames::GdbFrame;
-use super::kept::{Kept, kept};
 use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::{FrameState, Probed};
-use crate::driver::text::{value, variable};
 use crate::kernel;
-use crate::mi::quote;
 
-/// How many lines of source a call can have.
-const CALL_LINES: u32 = 6;
 /// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
 /// go alone take about so long.
 const STARVED_NS: u64 = 200_000;
-/// MPICH's handle of the communicator of all.
-const MPICH_WORLD: &str = "1140850688";
 /// The most threads of one task whose waits are looked at.
 const THREADS_MAX: usize = 64;
 /// The most threads beside the main one whose calls of MPI's are compared.
@@ -238,203 +229,6 @@ fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
         .or_else(|| call().map(WaitFor::SystemCall))
 }
 
-/// The call that a thread is in, which its user's frame of this index has made.
-async fn call(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    function: &str,
-    index: usize,
-) -> Result<Option<Call>, Failure> {
-    let roles = roles(function);
-    let Some(user) = thread.frames.get(index).filter(|_| !roles.is_empty()) else {
-        return Ok(None);
-    };
-    let text = source_from(gdb, user);
-    let in_source = call_arguments(&text, function);
-    let own = match own_frame(thread, function, index) {
-        Some(own) => arguments(gdb, thread, own).await?,
-        None => Vec::new(),
-    };
-    let mut found = Vec::new();
-    let mut copied = None;
-    for (place, role) in roles {
-        let expression = in_source.as_ref().and_then(|all| all.get(*place));
-        let mut known = None;
-        if let Some(text) = expression {
-            let value = number(gdb, thread, user, (text, *role)).await?;
-            known = value.map(|value| (text.clone(), value, Known::Source));
-        }
-        let callee = own.get(*place).filter(|one| is_known(&one.value));
-        let callee = callee.map(|one| {
-            let name = expression.unwrap_or(&one.name);
-            (name.clone(), one.value.clone(), Known::Callee)
-        });
-        let (mut expression, mut value, mut known) = match (known.or(callee), expression) {
-            (Some((expression, value, known)), _) => (expression, Some(value), known),
-            (None, Some(expression)) => (expression.clone(), None, Known::Source),
-            (None, None) => (String::new(), None, Known::Kept),
-        };
-        let named = *role == ArgumentRole::Communicator && expression == "MPI_COMM_WORLD";
-        if value.is_none() && !named && *role != ArgumentRole::File {
-            if copied.is_none() {
-                copied = Some(kept(gdb, thread, index).await?);
-            }
-            if let Some(Some(kept)) = &copied {
-                value = from_call(gdb, thread, kept, (*place, *role)).await?;
-            }
-            if value.is_none() && expression.is_empty() {
-                continue;
-            }
-            if value.is_some() {
-                known = Known::Kept;
-            }
-        }
-        if expression.is_empty() {
-            expression = "?".to_owned();
-        }
-        found.push(argument(*role, expression, value, known));
-    }
-    Ok(Some(Call {
-        function: function.to_owned(),
-        place: place_of(user),
-        source: text.lines().next().unwrap_or_default().trim().to_owned(),
-        arguments: found,
-    }))
-}
-
-/// An argument that lies where the call has put it.
-async fn from_call(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    kept: &Kept,
-    (place, role): (usize, ArgumentRole),
-) -> Result<Option<Value>, Failure> {
-    let is_handle = role == ArgumentRole::Communicator;
-    let bytes = if is_handle { 8 } else { 4 };
-    let Some(number) = kept.argument(gdb, thread, (place, bytes)).await? else {
-        return Ok(None);
-    };
-    let text = |text: String| Value { text, cut: None };
-    if !is_handle {
-        return Ok(Some(text(number.to_string())));
-    }
-    // MPICH has numbers of 32 bits, Open MPI addresses, of which gdb knows the names.
-    let low = (number & i64::from(u32::MAX)).to_string();
-    if low == MPICH_WORLD {
-        return Ok(Some(text(low)));
-    }
-    let Some(innermost) = thread.frames.first() else {
-        return Ok(None);
-    };
-    let named = format!("(void *) {number:#x}");
-    evaluate(gdb, thread, innermost, &named).await
-}
-
-/// An argument as it travels: what differs from rank to rank and says nothing, an address, is left out.
-fn argument(
-    role: ArgumentRole,
-    expression: String,
-    value: Option<Value>,
-    known: Known,
-) -> CallArgument {
-    let number = value.as_ref().and_then(|value| value.text.parse().ok());
-    let mut argument = CallArgument {
-        role,
-        expression,
-        value: value.filter(|_| number.is_none()),
-        number,
-        known,
-    };
-    if role == ArgumentRole::Communicator {
-        let world = argument.is_world();
-        (argument.value, argument.number) = (None, None);
-        if world {
-            argument.expression = "MPI_COMM_WORLD".to_owned();
-        }
-    }
-    argument
-}
-
-/// False for what gdb says in place of a value that it does not have.
-fn is_known(value: &Value) -> bool {
-    !value.text.starts_with('<')
-}
-
-/// The frame of the runtime's function itself, where it has debug information.
-fn own_frame<'a>(thread: &'a ReadThread, function: &str, index: usize) -> Option<&'a GdbFrame> {
-    let is_own = |name: &str| match mpi_name(function) {
-        Some(wanted) => mpi_name(name) == Some(wanted),
-        None => plain(name) == plain(function),
-    };
-    let at = thread.raw.frames[..index].iter().rposition(|raw| {
-        let name = raw.function.as_deref();
-        raw.file.is_some() && name.is_some_and(is_own)
-    })?;
-    thread.frames.get(at)
-}
-
-async fn arguments(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    frame: &GdbFrame,
-) -> Result<Vec<Variable>, Failure> {
-    let (id, level) = (thread.id, frame.level);
-    let line = format!("-stack-list-arguments --thread {id} 1 {level} {level}");
-    let results = gdb.mi(line).await?;
-    let arguments = results
-        .tuples("stack-args")
-        .flat_map(|frame| frame.tuples("args"));
-    Ok(arguments.map(variable).collect())
-}
-
-/// The value of an expression in a frame; none where it has none, or could change the program.
-async fn evaluate(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    frame: &GdbFrame,
-    expression: &str,
-) -> Result<Option<Value>, Failure> {
-    if !is_harmless(expression) {
-        return Ok(None);
-    }
-    unchecked(gdb, thread, frame, expression).await
-}
-
-/// The value of an expression that is known to change nothing.
-async fn unchecked(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    frame: &GdbFrame,
-    expression: &str,
-) -> Result<Option<Value>, Failure> {
-    let (id, level) = (thread.id, frame.level);
-    let expression = quote(expression.as_bytes());
-    let line = format!("-data-evaluate-expression --thread {id} --frame {level} {expression}");
-    match gdb.mi(line).await {
-        Ok(results) => Ok(results.text("value").map(value).filter(is_known)),
-        // A macro's name, something optimised out: then it is not known.
-        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// The value of an argument; of what has a name in the program, as constants of an enumeration have, its number.
-async fn number(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    frame: &GdbFrame,
-    (expression, role): (&str, ArgumentRole),
-) -> Result<Option<Value>, Failure> {
-    let value = evaluate(gdb, thread, frame, expression).await?;
-    let is_name = |value: &Value| value.text.starts_with(|c: char| c.is_alphabetic());
-    let is_number = !matches!(role, ArgumentRole::Communicator | ArgumentRole::File);
-    if !is_number || !value.as_ref().is_some_and(is_name) {
-        return Ok(value);
-    }
-    let number = unchecked(gdb, thread, frame, &format!("(int) ({expression})")).await?;
-    Ok(number.or(value))
-}
-
 /// The mutex that a thread waits for: what the user's frame next to a function that locks has given it.
 async fn lock(
     gdb: &Gdb,
@@ -472,22 +266,4 @@ async fn lock(
         holder: holder.map(|thread| thread.number),
         orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
     }))
-}
-
-/// Some lines of source from where a frame stands.
-fn source_from(gdb: &Gdb, frame: &GdbFrame) -> String {
-    let lines = frame.source_lines(gdb, CALL_LINES + 1);
-    lines.join("\n")
-}
-
-fn place_of(frame: &GdbFrame) -> StackFrame {
-    let raw = frame.raw();
-    StackFrame {
-        module: raw.module,
-        ..StackFrame::own(
-            raw.function.unwrap_or_default(),
-            raw.file.unwrap_or_default(),
-            raw.line,
-        )
-    }
 }

@@ -227,6 +227,49 @@ fn who_waits_for_threads_waits_for_what_these_wait_for() {
     check(&found, Step::Deadlock, "", "wait for each other");
 }
 
+/// Ranks 0 and 2 are in an operation of the even ones; 4 computes, or waits in a receive for 5.
+#[test]
+fn who_is_missing_in_a_communicator_of_some_is_known_by_its_ranks() {
+    let seen = |four: &str, kind| {
+        let look: Look<'_> = &[
+            ("0,2", "main:12 MPI_Barrier:12", "", ""),
+            ("1,3,5", "main:14 MPI_Recv:14", "", ""),
+            ("4", four, "", ""),
+        ];
+        let mut seen = observed(&[look, look]);
+        let even = (ArgumentRole::Communicator, "even");
+        call(&mut seen, "0,2", "MPI_Barrier", &[even]);
+        let waits = &mut seen.samples[1].waits;
+        let arguments = &mut waits.last_mut().unwrap().1.call.as_mut().unwrap().arguments;
+        let text = "0,2,4".to_owned();
+        arguments[0].value = Some(Value { text, cut: None });
+        let with = |rank| [(kind, rank), (ArgumentRole::Tag, "1")];
+        for (tasks, peer) in [("1", "3"), ("3", "5"), ("5", "0")] {
+            call(&mut seen, tasks, "MPI_Wait", &with(peer));
+        }
+        seen
+    };
+    let mut found = seen("main:9 step:3", ArgumentRole::Target);
+    found.samples[1].inner_changed = set("4");
+    check(&found, Step::HeldUp, "4", "which compute");
+    assert_eq!(judge(&found).graph.sets.len(), 1);
+    let mut found = seen("main:9 MPI_Wait:9", ArgumentRole::Target);
+    let with = [(ArgumentRole::Target, "5"), (ArgumentRole::Tag, "1")];
+    call(&mut found, "4", "MPI_Wait", &with);
+    check(
+        &found,
+        Step::Deadlock,
+        "5",
+        "which was not reached here (0 -> 4 -> 5 -> 0)",
+    );
+    let lines = judge(&found).findings;
+    let lines: Vec<&String> = lines.iter().flat_map(|one| &one.evidence).collect();
+    assert!(
+        lines.iter().any(|line| **line == "with 5, tag 1"),
+        "{lines:?}"
+    );
+}
+
 #[test]
 fn the_graph_is_drawn_by_groups() {
     let look: Look<'_> = &[

@@ -1,0 +1,65 @@
+//! Values of expressions in a frame that is named, so that nothing that is selected changes.
+
+use sdm_debug::calls::is_harmless;
+use sdm_debug::probe::ArgumentRole;
+use sdm_debug::reply::Value;
+use sdm_debug::{Failure, FailureCode};
+
+use super::frames::GdbFrame;
+use super::threads::ReadThread;
+use crate::driver::gdb::Gdb;
+use crate::driver::text::value;
+use crate::mi::quote;
+
+/// The value of an expression in a frame; none where it has none, or could change the program.
+pub(super) async fn evaluate(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<Option<Value>, Failure> {
+    if !is_harmless(expression) {
+        return Ok(None);
+    }
+    unchecked(gdb, thread, frame, expression).await
+}
+
+/// The value of an expression that is known to change nothing.
+pub(super) async fn unchecked(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<Option<Value>, Failure> {
+    let (id, level) = (thread.id, frame.level);
+    let expression = quote(expression.as_bytes());
+    let line = format!("-data-evaluate-expression --thread {id} --frame {level} {expression}");
+    match gdb.mi(line).await {
+        Ok(results) => Ok(results.text("value").map(value).filter(is_known)),
+        // A macro's name, something optimised out: then it is not known.
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The value of an argument; of what has a name in the program, as constants of an enumeration have, its number.
+pub(super) async fn number(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    (expression, role): (&str, ArgumentRole),
+) -> Result<Option<Value>, Failure> {
+    let value = evaluate(gdb, thread, frame, expression).await?;
+    let is_name = |value: &Value| value.text.starts_with(|c: char| c.is_alphabetic());
+    let is_number = !matches!(role, ArgumentRole::Communicator | ArgumentRole::File);
+    if !is_number || !value.as_ref().is_some_and(is_name) {
+        return Ok(value);
+    }
+    let number = unchecked(gdb, thread, frame, &format!("(int) ({expression})")).await?;
+    Ok(number.or(value))
+}
+
+/// False for what gdb says in place of a value that it does not have.
+pub(super) fn is_known(value: &Value) -> bool {
+    !value.text.starts_with('<')
+}

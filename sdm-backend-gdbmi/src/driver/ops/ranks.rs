@@ -1,0 +1,186 @@
+//! Whom a call of Open MPI's waits for, as ranks of the job: in a communicator of some ranks, and by requests.
+
+use sdm_debug::Failure;
+use sdm_debug::calls::{is_harmless, mpi_name};
+use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
+use sdm_debug::reply::Value;
+use sdm_idset::{IdSet, TaskId};
+
+use super::evaluate::unchecked;
+use super::frame_states::read_registers;
+use super::frames::GdbFrame;
+use super::kept::Kept;
+use super::threads::ReadThread;
+use crate::driver::gdb::Gdb;
+use crate::openmpi::{Message, OpenMpi};
+use crate::python::Memory;
+
+/// gdb's number of the stack pointer.
+const STACK_POINTER: u32 = 7;
+/// The most requests of one call that are looked at.
+const REQUESTS_MAX: u64 = 4096;
+/// Ranks that are in more communicators than so many are not told apart by them.
+const COMMUNICATORS_MAX: usize = 256;
+/// The longest text of a communicator's ranks.
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// Where a call's arguments can be read.
+pub(super) struct Place<'a> {
+    pub(super) gdb: &'a Gdb,
+    pub(super) thread: &'a ReadThread,
+    /// The caller's frame.
+    pub(super) user: &'a GdbFrame,
+    pub(super) kept: Option<&'a Kept>,
+}
+
+/// True for calls that wait for requests, all of them.
+pub(super) fn waits_for_requests(function: &str) -> bool {
+    let name = mpi_name(function);
+    matches!(name.as_deref(), Some("wait" | "waitall"))
+}
+
+/// The number in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.
+pub(super) fn pointer(value: &Value) -> Option<u64> {
+    let mut words = value.text.split(' ');
+    let digits = words.find_map(|word| word.strip_prefix("0x"))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// Puts ranks of the job in place of ranks of a communicator that is not that of all, and its members beside its name.
+pub(super) async fn translate(
+    place: &Place<'_>,
+    communicator: u64,
+    arguments: &mut [CallArgument],
+) -> Result<(), Failure> {
+    use ArgumentRole as R;
+    let Some((memory, world, alone)) = of_process(place).await? else {
+        return Ok(());
+    };
+    let Some(known) = OpenMpi::learn(&*memory, world, alone) else {
+        return Ok(());
+    };
+    let members = known.members(communicator);
+    let Some(members) = members.filter(|it| it.len() * COMMUNICATORS_MAX >= known.size()) else {
+        return Ok(());
+    };
+    let all: IdSet = members.iter().map(|rank| TaskId(*rank)).collect();
+    let text = all.to_string();
+    if text.len() > TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    for argument in arguments {
+        match argument.role {
+            R::Source | R::Destination | R::Root => {
+                let rank = argument.number.and_then(|it| usize::try_from(it).ok());
+                let rank = rank.and_then(|rank| members.get(rank));
+                argument.number = rank.map(|rank| i64::from(*rank)).or(argument.number);
+            }
+            R::Communicator => {
+                let text = text.clone();
+                argument.value = Some(Value { text, cut: None });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The message that a call waits for at least, as arguments. Where it waits for several, one of them is as good as
+/// any: it needs all of them.
+pub(super) async fn requests(
+    place: &Place<'_>,
+    (list, count): (Option<&str>, Option<i64>),
+    at: usize,
+) -> Result<Vec<CallArgument>, Failure> {
+    let Some((memory, world, alone)) = of_process(place).await? else {
+        return Ok(Vec::new());
+    };
+    let Some(known) = OpenMpi::learn(&*memory, world, alone) else {
+        return Ok(Vec::new());
+    };
+    let Some(list) = list_of(place, list, at).await? else {
+        return Ok(Vec::new());
+    };
+    let stack = stack(place).await?;
+    let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
+    let count = count.unwrap_or_default().min(REQUESTS_MAX);
+    let pending = (0..count).find_map(|index| {
+        let mut word = [0; 8];
+        memory.read(list + 8 * index, &mut word)?;
+        let request = u64::from_ne_bytes(word);
+        // A single one is what it waits for.
+        let waits = count == 1 || known.is_waited_for(request, stack.clone());
+        known.message(request).filter(|_| waits)
+    });
+    Ok(pending.map(told).unwrap_or_default())
+}
+
+fn told(message: Message) -> Vec<CallArgument> {
+    let argument = |role, number| CallArgument {
+        role,
+        expression: "its request".to_owned(),
+        value: None,
+        number: Some(number),
+        known: Known::Source,
+    };
+    vec![
+        argument(ArgumentRole::Target, i64::from(message.peer)),
+        argument(ArgumentRole::Tag, i64::from(message.tag)),
+    ]
+}
+
+/// The memory of a process with Open MPI, and where its communicators of all and of one are.
+async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, u64, u64)>, Failure> {
+    let gdb = place.gdb;
+    let memory = gdb
+        .get()
+        .pid()
+        .and_then(|pid| gdb.host().process_memory(pid));
+    let Some(memory) = memory else {
+        return Ok(None);
+    };
+    let mut found = [0; 2];
+    for (address, name) in found.iter_mut().zip(["world", "self"]) {
+        let symbol = format!("(void *) &ompi_mpi_comm_{name}");
+        let value = unchecked(gdb, place.thread, place.user, &symbol).await?;
+        let Some(known) = value.and_then(|value| pointer(&value)) else {
+            return Ok(None);
+        };
+        *address = known;
+    }
+    Ok(Some((memory, found[0], found[1])))
+}
+
+/// Where the requests are.
+async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Option<u64>, Failure> {
+    let Place {
+        gdb, thread, user, ..
+    } = place;
+    if let Some(list) = list.filter(|list| is_harmless(list)) {
+        let first = format!("(void *) &({list})[0]");
+        if let Some(value) = unchecked(gdb, thread, user, &first).await? {
+            return Ok(pointer(&value));
+        }
+    }
+    let Some(kept) = place.kept else {
+        return Ok(None);
+    };
+    let copied = kept.argument(gdb, thread, (at, 8)).await?;
+    Ok(copied.map(i64::cast_unsigned))
+}
+
+/// The part of the stack that is the call's own.
+async fn stack(place: &Place<'_>) -> Result<std::ops::Range<u64>, Failure> {
+    let Place { gdb, thread, .. } = place;
+    let mut ends = [0; 2];
+    for (end, level) in ends.iter_mut().zip([0, place.user.level]) {
+        let pointer = read_registers(gdb, thread, level, &[STACK_POINTER]).await?;
+        let number = pointer
+            .first()
+            .and_then(|text| text.trim().strip_prefix("0x"));
+        *end = number
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .unwrap_or_default();
+    }
+    Ok(ends[0]..ends[1])
+}

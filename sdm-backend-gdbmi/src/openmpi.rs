@@ -1,0 +1,360 @@
+//! Ranks of Open MPI's communicators, and the messages of its requests, read from its memory.
+//!
+//! Its structures differ from version to version and by how it was configured, and its debug information is seldom
+//! installed. So their layout is learned from the communicators of which everything is known: in that of all,
+//! a list of processes is found in which each has its own place as its number. What is read by that layout afterwards
+//! is believed only where it fits: processes have to be of that list, and a message's rank has to be the place of its
+//! process in the message's communicator.
+
+use crate::python::Memory;
+
+const WORD: usize = 8;
+/// How much of a communicator, a group, a process and a request is looked at, in bytes.
+const COMMUNICATOR_BYTES: usize = 512;
+const GROUP_BYTES: usize = 96;
+const PROCESS_BYTES: usize = 128;
+const REQUEST_BYTES: usize = 1024;
+/// The part of a request in which its state stands, in bytes.
+const STATE_BYTES: usize = 256;
+/// Of fewer ranks a list could be one by chance.
+const RANKS_MIN: usize = 4;
+const RANKS_MAX: usize = 1 << 20;
+/// So many processes at the beginning of a list, and the last one, are looked at while the layout is learned.
+const CHECKED: usize = 64;
+
+/// Where in its structures what is looked for stands, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RankLayout {
+    /// The groups of a communicator: the same twice, where it is no one between two groups.
+    groups: Vec<usize>,
+    count: usize,
+    processes: usize,
+    /// The number of a process in its job; the job's number is in front of it.
+    number: usize,
+}
+
+/// What is known of a process's Open MPI.
+pub(crate) struct OpenMpi<'a> {
+    memory: &'a dyn Memory,
+    layout: RankLayout,
+    /// How many ranks the job has.
+    size: usize,
+    job: u32,
+}
+
+/// The message of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// The other one's rank in the job.
+    pub(crate) peer: u32,
+    pub(crate) tag: i32,
+}
+
+impl<'a> OpenMpi<'a> {
+    /// Learns the layout from the communicator of all and from that of each rank alone, which are at these addresses;
+    /// nothing where it is not told apart from other layouts.
+    pub(crate) fn learn(memory: &'a dyn Memory, world: u64, alone: u64) -> Option<Self> {
+        let head = Piece::read(memory, world, COMMUNICATOR_BYTES)?;
+        let of_one = Piece::read(memory, alone, COMMUNICATOR_BYTES)?;
+        let mut learned: Option<(RankLayout, usize, u32)> = None;
+        for at in (0..COMMUNICATOR_BYTES).step_by(WORD) {
+            let group = Piece::read(memory, head.word(at), GROUP_BYTES);
+            let one = Piece::read(memory, of_one.word(at), GROUP_BYTES);
+            let Some((group, one)) = group.zip(one) else {
+                continue;
+            };
+            let places = places().filter(|(count, _)| one.number(*count) == 1);
+            for (count, processes) in places {
+                let Some(found) = numbered(memory, &group, (count, processes)) else {
+                    continue;
+                };
+                let (number, size, job) = found;
+                let mut layout = RankLayout {
+                    groups: vec![at],
+                    count,
+                    processes,
+                    number,
+                };
+                if let Some((known, ..)) = &learned {
+                    layout.groups = [&known.groups[..], &[at]].concat();
+                    let is_same = (known.count, known.processes, known.number)
+                        == (layout.count, layout.processes, layout.number);
+                    if !is_same {
+                        return None;
+                    }
+                }
+                learned = Some((layout, size, job));
+            }
+        }
+        let (layout, size, job) = learned?;
+        Some(Self {
+            memory,
+            layout,
+            size,
+            job,
+        })
+    }
+
+    /// How many ranks the job has.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The ranks of a communicator as ranks of the job, in its order.
+    pub(crate) fn members(&self, communicator: u64) -> Option<Vec<u32>> {
+        let ranks = self.processes(communicator)?.into_iter();
+        ranks.map(|process| self.rank(process)).collect()
+    }
+
+    /// The message of a request.
+    pub(crate) fn message(&self, request: u64) -> Option<Message> {
+        let block = Piece::read(self.memory, request, REQUEST_BYTES)?;
+        let communicators = (0..STATE_BYTES).step_by(WORD).map(|at| block.word(at));
+        let mut lists: Vec<Vec<u64>> = Vec::new();
+        for list in communicators.filter_map(|it| self.processes(it)) {
+            if !lists.contains(&list) {
+                lists.push(list);
+            }
+        }
+        let fits = |at: &usize| {
+            let place = usize::try_from(block.number(at - WORD)).ok();
+            let process = |list: &Vec<u64>| place.and_then(|place| list.get(place).copied());
+            lists
+                .iter()
+                .any(|list| process(list) == Some(block.word(*at)))
+        };
+        let mut places = (WORD..REQUEST_BYTES).step_by(WORD).filter(fits);
+        let at = places.next()?;
+        // What is found twice may be something else once.
+        if places.next().is_some() {
+            return None;
+        }
+        Some(Message {
+            peer: self.rank(block.word(at))?,
+            tag: block.number(at - WORD + 4),
+        })
+    }
+
+    /// True where the state of a request leads to this part of the stack: to where a thread waits for it.
+    pub(crate) fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
+        let block = Piece::read(self.memory, request, STATE_BYTES);
+        block.is_some_and(|block| {
+            let mut words = (0..STATE_BYTES).step_by(WORD).map(|at| block.word(at));
+            words.any(|word| stack.contains(&word))
+        })
+    }
+
+    fn processes(&self, communicator: u64) -> Option<Vec<u64>> {
+        let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
+        let group = head.word(*self.layout.groups.first()?);
+        if self.layout.groups.iter().any(|at| head.word(*at) != group) {
+            return None;
+        }
+        let group = Piece::read(self.memory, group, GROUP_BYTES)?;
+        let count = usize::try_from(group.number(self.layout.count)).ok()?;
+        let count = Some(count).filter(|count| (1..=self.size).contains(count))?;
+        let list = words(self.memory, group.word(self.layout.processes), count)?;
+        // The first one tells what is no list at all.
+        self.rank(*list.first()?)?;
+        Some(list)
+    }
+
+    fn rank(&self, process: u64) -> Option<u32> {
+        let name = Piece::read(self.memory, process + self.layout.number as u64 - 4, WORD)?;
+        let rank = u32::try_from(name.number(4)).ok()?;
+        let is_ours = name.number(0).cast_unsigned() == self.job && (rank as usize) < self.size;
+        is_ours.then_some(rank)
+    }
+}
+
+/// Where in a group the count of its processes and their list can be.
+fn places() -> impl Iterator<Item = (usize, usize)> {
+    let counts = (0..GROUP_BYTES).step_by(4);
+    counts.flat_map(|count| {
+        (0..GROUP_BYTES)
+            .step_by(WORD)
+            .map(move |list| (count, list))
+    })
+}
+
+/// Where the processes of a group have their places as numbers, how many they are, and the number of their job.
+fn numbered(
+    memory: &dyn Memory,
+    group: &Piece,
+    (count, processes): (usize, usize),
+) -> Option<(usize, usize, u32)> {
+    let count = usize::try_from(group.number(count)).ok()?;
+    let count = Some(count).filter(|count| (RANKS_MIN..=RANKS_MAX).contains(count))?;
+    let list = words(memory, group.word(processes), count)?;
+    let checked = (0..count.min(CHECKED)).chain([count - 1]);
+    let blocks: Option<Vec<(usize, Piece)>> = checked
+        .map(|place| Some((place, Piece::read(memory, list[place], PROCESS_BYTES)?)))
+        .collect();
+    let blocks = blocks?;
+    let job = |at: usize, block: &Piece| block.number(at - 4);
+    let first = &blocks[0].1;
+    let is_number = |at: &usize| {
+        let mut all = blocks.iter();
+        all.all(|(place, block)| {
+            usize::try_from(block.number(*at)) == Ok(*place) && job(*at, block) == job(*at, first)
+        })
+    };
+    let mut numbers = (4..PROCESS_BYTES).step_by(4).filter(is_number);
+    let number = numbers.next()?;
+    let job = job(number, first).cast_unsigned();
+    numbers.next().is_none().then_some((number, count, job))
+}
+
+fn words(memory: &dyn Memory, address: u64, count: usize) -> Option<Vec<u64>> {
+    let block = Piece::read(memory, address, count * WORD)?;
+    Some((0..count).map(|at| block.word(at * WORD)).collect())
+}
+
+/// A piece of memory.
+struct Piece(Vec<u8>);
+
+impl Piece {
+    fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
+        if address == 0 || !address.is_multiple_of(4) {
+            return None;
+        }
+        let mut block = vec![0; bytes];
+        memory.read(address, &mut block)?;
+        Some(Self(block))
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    }
+
+    fn number(&self, at: usize) -> i32 {
+        let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
+        bytes.map_or(-1, i32::from_ne_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Pieces of memory by address.
+    #[derive(Default)]
+    struct Pieces(BTreeMap<u64, Vec<u8>>);
+
+    impl Memory for Pieces {
+        fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+            let (start, bytes) = self.0.range(..=address).next_back()?;
+            let from = usize::try_from(address - start).ok()?;
+            to.copy_from_slice(bytes.get(from..from + to.len())?);
+            Some(())
+        }
+    }
+
+    impl Pieces {
+        fn set(&mut self, address: u64, at: usize, bytes: &[u8]) {
+            let piece = self.0.entry(address).or_insert_with(|| vec![0; 2048]);
+            piece[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+
+        /// A communicator with these ranks.
+        fn communicator(&mut self, address: u64, ranks: &[u32]) {
+            let group = address + 0x10000;
+            let list = address + 0x20000;
+            self.set(address, 248, &group.to_ne_bytes());
+            self.set(address, 256, &group.to_ne_bytes());
+            let count = u32::try_from(ranks.len()).unwrap();
+            self.set(group, 16, &count.to_ne_bytes());
+            self.set(group, 32, &list.to_ne_bytes());
+            for (at, rank) in ranks.iter().enumerate() {
+                self.set(list, at * WORD, &process(*rank).to_ne_bytes());
+            }
+        }
+    }
+
+    fn process(rank: u32) -> u64 {
+        0x100_0000 + u64::from(rank) * 0x1000
+    }
+
+    const WORLD: u64 = 0x200_0000;
+    const HALF: u64 = 0x300_0000;
+    const ALONE: u64 = 0x600_0000;
+    const REQUEST: u64 = 0x400_0000;
+
+    fn memory() -> Pieces {
+        let mut memory = Pieces::default();
+        for rank in 0..8 {
+            memory.set(process(rank), 40, &77_u32.to_ne_bytes());
+            memory.set(process(rank), 44, &rank.to_ne_bytes());
+        }
+        memory.communicator(WORLD, &[0, 1, 2, 3, 4, 5, 6, 7]);
+        memory.communicator(HALF, &[7, 5, 6]);
+        memory.communicator(ALONE, &[5]);
+        // The rank's own number in the group is no count of it.
+        memory.set(WORLD + 0x10000, 20, &5_u32.to_ne_bytes());
+        memory
+    }
+
+    #[test]
+    fn the_ranks_of_a_communicator_are_those_of_the_job() {
+        let mut memory = memory();
+        // An intercommunicator has two groups.
+        memory.communicator(0x500_0000, &[1, 2]);
+        memory.set(0x500_0000, 256, &(HALF + 0x10000).to_ne_bytes());
+        let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
+        assert_eq!(known.size(), 8);
+        assert_eq!(known.members(HALF), Some(vec![7, 5, 6]));
+        assert_eq!(known.members(WORLD), Some((0..8).collect()));
+        assert_eq!(known.members(0x500_0000), None);
+        assert_eq!(known.members(REQUEST), None);
+    }
+
+    #[test]
+    fn processes_of_another_job_have_no_rank_in_this_one() {
+        let mut memory = memory();
+        memory.set(process(20), 40, &78_u32.to_ne_bytes());
+        memory.set(process(20), 44, &1_u32.to_ne_bytes());
+        memory.communicator(0x500_0000, &[7, 20]);
+        let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
+        assert_eq!(known.members(0x500_0000), None);
+    }
+
+    #[test]
+    fn a_message_is_believed_where_all_of_it_fits() {
+        let mut memory = memory();
+        memory.set(REQUEST, 176, &HALF.to_ne_bytes());
+        memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
+        memory.set(REQUEST, 476, &99_i32.to_ne_bytes());
+        memory.set(REQUEST, 480, &process(5).to_ne_bytes());
+        // A process with another number in front of it is something else.
+        memory.set(REQUEST, 600, &process(6).to_ne_bytes());
+        memory.set(REQUEST, 64, &0x7000_u64.to_ne_bytes());
+        let message = Message { peer: 5, tag: 99 };
+        {
+            let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
+            assert_eq!(known.message(REQUEST), Some(message));
+            assert!(known.is_waited_for(REQUEST, 0x6000..0x8000));
+            assert!(!known.is_waited_for(REQUEST, 0x8000..0x9000));
+        }
+        memory.set(REQUEST, 472, &2_i32.to_ne_bytes());
+        let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
+        assert_eq!(known.message(REQUEST), None);
+    }
+
+    #[test]
+    fn without_a_list_of_all_nothing_is_learned() {
+        let mut memory = memory();
+        memory.set(process(3), 44, &4_u32.to_ne_bytes());
+        assert!(OpenMpi::learn(&memory, WORLD, ALONE).is_none());
+        let few = [0, 1, 2];
+        let mut memory = Pieces::default();
+        for rank in few {
+            memory.set(process(rank), 44, &rank.to_ne_bytes());
+        }
+        memory.communicator(WORLD, &few);
+        memory.communicator(ALONE, &[1]);
+        assert!(OpenMpi::learn(&memory, WORLD, ALONE).is_none());
+    }
+}
