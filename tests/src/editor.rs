@@ -13,6 +13,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::binaries;
+use crate::clusters::Shell;
 use crate::place::Place;
 use crate::run::BOUND;
 use crate::schema::Schema;
@@ -53,6 +54,20 @@ impl<'a> Editor<'a> {
         let output = child.stdout.take().expect("it is a pipe");
         let input = child.stdin.take().expect("it is a pipe");
         Self::over(place, Some(child), None, (input, output))
+    }
+
+    /// The same for a user with clusters of his own.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    #[must_use]
+    pub fn of_shell(shell: &'a Shell) -> Self {
+        let mut command = shell.command(&["dap"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("sdm starts");
+        let output = child.stdout.take().expect("it is a pipe");
+        let input = child.stdin.take().expect("it is a pipe");
+        Self::over(&shell.place, Some(child), None, (input, output))
     }
 
     /// Starts `sdm dap --listen 127.0.0.1:0`, and talks with it over the connection.
