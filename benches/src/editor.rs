@@ -24,11 +24,11 @@ const VARIABLES: u32 = 10;
 #[must_use]
 pub fn stops() -> Vec<Part> {
     vec![
-        Part::new("an editor sees 200 classes", || {
-            Ok(Box::new(|| look(400, 200)))
+        Part::new("an editor sees 100 classes", || {
+            Ok(Box::new(|| look(100, 100)))
         }),
-        Part::new("an editor sees 200 values", || {
-            Ok(Box::new(|| look(200, 1)))
+        Part::new("an editor sees 100 values", || {
+            Ok(Box::new(|| look(100, 1)))
         }),
     ]
 }
