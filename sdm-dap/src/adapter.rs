@@ -122,7 +122,7 @@ impl Adapter {
     /// True once the session is to be closed, or was: what is being opened is of no use any more.
     #[must_use]
     pub fn is_ending(&self) -> bool {
-        self.connection.phase >= Phase::Closing
+        self.connection.phase >= Phase::Closing || self.connection.anew.given_up
     }
 
     /// True once nothing more can come of it.
@@ -197,9 +197,13 @@ impl Adapter {
 
     /// The session has been ended; why not, where something of it is left.
     pub fn handle_closed(&mut self, closed: Result<(), RequestError>) {
-        match self.connection.is_restarting() {
-            true => restarting::handle_closed(&mut self.connection, closed),
-            false => end::handle_closed(&mut self.connection, closed),
+        let connection = &mut self.connection;
+        match connection.phase {
+            Phase::Beginning if connection.anew.given_up => {
+                begin::handle_given_up(connection, closed);
+            }
+            _ if connection.is_restarting() => restarting::handle_closed(connection, closed),
+            _ => end::handle_closed(connection, closed),
         }
     }
 

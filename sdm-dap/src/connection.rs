@@ -74,13 +74,15 @@ pub(crate) struct Company {
     pub(crate) inviting: VecDeque<(Request, TaskId)>,
 }
 
-/// A session that is begun once more.
+/// A session that is begun, for the first time or once more.
 #[derive(Debug, Default)]
 pub(crate) struct Anew {
     /// What was opened, to be opened again by `restart`.
     pub(crate) opening: Option<Opening>,
     /// What is closed is opened again.
     pub(crate) restarting: bool,
+    /// The client does not wait for it any longer.
+    pub(crate) given_up: bool,
 }
 
 /// The language of the prompt, in the debug console.

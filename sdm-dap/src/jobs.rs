@@ -55,7 +55,12 @@ pub(crate) enum Purpose {
         frame: Arc<FrameHandle>,
     },
     /// The parts of a value are looked at.
-    Parts { request: Request, object: String },
+    Parts {
+        request: Request,
+        object: String,
+        /// Which the first of them is.
+        from: u32,
+    },
     /// An expression is evaluated.
     Evaluate {
         request: Request,
@@ -357,6 +362,12 @@ impl Jobs {
     pub(crate) fn is_asking_for_stacks(&self) -> bool {
         let mut jobs = self.jobs.values();
         jobs.any(|job| matches!(job.purpose, Purpose::Stacks))
+    }
+
+    /// The programs are on their way to `main`, or are being attached to.
+    pub(crate) fn is_beginning(&self) -> bool {
+        let mut jobs = self.jobs.values();
+        jobs.any(|job| matches!(job.purpose, Purpose::Begin))
     }
 
     /// Gives a request of the client's up: the request, and its commands.

@@ -26,6 +26,21 @@ pub(crate) struct Point {
     line: u32,
     /// Why it does not stand, or not everywhere.
     pub(crate) complaint: Option<String>,
+    /// The tasks that it is meant for; absent: all.
+    meant: Option<IdSet>,
+    /// Where it is switched off.
+    off: IdSet,
+}
+
+/// A breakpoint that is to be set anew.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Again {
+    /// What it is.
+    pub(crate) spec: PointSpec,
+    /// The tasks that it is meant for; absent: all.
+    pub(crate) meant: Option<IdSet>,
+    /// Where it is switched off.
+    pub(crate) off: IdSet,
 }
 
 /// What is to be done for the client's new list of one group.
@@ -82,12 +97,7 @@ impl Points {
             self.last += 1;
             *fields(&mut spec).0 = self.last;
             plan.inserted.push(spec.clone());
-            now.push(Point {
-                spec,
-                bound: IdSet::new(),
-                line: 0,
-                complaint: None,
-            });
+            now.push(Point::new(spec, None));
         }
         plan.deleted = before.iter().map(Point::number).collect();
         if !now.is_empty() {
@@ -126,16 +136,11 @@ impl Points {
         self.last
     }
 
-    /// A line of the console sets one.
-    pub(crate) fn adopt(&mut self, spec: PointSpec) {
+    /// A line of the console sets one, for these tasks; absent: for all.
+    pub(crate) fn adopt(&mut self, spec: PointSpec, meant: Option<IdSet>) {
         self.last = self.last.max(spec.number());
         let group = self.groups.entry(CONSOLE.to_owned()).or_default();
-        group.push(Point {
-            spec,
-            bound: IdSet::new(),
-            line: 0,
-            complaint: None,
-        });
+        group.push(Point::new(spec, meant));
     }
 
     /// It does not stand on these tasks any more; true where it is gone.
@@ -143,6 +148,8 @@ impl Points {
         let Some(point) = self.find(number) else {
             return false;
         };
+        let meant = point.meant.as_ref().unwrap_or(&point.bound);
+        point.meant = Some(meant.difference(tasks));
         point.bound.subtract(tasks);
         if !point.bound.is_empty() {
             return false;
@@ -153,17 +160,47 @@ impl Points {
         true
     }
 
-    /// Those of the console's are gone.
-    pub(crate) fn forget_console(&mut self) -> Vec<u32> {
-        let gone = self.groups.remove(CONSOLE).unwrap_or_default();
-        gone.iter().map(Point::number).collect()
-    }
-
     /// Another condition.
     pub(crate) fn set_condition(&mut self, number: u32, condition: Option<&String>) {
         if let Some(point) = self.find(number) {
             *fields(&mut point.spec).1 = condition.cloned();
         }
+    }
+
+    /// It is switched on or off on these tasks.
+    pub(crate) fn switch(&mut self, number: u32, tasks: &IdSet, on: bool) {
+        if let Some(point) = self.find(number) {
+            match on {
+                true => point.off.subtract(tasks),
+                false => point.off.union_with(tasks),
+            }
+        }
+    }
+
+    /// So many more hits are passed by.
+    pub(crate) fn set_ignored(&mut self, number: u32, count: u32) {
+        match self.find(number).map(|point| &mut point.spec) {
+            Some(PointSpec::Break(spec)) => spec.ignore = count,
+            Some(PointSpec::Watch(spec)) => spec.ignore = count,
+            Some(PointSpec::Catch(_)) | None => {}
+        }
+    }
+
+    /// Other lines are carried out at it.
+    pub(crate) fn set_commands(&mut self, number: u32, lines: &[String]) {
+        if let Some(PointSpec::Break(spec)) = self.find(number).map(|point| &mut point.spec) {
+            spec.commands = lines.to_vec();
+        }
+    }
+
+    /// These have stopped at it; true where that was its only purpose, and it is gone.
+    pub(crate) fn hit(&mut self, number: u32, tasks: &IdSet) -> bool {
+        let once = self.find(number).is_some_and(|point| match &point.spec {
+            PointSpec::Break(spec) => spec.temporary,
+            PointSpec::Catch(spec) => spec.temporary,
+            PointSpec::Watch(_) => false,
+        });
+        once && self.remove(number, tasks)
     }
 
     /// All of them, each with where it stands.
@@ -188,14 +225,19 @@ impl Points {
     }
 
     /// All of them, to be set anew: none stands anywhere.
-    pub(crate) fn begin_anew(&mut self) -> Vec<PointSpec> {
-        let mut specs = Vec::new();
+    pub(crate) fn begin_anew(&mut self) -> Vec<Again> {
+        let mut again = Vec::new();
         for point in self.groups.values_mut().flatten() {
             point.bound = IdSet::new();
             point.complaint = None;
-            specs.push(point.spec.clone());
+            again.push(Again {
+                spec: point.spec.clone(),
+                meant: point.meant.clone(),
+                off: point.off.clone(),
+            });
         }
-        specs
+        again.sort_by_key(|again| again.spec.number());
+        again
     }
 
     /// Tasks have come into being that have the breakpoints of another one.
@@ -203,6 +245,9 @@ impl Points {
         for point in self.groups.values_mut().flatten() {
             if point.bound.contains(like) {
                 point.bound.union_with(tasks);
+                if let Some(meant) = &mut point.meant {
+                    meant.union_with(tasks);
+                }
             }
         }
     }
@@ -280,6 +325,17 @@ pub(crate) fn is_insert(command: &Command) -> bool {
 }
 
 impl Point {
+    fn new(spec: PointSpec, meant: Option<IdSet>) -> Self {
+        Self {
+            spec,
+            bound: IdSet::new(),
+            line: 0,
+            complaint: None,
+            meant,
+            off: IdSet::new(),
+        }
+    }
+
     /// Its number, the client's too.
     pub(crate) fn number(&self) -> u32 {
         self.spec.number()

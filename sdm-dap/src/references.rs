@@ -62,8 +62,12 @@ pub(crate) enum Node {
         expression: String,
         object: Option<String>,
     },
-    /// A part of a variable object, by the object's name.
-    Part { tasks: IdSet, object: String },
+    /// A part of a variable object, by the object's name; of its own parts those from one on.
+    Part {
+        tasks: IdSet,
+        object: String,
+        from: u32,
+    },
     /// The distinct values of something, each with its tasks and, where it has parts, what they are of.
     Values(Vec<(IdSet, String, Option<Box<Node>>)>),
 }

@@ -151,7 +151,7 @@ pub struct Network {
 pub struct StartProgress {
     /// `launched` or `connected`.
     pub phase: &'static str,
-    /// How many servers have come so far.
+    /// How many servers have come so far; of those that are connected, how many tasks they have.
     pub done: u32,
     /// How many there will be.
     pub total: u32,

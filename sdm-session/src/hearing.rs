@@ -219,7 +219,11 @@ impl Starting<'_> {
 
     pub(super) fn progress(&mut self, phase: &'static str, done: usize, note: Option<String>) {
         self.far = (phase, done);
-        let total = self.config.servers;
+        // Servers announce themselves, and each of their tasks is ready.
+        let total = match phase {
+            "launched" => self.config.servers,
+            _ => u32::try_from(self.tasks.len()).unwrap_or(u32::MAX),
+        };
         let slowest = match phase {
             "launched" => {
                 while self.has_arrived(self.heard_below) {

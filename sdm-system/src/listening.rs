@@ -1,11 +1,11 @@
-//! Waiting for one client of this user's, at a Unix socket or at the loopback.
+//! Waiting for clients of this user's, at a Unix socket or at the loopback.
 
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{files, peer, tcp_peer};
 
@@ -15,6 +15,27 @@ use crate::{files, peer, tcp_peer};
 /// # Errors
 /// The folder is not this user's alone, somebody listens there already, or there is something else than a socket.
 pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Result<UnixStream> {
+    // The file goes with it.
+    let (listener, _file) = listen_at_path(path)?;
+    next_at_path(&listener, refused)
+}
+
+/// The file of a socket, which goes when this does.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // Somebody may have removed it, or its folder.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Listens at a path; its folder is made where it is missing.
+///
+/// # Errors
+/// The folder is not this user's alone, somebody listens there already, or there is something else than a socket.
+pub fn listen_at_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     files::private_folder(folder.unwrap_or(Path::new(".")))?;
     let listener = match UnixListener::bind(path) {
@@ -24,28 +45,41 @@ pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Resu
         }
         bound => bound?,
     };
-    let accept = || listener.accept().map(|(stream, _)| stream);
-    let client = first_own(accept, peer::check_this_user, refused);
-    fs::remove_file(path)?;
-    client
+    Ok((listener, SocketFile(path.to_owned())))
 }
 
-/// Waits at an address of the loopback for a client of this user's, or root's; `listening` hears where, before anybody is
-/// waited for, and `refused` why others are let go.
+/// The next client of this user's at a path; `refused` hears why others are let go.
+///
+/// # Errors
+/// Nobody can be let in any more.
+pub fn next_at_path(
+    listener: &UnixListener,
+    refused: &mut dyn FnMut(io::Error),
+) -> io::Result<UnixStream> {
+    let accept = || listener.accept().map(|(stream, _)| stream);
+    first_own(accept, peer::check_this_user, refused)
+}
+
+/// Listens at an address of the loopback.
 ///
 /// # Errors
 /// The address is not of the loopback, or nobody can listen there.
-pub fn wait_at_loopback(
-    address: SocketAddr,
-    listening: &mut dyn FnMut(SocketAddr),
-    refused: &mut dyn FnMut(io::Error),
-) -> io::Result<TcpStream> {
+pub fn listen_at_loopback(address: SocketAddr) -> io::Result<TcpListener> {
     if !address.ip().is_loopback() {
         let text = format!("{} is not an address of the loopback", address.ip());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let listener = TcpListener::bind(address)?;
-    listening(listener.local_addr()?);
+    TcpListener::bind(address)
+}
+
+/// The next client of this user's, or root's, at the loopback; `refused` hears why others are let go.
+///
+/// # Errors
+/// Nobody can be let in any more.
+pub fn next_at_loopback(
+    listener: &TcpListener,
+    refused: &mut dyn FnMut(io::Error),
+) -> io::Result<TcpStream> {
     let accept = || listener.accept().map(|(stream, _)| stream);
     first_own(accept, tcp_peer::check, refused)
 }
@@ -91,17 +125,17 @@ mod tests {
     #[test]
     fn only_the_loopback_is_listened_at() {
         let address = "0.0.0.0:0".parse().unwrap();
-        let error = wait_at_loopback(address, &mut |_| panic!("it listens"), &mut |_| ());
+        let error = listen_at_loopback(address);
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
-    fn a_client_of_this_users_is_taken() {
-        let mut client = None;
-        let mut connect = |address: SocketAddr| client = Some(TcpStream::connect(address));
-        let address = "127.0.0.1:0".parse().unwrap();
-        let stream = wait_at_loopback(address, &mut connect, &mut |why| panic!("{why}")).unwrap();
-        let client = client.expect("it was told").unwrap();
-        assert_eq!(stream.peer_addr().unwrap(), client.local_addr().unwrap());
+    fn clients_of_this_users_are_taken() {
+        let listener = listen_at_loopback("127.0.0.1:0".parse().unwrap()).unwrap();
+        for _ in 0..2 {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let stream = next_at_loopback(&listener, &mut |why| panic!("{why}")).unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), client.local_addr().unwrap());
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -12,15 +13,26 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::binaries;
+use crate::clusters::Shell;
 use crate::place::Place;
 use crate::run::BOUND;
 use crate::schema::Schema;
 use crate::sdm::command;
 
+/// Where an adapter listens.
+#[derive(Clone, Debug)]
+enum Address {
+    Tcp(String),
+    Unix(PathBuf),
+}
+
 /// An editor and the adapter that it has started.
 pub struct Editor<'a> {
     place: &'a Place,
-    child: Child,
+    /// The adapter; absent where another editor has started it.
+    child: Option<Child>,
+    /// Where the adapter listens.
+    address: Option<Address>,
     input: Option<Box<dyn Write>>,
     messages: Receiver<Value>,
     /// Events that nobody has waited for yet, in order.
@@ -41,7 +53,21 @@ impl<'a> Editor<'a> {
         let mut child = adapter(place, &[]);
         let output = child.stdout.take().expect("it is a pipe");
         let input = child.stdin.take().expect("it is a pipe");
-        Self::over(place, child, input, output)
+        Self::over(place, Some(child), None, (input, output))
+    }
+
+    /// The same for a user with clusters of his own.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    #[must_use]
+    pub fn of_shell(shell: &'a Shell) -> Self {
+        let mut command = shell.command(&["dap"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("sdm starts");
+        let output = child.stdout.take().expect("it is a pipe");
+        let input = child.stdin.take().expect("it is a pipe");
+        Self::over(&shell.place, Some(child), None, (input, output))
     }
 
     /// Starts `sdm dap --listen 127.0.0.1:0`, and talks with it over the connection.
@@ -56,9 +82,8 @@ impl<'a> Editor<'a> {
         let read = BufReader::new(output).read_line(&mut line);
         read.expect("it says where it listens");
         let address = line.trim_end().strip_prefix("listening at ");
-        let stream = TcpStream::connect(address.expect("it says where")).expect("it listens");
-        let input = stream.try_clone().expect("a descriptor");
-        Self::over(place, child, input, stream)
+        let address = address.expect("it says where").to_owned();
+        Self::connected(place, Some(child), Address::Tcp(address))
     }
 
     /// Starts `sdm dap --listen unix:PATH`, and talks with it over the socket.
@@ -71,22 +96,44 @@ impl<'a> Editor<'a> {
         let text = format!("unix:{}", path.to_str().expect("text"));
         let child = adapter(place, &["--listen", &text]);
         let until = Instant::now() + BOUND;
-        let stream = loop {
-            match UnixStream::connect(&path) {
-                Ok(stream) => break stream,
-                Err(error) => assert!(Instant::now() < until, "{error}"),
-            }
+        while !path.exists() {
+            assert!(Instant::now() < until, "it does not listen");
             thread::yield_now();
-        };
-        let input = stream.try_clone().expect("a descriptor");
-        Self::over(place, child, input, stream)
+        }
+        Self::connected(place, Some(child), Address::Unix(path))
+    }
+
+    /// Another connection to the adapter that this editor has started.
+    ///
+    /// # Panics
+    /// Where it does not listen.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let address = self.address.clone().expect("it listens");
+        Self::connected(self.place, None, address)
+    }
+
+    fn connected(place: &'a Place, child: Option<Child>, address: Address) -> Self {
+        let known = Some(address.clone());
+        match address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).expect("it listens");
+                let input = stream.try_clone().expect("a descriptor");
+                Self::over(place, child, known, (input, stream))
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).expect("it listens");
+                let input = stream.try_clone().expect("a descriptor");
+                Self::over(place, child, known, (input, stream))
+            }
+        }
     }
 
     fn over(
         place: &'a Place,
-        child: Child,
-        input: impl Write + 'static,
-        output: impl Read + Send + 'static,
+        child: Option<Child>,
+        address: Option<Address>,
+        (input, output): (impl Write + 'static, impl Read + Send + 'static),
     ) -> Self {
         let (sender, messages) = channel();
         thread::spawn(move || {
@@ -101,6 +148,7 @@ impl<'a> Editor<'a> {
             place,
             input: Some(Box::new(input)),
             child,
+            address,
             messages,
             waiting: VecDeque::new(),
             transcript: Vec::new(),
@@ -198,7 +246,7 @@ impl<'a> Editor<'a> {
     /// The pid of the adapter.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().expect("it has started one").id()
     }
 
     /// Sends a request, whatever it is, and gives what is said of it; nothing that comes meanwhile is kept.
@@ -368,8 +416,14 @@ impl<'a> Editor<'a> {
     /// Where it does not end.
     pub fn end(mut self) {
         self.input = None;
-        let status = self.child.wait().expect("it is a child of this process");
-        assert!(status.success(), "{status}; what came:\n{}", self.told());
+        self.wait();
+    }
+
+    fn wait(&mut self) {
+        if let Some(child) = &mut self.child {
+            let status = child.wait().expect("it is a child of this process");
+            assert!(status.success(), "{status}; what came:\n{}", self.told());
+        }
     }
 
     /// The end of the input, as of an editor that was killed, and the end of everything.
@@ -382,8 +436,7 @@ impl<'a> Editor<'a> {
             self.schema.check(&message);
             self.transcript.push(message);
         }
-        let status = self.child.wait().expect("it is a child of this process");
-        assert!(status.success(), "{status}; what came:\n{}", self.told());
+        self.wait();
         self.place.assert_gone();
         self.transcript
     }

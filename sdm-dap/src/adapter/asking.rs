@@ -72,7 +72,7 @@ pub(super) fn set_variable(connection: &mut Connection, request: &Request) -> Ha
                 _ => return Err(cannot_assign(&name)),
             }
         }
-        Node::Part { tasks, object } => {
+        Node::Part { tasks, object, .. } => {
             let object = connection.references.part(&object, &name);
             let object = object.ok_or_else(|| cannot_assign(&name))?;
             let command = Command::VarAssign {

@@ -1,6 +1,6 @@
 //! The beginning: launch or attach, the session that is opened for it, and the client's word that all is said.
 
-use sdm_debug::Command;
+use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ pub(super) fn handle_progress(
         Some(told) if told == percentage => return,
         Some(_) => {}
         None => {
-            let body = json!({"progressId": PROGRESS, "title": "sdm", "cancellable": false});
+            let body = json!({"progressId": PROGRESS, "title": "sdm", "cancellable": true});
             connection.event("progressStart", body);
         }
     }
@@ -135,9 +135,44 @@ pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, 
         return;
     }
     match opened {
+        Ok(_) if connection.anew.given_up => close_given_up(connection),
+        Err(_) if connection.anew.given_up => handle_given_up(connection, Ok(())),
         Ok(opened) => begin(connection, opened),
         Err(why) => refuse_begin(connection, &why),
     }
+}
+
+/// The client does not wait for the start any longer, whose request or progress it names; what has begun of it is ended.
+pub(super) fn give_up(connection: &mut Connection, seq: Option<i64>, progress: Option<&str>) {
+    let is_owner = connection.company.role == Role::Owner;
+    if connection.phase != Phase::Beginning || connection.anew.given_up || !is_owner {
+        return;
+    }
+    let pending = connection.pending.as_ref().map(|request| request.seq);
+    if progress == Some(PROGRESS) || (seq.is_some() && seq == pending) {
+        connection.anew.given_up = true;
+        // While the session is being opened that ends; who has opened it is asked afterwards.
+        if connection.jobs.is_beginning() {
+            close_given_up(connection);
+        }
+    }
+}
+
+fn close_given_up(connection: &mut Connection) {
+    connection.act(Action::Close(match connection.manner.attached {
+        true => EndPolicy::Detach,
+        false => EndPolicy::KillStarted,
+    }));
+}
+
+/// Nothing is left of the start that was given up.
+pub(super) fn handle_given_up(connection: &mut Connection, closed: Result<(), RequestError>) {
+    if let Err(why) = closed {
+        connection.say("important", &format!("sdm: {why}\n"));
+    }
+    connection.jobs.clear();
+    connection.anew.given_up = false;
+    refuse_begin(connection, &RequestError::Cancelled);
 }
 
 fn begin(connection: &mut Connection, opened: Opened) {

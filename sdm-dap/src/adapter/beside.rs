@@ -89,7 +89,12 @@ pub(super) fn attach(
             connection.act(Action::Join);
         }
         Role::Beside(_) => {
-            let text = "the session is another one by now";
+            let text = match address.is_empty() {
+                true => {
+                    "this adapter has an editor already: what begins a session starts one of its own"
+                }
+                false => "the session is another one by now",
+            };
             return Err(RequestError::Opening(text.to_owned()));
         }
         Role::Owner | Role::Relay => {

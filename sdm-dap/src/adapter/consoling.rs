@@ -245,9 +245,7 @@ fn note_point(connection: &mut Connection, to: &IdSet, command: &Command) {
         Command::CatchInsert(spec) => PointSpec::Catch(spec.clone()),
         Command::BreakDelete { number } => {
             if connection.points.remove(*number, to) {
-                let breakpoint = json!({"id": number, "verified": false});
-                let body = json!({"reason": "removed", "breakpoint": breakpoint});
-                connection.event("breakpoint", body);
+                pointing::tell_gone(connection, *number);
             }
             return;
         }
@@ -255,9 +253,23 @@ fn note_point(connection: &mut Connection, to: &IdSet, command: &Command) {
             connection.points.set_condition(*number, condition.as_ref());
             return;
         }
+        Command::BreakEnable { number, enabled } => {
+            connection.points.switch(*number, to, *enabled);
+            return;
+        }
+        Command::BreakIgnore { number, count } => {
+            connection.points.set_ignored(*number, *count);
+            return;
+        }
+        Command::BreakCommands { number, lines } => {
+            connection.points.set_commands(*number, lines);
+            return;
+        }
         _ => return,
     };
-    connection.points.adopt(spec);
+    let is_of_all = connection.tasks.live().is_subset(to);
+    let meant = (!is_of_all).then(|| to.clone());
+    connection.points.adopt(spec, meant);
 }
 
 /// A command of a line is over.

@@ -47,8 +47,12 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         Purpose::Scope { request, frame } => {
             looking::finish_scope(connection, &request, &frame, &answers)
         }
-        Purpose::Parts { request, object } => {
-            looking::finish_parts(connection, &request, &object, &answers);
+        Purpose::Parts {
+            request,
+            object,
+            from,
+        } => {
+            looking::finish_parts(connection, &request, (&object, from), &answers);
         }
         Purpose::Evaluate {
             request,

@@ -80,10 +80,12 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
             let request = request.clone();
             connection.begin_job(Purpose::Scope { request, frame }, commands);
         }
-        Node::Part { tasks, object } => {
-            let commands = vec![(tasks, parts(object.clone(), &arguments))];
-            let request = request.clone();
-            connection.begin_job(Purpose::Parts { request, object }, commands);
+        Node::Part {
+            tasks,
+            object,
+            from,
+        } => {
+            ask_parts(connection, request, Vec::new(), (tasks, object, from))?;
         }
         Node::Expression {
             frame,
@@ -109,13 +111,33 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
                 };
                 commands.push((tasks.clone(), create));
             }
-            commands.push((tasks, parts(name.clone(), &arguments)));
-            let request = request.clone();
-            let object = name;
-            connection.begin_job(Purpose::Parts { request, object }, commands);
+            ask_parts(connection, request, commands, (tasks, name, 0))?;
         }
     }
     Ok(None)
+}
+
+/// Asks for parts of a variable object, of those from one on, after other commands.
+fn ask_parts(
+    connection: &mut Connection,
+    request: &Request,
+    mut commands: Vec<(IdSet, Command)>,
+    (tasks, object, from): (IdSet, String, u32),
+) -> Result<(), RequestError> {
+    let arguments: VariablesArguments = request.read()?;
+    let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
+    let count = number(arguments.count).filter(|count| *count > 0);
+    let from = from.saturating_add(number(arguments.start).unwrap_or(0));
+    let name = object.clone();
+    let count = count.unwrap_or(PARTS_MAX).min(PARTS_MAX);
+    commands.push((tasks, Command::VarChildren { name, from, count }));
+    let purpose = Purpose::Parts {
+        request: request.clone(),
+        object,
+        from,
+    };
+    connection.begin_job(purpose, commands);
+    Ok(())
 }
 
 pub(super) fn finish_scope(
@@ -175,7 +197,7 @@ fn show_variables(connection: &mut Connection, request: &Request, variables: Var
 pub(super) fn finish_parts(
     connection: &mut Connection,
     request: &Request,
-    object: &str,
+    (object, from): (&str, u32),
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
@@ -189,6 +211,8 @@ pub(super) fn finish_parts(
         connection.write(request.refusal(&RequestError::Tasks(why)));
         return;
     }
+    let asked = request.read::<VariablesArguments>();
+    let is_piece = asked.is_ok_and(|asked| asked.count.is_some_and(|count| count > 0));
     let mut variables = Variables::default();
     for (tasks, reply) in last.replies() {
         let Reply::VarChildren { children, more } = reply else {
@@ -198,13 +222,19 @@ pub(super) fn finish_parts(
             let name = add_part(&mut variables, tasks, child);
             connection.references.note_part(object, &name, &child.name);
         }
-        if *more {
+        // Who asks for so many knows how many there are; others find the rest below a row of its own.
+        if *more && !is_piece {
+            let from = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
             let value = OneValue {
                 tasks: tasks.clone(),
                 text: "there are more".to_owned(),
-                node: None,
+                node: Some(Node::Part {
+                    tasks: tasks.clone(),
+                    object: object.to_owned(),
+                    from,
+                }),
             };
-            variables.add("...", 0, value);
+            variables.add(&format!("[{from}...]"), 0, value);
         }
     }
     add_others(&mut variables, last);
@@ -357,23 +387,13 @@ fn said(text: &str) -> Value {
     json!({"result": text, "variablesReference": 0})
 }
 
-/// The question for parts of a variable object.
-fn parts(name: String, arguments: &VariablesArguments) -> Command {
-    let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
-    let count = number(arguments.count).filter(|count| *count > 0);
-    Command::VarChildren {
-        name,
-        from: number(arguments.start).unwrap_or(0),
-        count: count.unwrap_or(PARTS_MAX).min(PARTS_MAX),
-    }
-}
-
 /// One part of a value, of some tasks; gives what it is called.
 fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> String {
     let has_below = child.children > 0 || child.more;
     let node = has_below.then(|| Node::Part {
         tasks: tasks.clone(),
         object: child.name.clone(),
+        from: 0,
     });
     let value = OneValue {
         tasks: tasks.clone(),

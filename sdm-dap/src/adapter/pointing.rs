@@ -213,13 +213,8 @@ pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &R
     Ok(None)
 }
 
-pub(super) fn finish_points(
-    connection: &mut Connection,
-    request: &Request,
-    group: &str,
-    (inserted, asked): (&[u32], &[Result<u32, RequestError>]),
-    answers: &[Answers],
-) {
+/// Where those stand that commands have inserted, or why not: one number for each of the first answers.
+pub(super) fn note_places(connection: &mut Connection, inserted: &[u32], answers: &[Answers]) {
     for (number, answers) in inserted.iter().zip(answers) {
         let Some(point) = connection.points.find(*number) else {
             continue;
@@ -231,6 +226,23 @@ pub(super) fn finish_points(
             }
         }
     }
+}
+
+/// The client's breakpoint is gone.
+pub(super) fn tell_gone(connection: &mut Connection, number: u32) {
+    let breakpoint = json!({"id": number, "verified": false});
+    let body = json!({"reason": "removed", "breakpoint": breakpoint});
+    connection.event("breakpoint", body);
+}
+
+pub(super) fn finish_points(
+    connection: &mut Connection,
+    request: &Request,
+    group: &str,
+    (inserted, asked): (&[u32], &[Result<u32, RequestError>]),
+    answers: &[Answers],
+) {
+    note_places(connection, inserted, answers);
     if group == EXCEPTIONS {
         finish_exceptions(connection, request, asked);
         return;

@@ -121,9 +121,11 @@ fn initialize(connection: &mut Connection, request: &Request) -> Handled {
     Ok(Some(capabilities()))
 }
 
-/// `cancel`: a question that tasks have not answered is given up.
+/// `cancel`: a question that tasks have not answered is given up, or a start that takes its time.
 fn cancel(connection: &mut Connection, request: &Request) -> Handled {
     let seq = request.arguments.get("requestId").and_then(Value::as_i64);
+    let progress = request.arguments.get("progressId").and_then(Value::as_str);
+    begin::give_up(connection, seq, progress);
     if let Some((given_up, commands)) = seq.and_then(|seq| connection.jobs.give_up(seq)) {
         for command in commands {
             connection.act(Action::Cancel(command));

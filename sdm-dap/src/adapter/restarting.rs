@@ -1,9 +1,9 @@
 //! The same job once more: `restart`.
 
-use sdm_debug::{EndPolicy, Reply};
+use sdm_debug::{Command, EndPolicy};
 use serde_json::{Value, json};
 
-use super::{begin, printing};
+use super::{begin, pointing, printing};
 use crate::action::Action;
 use crate::answers::Answers;
 use crate::arguments::RestartArguments;
@@ -35,11 +35,6 @@ pub(super) fn restart(connection: &mut Connection, request: &Request) -> Handled
 pub(super) fn begin_again(connection: &mut Connection) {
     printing::flush_output(connection, true);
     connection.close_console();
-    for number in connection.points.forget_console() {
-        let breakpoint = json!({"id": number, "verified": false});
-        let body = json!({"reason": "removed", "breakpoint": breakpoint});
-        connection.event("breakpoint", body);
-    }
     for given_up in connection.jobs.clear() {
         connection.write(given_up.refusal(&RequestError::Cancelled));
     }
@@ -77,29 +72,39 @@ pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), Requ
 
 /// The programs are at `main` again: the breakpoints are set before they run.
 pub(super) fn reinsert(connection: &mut Connection) {
-    let specs = connection.points.begin_anew();
-    let numbers = specs.iter().map(|spec| spec.number()).collect();
     let live = connection.tasks.live();
-    let inserts = specs.into_iter();
-    let inserts = inserts.map(|spec| (live.clone(), points::insert(spec)));
-    let inserts = inserts.collect();
-    connection.begin_job(Purpose::Reinsert(numbers), inserts);
+    let again = connection.points.begin_anew().into_iter();
+    let again = again.map(|again| {
+        let meant = again.meant.map(|meant| meant.intersection(&live));
+        (meant.unwrap_or_else(|| live.clone()), again.off, again.spec)
+    });
+    // The job may have fewer ranks than the last time.
+    let again: Vec<_> = again.filter(|(meant, _, _)| !meant.is_empty()).collect();
+    let numbers = again.iter().map(|(_, _, spec)| spec.number()).collect();
+    let switched_off = again.iter().map(|(meant, off, spec)| {
+        let number = spec.number();
+        let enabled = false;
+        (
+            meant.intersection(off),
+            Command::BreakEnable { number, enabled },
+        )
+    });
+    let switched_off: Vec<_> = switched_off.collect();
+    let inserts = again.into_iter();
+    let inserts = inserts.map(|(meant, _, spec)| (meant, points::insert(spec)));
+    let commands = inserts.chain(switched_off).collect();
+    connection.begin_job(Purpose::Reinsert(numbers), commands);
 }
 
 /// They stand there again: all runs as after the client's first word.
 pub(super) fn finish_reinsert(connection: &mut Connection, numbers: &[u32], answers: &[Answers]) {
+    pointing::note_places(connection, numbers, answers);
     let all = connection.tasks.live();
     let line_base = connection.line_base();
-    for (number, answers) in numbers.iter().zip(answers) {
+    for number in numbers {
         let Some(point) = connection.points.find(*number) else {
             continue;
         };
-        point.complaint = answers.complaint();
-        for (tasks, reply) in answers.replies() {
-            if let Reply::Breakpoint(place) = reply {
-                point.placed(tasks, place);
-            }
-        }
         let shown = point.shown(&all, line_base);
         let body = json!({"reason": "changed", "breakpoint": shown});
         connection.event("breakpoint", body);

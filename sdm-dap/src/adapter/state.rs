@@ -4,7 +4,7 @@ use sdm_debug::Command;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_idset::IdSet;
 
-use super::printing;
+use super::{pointing, printing};
 use crate::connection::{Connection, Phase, Role};
 use crate::jobs::Purpose;
 use crate::tasks::Condition;
@@ -64,6 +64,13 @@ pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
         .partition(|(_, stop)| passes && is_passed(stop));
     let [passed, told] =
         [passed, told].map(|stops| IdSet::union_all(stops.into_iter().map(|(tasks, _)| tasks)));
+    for (tasks, stop) in &stops {
+        if let StopReason::Breakpoint { number } = &stop.reason
+            && connection.points.hit(*number, tasks)
+        {
+            pointing::tell_gone(connection, *number);
+        }
+    }
     let stand = stops.into_iter();
     let stand = stand.map(|(tasks, stop)| (tasks, Condition::Standing(Box::new(stop))));
     connection.tasks.set_all(stand.collect());

@@ -3,6 +3,7 @@
 mod clients;
 mod connection;
 mod console_machine;
+mod jobs;
 mod plan;
 
 use std::io::{self, Read, Write};
@@ -11,8 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use sdm_hosts::job;
-use sdm_system::listening;
+use sdm_system::listening::{self, SocketFile};
 use serde_json::{Value, json};
 
 use super::opener::Opener;
@@ -20,7 +20,7 @@ use super::signals::Signals;
 use super::wake::{CurrentWake, Wake};
 use crate::cli::{DapArgs, Listen};
 use crate::sink::{Records, complain, tell};
-use clients::{ClientEvent, Mailbox};
+use clients::{ClientEvent, Door, Mailbox, let_go};
 use connection::Connection;
 
 /// Serves one editor; gives the exit code.
@@ -40,34 +40,62 @@ pub(super) fn dap<O: Opener>(args: &DapArgs, opener: &O) -> u8 {
 
 /// The jobs that can be attached to, each with what names it and what a person knows it by.
 fn jobs_as_json() -> String {
-    let jobs = job::attachable().unwrap_or_default().into_iter();
-    let jobs = jobs.map(|job| json!({"target": job.pid.to_string(), "label": job.line}));
+    let jobs = jobs::attachable().into_iter();
+    let jobs = jobs.map(|(target, label)| json!({"target": target, "label": label}));
     Value::Array(jobs.collect()).to_string()
 }
 
-/// Where an editor is: what it says, and where it is answered.
-fn editor(args: &DapArgs) -> io::Result<(Box<dyn Read + Send>, Box<dyn Write>)> {
-    let mut refused = |why: io::Error| complain(format_args!("sdm: a client is let go: {why}"));
-    match &args.listen {
-        None => Ok((Box::new(io::stdin()), Box::new(Records))),
+/// Where an editor is: what it says, where it is answered, and where further clients of its session come.
+struct Place {
+    input: Box<dyn Read + Send>,
+    output: Box<dyn Write>,
+    /// Gives the next one.
+    door: Option<Door>,
+    /// The socket's file, as long as clients may come.
+    _file: Option<SocketFile>,
+}
+
+fn editor(args: &DapArgs) -> io::Result<Place> {
+    let mut file = None;
+    let mut door: Door = match &args.listen {
+        None => {
+            return Ok(Place {
+                input: Box::new(io::stdin()),
+                output: Box::new(Records),
+                door: None,
+                _file: None,
+            });
+        }
         Some(Listen::Tcp(address)) => {
-            let mut listening = |at| {
-                // Who has started it waits for this line, or nobody does.
-                let _ = tell(&format!("listening at {at}"));
-            };
-            let stream = listening::wait_at_loopback(*address, &mut listening, &mut refused)?;
-            stream.set_nodelay(true)?;
-            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+            let listener = listening::listen_at_loopback(*address)?;
+            // Who has started it waits for this line, or nobody does.
+            let _ = tell(&format!("listening at {}", listener.local_addr()?));
+            Box::new(move || {
+                let stream = listening::next_at_loopback(&listener, &mut let_go)?;
+                stream.set_nodelay(true)?;
+                Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+            })
         }
         Some(Listen::Unix(path)) => {
-            let stream = listening::wait_at_path(path, &mut refused)?;
-            Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+            let (listener, own) = listening::listen_at_path(path)?;
+            file = Some(own);
+            Box::new(move || {
+                let stream = listening::next_at_path(&listener, &mut let_go)?;
+                Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+            })
         }
-    }
+    };
+    let (input, output) = door()?;
+    Ok(Place {
+        input,
+        output,
+        door: Some(door),
+        _file: file,
+    })
 }
 
 fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
-    let (input, output) = editor(args)?;
+    let place = editor(args)?;
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))?;
     let idle: Wake = Arc::new(|| {});
     let wake = CurrentWake::new(idle);
@@ -75,8 +103,12 @@ fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
     let mailbox = Mailbox::new(sender, wake.wake());
     let given_up = signals.interrupted();
     hear_signals(&signals, mailbox.clone())?;
-    clients::read_client(0, input, mailbox.clone(), Some(Arc::clone(&given_up)))?;
-    let mut connection = Connection::new(opener.clone(), output, (heard, mailbox), wake, given_up);
+    if let Some(door) = place.door {
+        clients::take_in(door, mailbox.clone())?;
+    }
+    clients::read_client(0, place.input, mailbox.clone(), Some(Arc::clone(&given_up)))?;
+    let heard = (heard, mailbox);
+    let mut connection = Connection::new(opener.clone(), place.output, heard, wake, given_up);
     connection.run();
     Ok(())
 }

@@ -41,6 +41,14 @@ pub(crate) enum ClusterError {
     /// Nothing is known of a job's processes, or none runs.
     #[error("{}: no process of it runs, as far as its manager tells", printable(.0.as_bytes()))]
     NoProcesses(String),
+    /// A job of another host is wanted where only those of this one are found.
+    #[error("{}: its processes are on {host}; start `sdm` there", printable(job.as_bytes()))]
+    Elsewhere {
+        /// What was asked for.
+        job: String,
+        /// The host of its cluster.
+        host: String,
+    },
     /// The job's output is in no file that is known.
     #[error("{0}: its manager does not say where its output is")]
     NoOutput(String),

@@ -134,17 +134,7 @@ pub(super) fn find(
         (Way::Session(words), Some(_)) => words.clone(),
         (Way::Word(word), Some(_)) => there(&found.definition, &[word], &text, args)?,
         (Way::Pids(pids), Some(_)) => there(&found.definition, &["--pids", pids], &text, args)?,
-        (Way::Word(word), None) => {
-            let named = word.parse();
-            target.choose(named.map_err(|_| ClusterError::NoProcesses(text))?);
-            return Ok(());
-        }
-        (Way::Pids(pids), None) => {
-            let pids: Result<Vec<i32>, _> = pids.split(',').map(str::parse).collect();
-            let pids = pids.map_err(|_| ClusterError::NoProcesses(text))?;
-            target.choose(Target::Pids(pids));
-            return Ok(());
-        }
+        (way, None) => return choose(target, way, text),
     };
     let host = found.definition.host.clone().unwrap_or_default();
     let terminal = match io::stdin().is_terminal() {
@@ -155,6 +145,37 @@ pub(super) fn find(
     ssh.extend([terminal, "--", &host].map(str::to_owned));
     ssh.push(shell_words::join(words));
     become_program("ssh", &ssh)
+}
+
+/// The same for a program that stays what it is: a job of another host is not found.
+///
+/// # Errors
+/// The cluster is behind ssh, cannot be asked, has no such job, or nothing is known of its processes.
+pub(crate) fn find_here(target: &mut TargetArgs) -> Result<(), ClusterError> {
+    let Some(text) = target.name().map(str::to_owned) else {
+        return Ok(());
+    };
+    let Some(found) = job_target(&text, false)? else {
+        return Ok(());
+    };
+    match found.definition.host {
+        Some(host) => Err(ClusterError::Elsewhere { job: text, host }),
+        None => choose(target, &found.what, text),
+    }
+}
+
+/// What there is of a job of this host takes the target's place.
+fn choose(target: &mut TargetArgs, way: &Way, text: String) -> Result<(), ClusterError> {
+    let named = match way {
+        Way::Word(word) => word.parse().ok(),
+        Way::Pids(pids) => {
+            let pids: Result<Vec<i32>, _> = pids.split(',').map(str::parse).collect();
+            pids.ok().map(Target::Pids)
+        }
+        Way::Session(_) => None,
+    };
+    target.choose(named.ok_or(ClusterError::NoProcesses(text))?);
+    Ok(())
 }
 
 /// Comes back only where there is no such program.

@@ -1,10 +1,12 @@
 //! Nodes, queues and jobs as tables and as JSON.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use sdm_rm::{Answer, Kind};
+use sdm_rm::{Answer, Definition, Kind, Look, Question};
 use serde_json::{Value, json};
 
+use super::choose::{ask, started};
 use super::element::{Element, managers, names};
 use super::fold::fold;
 use super::table::{Stand, Table};
@@ -12,6 +14,9 @@ use super::times;
 
 /// For how long a job that has ended is shown to who does not ask for all, in seconds.
 const SHOWN_SECONDS: u64 = 86_400;
+
+/// How long a manager may take whose jobs are offered beside others.
+const GLANCE: Duration = Duration::from_secs(2);
 
 /// What is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +174,48 @@ fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
         (job.cluster(), number, job.job())
     });
     shown
+}
+
+/// A job that runs and that nobody debugs.
+pub(crate) struct RunningJob {
+    /// What `sdm attach` takes: `CLUSTER:JOB`.
+    pub(crate) target: String,
+    /// What a person knows it by.
+    pub(crate) label: String,
+    /// The pid of what has started it, where that is known.
+    pub(crate) starter: Option<i32>,
+}
+
+/// The user's own jobs that run, of the clusters of this host that are started and answer at once.
+pub(crate) fn running() -> Vec<RunningJob> {
+    let here = |it: &Definition| it.host.is_none();
+    let clusters = started(None).unwrap_or_default().into_iter().filter(here);
+    let question = Question::Elements {
+        looks: vec![Look::at(&[Kind::Machine, Kind::Job])],
+    };
+    let answers = clusters.filter_map(|it| ask(&it.name, &question, GLANCE).ok());
+    let answers: Vec<Answer> = answers.collect();
+    let runs = |job: &Element<'_>| {
+        job.get("jobState") == Some("RUNNING") && job.get("debugSession").is_none()
+    };
+    let jobs = shown_jobs(&answers, false, times::now());
+    let jobs = jobs.into_iter().filter(runs);
+    jobs.map(|job| RunningJob {
+        target: format!("{}:{}", job.cluster(), job.job()),
+        label: label(&job),
+        starter: job
+            .number("starterPid")
+            .and_then(|pid| i32::try_from(pid).ok()),
+    })
+    .collect()
+}
+
+fn label(job: &Element<'_>) -> String {
+    let name = sdm_text::printable(job.name().as_bytes());
+    match job.number("jobNumProcs") {
+        Some(count) if count > 1 => format!("{name}, {count} processes"),
+        _ => name,
+    }
 }
 
 fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {

@@ -31,13 +31,24 @@ pub(super) enum ClientEvent {
     /// A client has said so; nothing at its end.
     Input(u32, Vec<u8>),
     /// Another client.
-    Came(UnixStream),
+    Came(Stream),
     /// The session of another process has said so; nothing at its end.
     Passed(Vec<u8>),
     /// A command of this machine that a client's console has started prints so.
     Printed(u32, Vec<u8>),
     /// A signal wants the end.
     Signal,
+}
+
+/// What a client says, and where it is answered.
+pub(super) type Stream = (Box<dyn Read + Send>, Box<dyn Write + Send>);
+
+/// Waits for the next client of this user's.
+pub(super) type Door = Box<dyn FnMut() -> io::Result<Stream> + Send>;
+
+/// A client that is not let in.
+pub(super) fn let_go(why: io::Error) {
+    complain(format_args!("sdm: a client is let go: {why}"));
 }
 
 /// Where all that is put, and who is woken by it.
@@ -134,22 +145,25 @@ pub(super) fn invite(mailbox: Mailbox) -> io::Result<String> {
     let word: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
     let word = format!("sdm-dap-{word}");
     let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&word)?)?;
-    let accept = thread::Builder::new().name("clients".to_owned());
-    accept.spawn(move || {
-        for came in listener.incoming() {
-            let Ok(stream) = came else {
-                return;
-            };
-            if let Err(why) = peer::check_this_user(&stream) {
-                complain(format_args!("sdm: a client is let go: {why}"));
-                continue;
-            }
-            if !mailbox.send(ClientEvent::Came(stream)) {
-                return;
+    let door = move || {
+        loop {
+            let (stream, _) = listener.accept()?;
+            match peer::check_this_user(&stream) {
+                Ok(()) => return Ok((Box::new(stream.try_clone()?) as _, Box::new(stream) as _)),
+                Err(why) => let_go(why),
             }
         }
-    })?;
+    };
+    take_in(Box::new(door), mailbox)?;
     Ok(word)
+}
+
+/// Takes in whoever comes, in a thread of its own.
+pub(super) fn take_in(mut door: Door, mailbox: Mailbox) -> io::Result<()> {
+    let accept = thread::Builder::new().name("clients".to_owned());
+    accept
+        .spawn(move || while door().is_ok_and(|came| mailbox.send(ClientEvent::Came(came))) {})?;
+    Ok(())
 }
 
 /// Goes to the session of another process: `said` is what the client has said so far, and its first answer is not passed
@@ -182,13 +196,13 @@ pub(super) fn relay(word: &str, said: &[u8], mailbox: Mailbox) -> io::Result<Uni
 pub(super) fn let_in(
     clients: &mut Vec<Client>,
     number: u32,
-    (adapter, stream): (Adapter, UnixStream),
+    (adapter, (input, output)): (Adapter, Stream),
     mailbox: Mailbox,
 ) -> io::Result<()> {
     if clients.len() >= CLIENTS_MAX {
         return Err(io::Error::other(format!("{CLIENTS_MAX} are here already")));
     }
-    read_client(number, stream.try_clone()?, mailbox, None)?;
-    clients.push(Client::new(number, adapter, Box::new(stream)));
+    read_client(number, input, mailbox, None)?;
+    clients.push(Client::new(number, adapter, output));
     Ok(())
 }

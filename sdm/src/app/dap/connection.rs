@@ -1,6 +1,6 @@
 //! The session of an editor, its clients, and the loop that serves both.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use sdm_dap::{Action, Adapter, Opened, Opening, RequestError};
 use sdm_debug::{Command, EndPolicy};
-use sdm_hosts::job;
 use sdm_session::{DebugSession, SessionEvent, StartProgress};
 
 use super::super::opener::{Opener, Refused, refused};
 use super::super::wake::CurrentWake;
 use super::clients::{self, Client, ClientEvent, Mailbox};
 use super::console_machine::ConsoleMachine;
+use super::jobs;
 use super::plan::{Begin, Plan, plan};
 use crate::sink::complain;
 
@@ -130,20 +130,31 @@ impl<O: Opener> Connection<O> {
                 let _ = self.clients[0].output.write_all(&bytes);
             }
             ClientEvent::Came(stream) => {
-                let Some(word) = self.word.clone() else {
-                    return;
-                };
-                self.last_client += 1;
-                let number = self.last_client;
-                let mut adapter = Adapter::beside(Instant::now(), number, word);
-                let mailbox = self.mailbox.clone();
-                give_machine(&mut adapter, number, mailbox.clone());
-                let came = (adapter, stream);
-                if let Err(why) = clients::let_in(&mut self.clients, number, came, mailbox) {
-                    complain(format_args!("sdm: a client is let go: {why}"));
+                if let Err(why) = self.let_in(stream) {
+                    clients::let_go(why);
                 }
             }
         }
+    }
+
+    /// Another client has come; it knows the word, or is told that the session is not its own.
+    fn let_in(&mut self, stream: clients::Stream) -> io::Result<()> {
+        let word = self.word()?;
+        self.last_client += 1;
+        let number = self.last_client;
+        let mut adapter = Adapter::beside(Instant::now(), number, word);
+        let mailbox = self.mailbox.clone();
+        give_machine(&mut adapter, number, mailbox.clone());
+        clients::let_in(&mut self.clients, number, (adapter, stream), mailbox)
+    }
+
+    /// The word by which other clients come.
+    fn word(&mut self) -> io::Result<String> {
+        let word = match &self.word {
+            Some(word) => word.clone(),
+            None => clients::invite(self.mailbox.clone())?,
+        };
+        Ok(self.word.insert(word).clone())
     }
 
     /// Does what the clients want done; false where nothing was.
@@ -195,17 +206,11 @@ impl<O: Opener> Connection<O> {
             }
             Action::Close(policy) => self.close(policy),
             Action::ListJobs => {
-                let jobs = job::attachable().unwrap_or_default().into_iter();
-                let jobs = jobs.map(|job| (job.pid.to_string(), job.line));
-                let jobs: Vec<_> = jobs.collect();
+                let jobs = jobs::attachable();
                 self.clients[at].adapter.handle_jobs(&jobs);
             }
             Action::Invite => {
-                let invited = match &self.word {
-                    Some(word) => Ok(word.clone()),
-                    None => clients::invite(self.mailbox.clone()),
-                };
-                self.word = invited.as_ref().ok().cloned();
+                let invited = self.word();
                 let invited = invited.map_err(|why| RequestError::Opening(why.to_string()));
                 self.clients[at].adapter.handle_invited(invited);
             }

@@ -7,6 +7,7 @@ use sdm_session::SessionConfig;
 use super::super::opener::{Refused, refused};
 use super::super::{attach, emulate, job, run, self_description};
 use crate::cli::{self, Verb};
+use crate::cluster;
 
 /// What is opened for a launch or an attach.
 pub(super) struct Plan {
@@ -43,7 +44,8 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
             Ok(of_job(job))
         }
         Verb::Emulate(args) => Ok(of_job(emulate::job(&args, Vec::new())?)),
-        Verb::Attach(args) => {
+        Verb::Attach(mut args) => {
+            cluster::find_here(&mut args.target).map_err(|error| (124, error.to_string()))?;
             let attachment = attach::look_up(&args.target, false).map_err(refused)?;
             Ok(Plan {
                 config: attachment.session.clone(),

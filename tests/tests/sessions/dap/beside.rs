@@ -136,3 +136,40 @@ fn who_does_not_know_the_word_is_not_let_in() {
     editor.event("terminated");
     editor.finish();
 }
+
+#[test]
+fn a_rank_is_debugged_by_a_second_connection_to_the_same_adapter() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    for over in [Editor::over_tcp, Editor::over_unix] {
+        let mut editor = over(&place);
+        let mut launch = configuration(&work, &["steps"], 3);
+        launch["stopAtEntry"] = json!(true);
+        editor.launch(&launch);
+        editor.ask("configurationDone", &Value::Null);
+        for _ in 0..3 {
+            editor.event("stopped");
+        }
+        // Who does not know the word is told what to do, and harms nobody.
+        let mut stranger = editor.beside();
+        stranger.ask("initialize", &json!({"adapterID": "sdm"}));
+        let why = stranger.refused("launch", &launch);
+        assert!(why.contains("has an editor already"), "{why}");
+        stranger.leave();
+        editor.ask("sdm/focus", &json!({"rank": 1}));
+        let asked = editor.request("startDebugging");
+        let mut other = editor.beside();
+        other.ask("initialize", &json!({"adapterID": "sdm"}));
+        other.ask("attach", &asked["configuration"]);
+        other.event("initialized");
+        other.ask("configurationDone", &Value::Null);
+        assert_eq!(other.event("stopped")["reason"], "entry");
+        other.ask("next", &json!({"threadId": 1}));
+        assert_eq!(other.event("stopped")["reason"], "step");
+        assert_eq!(editor.event("stopped")["threadId"], 2);
+        editor.ask("disconnect", &json!({}));
+        other.event("terminated");
+        other.end();
+        editor.finish();
+    }
+}

@@ -165,3 +165,54 @@ fn a_line_that_waits_is_cancelled_and_run_begins_anew() {
     assert_eq!(at["reason"], "entry", "{at}");
     editor.disconnect();
 }
+
+#[test]
+fn breakpoints_of_the_console_are_there_after_a_new_start() {
+    let place = Place::new();
+    let back = Place::line("work.c", "return result;");
+    let mut editor = begin(&place, back);
+    line(&mut editor, "delete 1");
+    expect(&mut editor, "[1-2] break twice", &["breakpoint 2"]);
+    line(&mut editor, "condition 2 number == 1");
+    expect(&mut editor, "break spin", &["breakpoint 3"]);
+    line(&mut editor, &format!("break work.c:{back}"));
+    line(&mut editor, "[0-1] disable 4");
+    line(&mut editor, "tbreak step_through");
+    editor.forget("breakpoint");
+    line(&mut editor, "continue");
+    stopped(&mut editor);
+    // What was for one stop is gone.
+    let gone = editor.event("breakpoint");
+    assert_eq!(
+        (&gone["reason"], &gone["breakpoint"]["id"]),
+        (&json!("removed"), &json!(5)),
+        "{gone}"
+    );
+    editor.forget("breakpoint");
+    editor.ask("restart", &json!({}));
+    for (number, message) in [
+        (2, json!("bound on 1-2 of 3")),
+        (3, Value::Null),
+        (4, Value::Null),
+    ] {
+        let changed = editor.event("breakpoint");
+        let point = &changed["breakpoint"];
+        assert_eq!(
+            (&changed["reason"], &point["id"], &point["message"]),
+            (&json!("changed"), &json!(number), &message),
+            "{changed}"
+        );
+        assert_eq!(point["verified"], true, "{changed}");
+    }
+    // They hold where they did: 0 passes by all, 1 has a condition, 2 is not switched off.
+    assert_eq!(stopped(&mut editor)["reason"], "entry");
+    line(&mut editor, "continue");
+    let mut hit: Vec<Value> = Vec::new();
+    while hit.len() < 2 {
+        hit.push(editor.event("stopped")["hitBreakpointIds"].clone());
+    }
+    hit.sort_by_key(Value::to_string);
+    assert_eq!(hit, [json!([2]), json!([4])]);
+    assert_eq!(line(&mut editor, "[1-2] print number"), "1 [1], 0 [2]");
+    editor.disconnect();
+}

@@ -232,6 +232,33 @@ fn a_start_that_takes_its_time_is_given_up() {
 }
 
 #[test]
+fn a_start_is_cancelled_by_its_progress() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    for by_progress in [true, false] {
+        let mut editor = Editor::new(&place);
+        editor.ask("initialize", &json!({"supportsProgressReporting": true}));
+        // Servers that a person starts: nobody does.
+        let mut configuration = configuration(&work, &[], 2);
+        configuration["launcher"] = json!("manual");
+        let launch = editor.send("launch", &configuration);
+        let start = editor.event("progressStart");
+        assert_eq!(start["cancellable"], true, "{start}");
+        editor.ask("cancel", &json!({"progressId": "another"}));
+        let cancel = match by_progress {
+            true => json!({"progressId": start["progressId"]}),
+            false => json!({"requestId": launch}),
+        };
+        editor.ask("cancel", &cancel);
+        assert_eq!(editor.response(launch)["message"], "cancelled");
+        let end = editor.event("progressEnd");
+        assert_eq!(end["progressId"], start["progressId"]);
+        editor.event("terminated");
+        editor.disconnect();
+    }
+}
+
+#[test]
 fn what_was_launched_is_left_running_where_the_editor_says_so() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);

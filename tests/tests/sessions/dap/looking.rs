@@ -4,7 +4,7 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, go, set, set_none};
+use super::{configuration, go, set, set_none, source};
 
 #[test]
 fn conditions_hit_counts_and_log_points_are_gdbs() {
@@ -127,6 +127,67 @@ fn values_and_memory_are_read_and_changed() {
     assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
     let stopped = go(&mut editor, "continue", thread);
     assert_eq!(stopped["reason"], "data breakpoint", "{stopped}");
+    editor.disconnect();
+}
+
+/// How many parts there are, and the names and values of the first and of the last.
+fn ends(parts: &[Value]) -> (usize, [(&str, &str); 2]) {
+    fn end(part: Option<&Value>) -> (&str, &str) {
+        let part = part.expect("there are some");
+        let name = part["name"].as_str().expect("a text");
+        (name, part["value"].as_str().expect("a text"))
+    }
+    (parts.len(), [end(parts.first()), end(parts.last())])
+}
+
+#[test]
+fn arrays_are_fetched_in_pieces() {
+    let place = Place::new();
+    let arrays = place.compile("arrays", Compiler::C);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&arrays, &[], 2));
+    let line = Place::line("arrays.c", "return *sum;");
+    let path = source().replace("work.c", "arrays.c");
+    let points = json!({"source": {"path": path}, "breakpoints": [{"line": line}]});
+    editor.ask("setBreakpoints", &points);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = editor.event("stopped");
+    let frames = editor.frames(&stopped["threadId"]);
+    let locals = editor.scope(&frames[0], "Locals");
+    let named = |name: &str| {
+        let found = locals.iter().find(|local| local["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {locals:?}"))
+    };
+    // Who asks for all gets a thousand, and the rest below a row.
+    let parts = editor.below(named("values"));
+    let more = ("[1000...]", "there are more");
+    assert_eq!(ends(&parts), (1001, [("[0]", "0"), more]));
+    let parts = editor.below(&parts[1000]);
+    let more = ("[2000...]", "there are more");
+    assert_eq!(ends(&parts), (1001, [("[1000]", "2000"), more]));
+    let parts = editor.below(&parts[1000]);
+    assert_eq!(
+        ends(&parts),
+        (500, [("[2000]", "4000"), ("[2499]", "4998")])
+    );
+    // Who knows how many there are asks for pieces.
+    let members = editor.below(named("grid"));
+    assert_eq!(ends(&members).0, 2);
+    assert_eq!(members[1]["indexedVariables"], 3, "{members:?}");
+    let rows = editor.below(&members[1]);
+    assert_eq!(rows[2]["indexedVariables"], 1500, "{rows:?}");
+    let mut piece = |start: i64, count: i64| {
+        let arguments = json!({
+            "variablesReference": rows[2]["variablesReference"],
+            "filter": "indexed", "start": start, "count": count,
+        });
+        let body = editor.ask("variables", &arguments);
+        body["variables"].as_array().expect("a list").clone()
+    };
+    let parts = piece(0, 100);
+    assert_eq!(ends(&parts), (100, [("[0]", "3000"), ("[99]", "3099")]));
+    let parts = piece(1450, 100);
+    assert_eq!(ends(&parts), (50, [("[1450]", "4450"), ("[1499]", "4499")]));
     editor.disconnect();
 }
 

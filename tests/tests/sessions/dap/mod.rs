@@ -7,6 +7,7 @@ mod going;
 mod hostile;
 mod life;
 mod looking;
+mod picked;
 mod transcript;
 
 use std::path::Path;

@@ -1,0 +1,49 @@
+//! A job that is picked from those that run.
+
+use sdm_tests::clusters::Shell;
+use sdm_tests::editor::Editor;
+use sdm_tests::place::Compiler;
+use serde_json::{Value, json};
+
+#[test]
+fn a_job_of_a_cluster_is_picked_and_attached_to() {
+    let shell = Shell::new();
+    let work = shell.place.compile("work", Compiler::C);
+    let _done = shell.sdm("cluster add here local").done();
+    let program = work.to_str().expect("text");
+    let job = shell.submit(&["-n", "2", "--name", "spins", "--", program, "spin"]);
+    shell.wait_job(&job, "jobState", "RUNNING");
+    let target = format!("here:{job}");
+    let listed = shell.sdm("dap --jobs").done().out;
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let wanted = json!({"target": target, "label": "spins, 2 processes"});
+    let listed = listed.as_array().expect("a list");
+    let found = listed.iter().filter(|job| **job == wanted).count();
+    assert_eq!(found, 1, "{listed:?}");
+    let mut editor = Editor::of_shell(&shell);
+    editor.ask("initialize", &json!({"adapterID": "sdm"}));
+    let why = editor.refused("attach", &json!({}));
+    assert!(
+        why.contains(&format!("{target} (spins, 2 processes)")),
+        "{why}"
+    );
+    editor.ask("attach", &json!({"target": target}));
+    editor.event("initialized");
+    editor.ask("configurationDone", &Value::Null);
+    for _ in 0..2 {
+        assert_eq!(editor.event("stopped")["reason"], "entry");
+    }
+    let names: Vec<String> = editor.threads().into_iter().map(|it| it.1).collect();
+    assert!(names[1].starts_with("rank 1: "), "{names:?}");
+    editor.leave();
+    // What was attached to runs on, and is the cluster's.
+    let _done = shell.sdm(&format!("cancel {job}")).done();
+    shell.wait_job(&job, "jobState", "TERMINATED");
+    let mut editor = Editor::of_shell(&shell);
+    editor.ask("initialize", &json!({"adapterID": "sdm"}));
+    let why = editor.refused("attach", &json!({"target": target}));
+    assert!(why.contains("no process of it runs"), "{why}");
+    editor.leave();
+    let _done = shell.sdm("cluster remove here").done();
+    shell.place.assert_gone();
+}
