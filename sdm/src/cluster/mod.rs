@@ -25,6 +25,8 @@ use std::ffi::OsString;
 use crate::cli::Verb;
 use crate::sink::complain;
 
+pub(crate) use job::{Located, LocatedPlace, locate};
+
 /// No session begins, as with other targets that are not found.
 const NOT_FOUND: u8 = 124;
 
