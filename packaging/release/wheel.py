@@ -58,7 +58,8 @@ def main():
     files[f"{info}/RECORD"] = (record.encode(), 0o644)
     moment = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800))[:6]
     path = os.path.join(folder, f"{NAME}-{version}-{tag}.whl")
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
+    level = int(os.environ.get("SDM_RELEASE_LEVEL", "9"))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as made:
         for name, (contents, mode) in files.items():
             entry = zipfile.ZipInfo(name, moment)
             entry.external_attr = (0o100000 | mode) << 16

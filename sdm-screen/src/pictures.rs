@@ -63,7 +63,8 @@ fn run(svg: &mut String, x: u16, y: u16, text: &str, cell: &Cell) {
             more.push_str(attribute);
         }
     }
-    let text = escaped(text);
+    // Browsers make one blank of several, whatever `xml:space` says; not of these.
+    let text = escaped(text).replace(' ', "\u{a0}");
     let base = top + down - 4;
     writeln!(
         svg,
@@ -81,7 +82,7 @@ fn svg(draw: impl FnOnce(&mut Frame<'_>), width: u16, height: u16) -> String {
     // DejaVu's letters are as wide as a cell at this size, for who draws it without minding `textLength`.
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across} {down}\" \
-         font-family=\"DejaVu Sans Mono, monospace\" font-size=\"13.288\" xml:space=\"preserve\">\n\
+         font-family=\"DejaVu Sans Mono, monospace\" font-size=\"13.288\">\n\
          <rect width=\"{across}\" height=\"{down}\" fill=\"{SHADE}\"/>\n"
     );
     for y in 0..height {

@@ -166,16 +166,58 @@ pub(crate) fn find_here(target: &mut TargetArgs) -> Result<(), ClusterError> {
 
 /// What there is of a job of this host takes the target's place.
 fn choose(target: &mut TargetArgs, way: &Way, text: String) -> Result<(), ClusterError> {
-    let named = match way {
+    target.choose(here(way).ok_or(ClusterError::NoProcesses(text))?);
+    Ok(())
+}
+
+/// Processes of this host, as a debugger takes them; nothing where it is a session that holds them.
+fn here(what: &Way) -> Option<Target> {
+    match what {
         Way::Word(word) => word.parse().ok(),
         Way::Pids(pids) => {
             let pids: Result<Vec<i32>, _> = pids.split(',').map(str::parse).collect();
             pids.ok().map(Target::Pids)
         }
         Way::Session(_) => None,
-    };
-    target.choose(named.ok_or(ClusterError::NoProcesses(text))?);
-    Ok(())
+    }
+}
+
+/// A job of a cluster, as it is looked into before anything attaches to it.
+pub(crate) struct Located {
+    /// As it was named.
+    pub(crate) text: String,
+    /// The cluster.
+    pub(crate) cluster: Definition,
+    /// Where its processes are.
+    pub(crate) place: Result<LocatedPlace, ClusterError>,
+}
+
+/// Where the processes of a cluster's job are.
+pub(crate) enum LocatedPlace {
+    /// A debugger on this host takes this.
+    Here(Target),
+    /// A debugger on the cluster's host takes this word.
+    There(String),
+}
+
+/// `CLUSTER:NUMBER`, wherever it is; nothing where no such cluster is defined.
+pub(crate) fn locate(text: &str) -> Option<Located> {
+    let (name, _) = split(text, None).ok()?;
+    let cluster = defined(Some(name?)).ok()?.into_iter().next()?;
+    let none = || ClusterError::NoProcesses(text.to_owned());
+    let place = job_target(text, false).and_then(|found| {
+        let found = found.ok_or_else(none)?;
+        match (found.what, &cluster.host) {
+            (Way::Word(word) | Way::Pids(word), Some(_)) => Ok(LocatedPlace::There(word)),
+            (what, _) => here(&what).map(LocatedPlace::Here).ok_or_else(none),
+        }
+    });
+    let text = text.to_owned();
+    Some(Located {
+        text,
+        cluster,
+        place,
+    })
 }
 
 /// Comes back only where there is no such program.

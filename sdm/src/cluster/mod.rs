@@ -28,6 +28,8 @@ use crate::sink::complain;
 pub(crate) use job::find_here;
 pub(crate) use list::running;
 
+pub(crate) use job::{Located, LocatedPlace, locate};
+
 /// No session begins, as with other targets that are not found.
 const NOT_FOUND: u8 = 124;
 

@@ -1,11 +1,16 @@
 //! A cluster: its definition, the process that follows its agent, and what that agent says.
 
+use std::path::Path;
 use std::time::Duration;
 
 use sdm_doctor::{Check, Finding};
-use sdm_rm::{Clusters, ManagerState, Question};
+use sdm_hosts::job::Target;
+use sdm_rm::{Clusters, Definition, ManagerState, Question};
 
 use super::section::Section;
+use super::{host, job};
+use crate::cli::DoctorArgs;
+use crate::cluster::{Located, LocatedPlace, locate};
 
 /// How long a cluster's process may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
@@ -55,4 +60,55 @@ pub(super) fn look(name: &str) -> Section {
         }
     };
     Section::new(place, vec![finding])
+}
+
+/// The job of a cluster that a target names; nothing where it names something else.
+pub(super) fn job_of(target: &Target) -> Option<Located> {
+    match target {
+        Target::Name(name) => locate(name),
+        _ => None,
+    }
+}
+
+/// The cluster, its job, and the host where a debugger of that runs; the names of the job's other hosts.
+pub(super) fn look_at_job(args: &DoctorArgs, located: Located) -> (Vec<Section>, Vec<String>) {
+    let definition = &located.cluster;
+    let mut sections = Vec::new();
+    if args.cluster.as_ref() != Some(&definition.name) {
+        sections.push(look(&definition.name));
+    }
+    let place = format!("job {}", located.text);
+    match located.place {
+        Err(error) => {
+            let remedy = format!("`sdm jobs -M {}` shows its jobs", definition.name);
+            let finding = Finding::bad(Check::Job, error.to_string(), remedy);
+            sections.push(Section::new(place, vec![finding]));
+            (sections, Vec::new())
+        }
+        Ok(LocatedPlace::Here(target)) => {
+            let (section, others) = job::look(&target);
+            sections.push(section);
+            (sections, others)
+        }
+        Ok(LocatedPlace::There(word)) => {
+            let host = definition.host.as_deref().unwrap_or_default();
+            let text = format!("it is found; `sdm attach` runs on {host} for it");
+            let remedy = format!("`sdm doctor {word}` on {host} looks at its processes");
+            let finding = Finding::unknown(Check::Target, text, remedy);
+            sections.push(Section::new(place, vec![finding]));
+            sections.push(host::look(&as_reached(args, definition), host));
+            (sections, Vec::new())
+        }
+    }
+}
+
+/// The way to a cluster's host: its own options behind the user's, and the server beside its agent.
+fn as_reached(args: &DoctorArgs, definition: &Definition) -> DoctorArgs {
+    let mut args = args.clone();
+    let options = definition.ssh_options.iter().map(Into::into);
+    args.reach.launcher_options.extend(options);
+    let beside = |agent: &String| Path::new(agent).with_file_name("sdm-server");
+    let server = definition.agent.as_ref().map(beside);
+    args.reach.server_path = args.reach.server_path.or(server);
+    args
 }

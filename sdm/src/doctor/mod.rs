@@ -50,9 +50,18 @@ fn sections(args: &DoctorArgs) -> Vec<Section> {
     let mut sections = vec![Section::new("this machine", machine::findings(args))];
     let mut hosts: Vec<String> = args.hosts.iter().map(|it| it.host.clone()).collect();
     if let Some(target) = &args.target {
-        let (section, others) = job::look(target);
-        sections.push(section);
-        hosts.extend(others);
+        match cluster::job_of(target) {
+            Some(located) => {
+                let (looked, others) = cluster::look_at_job(args, located);
+                sections.extend(looked);
+                hosts.extend(others);
+            }
+            None => {
+                let (section, others) = job::look(target);
+                sections.push(section);
+                hosts.extend(others);
+            }
+        }
     }
     hosts.dedup();
     sections.extend(hosts.iter().map(|name| host::look(args, name)));

@@ -29,6 +29,11 @@ fn define(shell: &Shell) {
         binaries::folder().join("sdm").display()
     );
     shell.write_program(&shell.place.path().join("sdm"), &sdm);
+    let server = format!(
+        "#!/bin/sh\nexec '{}' \"$@\"\n",
+        binaries::folder().join("sdm-server").display()
+    );
+    shell.write_program(&shell.place.path().join("sdm-server"), &server);
     let wrapper = wrapper.to_str().expect("text");
     let far = [
         "cluster",
@@ -92,6 +97,16 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     let seen = shell.sdm(&format!("stacks {target}"));
     assert_eq!(seen.code, Some(0), "{} {}", seen.out, seen.err);
     assert!(seen.out.contains("main ()"), "{}", seen.out);
+    // Doctor looks at the cluster, the job and the host, reached by the cluster's own options.
+    let looked = shell.sdm(&format!("doctor {target}")).out;
+    for line in [
+        "  good    cluster        local on h2 answers",
+        "it is found; `sdm attach` runs on h2 for it",
+        "  good    ssh            the host is reached",
+        "  good    server         ",
+    ] {
+        assert!(looked.contains(line), "{line}: {looked}");
+    }
     let talks = shell.submit(&[&folder, "--", "/bin/sh", "-c", "hostname; exit 5"]);
     shell.wait_job(&talks, "exitCode", "5");
     assert_eq!(shell.sdm(&format!("logs {talks}")).done().out, "h2\n");

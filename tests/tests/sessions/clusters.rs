@@ -12,6 +12,22 @@ use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use serde_json::Value;
 
+/// What `stacks` finds of a job, doctor looks into.
+fn looked_into(shell: &Shell, runs: &str) {
+    let looked = shell.sdm(&format!("doctor here:{runs}")).out;
+    for line in [
+        "  good    cluster        local answers",
+        "  good    job            2 processes, on 0 other hosts",
+        "  good    target         nothing stands in the way",
+    ] {
+        assert!(looked.contains(line), "{line}: {looked}");
+    }
+    let looked = shell.sdm(&format!("doctor here:99{runs}")).out;
+    let line = format!("  bad     job            99{runs}: no such job of here");
+    assert!(looked.contains(&line), "{line}: {looked}");
+    assert!(looked.contains("`sdm jobs -M here`"), "{looked}");
+}
+
 #[test]
 fn a_job_is_submitted_watched_looked_at_and_ended() {
     let shell = Shell::new();
@@ -57,6 +73,7 @@ fn a_job_is_submitted_watched_looked_at_and_ended() {
     let stacks = shell.sdm(&format!("stacks here:{runs}"));
     assert_eq!(stacks.code, Some(0), "{} {}", stacks.out, stacks.err);
     assert!(stacks.out.contains("main ()"), "{}", stacks.out);
+    looked_into(&shell, &runs);
     shell
         .sdm(&format!("stacks here:99{runs}"))
         .refused(124, "no such job");

@@ -1,6 +1,7 @@
 //! How gdb is used, where not as usual.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sdm_tests::place::{Compiler, Place};
@@ -22,6 +23,49 @@ fn a_wrapper_and_settings_reach_every_gdb() {
         "ranks 0-1 (2): \"to 1\"\n",
     );
     done.expect_part("continue", "ranks 0-1 (2): exited normally\n");
+}
+
+/// A printer as a group has one for its own types: here for `int`.
+const PRINTER: &str = r#"
+import gdb
+class Counted(object):
+    def __init__(self, value):
+        self.value = value
+    def to_string(self):
+        return "COUNTED(%d)" % int(self.value.cast(gdb.lookup_type("long")))
+def look_up(value):
+    return Counted(value) if str(value.type.strip_typedefs().unqualified()) == "int" else None
+gdb.pretty_printers.append(look_up)
+"#;
+
+#[test]
+fn printers_that_the_settings_name_are_loaded() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let printer = place.path().join("printers.py");
+    fs::write(&printer, PRINTER).expect("there is room");
+    let settings = place.path().join("config.toml");
+    let text = format!("printers = [\"{}\"]\n", printer.display());
+    fs::write(&settings, text).expect("there is room");
+    // A person's own file, and the site's for all.
+    for variable in ["SDM_CONFIG", "SDM_SITE_CONFIG"] {
+        let done = Sdm::run(&place, 2)
+            .env(variable, &settings)
+            .lines(&["print rank"])
+            .program(&work, &[])
+            .finish()
+            .code(0);
+        done.expect_part("print rank", "ranks 0-1 (2): COUNTED(0)\n");
+    }
+    // A file of settings that others can write to names nothing.
+    fs::set_permissions(&settings, Permissions::from_mode(0o666)).expect("it is ours");
+    let done = Sdm::run(&place, 2)
+        .env("SDM_CONFIG", &settings)
+        .lines(&["print rank"])
+        .program(&work, &[])
+        .finish();
+    println!("{done}");
+    assert_eq!(done.code, Some(2), "{done}");
 }
 
 /// Makes a program's debug strings look as large as memory is nowhere.

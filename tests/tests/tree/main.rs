@@ -10,3 +10,4 @@ mod startup;
 mod strangers;
 mod topology;
 mod tree;
+mod versions;
