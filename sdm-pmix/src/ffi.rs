@@ -135,7 +135,7 @@ impl Proc {
             .iter_mut()
             .zip(namespace.bytes())
         {
-            *to = from.cast_signed();
+            *to = c_char::from_ne_bytes([from]);
         }
         Self {
             namespace: chars,
@@ -147,7 +147,7 @@ impl Proc {
     pub(crate) fn name(&self) -> String {
         let end = self.namespace.iter().position(|it| *it == 0);
         let chars = &self.namespace[..end.unwrap_or(NAMESPACE_CHARS)];
-        let bytes: Vec<u8> = chars.iter().map(|it| it.cast_unsigned()).collect();
+        let bytes: Vec<u8> = chars.iter().flat_map(|it| it.to_ne_bytes()).collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
@@ -194,7 +194,7 @@ impl Info {
 pub(crate) fn key_of(key: &CStr) -> [c_char; KEY_CHARS] {
     let mut chars = [0; KEY_CHARS];
     for (to, from) in chars[..KEY_CHARS - 1].iter_mut().zip(key.to_bytes()) {
-        *to = from.cast_signed();
+        *to = c_char::from_ne_bytes([*from]);
     }
     chars
 }

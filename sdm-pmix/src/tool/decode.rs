@@ -35,7 +35,7 @@ const _: () = assert!(size_of::<Described>() == 536);
 pub(super) fn among(process: &Proc) -> JobPart {
     let end = process.namespace.iter().position(|it| *it == 0);
     let name = &process.namespace[..end.unwrap_or(process.namespace.len())];
-    let bytes: Vec<u8> = name.iter().map(|it| it.cast_unsigned()).collect();
+    let bytes: Vec<u8> = name.iter().flat_map(|it| it.to_ne_bytes()).collect();
     JobPart {
         namespace: String::from_utf8_lossy(&bytes).into_owned(),
         rank: process.rank,
@@ -108,7 +108,7 @@ impl Lines {
     unsafe fn info(&mut self, info: &Info, depth: u8) {
         let end = info.key.iter().position(|it| *it == 0);
         let key = &info.key[..end.unwrap_or(info.key.len())];
-        let key: Vec<u8> = key.iter().map(|it| it.cast_unsigned()).collect();
+        let key: Vec<u8> = key.iter().flat_map(|it| it.to_ne_bytes()).collect();
         // SAFETY: the caller says so.
         unsafe { self.value(&String::from_utf8_lossy(&key), &info.value, depth) };
     }
@@ -158,7 +158,7 @@ impl Lines {
                 }
                 TYPE_REGATTR => {
                     for one in slice(array.array.cast::<Described>(), array.size) {
-                        let key: Vec<u8> = one.key.iter().map(|it| it.cast_unsigned()).collect();
+                        let key: Vec<u8> = one.key.iter().flat_map(|it| it.to_ne_bytes()).collect();
                         let key = CStr::from_bytes_until_nul(&key).unwrap_or_default();
                         let name = Datum::Text(short(one.name));
                         self.push(depth, &key.to_string_lossy(), name);
