@@ -160,7 +160,9 @@ impl<'a> OpenMpi<'a> {
     }
 
     fn rank(&self, process: u64) -> Option<u32> {
-        let name = Piece::read(self.memory, process + self.layout.number as u64 - 4, WORD)?;
+        // What stands where a process is expected may be anything.
+        let name = process.wrapping_add(self.layout.number as u64 - 4);
+        let name = Piece::read(self.memory, name, WORD)?;
         let rank = u32::try_from(name.number(4)).ok()?;
         let is_ours = name.number(0).cast_unsigned() == self.job && (rank as usize) < self.size;
         is_ours.then_some(rank)

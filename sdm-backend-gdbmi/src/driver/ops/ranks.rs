@@ -106,7 +106,7 @@ pub(super) async fn requests(
     let count = count.unwrap_or_default().min(REQUESTS_MAX);
     let pending = (0..count).find_map(|index| {
         let mut word = [0; 8];
-        memory.read(list + 8 * index, &mut word)?;
+        memory.read(list.wrapping_add(8 * index), &mut word)?;
         let request = u64::from_ne_bytes(word);
         // A single one is what it waits for.
         let waits = count == 1 || known.is_waited_for(request, stack.clone());
