@@ -1,0 +1,159 @@
+//! What the kernel says of one connection, where it is asked for just that one: sock_diag(7).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
+
+use nix::libc;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
+};
+
+/// The type of a question about sockets, and of its answer.
+const BY_FAMILY: u16 = 20;
+const REQUEST: u16 = 1;
+/// The number that the answer has as well.
+const SEQUENCE: u32 = 1;
+/// A socket whose number in the kernel is not known.
+const NO_COOKIE: [u8; 8] = [0xff; 8];
+const ESTABLISHED: u8 = 1;
+/// The sizes of a message's head, of what names a connection, and of a question, in bytes.
+const HEAD: usize = 16;
+const NAME: usize = 48;
+const QUESTION: usize = HEAD + 8 + NAME;
+/// Where in an answer the type, the state, the connection's name and the user stand.
+const TYPE_AT: usize = 4;
+const STATE_AT: usize = HEAD + 1;
+const NAME_AT: usize = HEAD + 4;
+const USER_AT: usize = NAME_AT + NAME + 12;
+/// So much of a name are ports and addresses.
+const ENDS: usize = 36;
+
+/// The user of the socket at `local` of a connection of this host to `remote` that is not ended; `None` where the kernel knows none such.
+///
+/// # Errors
+/// It does not answer such questions.
+pub(crate) fn user(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+    let question = question(local, remote);
+    let netlink = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkSockDiag,
+    )?;
+    let kernel = NetlinkAddr::new(0, 0);
+    sendto(netlink.as_raw_fd(), &question, &kernel, MsgFlags::empty())?;
+    let mut answer = [0; 512];
+    // The kernel has answered by the time that it has taken the question.
+    let count = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
+    let names = [false, true].map(|mapped| ends(local, remote, mapped));
+    Ok(told(&names, &answer[..count]))
+}
+
+fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    let family = match local.ip().to_canonical() {
+        IpAddr::V4(_) => libc::AF_INET,
+        IpAddr::V6(_) => libc::AF_INET6,
+    };
+    let mut bytes = Vec::with_capacity(QUESTION);
+    bytes.extend((QUESTION as u32).to_ne_bytes());
+    bytes.extend(BY_FAMILY.to_ne_bytes());
+    bytes.extend(REQUEST.to_ne_bytes());
+    bytes.extend(SEQUENCE.to_ne_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend([family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
+    // In whatever state.
+    bytes.extend(u32::MAX.to_ne_bytes());
+    bytes.extend(ends(local, remote, false));
+    // At whatever interface.
+    bytes.extend([0; 4]);
+    bytes.extend(NO_COOKIE);
+    bytes
+}
+
+/// The ports and addresses of a connection; `mapped`: as a socket of both families has those of the older one.
+fn ends(local: SocketAddr, remote: SocketAddr, mapped: bool) -> Vec<u8> {
+    let octets = |address: IpAddr| match address.to_canonical() {
+        IpAddr::V4(short) if mapped => short.to_ipv6_mapped().octets(),
+        IpAddr::V4(short) => {
+            let mut octets = [0; 16];
+            octets[..4].copy_from_slice(&short.octets());
+            octets
+        }
+        IpAddr::V6(long) => long.octets(),
+    };
+    let ports = [local.port().to_be_bytes(), remote.port().to_be_bytes()].concat();
+    [&ports[..], &octets(local.ip()), &octets(remote.ip())].concat()
+}
+
+/// The user that an answer names about a connection of one of these names. One about a connection that a process has left names none.
+fn told(names: &[Vec<u8>], answer: &[u8]) -> Option<u32> {
+    let kind = answer.get(TYPE_AT..TYPE_AT + 2)?;
+    let is_answer = kind == BY_FAMILY.to_ne_bytes();
+    let name = answer.get(NAME_AT..NAME_AT + ENDS)?;
+    let is_of_it = names.iter().any(|known| known == name);
+    let is_open = *answer.get(STATE_AT)? == ESTABLISHED;
+    let user = answer.get(USER_AT..USER_AT + 4)?.try_into().ok()?;
+    (is_answer && is_of_it && is_open).then_some(u32::from_ne_bytes(user))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn one_connection_is_known_among_all() {
+        for host in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(host) else {
+                continue;
+            };
+            let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (ours, _) = listener.accept().unwrap();
+            let (local, remote) = (theirs.local_addr().unwrap(), theirs.peer_addr().unwrap());
+            let own = nix::unistd::geteuid().as_raw();
+            assert_eq!(user(local, remote).unwrap(), Some(own), "{host}");
+            assert_eq!(user(remote, local).unwrap(), Some(own), "{host}");
+            let other = SocketAddr::new(local.ip(), listener.local_addr().unwrap().port());
+            assert_eq!(user(other, other).unwrap(), None);
+            drop(ours);
+            drop(theirs);
+            assert_eq!(user(local, remote).unwrap(), None, "it has ended");
+        }
+        // Both families at once.
+        if let Ok(listener) = TcpListener::bind("[::]:0") {
+            let port = listener.local_addr().unwrap().port();
+            let theirs = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (ours, remote) = listener.accept().unwrap();
+            let own = nix::unistd::geteuid().as_raw();
+            assert_eq!(user(remote, ours.local_addr().unwrap()).unwrap(), Some(own));
+            let (local, remote) = (ours.local_addr().unwrap(), theirs.local_addr().unwrap());
+            assert_eq!(user(local, remote).unwrap(), Some(own), "the side of both");
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_names_nobody() {
+        let (one, two) = (
+            "127.0.0.1:1".parse().unwrap(),
+            "127.0.0.1:2".parse().unwrap(),
+        );
+        assert_eq!(question(one, two).len(), QUESTION);
+        let names = [ends(one, two, false)];
+        let mut answer = vec![0; USER_AT + 4];
+        answer[TYPE_AT..TYPE_AT + 2].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+        answer[STATE_AT] = ESTABLISHED;
+        answer[NAME_AT..NAME_AT + ENDS].copy_from_slice(&names[0]);
+        answer[USER_AT..].copy_from_slice(&1000_u32.to_ne_bytes());
+        assert_eq!(told(&names, &answer), Some(1000));
+        for length in 0..answer.len() {
+            assert_eq!(told(&names, &answer[..length]), None);
+        }
+        for (at, byte) in [(TYPE_AT, 2), (STATE_AT, 6), (NAME_AT, 9)] {
+            let mut other = answer.clone();
+            other[at] = byte;
+            assert_eq!(told(&names, &other), None, "{at}");
+        }
+    }
+}
