@@ -4,7 +4,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 
-use nix::libc;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
 };
@@ -17,10 +16,15 @@ const SEQUENCE: u32 = 1;
 /// A socket whose number in the kernel is not known.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 const ESTABLISHED: u8 = 1;
+/// The families of addresses, and the protocol.
+const INET: u8 = 2;
+const INET6: u8 = 10;
+const TCP: u8 = 6;
 /// The sizes of a message's head, of what names a connection, and of a question, in bytes.
 const HEAD: usize = 16;
 const NAME: usize = 48;
 const QUESTION: usize = HEAD + 8 + NAME;
+const QUESTION_BYTES: u32 = 72;
 /// Where in an answer the type, the state, the connection's name and the user stand.
 const TYPE_AT: usize = 4;
 const STATE_AT: usize = HEAD + 1;
@@ -52,16 +56,16 @@ pub(crate) fn user(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u
 
 fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     let family = match local.ip().to_canonical() {
-        IpAddr::V4(_) => libc::AF_INET,
-        IpAddr::V6(_) => libc::AF_INET6,
+        IpAddr::V4(_) => INET,
+        IpAddr::V6(_) => INET6,
     };
     let mut bytes = Vec::with_capacity(QUESTION);
-    bytes.extend((QUESTION as u32).to_ne_bytes());
+    bytes.extend(QUESTION_BYTES.to_ne_bytes());
     bytes.extend(BY_FAMILY.to_ne_bytes());
     bytes.extend(REQUEST.to_ne_bytes());
     bytes.extend(SEQUENCE.to_ne_bytes());
     bytes.extend([0; 4]);
-    bytes.extend([family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
+    bytes.extend([family, TCP, 0, 0]);
     // In whatever state.
     bytes.extend(u32::MAX.to_ne_bytes());
     bytes.extend(ends(local, remote, false));
@@ -140,6 +144,7 @@ mod tests {
             "127.0.0.1:2".parse().unwrap(),
         );
         assert_eq!(question(one, two).len(), QUESTION);
+        assert_eq!(u32::try_from(QUESTION), Ok(QUESTION_BYTES));
         let names = [ends(one, two, false)];
         let mut answer = vec![0; USER_AT + 4];
         answer[TYPE_AT..TYPE_AT + 2].copy_from_slice(&BY_FAMILY.to_ne_bytes());
