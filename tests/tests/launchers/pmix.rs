@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
+use sdm_idset::IdSet;
 use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::run::alone;
-use sdm_tests::sdm::{Done, Sdm, command};
+use sdm_tests::sdm::{Done, Running, Sdm, command};
 
 pub(super) fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
@@ -23,6 +24,26 @@ pub(super) fn lines_of(out: &str) -> Vec<&str> {
     let mut said: Vec<_> = said.filter(|line| line.contains(" of ")).collect();
     said.sort_unstable();
     said
+}
+
+/// Waits until it is said of all of these that they have exited normally, together or one by one: what comes within a moment is one
+/// line.
+pub(super) fn wait_exited(sdm: &Running<'_>, ranks: &str) {
+    const EXITED: &str = ": exited normally";
+    let wanted: IdSet = ranks.parse().expect("a set");
+    loop {
+        let text = sdm.out.text();
+        let told = text.lines().filter_map(|line| line.strip_suffix(EXITED));
+        let told = told.filter_map(|who| {
+            let who = &who[who.find("rank")?..];
+            who.split(' ').nth(1)?.parse::<IdSet>().ok()
+        });
+        let told = told.fold(IdSet::new(), |all, more| all.union(&more));
+        if wanted.is_subset(&told) {
+            return;
+        }
+        sdm.out.wait(text.len(), EXITED);
+    }
 }
 
 /// The PMIx server of a place's session.
@@ -441,7 +462,7 @@ fn tools_see_the_job_and_harm_nobody() {
         let _ = tool.wait().expect("it ends");
     }
     std::fs::write(&go, "").expect("a file");
-    sdm.out.wait(0, "ranks 0-2 (3): exited normally");
+    wait_exited(&sdm, "0-2");
     assert_eq!(hosts(&place), found);
     sdm.ask("quit", "quit");
     let _done = sdm.finish();

@@ -12,6 +12,8 @@ use sdm_tests::run::alone;
 use sdm_tests::sdm::{Running, Sdm, command};
 use serde_json::Value;
 
+use super::pmix::wait_exited;
+
 fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }
@@ -93,7 +95,7 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
     job.sdm
         .out
         .wait(0, "ranks 2-3 (2): started by a PMIx tool: /bin/cat");
-    job.sdm.out.wait(0, "ranks 2-3 (2): exited normally");
+    wait_exited(&job.sdm, "2-3");
     let script = "echo out; echo err >&2; exit 9";
     let both = pmix(&place, &["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
     let both = { both }.output().expect("sdm");
@@ -184,8 +186,7 @@ fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
     assert!(ready < sees && sums.len() == 2, "{told}");
     assert!(sums.iter().all(|(at, _)| *at > sees), "{told}");
     assert!(told.ends_with("over\n"), "{told}");
-    job.sdm.out.wait(0, "ranks 1-2 (2): exited normally");
-    job.sdm.out.wait(0, "rank 3: exited normally");
+    wait_exited(&job.sdm, "1-3");
     job.end(1);
 }
 
