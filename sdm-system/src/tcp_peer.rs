@@ -19,13 +19,11 @@ const LOOKS_MAX: usize = 10;
 pub fn check(stream: &TcpStream) -> io::Result<()> {
     let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
     let look = || {
-        // Who is asked for just this one knows it in whatever crowd.
-        if let Ok(Some(user)) = sock_diag::user(theirs, ours) {
-            return Some(user);
-        }
         let tables = ["net/tcp", "net/tcp6"].map(proc::of_machine);
         let mut tables = tables.into_iter().flatten();
-        tables.find_map(|table| owner(&table, theirs, ours))
+        let known = tables.find_map(|table| owner(&table, theirs, ours));
+        // Who is asked for just this one knows it in whatever crowd.
+        known.or_else(|| sock_diag::user(theirs, ours).ok().flatten())
     };
     // The kernel writes a table in pieces, and leaves rows out where others come and go meanwhile. Whoever has gone again is not
     // looked for: there is nothing to find, and each look costs milliseconds.
