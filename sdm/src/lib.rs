@@ -8,6 +8,7 @@ pub mod app;
 pub mod cli;
 mod cluster;
 mod doctor;
+mod kept_end;
 mod pmix;
 mod remembered;
 pub mod settings;

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::ClusterError;
+use crate::kept_end::keep_end;
 
 /// Follows a file until its input ends, whatever becomes of who asked for it: a `tail` alone that has nothing to say would never
 /// hear that nobody listens any more. What is on its way then has a second.
@@ -100,16 +101,5 @@ impl Drop for FarEnd {
     fn drop(&mut self) {
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();
-    }
-}
-
-/// Reads a stream until it ends; so many of its last bytes are kept.
-fn keep_end(mut stream: impl Read, kept: &Mutex<Vec<u8>>, bytes_max: usize) {
-    let mut piece = vec![0; 8 << 10];
-    while let Ok(count @ 1..) = stream.read(&mut piece) {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&piece[..count]);
-        let more = kept.len().saturating_sub(bytes_max);
-        kept.drain(..more);
     }
 }

@@ -14,6 +14,7 @@ use sdm_system::proc::{self, State};
 use sdm_text::printable;
 
 use super::error::ToolError;
+use crate::kept_end::keep_end;
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
@@ -59,17 +60,9 @@ impl Session {
         let mut child = command.spawn().map_err(ToolError::Start)?;
         let (sender, heard) = channel();
         let said = Arc::new(Mutex::new(Vec::new()));
-        if let Some(mut complaints) = child.stderr.take() {
+        if let Some(complaints) = child.stderr.take() {
             let said = Arc::clone(&said);
-            std::thread::spawn(move || {
-                let mut bytes = [0; 1024];
-                while let Ok(count @ 1..) = complaints.read(&mut bytes) {
-                    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-                    said.extend_from_slice(&bytes[..count]);
-                    let too_many = said.len().saturating_sub(SAID_BYTES_MAX);
-                    said.drain(..too_many);
-                }
-            });
+            std::thread::spawn(move || keep_end(complaints, &said, SAID_BYTES_MAX));
         }
         if let Some(output) = child.stdout.take() {
             let sender = sender.clone();
