@@ -31,7 +31,7 @@ use sdm_core::Merge;
 
 pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
-pub use number::{Number, Parsed};
+pub use number::{Number, Parsed, parse as parse_number};
 pub use numbers::{Alike, Numbers};
 pub use probe::Probes;
 pub use rule_numbers::{

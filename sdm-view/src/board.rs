@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sdm_debug::Reply;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::Variable;
+use sdm_debug::rules::{Parsed, parse_number};
 use sdm_idset::IdSet;
 
 use crate::item::{BreakRow, Gathered, MergedStacks, RankRow};
@@ -227,11 +228,9 @@ impl Named {
     }
 }
 
-/// As gdb writes it: `inf`, `-nan(0x8000000000000)`.
 fn is_not_finite(text: &str) -> bool {
-    let text = text.strip_prefix('-').unwrap_or(text);
-    let is_payload = |rest: &str| rest.is_empty() || rest.starts_with("(0x") && rest.ends_with(')');
-    text == "inf" || text.strip_prefix("nan").is_some_and(is_payload)
+    let number = parse_number(text);
+    number.is_some_and(|number| !matches!(number, Parsed::Finite(_)))
 }
 
 #[cfg(test)]

@@ -107,7 +107,8 @@ fn compare(int: i128, float: f64) -> Ordering {
 
 /// Reads a number as gdb prints it: `-3`, `0x1f`, `97 'a'`, `1.5e-05`, `-nan(0x8000000000000)`,
 /// `inf`. Booleans and pointers are no numbers.
-pub(super) fn parse(text: &str) -> Option<Parsed> {
+#[must_use]
+pub fn parse(text: &str) -> Option<Parsed> {
     let text = text.trim();
     // A character comes with its code in front.
     let text = match text.split_once(' ') {
