@@ -248,6 +248,18 @@ fn at_the_host_of(server: &str) -> Command {
     command
 }
 
+/// The file in which a PMIx server says where it is. A tool that has the pid looks for it in all of `/tmp`, whatever of others is there,
+/// and follows links: it never comes back from `/proc`.
+fn file_of(server: &str) -> String {
+    let folders = fs::read_dir("/tmp").expect("/tmp").flatten();
+    let files = folders.filter_map(|it| fs::read_dir(it.path()).ok());
+    let files = files.flat_map(Iterator::flatten).map(|it| it.path());
+    let its = format!(".tool.{server}");
+    let mut of_it = files.filter(|it| it.to_string_lossy().ends_with(&its));
+    let found = of_it.next().expect("a server has one");
+    format!("file:{}", found.display())
+}
+
 /// The ranks that it starts wait until it has looked at them on each host.
 fn a_debugger_has_daemons_on_all_hosts(place: &Place, server: &str) -> String {
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
@@ -256,7 +268,8 @@ fn a_debugger_has_daemons_on_all_hosts(place: &Place, server: &str) -> String {
     debugger
         .args(["/usr/bin/python3", "-W", "ignore"])
         .arg(script);
-    debugger.args([server, sum.to_str().expect("text"), "3", "h2:2,h1"]);
+    let server = file_of(server);
+    debugger.args([&*server, sum.to_str().expect("text"), "3", "h2:2,h1"]);
     let told = debugger.output().expect("nsenter");
     let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
     assert!(told.contains(" on h1 sees [2]\n"), "{told}");
@@ -346,7 +359,7 @@ fn a_tool_sees_all_hosts(place: &Place) {
     let told = at_the_host_of(&server)
         .arg("/usr/bin/python3")
         .arg(ask)
-        .arg(&server)
+        .arg(file_of(&server))
         .output()
         .expect("nsenter");
     let told = String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned();
