@@ -22,7 +22,8 @@ pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let version = Version::printed(&printed.into_text());
     if let Some(old) = version.as_ref().filter(|version| version.is_too_old()) {
         let failure = Failure::new(FailureCode::NoGdb, doctor::too_old(&old.text));
-        return Err(failure.with_hint(gdb.host().other_gdbs()));
+        let others = gdb.host().other_gdbs();
+        return Err(failure.with_hint(format!("{others}; `sdm doctor` looks into it: gdb")));
     }
     if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
         return Ok(());
