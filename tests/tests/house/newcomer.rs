@@ -59,6 +59,7 @@ impl Drop for Machine {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn a_newcomer_is_told_what_to_install() {
     let rust = [
         ("cargo", ""),
