@@ -7,6 +7,7 @@ pub mod clusters;
 pub mod control;
 pub mod cores;
 pub mod disturbed;
+pub mod doctor;
 pub mod editor;
 pub mod fixture;
 pub mod golden;

@@ -1,6 +1,7 @@
 //! Starts one gdb process with pipes for its input, output and errors.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -150,7 +151,13 @@ impl GdbChild {
         }
         let failed = |error: std::io::Error| {
             let text = format!("{}: {error}", printable_name(gdb));
-            Failure::new(FailureCode::NoGdb, text)
+            let check = match error.kind() {
+                ErrorKind::WouldBlock => "processes",
+                ErrorKind::OutOfMemory => "memory",
+                _ => "gdb",
+            };
+            let hint = format!("`sdm doctor` looks into it: {check}");
+            Failure::new(FailureCode::NoGdb, text).with_hint(hint)
         };
         let mut child = command.spawn().map_err(failed)?;
         tracing::info!(pid = child.id(), "gdb started: {}", printable_name(gdb));

@@ -134,10 +134,8 @@ fn inserted_while_the_program_runs() {
         condition: Some("rounds > 20".to_owned()),
         ..insert(5, "work")
     };
-    assert!(matches!(
-        harness.ask(Command::BreakInsert(conditional)),
-        Ok(Reply::Breakpoint(_))
-    ));
+    let made = harness.ask(Command::BreakInsert(conditional));
+    assert!(matches!(made, Ok(Reply::Breakpoint(_))), "{made:?}");
     let stop = stopped(harness.answer(run));
     assert_eq!(stop.reason, StopReason::Breakpoint { number: 5 });
     let run = harness.send(Command::Continue);

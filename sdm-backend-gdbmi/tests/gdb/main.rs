@@ -12,6 +12,7 @@ mod harness;
 mod interrupt;
 mod objects;
 mod odd;
+mod old_mi;
 mod points;
 mod probe;
 mod python;

@@ -8,6 +8,7 @@ mod decoders;
 mod error_index;
 mod errors;
 mod limits;
+mod newcomer;
 mod proc_reader;
 mod settings;
 mod sink;

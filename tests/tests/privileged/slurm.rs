@@ -5,8 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use sdm_doctor::Check;
 use sdm_tests::control;
 use sdm_tests::disturbed::Disturbed;
+use sdm_tests::doctor::{assert_found, bad, good};
 use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
@@ -238,9 +240,30 @@ fn a_job_is_attached_to_on_its_nodes() {
     job.finish();
 }
 
+/// The controller answers, or its configuration names one that does not.
+fn the_doctor_knows_whether_it_answers() {
+    let place = Place::new();
+    let look = |config: &Path| {
+        let sdm = Sdm::new(&place, "doctor").args(["--json"]);
+        sdm.env("SLURM_CONF", config).finish()
+    };
+    assert_found(&look(Path::new(CONFIG)), &good(Check::Slurm, "UP"));
+    let text = std::fs::read_to_string(CONFIG).expect("Slurm runs by it");
+    let port = |line: &str| match line.starts_with("SlurmctldPort=") {
+        true => "SlurmctldPort=1".to_owned(),
+        false => line.to_owned(),
+    };
+    let lines: Vec<String> = text.lines().map(port).collect();
+    let config = place.path().join("slurm.conf");
+    std::fs::write(&config, lines.join("\n")).expect("there is room");
+    ordinary::give(&config);
+    assert_found(&look(&config), &bad(Check::Slurm, "", "Slurm"));
+}
+
 #[test]
 fn slurm_starts_several_programs_and_holds_a_job() {
     let Some(_slurm) = Part::slurm() else { return };
+    the_doctor_knows_whether_it_answers();
     let variable = ("SLURM_CONF", CONFIG);
     ordinary::several_programs_run("srun", Compiler::C, &[variable]);
     let place = Place::new();

@@ -16,6 +16,7 @@ mod dap;
 mod data;
 mod diagnose;
 mod doctor;
+mod doctor_faults;
 mod ending;
 mod errors;
 mod example;

@@ -5,9 +5,11 @@
 //! (an ignore count that is never used up): no stop, no call into the program, and a step over
 //! `MPI_Init` is not disturbed.
 
+use sdm_debug::Failure;
+
 use crate::driver::gdb::Gdb;
 use crate::driver::state::internal::{Finder, Internal};
-use crate::mi::quote;
+use crate::mi::{Results, quote};
 
 /// What every program gets. Those of MPI stay pending in a program without it.
 const ALWAYS: [(&str, Internal); 6] = [
@@ -26,6 +28,8 @@ const WITH_MPI: [(&str, Internal); 2] = [
     ("MPI_Finalize", Internal::Finalize),
     ("_exit", Internal::Exit),
 ];
+/// What MI says of an option that it does not know.
+const UNKNOWN_OPTION: &str = "Unknown option";
 /// Never used up.
 const NEVER: &str = "-i 2147483647 ";
 
@@ -62,19 +66,49 @@ async fn watch_mpi(gdb: &Gdb) {
 async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
     let mut answers = Vec::new();
     for (function, what) in list {
-        let never = match what {
-            Internal::Init | Internal::Finalize => NEVER,
-            Internal::Hold(_) | Internal::Exit | Internal::Found(_) => "",
-        };
-        // `-qualified`-like: a C++ method of the same name is not meant.
-        let location = quote(function.as_bytes());
-        let line = format!("-break-insert -f {never}--qualified --function {location}");
-        answers.push((*what, gdb.send(line)));
+        // A C++ method of the same name is not meant.
+        let line = line(function, *what, "--qualified ");
+        answers.push((*what, *function, gdb.send(line)));
     }
-    for (what, answer) in answers {
+    for (what, function, answer) in answers {
+        let made = match answer.await {
+            Err(failure) if failure.text.contains(UNKNOWN_OPTION) => {
+                insert_unqualified(gdb, function, what).await
+            }
+            made => made,
+        };
         // Without one the program is only less well watched.
-        if let Ok(results) = answer.await {
+        if let Ok(results) = made {
             gdb.edit().breakpoints.add_internal(what, &results);
         }
     }
+}
+
+fn line(function: &str, what: Internal, qualified: &str) -> String {
+    let never = match what {
+        Internal::Init | Internal::Finalize => NEVER,
+        Internal::Hold(_) | Internal::Exit | Internal::Found(_) => "",
+    };
+    let function = quote(function.as_bytes());
+    format!("-break-insert -f {never}{qualified}--function {function}")
+}
+
+/// The same where MI knows no such option (gdb 10 and 11): it is at all functions of that name, and those that C++ has put
+/// somewhere are switched off.
+async fn insert_unqualified(gdb: &Gdb, function: &str, what: Internal) -> Result<Results, Failure> {
+    let results = gdb.mi(line(function, what, "")).await?;
+    let made = results.tuple("bkpt").unwrap_or(&results);
+    let is_other = |place: &&Results| place.text("func").is_some_and(|it| it.contains("::"));
+    let mut others: Vec<String> = made
+        .tuples("locations")
+        .filter(is_other)
+        .filter_map(|place| place.text("number").map(str::to_owned))
+        .collect();
+    if is_other(&made) {
+        others.extend(made.text("number").map(|number| format!("{number}.1")));
+    }
+    for number in others {
+        gdb.mi(format!("-break-disable {number}")).await?;
+    }
+    Ok(results)
 }

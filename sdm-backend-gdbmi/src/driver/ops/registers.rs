@@ -15,6 +15,9 @@ use crate::driver::state::State;
 use crate::driver::text::console_line;
 use crate::driver::wording::{Wording, wording};
 
+/// The first whose `-break-condition` reads its arguments as MI's other commands do.
+const FIRST_TO_UNQUOTE: u32 = 12;
+
 /// Asks gdb for its version: one that is too old is refused, and one that cannot write registers is to call no function.
 pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let (result, printed) = gdb.send("-gdb-version").capture().printed().await;
@@ -22,8 +25,11 @@ pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let version = Version::printed(&printed.into_text());
     if let Some(old) = version.as_ref().filter(|version| version.is_too_old()) {
         let failure = Failure::new(FailureCode::NoGdb, doctor::too_old(&old.text));
-        return Err(failure.with_hint(gdb.host().other_gdbs()));
+        let others = gdb.host().other_gdbs();
+        return Err(failure.with_hint(format!("{others}; `sdm doctor` looks into it: gdb")));
     }
+    let is_literal = |version: &Version| version.major < FIRST_TO_UNQUOTE;
+    gdb.edit().breakpoints.quotes_are_taken = version.as_ref().is_some_and(is_literal);
     if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
         return Ok(());
     }

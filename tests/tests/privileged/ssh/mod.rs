@@ -1,5 +1,6 @@
 //! Sessions on several hosts that are reached by ssh: network namespaces with an sshd of their own.
 
+mod doctor;
 mod hosted;
 mod jobs;
 mod network;
@@ -49,6 +50,7 @@ fn hosts_are_reached_cut_off_and_reached_again() {
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
+    doctor::a_host_is_looked_at(&place);
     five_tasks_on_four_hosts(&place, &work);
     what_ssh_says_is_explained(&place, &work);
     network::the_network_is_the_one_that_was_chosen(&place, &work);

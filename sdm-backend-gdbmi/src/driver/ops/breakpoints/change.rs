@@ -3,10 +3,10 @@
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::make;
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::list;
 use crate::driver::ops::lines::check;
-use crate::mi::quote;
 
 /// The most lines that are carried out at one breakpoint.
 const COMMANDS_MAX: usize = 256;
@@ -71,15 +71,8 @@ async fn change_condition(
             Some(scope) => Some(scope.restrict(condition.as_deref())),
             None => condition.clone(),
         };
-        // gdb takes the rest of the line as the condition, and none for no condition.
-        let text = condition.as_deref().unwrap_or_default();
-        let quoted = if text.is_empty() {
-            String::new()
-        } else {
-            quote(text.as_bytes())
-        };
-        let line = format!("-break-condition {known} {quoted}");
-        gdb.mi(line.trim_end()).await?;
+        // gdb takes none for no condition.
+        make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
     }
     if let Ok(point) = gdb.edit().breakpoints.find(number) {
         match &mut point.kept.spec {

@@ -64,13 +64,22 @@ pub(super) async fn restrict(
         return Ok(());
     };
     if let Some(condition) = condition {
-        let condition = quote(condition.as_bytes());
-        gdb.mi(format!("-break-condition {number} {condition}"))
-            .await?;
+        set_condition(gdb, number, condition).await?;
     }
     if ignore > 0 {
         gdb.mi(format!("-break-after {number} {ignore}")).await?;
     }
+    Ok(())
+}
+
+/// Has a breakpoint of gdb's stop the program only where the condition holds; always, where that is empty.
+pub(super) async fn set_condition(gdb: &Gdb, number: u32, condition: &str) -> Result<(), Failure> {
+    let line = match (gdb.get().breakpoints.quotes_are_taken, condition) {
+        (true, _) => console_line(format!("condition {number} {condition}").trim_end()),
+        (false, "") => format!("-break-condition {number}"),
+        (false, condition) => format!("-break-condition {number} {}", quote(condition.as_bytes())),
+    };
+    gdb.mi(line).await?;
     Ok(())
 }
 

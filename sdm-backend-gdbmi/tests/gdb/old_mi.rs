@@ -1,0 +1,68 @@
+//! What MI of gdb 10 and 11 lacks, with a gdb that behaves as they do there: the newer one behind a script.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sdm_backend_gdbmi::GdbConfig;
+use sdm_debug::command::BreakSpec;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Command, Reply};
+
+use crate::harness::{Harness, stopped};
+
+/// It says that it is gdb 10.1, its `-break-insert` knows no `--qualified`, and a condition that comes by `-break-condition`
+/// never holds: there it is a text in quotes.
+fn old(folder: &Path) -> PathBuf {
+    let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
+    let commands = r"s/ --qualified/ --nosuch/; s/\(-break-condition [0-9]*\) .*/\1 0/";
+    let answers = r#"s/^~"GNU gdb .*/~"GNU gdb (GDB) 10.1\\n"/"#;
+    let text = format!("#!/bin/sh\nsed -u '{commands}' | {gdb} \"$@\" | sed -u '{answers}'\n");
+    let path = folder.join("old-gdb");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn programs_are_held_and_conditions_hold() {
+    let folder = Harness::new();
+    let old = || GdbConfig {
+        gdb: Some(old(&folder.directory)),
+        ..GdbConfig::default()
+    };
+    let mut harness = Harness::with(old());
+    let program = harness.compile("crash", &[]);
+    harness.start(&program, &["abort"]);
+    let stop = stopped(harness.run_on());
+    let what = "abort".to_owned();
+    assert_eq!(stop.reason, StopReason::Internal { what });
+    drop(harness);
+    // A method and a function of a namespace are called the same.
+    let mut harness = Harness::with(old());
+    let program = harness.compile_cxx("aborts");
+    harness.start(&program, &[]);
+    let stop = stopped(harness.run_on());
+    let what = "abort".to_owned();
+    assert_eq!(stop.reason, StopReason::Internal { what });
+    assert_eq!(stop.inside.as_deref(), Some("abort"));
+    assert_eq!(harness.evaluate("calls").unwrap().text, "2");
+    drop(harness);
+    let mut harness = Harness::with(old());
+    let program = harness.compile("steps", &[]);
+    harness.start(&program, &[]);
+    let twice = BreakSpec {
+        number: 1,
+        location: "twice".to_owned(),
+        ..BreakSpec::default()
+    };
+    harness.ask(Command::BreakInsert(twice)).unwrap();
+    let condition = |text: &str| Command::BreakCondition {
+        number: 1,
+        condition: Some(text.to_owned()),
+    };
+    assert_eq!(harness.ask(condition("n == 2")), Ok(Reply::Done));
+    harness.ask(condition("nosuch")).unwrap_err();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 1 });
+    assert_eq!(harness.evaluate("n").unwrap().text, "2");
+}

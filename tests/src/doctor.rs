@@ -1,0 +1,78 @@
+//! What `sdm doctor --json` is to find.
+
+use sdm_doctor::{Check, Verdict};
+use serde_json::Value;
+
+use crate::sdm::Done;
+
+/// What one check is to find; of texts, a part.
+pub struct Expected<'a> {
+    check: Check,
+    verdict: Verdict,
+    found: &'a str,
+    remedy: &'a str,
+}
+
+/// It is well.
+#[must_use]
+pub fn good(check: Check, found: &str) -> Expected<'_> {
+    Expected {
+        check,
+        verdict: Verdict::Good,
+        found,
+        remedy: "",
+    }
+}
+
+/// It will fail, and this is to be done.
+#[must_use]
+pub fn bad<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a> {
+    let verdict = Verdict::Bad;
+    Expected {
+        verdict,
+        remedy,
+        ..good(check, found)
+    }
+}
+
+/// It cannot be told, and this is to be done.
+#[must_use]
+pub fn unknown<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a> {
+    Expected {
+        verdict: Verdict::Unknown,
+        ..bad(check, found, remedy)
+    }
+}
+
+/// One of the findings of a check, at any place, is the expected one; the exit code says that something is bad.
+///
+/// # Panics
+/// Where it is not.
+pub fn assert_found(done: &Done, expected: &Expected<'_>) {
+    let report: Value =
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done}"));
+    let places = report["places"].as_array().expect("places");
+    let all = places
+        .iter()
+        .flat_map(|it| it["findings"].as_array().expect("findings"));
+    let of_check: Vec<_> = all
+        .filter(|it| it["check"] == expected.check.name())
+        .collect();
+    let has = |finding: &Value, key: &str, part: &str| {
+        finding[key].as_str().unwrap_or_default().contains(part)
+    };
+    let is_it = of_check.iter().any(|it| {
+        it["verdict"] == expected.verdict.word()
+            && has(it, "found", expected.found)
+            && has(it, "remedy", expected.remedy)
+            && it["remedy"].is_null() == (expected.verdict == Verdict::Good)
+    });
+    let (found, remedy) = (expected.found, expected.remedy);
+    assert!(
+        is_it,
+        "no {found:?} with {remedy:?} in {of_check:#?}, {done}"
+    );
+    if expected.verdict == Verdict::Bad {
+        assert_eq!(done.code, Some(1), "{done}");
+    }
+}

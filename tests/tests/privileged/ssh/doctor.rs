@@ -1,0 +1,80 @@
+//! What `sdm doctor --host` says of hosts that are reached by ssh: of one that is well, and with each fault planted.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use sdm_doctor::Check;
+use sdm_tests::doctor::{assert_found, bad, good};
+use sdm_tests::place::Place;
+use sdm_tests::sdm::{Done, Sdm};
+
+use super::network::hosts_script;
+use super::{CONFIG, server};
+
+const HOST: &str = "10.77.0.1";
+
+fn look(place: &Place, server: &Path, options: &[&str]) -> Done {
+    let options = options
+        .iter()
+        .flat_map(|option| ["--launcher-option", option]);
+    Sdm::new(place, "doctor")
+        .args(["--json", "--host", HOST, "--launcher-option", "-F"])
+        .args(["--launcher-option", CONFIG])
+        .args(options)
+        .args(["--server-path".as_ref(), server.as_os_str()])
+        .finish()
+}
+
+pub(super) fn a_host_is_looked_at(place: &Place) {
+    let server = server(place);
+    let done = look(place, &server, &[]);
+    for (check, found) in [
+        (Check::Ssh, "the host is reached"),
+        (Check::Server, "is there, sdm"),
+        (Check::Firewall, "come through"),
+        (Check::Attach, "gdb attaches"),
+    ] {
+        assert_found(&done, &good(check, found));
+    }
+    what_ssh_refuses(place, &server);
+    // Its server is another version's, or is none.
+    let other = place.path().join("server-other");
+    let said = r"printf 'sdm-doctor-version\t9.0.0\t250\nsdm-doctor-end\n'; cat >/dev/null";
+    fs::write(&other, format!("#!/bin/sh\n{said}\n")).expect("a file");
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let said = "sdm-server 9.0.0 is there";
+    assert_found(
+        &look(place, &other, &[]),
+        &bad(Check::Server, said, "--stage"),
+    );
+    let nowhere = look(place, Path::new("/nosuch/sdm-server"), &[]);
+    assert_found(
+        &nowhere,
+        &bad(Check::Server, "does not run there", "--server-path"),
+    );
+    // Nobody is let in but to sshd.
+    hosts_script(&["only-ssh", "1"]);
+    let done = look(place, &server, &[]);
+    hosts_script(&["mend", "1"]);
+    let said = "no connection to the host comes through: ";
+    assert_found(&done, &bad(Check::Firewall, said, "--tunnel"));
+    assert_found(&done, &good(Check::Ssh, "the host is reached"));
+}
+
+fn what_ssh_refuses(place: &Place, server: &Path) {
+    let strange = [
+        "-oStrictHostKeyChecking=yes",
+        "-oUserKnownHostsFile=/dev/null",
+        "-oGlobalKnownHostsFile=/dev/null",
+    ];
+    let refused = "ssh does not reach the host: ";
+    for (options, remedy) in [
+        (&strange[..], "accept the host key"),
+        (&["-oPubkeyAuthentication=no"][..], "ssh-add"),
+        (&["-p1"][..], "check the host, the network"),
+    ] {
+        let done = look(place, server, options);
+        assert_found(&done, &bad(Check::Ssh, refused, remedy));
+    }
+}

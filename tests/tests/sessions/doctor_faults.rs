@@ -1,0 +1,439 @@
+//! `sdm doctor` where something is wrong: each fault is planted for real, as far as an ordinary user can, and found with what
+//! to do. Faults of the kernel's settings are planted in namespaces, where a test may lay files over those of the kernel.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sdm_doctor::Check;
+use sdm_tests::doctor::{assert_found, bad, unknown};
+use sdm_tests::fixture::Compiler;
+use sdm_tests::job::Folder;
+use sdm_tests::place::Place;
+use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::{binaries, ordinary, parts, processes};
+
+/// Namespaces of a test's own, in which it is root.
+const OWN: [&str; 8] = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--mount-proc",
+    "--kill-child",
+];
+
+fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path
+}
+
+/// `sdm doctor --json` behind a script in namespaces of its own; nothing, and said, where there can be none.
+fn in_namespaces(place: &Place, more: &[&str], planting: &str) -> Option<Done> {
+    let prefix = [&OWN[..], more].concat();
+    let output = Command::new(prefix[0])
+        .args(&prefix[1..])
+        .args(["sh", "-ec", planting])
+        .output()
+        .expect("unshare is there");
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        println!(
+            "SKIP: this machine lets an ordinary user plant no such fault: {}",
+            why.trim()
+        );
+        return None;
+    }
+    let line = format!("{planting}\nexec setpriv --bounding-set=-sys_ptrace \"$0\" \"$@\"");
+    let prefix = [&prefix[..], &["sh", "-ec", &line]].concat();
+    Some(
+        Sdm::wrapped(&prefix, place, "doctor")
+            .args(["--json"])
+            .finish(),
+    )
+}
+
+#[test]
+fn what_the_kernel_forbids_is_found() {
+    let place = Place::new();
+    let scope = |value: u32| {
+        format!(
+            "mount -t tmpfs none /proc/sys/kernel; mkdir /proc/sys/kernel/yama; \
+             echo {value} >/proc/sys/kernel/yama/ptrace_scope"
+        )
+    };
+    let check = Check::PtraceScope;
+    let hidden = "mount -t proc -o hidepid=2 proc /proc".to_owned();
+    let cases = [
+        (
+            scope(1),
+            bad(check, "is 1: `sdm attach`", "have root set it to 0"),
+        ),
+        (scope(2), bad(check, "only root", "have root set it to 0")),
+        (
+            scope(3),
+            bad(check, "nobody may debug", "start the machine anew"),
+        ),
+        (
+            hidden,
+            unknown(Check::Hidepid, "hidepid=", "ask its owner, or root"),
+        ),
+    ];
+    for (planting, expected) in cases {
+        if let Some(done) = in_namespaces(&place, &[], &planting) {
+            assert_found(&done, &expected);
+        }
+    }
+}
+
+#[test]
+fn too_little_memory_is_found() {
+    let place = Place::new();
+    let info = place.path().join("meminfo");
+    fs::write(&info, "MemTotal: 9999 kB\nMemAvailable:    2048 kB\n").expect("there is room");
+    let planting = format!("mount --bind {} /proc/meminfo", info.display());
+    if let Some(done) = in_namespaces(&place, &[], &planting) {
+        assert_found(
+            &done,
+            &bad(Check::Memory, "2 MiB of memory are left", "--ranks"),
+        );
+    }
+}
+
+#[test]
+fn a_firewall_before_ones_own_address_is_found() {
+    let place = Place::new();
+    let planting = "PATH=$PATH:/usr/sbin:/sbin; ip link set lo up; ip link add d0 type veth peer name d1; \
+                    ip address add 10.9.9.9/24 dev d0; ip link set d0 up; ip link set d1 up; nft add table inet t; \
+                    nft 'add chain inet t i { type filter hook input priority 0; }'; \
+                    nft add rule inet t i ip daddr 10.9.9.9 reject";
+    if let Some(done) = in_namespaces(&place, &["--net"], planting) {
+        let said = "this machine does not reach itself at 10.9.9.9:";
+        assert_found(&done, &bad(Check::Ports, said, "--port FIRST-LAST"));
+    }
+}
+
+#[test]
+fn ports_that_are_all_taken_are_found() {
+    let place = Place::new();
+    let taken = TcpListener::bind("0.0.0.0:0").expect("a port");
+    let port = taken.local_addr().expect("it is bound").port();
+    let done = Sdm::new(&place, "doctor")
+        .args(["--json", "--port", &format!("{port}-{port}")])
+        .finish();
+    let said = format!("no port from {port} on can be had");
+    assert_found(&done, &bad(Check::Ports, &said, "--port FIRST-LAST"));
+    let done = Sdm::new(&place, "doctor")
+        .args(["--json", "--interface", "nosuch0"])
+        .finish();
+    assert_found(
+        &done,
+        &bad(
+            Check::Ports,
+            "no address of this host is in --interface",
+            "--interface",
+        ),
+    );
+}
+
+/// Nobody can start anything: doctor says so instead of failing itself.
+#[test]
+fn too_few_processes_are_found() {
+    let place = Place::new();
+    let done = Sdm::wrapped(&["prlimit", "--nproc=1"], &place, "doctor")
+        .args(["--json"])
+        .finish();
+    if nix::unistd::geteuid().is_root() {
+        println!("SKIP: root may have as many processes as it likes");
+        return;
+    }
+    assert_found(
+        &done,
+        &bad(Check::Processes, "ulimit -u is 1", "have the limit raised"),
+    );
+}
+
+#[test]
+fn what_a_gdb_lacks_is_found() {
+    let place = Place::new();
+    let done = |gdb: &Path, path: &str| {
+        let sdm = Sdm::new(&place, "doctor")
+            .args(["--json", "--gdb"])
+            .args([gdb]);
+        sdm.env("PATH", path).finish()
+    };
+    let path = std::env::var("PATH").expect("a path");
+    // As `gdb-minimal`, which knows the word and refuses it.
+    let line = "for it do shift; case $it in python*) it='python-interactive nosuch'; esac; set -- \"$@\" \"$it\"; done\n\
+                exec gdb \"$@\"";
+    let bare = script(place.path(), "bare-gdb", line);
+    assert_found(
+        &done(&bare, &path),
+        &bad(Check::GdbPython, "has no Python", "gdb-minimal"),
+    );
+    if let Some(deaf) = parts::crippled_gdb(&place, &["--deaf"]) {
+        let found = done(&deaf, &path);
+        let report = &found.out;
+        // A script around a gdb may hand on what its environment says.
+        assert!(report.contains("cannot write"), "{found}");
+    }
+    // The process that gdb is tried on lets nobody in.
+    let folder = Folder::new("shut");
+    let shut = folder.compile(Compiler::C, "undumpable");
+    fs::copy(&shut, place.path().join("cat")).expect("a copy");
+    let found = done(
+        Path::new("gdb"),
+        &format!("{}:{path}", place.path().display()),
+    );
+    assert_found(&found, &bad(Check::Attach, "ptrace", "see ptrace-scope"));
+}
+
+/// An installation with a program of another version, and with some that are absent.
+#[test]
+fn programs_that_do_not_belong_together_are_found() {
+    let place = Place::new();
+    let folder = place.path().join("bin");
+    fs::create_dir(&folder).expect("there is room");
+    let own = |name: &str| {
+        fs::copy(binaries::folder().join(name), folder.join(name)).expect("a copy");
+    };
+    let doctor = || {
+        let mut command = sdm_tests::sdm::command(&place, folder.join("sdm"));
+        let output = command
+            .args(["doctor", "--json"])
+            .output()
+            .expect("it runs");
+        let [out, err] =
+            [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+        let code = output.status.code();
+        Done { code, out, err }
+    };
+    own("sdm");
+    let done = doctor();
+    assert_found(
+        &done,
+        &bad(
+            Check::Programs,
+            "sdm-master is neither beside sdm nor on PATH",
+            "one folder",
+        ),
+    );
+    assert_found(
+        &done,
+        &unknown(
+            Check::Pmix,
+            "sdm-pmix is not installed",
+            "install it beside sdm",
+        ),
+    );
+    own("sdm-master");
+    script(&folder, "sdm-server", "echo sdm-server 0.0.9");
+    let said = "says that it is 'sdm-server 0.0.9'";
+    assert_found(
+        &doctor(),
+        &bad(Check::Programs, said, "one version into one folder"),
+    );
+    script(
+        &folder,
+        "sdm-server",
+        "echo 'Exec format error' >&2; exit 126",
+    );
+    assert_found(
+        &doctor(),
+        &bad(Check::Programs, "Exec format error", "one version"),
+    );
+}
+
+#[test]
+fn an_ssh_that_does_not_work_is_found() {
+    let place = Place::new();
+    let path = std::env::var("PATH").expect("a path");
+    let doctor = || {
+        let sdm = Sdm::new(&place, "doctor").args(["--json"]);
+        sdm.env("PATH", format!("{}:{path}", place.path().display()))
+    };
+    // A real one, and a host that there is not.
+    if Command::new("ssh").arg("-V").output().is_ok() {
+        let done = doctor().args(["--host", "nosuch.invalid"]).finish();
+        assert_found(
+            &done,
+            &bad(
+                Check::Ssh,
+                "ssh does not reach the host",
+                "check the host's name",
+            ),
+        );
+    }
+    script(
+        place.path(),
+        "ssh",
+        "echo 'OpenSSL version mismatch' >&2; exit 255",
+    );
+    let done = doctor().args(["--host", "node7"]).finish();
+    assert_found(
+        &done,
+        &bad(
+            Check::Ssh,
+            "OpenSSL version mismatch",
+            "another ssh on PATH",
+        ),
+    );
+    assert_found(
+        &done,
+        &bad(
+            Check::Ssh,
+            "ssh does not reach the host: OpenSSL",
+            "check the host",
+        ),
+    );
+    // It reaches the host, where there is nothing.
+    script(
+        place.path(),
+        "ssh",
+        "echo 'sh: 1: sdm-server: not found' >&2; exit 127",
+    );
+    let done = doctor().args(["--host", "node7"]).finish();
+    assert_found(
+        &done,
+        &bad(Check::Server, "does not run there", "--server-path"),
+    );
+}
+
+#[test]
+fn a_cluster_and_a_slurm_that_are_not_there_are_found() {
+    let place = Place::new();
+    let path = std::env::var("PATH").expect("a path");
+    script(place.path(), "srun", "exit 1");
+    script(
+        place.path(),
+        "scontrol",
+        "echo 'Slurmctld(primary) at head is DOWN'",
+    );
+    let done = Sdm::new(&place, "doctor")
+        .args(["--json", "--cluster", "nosuch"])
+        .env("PATH", format!("{}:{path}", place.path().display()))
+        .finish();
+    assert_found(&done, &bad(Check::Slurm, "is DOWN", "ask whoever runs it"));
+    assert_found(&done, &bad(Check::Cluster, "nosuch", "`sdm cluster list`"));
+    // Only half of Slurm.
+    fs::remove_file(place.path().join("scontrol")).expect("it is ours");
+    let done = Sdm::new(&place, "doctor")
+        .args(["--json"])
+        .env("PATH", place.path())
+        .finish();
+    assert_found(
+        &done,
+        &unknown(Check::Slurm, "scontrol is not", "Slurm's other commands"),
+    );
+}
+
+#[test]
+fn another_debugger_is_found() {
+    let place = Place::new();
+    // What is in a place is gone when a command has ended: this one is not.
+    let folder = Folder::new("traced");
+    let program = folder.compile(Compiler::C, "loop");
+    let mut loops = Command::new(&program);
+    let mut loops = ordinary::lower(&mut loops)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let pid = loops.id();
+    let mut gdb = Command::new("gdb");
+    let gdb = ordinary::lower(gdb.args(["-nx", "-q", "-p", &pid.to_string()]));
+    let mut gdb = gdb
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("there is a gdb");
+    processes::wait_state(pid, "t");
+    let done = Sdm::new(&place, "doctor")
+        .args(["--json", &pid.to_string()])
+        .finish();
+    assert_found(
+        &done,
+        &bad(Check::Target, "traced", "end the other debugger"),
+    );
+    drop(gdb.stdin.take());
+    gdb.wait().expect("it ends");
+    loops.kill().expect("it runs");
+    loops.wait().expect("it ends");
+}
+
+/// What does not start, or is not attached to, names the check that says why.
+#[test]
+fn what_fails_names_its_check() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let bare = place.path().join("nothing");
+    fs::create_dir(&bare).expect("there is room");
+    let fails = |prefix: &[&str], path: Option<&Path>, words: &[&str], check: &str| {
+        let mut sdm = Sdm::behind(prefix, &place, 2).args(words);
+        if let Some(path) = path {
+            sdm = sdm.env("PATH", path);
+        }
+        let done = sdm.lines(&["quit"]).program(&program, &[]).finish();
+        let said = format!("{}{}", done.out, done.err);
+        assert!(done.code != Some(0), "{words:?}: {done}");
+        let named = said
+            .lines()
+            .any(|it| it.contains("sdm doctor") && it.trim_end().ends_with(check));
+        assert!(named, "{words:?} do not name {check}: {done}");
+    };
+    let as_ever: &[&str] = &["/usr/bin/env"];
+    fails(
+        as_ever,
+        Some(&bare),
+        &["--launcher", "mpirun"],
+        "into it: mpi",
+    );
+    fails(
+        as_ever,
+        Some(&bare),
+        &["--launcher", "srun"],
+        "into it: slurm",
+    );
+    fails(
+        as_ever,
+        Some(&bare),
+        &["--launcher", "ssh", "--host", "node7,node8"],
+        "into it: ssh",
+    );
+    fails(as_ever, None, &["--gdb", "/nosuch/gdb"], ": gdb");
+    let old = script(
+        place.path(),
+        "old-gdb",
+        "gdb \"$@\" | sed -u 's/^~\"GNU gdb .*/~\"GNU gdb (GDB) 7.6\\\\n\"/'",
+    );
+    fails(
+        as_ever,
+        None,
+        &["--gdb", &old.to_string_lossy()],
+        "into it: gdb",
+    );
+    let few = ["/bin/sh", "-c", "ulimit -n 30; exec \"$0\" \"$@\""];
+    fails(&few, None, &[], "into it: descriptors");
+    let done = Sdm::new(&place, "stacks").args(["999999999"]).finish();
+    assert!(
+        done.err.contains("`sdm doctor TARGET` looks into it: "),
+        "{done}"
+    );
+}
+
+/// The page names every check there is.
+#[test]
+fn the_page_has_every_check() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/doctor.md");
+    let page = fs::read_to_string(page).expect("it is there");
+    for check in Check::ALL {
+        let row = format!("\n| `{}` | ", check.name());
+        assert_eq!(page.matches(&row).count(), 1, "{row}");
+    }
+}
