@@ -11,6 +11,17 @@ const QUIET: Duration = Duration::from_millis(150);
 /// How long the client is kept waiting at most; and after how long a step says who has not arrived.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// A step that not all have ended yet.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// Since when.
+    pub(crate) began: Instant,
+    /// What a person calls it.
+    pub(crate) said: &'static str,
+    /// Whom it moves.
+    pub(crate) moved: IdSet,
+}
+
 /// Stops that the client was not told of.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
@@ -20,8 +31,8 @@ pub(crate) struct Settling {
     pub(crate) asked: IdSet,
     pub(crate) first: Option<Instant>,
     pub(crate) last: Option<Instant>,
-    /// A step that is watched: since when, and which.
-    pub(crate) step: Option<(Instant, &'static str)>,
+    /// A step that is watched.
+    pub(crate) step: Option<Step>,
     /// Who is to be stopped since the client's last word, and how often that was asked of them.
     pub(crate) pausing: (IdSet, u32),
     /// Who has stopped where the client does not want it, and is to run on.
@@ -40,13 +51,13 @@ impl Settling {
         self.step = None;
     }
 
-    pub(crate) fn watch_step(&mut self, now: Instant, said: &'static str) {
-        self.step = Some((now, said));
+    pub(crate) fn watch_step(&mut self, step: Step) {
+        self.step = Some(step);
     }
 
     /// When something is due.
     pub(crate) fn due(&self, tasks: &Tasks) -> Option<Instant> {
-        let step = self.step.map(|(began, _)| began + WAIT_MAX);
+        let step = self.step.as_ref().map(|step| step.began + WAIT_MAX);
         let step = step.filter(|_| !tasks.running().is_empty());
         [self.stops_due(), step].into_iter().flatten().min()
     }
@@ -59,8 +70,8 @@ impl Settling {
         if self.fresh.is_empty() {
             return None;
         }
-        match self.step {
-            Some((began, _)) => Some(began + WAIT_MAX),
+        match &self.step {
+            Some(step) => Some(step.began + WAIT_MAX),
             None => Some((last + QUIET).min(first + WAIT_MAX)),
         }
     }

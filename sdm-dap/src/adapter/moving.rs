@@ -15,6 +15,7 @@ use crate::error::RequestError;
 use crate::jobs::Purpose;
 use crate::launch::Scope;
 use crate::message::Request;
+use crate::settling::Step;
 use crate::tasks::Condition;
 
 /// How often tasks are asked to stop for one `pause`.
@@ -68,7 +69,11 @@ pub(super) fn step(connection: &mut Connection, request: &Request) -> Handled {
     };
     connection.write(request.response(Value::Null));
     run(connection, said, &tasks, &command);
-    connection.settling.watch_step(connection.now, said);
+    connection.settling.watch_step(Step {
+        began: connection.now,
+        said,
+        moved: tasks,
+    });
     Ok(None)
 }
 

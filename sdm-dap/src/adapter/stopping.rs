@@ -56,25 +56,33 @@ pub(super) fn settle_stops(connection: &mut Connection) {
 
 /// A step whose peers block says so.
 fn say_who_runs(connection: &mut Connection, running: &IdSet) {
-    let Some((began, said)) = connection.settling.step else {
+    let settling = &mut connection.settling;
+    let now = connection.now;
+    let late = settling
+        .step
+        .take_if(|step| !running.is_empty() && now >= step.began + WAIT_MAX);
+    let Some(step) = late else {
         return;
     };
-    if running.is_empty() || connection.now < began + WAIT_MAX {
+    // Who has arrived is not kept waiting any longer.
+    settling.first = settling.first.map(|_| step.began);
+    let runs = step.moved.intersection(running);
+    if runs.is_empty() {
         return;
     }
-    let arrived = connection.tasks.standing();
-    let runs = set_name(running);
-    let text = match arrived.is_empty() {
-        true => format!("{said}: {runs} still run\n"),
-        false => format!(
-            "{said}: {} have arrived, {runs} still run\n",
-            set_name(&arrived)
-        ),
-    };
-    connection.settling.step = None;
-    // Who has arrived is not kept waiting any longer.
-    connection.settling.first = connection.settling.first.map(|_| began);
-    connection.say("console", &text);
+    let standing = connection.tasks.standing();
+    let arrived = step.moved.intersection(&standing);
+    let others = standing.difference(&step.moved);
+    let mut text = format!("{}: ", step.said);
+    if !arrived.is_empty() {
+        text.push_str(&format!("{} have arrived, ", set_name(&arrived)));
+    }
+    text.push_str(&format!("{} still run", set_name(&runs)));
+    // Whom a step of one class waits for may be among those that it does not move.
+    if !others.is_empty() {
+        text.push_str(&format!(", {} were not moved", set_name(&others)));
+    }
+    connection.say("console", &format!("{text}\n"));
 }
 
 /// It is known where they stand.

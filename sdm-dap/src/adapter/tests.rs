@@ -211,6 +211,25 @@ fn a_step_says_after_a_second_who_has_not_arrived() {
 }
 
 #[test]
+fn a_step_of_one_class_says_whom_it_has_not_moved() {
+    let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
+    let mut scene = Scene::new(&launch);
+    scene.stand("0-3");
+    scene.ask("continue", &json!({"threadId": 1}));
+    let run = scene.of("continue");
+    let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
+    scene.answer(run, "0-1", at_breakpoint(7));
+    scene.answer(run, "2-3", at_breakpoint(9));
+    scene.complete(run);
+    // Where they stand differs by their stops alone.
+    assert_eq!(stops(&scene.stand("0-3")), [(1, true), (2, true)]);
+    scene.ask("next", &json!({"threadId": 2, "singleThread": true}));
+    let messages = scene.pass(1000);
+    let text = &messages[0]["body"]["output"];
+    assert_eq!(text, "next: [2-3] still run, [0-1] were not moved\n");
+}
+
+#[test]
 fn a_pause_that_overtook_a_continue_is_asked_again() {
     let mut scene = Scene::new(&json!({"program": "a", "threads": "classes"}));
     let run = scene.of("continue");
