@@ -26,6 +26,13 @@ const WITH_MPI: [(&str, Internal); 2] = [
     ("MPI_Finalize", Internal::Finalize),
     ("_exit", Internal::Exit),
 ];
+/// What a program gets once it has LeakSanitizer, which looks when it ends, or is asked.
+const WITH_LEAKS: [(&str, Internal); 2] = [
+    ("exit", Internal::LeakCheck),
+    ("__lsan_do_recoverable_leak_check", Internal::LeakCheck),
+];
+/// That it has it.
+const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
 /// Never used up.
 const NEVER: &str = "-i 2147483647 ";
 
@@ -44,6 +51,7 @@ pub(in crate::driver) async fn insert_internal(gdb: &Gdb) {
         insert_all(gdb, &ALWAYS).await;
     }
     watch_mpi(gdb).await;
+    watch_leaks(gdb).await;
 }
 
 /// Inserts those of MPI programs, where the program is one and they are not there yet.
@@ -59,12 +67,30 @@ async fn watch_mpi(gdb: &Gdb) {
     }
 }
 
+/// The same for programs with LeakSanitizer, which is in none that has no sanitizer.
+async fn watch_leaks(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        let sanitized = Internal::Found(Finder::Summary);
+        state.breakpoints.is_placed(sanitized) && !state.breakpoints.leaks.watched
+    };
+    if !wanted {
+        return;
+    }
+    gdb.edit().breakpoints.leaks.watched = true;
+    insert_all(gdb, &LEAKS).await;
+    let has_leaks = gdb.get().breakpoints.is_placed(Internal::LeakCheck);
+    if has_leaks {
+        insert_all(gdb, &WITH_LEAKS).await;
+    }
+}
+
 async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
     let mut answers = Vec::new();
     for (function, what) in list {
         let never = match what {
             Internal::Init | Internal::Finalize => NEVER,
-            Internal::Hold(_) | Internal::Exit | Internal::Found(_) => "",
+            Internal::Hold(_) | Internal::Exit | Internal::Found(_) | Internal::LeakCheck => "",
         };
         // `-qualified`-like: a C++ method of the same name is not meant.
         let location = quote(function.as_bytes());
