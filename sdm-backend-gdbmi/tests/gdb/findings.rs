@@ -75,8 +75,37 @@ fn address_sanitizer() {
         check("over", over, Some((false, 4)), ("sum", 12), None);
         check("fill", over, Some((true, 80)), ("fill", 17), Some("memset"));
         let after = "heap-use-after-free";
-        check("write", after, Some((true, 4)), ("main", 56), None);
-        check("twice", "double-free", None, ("main", 58), Some("free"));
+        check("write", after, Some((true, 4)), ("main", 69), None);
+        check("twice", "double-free", None, ("main", 71), Some("free"));
+    }
+}
+
+/// Alone or as part of AddressSanitizer it looks at the end of the program, which gdb holds.
+#[test]
+fn leak_sanitizer() {
+    let mut harness = Harness::new();
+    for (sanitizer, tool, code) in [
+        ("leak", "LeakSanitizer", 23),
+        ("address", "AddressSanitizer", 1),
+    ] {
+        for program in compiled(&harness, sanitizer) {
+            let about = format!("{} {sanitizer}", program.display());
+            harness.start(&program, &["lose"]);
+            let stop = stopped(harness.run_on());
+            let kind = "40 byte(s) leaked in 1 allocation(s)";
+            assert_eq!(found(&stop), (tool, kind, None), "{about}");
+            harness.wait_output(Stream::Stderr, "in grab ");
+            let end = harness.run_on();
+            let expect = |end: &_| matches!(end, Ok(Reply::Exited { code: it, .. }) if *it == code);
+            assert!(expect(&end), "{about}: {end:?}");
+            // What loses nothing ends as it does without us.
+            harness.start(&program, &[]);
+            let end = harness.run_on();
+            assert!(
+                matches!(end, Ok(Reply::Exited { code: 0, .. })),
+                "{about}: {end:?}"
+            );
+        }
     }
 }
 
@@ -133,7 +162,7 @@ fn memory_sanitizer_of_clang() {
         let stop = stopped(harness.run_on());
         let kind = "use-of-uninitialized-value";
         assert_eq!(found(&stop), ("MemorySanitizer", kind, None));
-        assert_eq!(place(&stop), ("main", 48));
+        assert_eq!(place(&stop), ("main", 59));
         harness.ask(Command::Kill).unwrap();
     }
 }

@@ -66,6 +66,53 @@ fn a_batch_ends_at_what_is_found_and_reports_it() {
     );
 }
 
+/// LeakSanitizer looks at its end, when launchers take it for gone; MPI's own leaks are the same everywhere.
+#[test]
+fn leaks_are_one_stop_of_those_who_lose_the_same() {
+    let place = Place::new();
+    let options = ["-g", "-fsanitize=leak"];
+    let program = place.compile_with("mpi_memory", Compiler::Mpich, &options);
+    let done = Sdm::run(&place, 4)
+        .args(["--launcher", "mpiexec"])
+        .lines(&["continue", "[1-3] ranks", "[0] ranks", "continue"])
+        .program(&program, &["lose"])
+        .finish();
+    let of = |ranks: &str| {
+        let line = done.out.lines().find(|line| line.starts_with(ranks));
+        let line = line.unwrap_or_else(|| panic!("no {ranks} in {done}"));
+        let said = line.split_once("LeakSanitizer: ").map(|(_, said)| said);
+        let said = said.unwrap_or_else(|| panic!("no leaks in {line}: {done}"));
+        let bytes = said.split_once(" byte(s) leaked in ").map(|(it, _)| it);
+        let bytes = bytes.and_then(|it| it.parse::<u64>().ok());
+        bytes.unwrap_or_else(|| panic!("no number of bytes in {line}: {done}"))
+    };
+    assert_eq!(of("ranks 1-3 (3)  stopped"), of("rank 0  stopped") + 40_000);
+    assert!(done.out.contains("exited with code 23"), "{done}");
+}
+
+#[test]
+fn races_are_one_stop_of_all_that_have_them() {
+    let place = Place::new();
+    let options = ["-g", "-pthread", "-fsanitize=thread"];
+    let program = place.compile_with("mpi_memory", Compiler::OpenMpi, &options);
+    let line = Place::line("mpi_memory.c", "((long *)cells)[i] = i");
+    let said = format!("data race, write of 8 bytes, write_all () at mpi_memory.c:{line}");
+    let mut sdm = Sdm::run(&place, 4)
+        .args(["--launcher", "mpirun"])
+        .talk()
+        .program(&program, &["race"])
+        .spawn();
+    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    sdm.ask("continue &", "ThreadSanitizer: ");
+    sdm.ask("[1-3] wait", "wait");
+    sdm.ask(
+        "[1-3] ranks",
+        &format!("ranks 1-3 (3)  stopped  ThreadSanitizer: {said}"),
+    );
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish().code(0);
+}
+
 #[test]
 fn programs_read_it_in_records() {
     let place = Place::new();

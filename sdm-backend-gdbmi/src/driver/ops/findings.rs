@@ -34,7 +34,7 @@ const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
 
 /// How far below its stack a function of the program's runtime puts its answers: further than it goes down itself,
 /// nearer than the smallest stack of a thread.
-const BELOW: u32 = 12 << 10;
+pub(super) const BELOW: u32 = 12 << 10;
 
 /// What has been found; `None` where it was told already.
 pub(in crate::driver) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
@@ -142,7 +142,7 @@ async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
     .await
 }
 
-async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
+pub(super) async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
     let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
     Some(gdb.mi(line).await.ok()?.text("value")?.to_owned())
 }

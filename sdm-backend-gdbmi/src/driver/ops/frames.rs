@@ -118,6 +118,11 @@ impl GdbFrame {
         }
     }
 
+    /// False where nothing is known of it but its address.
+    pub(in crate::driver) fn is_known(&self) -> bool {
+        self.function.is_some() || !self.module().is_empty()
+    }
+
     /// For the fold rules.
     pub(in crate::driver) fn raw(&self) -> RawFrame {
         RawFrame {

@@ -28,6 +28,13 @@ const WITH_MPI: [(&str, Internal); 2] = [
     ("MPI_Finalize", Internal::Finalize),
     ("_exit", Internal::Exit),
 ];
+/// What a program gets once it has LeakSanitizer, which looks when it ends, or is asked.
+const WITH_LEAKS: [(&str, Internal); 2] = [
+    ("exit", Internal::LeakCheck),
+    ("__lsan_do_recoverable_leak_check", Internal::LeakCheck),
+];
+/// That it has it.
+const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
 /// What MI says of an option that it does not know.
 const UNKNOWN_OPTION: &str = "Unknown option";
 /// Never used up.
@@ -48,6 +55,7 @@ pub(in crate::driver) async fn insert_internal(gdb: &Gdb) {
         insert_all(gdb, &ALWAYS).await;
     }
     watch_mpi(gdb).await;
+    watch_leaks(gdb).await;
 }
 
 /// Inserts those of MPI programs, where the program is one and they are not there yet.
@@ -60,6 +68,24 @@ async fn watch_mpi(gdb: &Gdb) {
     if wanted {
         gdb.edit().breakpoints.mpi.watched = true;
         insert_all(gdb, &WITH_MPI).await;
+    }
+}
+
+/// The same for programs with LeakSanitizer, which is in none that has no sanitizer.
+async fn watch_leaks(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        let sanitized = Internal::Found(Finder::Summary);
+        state.breakpoints.is_placed(sanitized) && !state.breakpoints.leaks.watched
+    };
+    if !wanted {
+        return;
+    }
+    gdb.edit().breakpoints.leaks.watched = true;
+    insert_all(gdb, &LEAKS).await;
+    let has_leaks = gdb.get().breakpoints.is_placed(Internal::LeakCheck);
+    if has_leaks {
+        insert_all(gdb, &WITH_LEAKS).await;
     }
 }
 
@@ -87,7 +113,7 @@ async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
 fn line(function: &str, what: Internal, qualified: &str) -> String {
     let never = match what {
         Internal::Init | Internal::Finalize => NEVER,
-        Internal::Hold(_) | Internal::Exit | Internal::Found(_) => "",
+        Internal::Hold(_) | Internal::Exit | Internal::Found(_) | Internal::LeakCheck => "",
     };
     let function = quote(function.as_bytes());
     format!("-break-insert -f {never}{qualified}--function {function}")

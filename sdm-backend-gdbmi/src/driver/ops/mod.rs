@@ -15,6 +15,7 @@ mod history;
 mod internal;
 pub(super) mod interrupt;
 mod kept;
+mod leaks;
 mod lines;
 mod memory;
 mod objects;

@@ -37,6 +37,8 @@ enum Verdict {
     CaughtSignal(u32),
     /// A signal has come that gdb has no name for.
     UnnamedSignal,
+    /// LeakSanitizer may be about to look for leaks.
+    LeakCheck,
     /// A sanitizer has something to say.
     Found(Finder),
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
@@ -87,6 +89,10 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             let name = current_signal(gdb).await.unwrap_or_else(|| "?".to_owned());
             let hit = CatchHit::Signal { name };
             StopReason::Catch { number, hit }
+        }
+        Verdict::LeakCheck => {
+            super::leaks::prepare(gdb).await;
+            return gone_on(gdb).await;
         }
         Verdict::Found(finder) => match super::findings::read(gdb, finder).await {
             Some(finding) => StopReason::Finding(Box::new(finding)),
@@ -207,6 +213,7 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
     let mpi = &mut state.breakpoints.mpi;
     match (stop.owner, kind) {
         (Some(Owner::Internal(Internal::Found(finder))), _) => Verdict::Found(finder),
+        (Some(Owner::Internal(Internal::LeakCheck)), _) => Verdict::LeakCheck,
         // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
         (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
             Verdict::GoOn
@@ -352,8 +359,12 @@ pub(in crate::driver) async fn place_stop(gdb: &Gdb, reason: StopReason, record:
             None => (Some(frame), None),
         },
     };
+    // Leaks are looked for when nothing of the user's runs any more: what calls the finder then has no name.
+    let is_finding = matches!(reason, StopReason::Finding(_));
+    let frame = frame.filter(|frame| !is_finding || frame.is_known());
     let place = frame.as_ref().map(|frame| frame.place(gdb));
     let inside = match reason {
+        StopReason::Finding(_) if frame.is_none() => None,
         StopReason::Finding(_) => inside.and_then(super::findings::called_by_user),
         _ => inside,
     };

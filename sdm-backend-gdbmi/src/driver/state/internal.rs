@@ -13,6 +13,17 @@ pub(in crate::driver) enum Internal {
     Exit,
     /// Stops: a sanitizer has found an error in the program.
     Found(Finder),
+    /// Stops: LeakSanitizer may be about to look for leaks.
+    LeakCheck,
+}
+
+/// What is known of LeakSanitizer in the program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::driver) struct Leaks {
+    /// The breakpoints that only a program with it needs were inserted.
+    pub(in crate::driver) watched: bool,
+    /// The program's system calls are filtered for it.
+    pub(in crate::driver) filtered: bool,
 }
 
 /// The function by which a sanitizer's runtime tells whoever watches it of an error. Both are part of

@@ -6,7 +6,7 @@ use sdm_debug::command::PointSpec;
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Event, Failure, FailureCode};
 
-use super::internal::{Internal, Mpi};
+use super::internal::{Internal, Leaks, Mpi};
 use super::scope::Scope;
 use crate::driver::text::base_name;
 use crate::mi::Results;
@@ -20,6 +20,8 @@ pub(in crate::driver) struct Breakpoints {
     internal: Vec<(u32, Internal, bool)>,
     /// What SDM's own have seen of the program's use of MPI.
     pub(in crate::driver) mpi: Mpi,
+    /// Where LeakSanitizer stands.
+    pub(in crate::driver) leaks: Leaks,
     /// True once SDM's own were inserted.
     pub(in crate::driver) armed: bool,
     /// MI's command takes the quotes around a condition for a part of it (gdb 10 and 11): gdb's own command is taken.
@@ -178,7 +180,7 @@ impl Breakpoints {
             match entry.1 {
                 Internal::Init => self.mpi.initialized |= hits > 0,
                 Internal::Finalize => self.mpi.finalized |= hits > 0,
-                Internal::Hold(_) | Internal::Exit | Internal::Found(_) => {}
+                Internal::Hold(_) | Internal::Exit | Internal::Found(_) | Internal::LeakCheck => {}
             }
             return None;
         }
