@@ -1,5 +1,7 @@
 //! Jobs of batch systems that wait in a kept session of SDM's: what their sessions are called, and what is run.
 
+use sdm_text::shell_word;
+
 use crate::error::ManagerError;
 use crate::manager::Submission;
 use crate::script;
@@ -29,7 +31,7 @@ impl Held {
     ) -> Result<String, ManagerError> {
         let sdm = sdm_system::own_program("sdm", None);
         let sdm = sdm.ok_or_else(|| ManagerError::NoProgram("sdm".to_owned()))?;
-        let sdm = script::quoted(&sdm.to_string_lossy());
+        let sdm = shell_word(&sdm.to_string_lossy());
         let (prefix, count) = (self.prefix, job.processes);
         let starter = format!("exec {sdm} keeper {prefix}{number} -- run -n {count} {launcher} --");
         Ok(script::of(job, &starter))

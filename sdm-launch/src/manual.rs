@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
 use sdm_bootstrap::announce::Announcement;
 use sdm_core::transport::PortRange;
+use sdm_text::shell_word;
 
 use crate::hosts::spread;
 use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
@@ -83,11 +84,11 @@ impl Launcher for Manual {
              on standard input):\n",
             handover.display()
         );
-        let handover = format!("--handover {}", word(&handover.display().to_string()));
+        let handover = format!("--handover {}", shell_word(&handover.display().to_string()));
         let _ = writeln!(
             text,
             "{} {handover} {}",
-            word(&beside.display().to_string()),
+            shell_word(&beside.display().to_string()),
             spec.front_end
         );
         let mut server = 0;
@@ -98,13 +99,13 @@ impl Launcher for Manual {
                 let port = ports.at(server).ok_or_else(|| {
                     refuse(format!("{} ports are needed: --port {ports}", spec.count))
                 })?;
-                let program = word(&spec.server.display().to_string());
+                let program = shell_word(&spec.server.display().to_string());
                 let mut line = format!(
                     "{program} {handover} --id {server} --port {}",
                     ports.begun_at(port)
                 );
                 for argument in &spec.server_args {
-                    let _ = write!(line, " {}", word(&argument.to_string_lossy()));
+                    let _ = write!(line, " {}", shell_word(&argument.to_string_lossy()));
                 }
                 if !spec.hosts.is_empty() {
                     let _ = write!(line, "    # on {}", share.host);
@@ -124,15 +125,6 @@ impl Launcher for Manual {
         launch.note(text.trim_end().to_owned());
         Ok(launch)
     }
-}
-
-/// A word that a shell reads as one.
-fn word(text: &str) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// A host without the user who logs in there.

@@ -1,6 +1,6 @@
 //! Servers on hosts that are reached by `ssh`.
 
-use sdm_text::printable_name;
+use sdm_text::{printable_name, shell_word_of_bytes};
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -143,22 +143,12 @@ fn ssh_words(spec: &LaunchSpec) -> impl Iterator<Item = &OsStr> {
         .chain(own)
 }
 
-/// In single quotes, which every shell leaves alone.
-fn quoted(word: &OsStr) -> OsString {
-    let mut bytes = vec![b'\''];
-    for byte in word.as_bytes() {
-        match byte {
-            b'\'' => bytes.extend(br"'\''"),
-            byte => bytes.push(*byte),
-        }
-    }
-    bytes.push(b'\'');
-    OsString::from_vec(bytes)
-}
-
 /// Words as one line that a shell reads.
 fn line_of<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
-    words.map(quoted).collect::<Vec<_>>().join(OsStr::new(" "))
+    words
+        .map(|word| OsString::from_vec(shell_word_of_bytes(word.as_bytes())))
+        .collect::<Vec<_>>()
+        .join(OsStr::new(" "))
 }
 
 /// What the script reads, in its order.

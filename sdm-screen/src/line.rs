@@ -1,7 +1,7 @@
 //! A line that is typed, and the words that it has.
 
 use ratatui::crossterm::event::KeyCode;
-use sdm_text::printable;
+use sdm_text::{printable, shell_word};
 
 /// A line that is typed has so many bytes at most.
 const LINE_MAX: usize = 4096;
@@ -44,10 +44,5 @@ pub(crate) fn split(line: &str) -> Option<Vec<String>> {
 
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    let word = printable(word.as_bytes());
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    shell_word(&printable(word.as_bytes()))
 }

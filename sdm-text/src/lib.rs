@@ -1,7 +1,10 @@
 //! Text that is shown but not ours: it must not move the cursor or change the terminal.
 
+mod shell;
+
 use std::ffi::OsStr;
 
+pub use shell::{shell_word, shell_word_of_bytes};
 use unicode_width::UnicodeWidthChar;
 
 /// The text of one line, everything but printable characters and tabs escaped as `\x1b`.

@@ -14,11 +14,10 @@ use sdm_hosts::HostShare;
 use sdm_hosts::job::is_this_host;
 use sdm_system::bounded::{Bounds, run};
 use sdm_system::files;
-use sdm_text::printable;
+use sdm_text::{printable, shell_word};
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::script::quoted;
 use crate::snapshot::{Attributes, Job, Snapshot, set};
 use at_host::{HostReply, HostRequest};
 
@@ -195,7 +194,7 @@ impl Manager for Ssh {
         };
         match host.is_here {
             true => command.args(["--", path]),
-            false => command.arg(format!("exec cat -- {}", quoted(path))),
+            false => command.arg(format!("exec cat -- {}", shell_word(path))),
         };
         let own = to.try_clone().map_err(ManagerError::system(path))?;
         command
@@ -221,7 +220,7 @@ impl Manager for Ssh {
             false => folder,
         };
         let file = files::open(program.as_ref()).map_err(ManagerError::system(program))?;
-        let place = quoted(&format!("{folder}/sdm-staged-XXXXXXXX"));
+        let place = shell_word(&format!("{folder}/sdm-staged-XXXXXXXX"));
         let mut command = ssh(host, &self.options)?;
         command.arg(format!(
             "f=$(umask 077; mktemp {place}) && cat >\"$f\" && chmod 700 \"$f\" && printf '%s\\n' \"$f\""
@@ -244,7 +243,7 @@ impl Manager for Ssh {
             return Ok(());
         };
         let mut command = ssh(host, &self.options)?;
-        command.arg(format!("exec rm -f -- {}", quoted(program)));
+        command.arg(format!("exec rm -f -- {}", shell_word(program)));
         let said = run(&mut command, &[], BOUNDS).map_err(ManagerError::system(&*host.name))?;
         match said.status.success() {
             true => Ok(()),
@@ -273,7 +272,7 @@ fn ask(
         }
         false => {
             let mut command = ssh(host, options)?;
-            let program = quoted(&program.to_string_lossy());
+            let program = shell_word(&program.to_string_lossy());
             command.arg(format!("exec {program} {}", at_host::WORD));
             command
         }

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
+use sdm_text::shell_word_of_bytes;
 
 use super::SignalState;
 use super::orders::{Orders, Source};
@@ -118,7 +119,7 @@ impl Launch {
         };
         let starter = outfit.starter.as_os_str().as_bytes().to_vec();
         let words = std::iter::once(starter).chain(orders.words());
-        let words: Vec<Vec<u8>> = words.map(|word| shell_quote(&word)).collect();
+        let words: Vec<Vec<u8>> = words.map(|word| shell_word_of_bytes(&word)).collect();
         let wrapper = words.join(&b' ');
         let mut args = Vec::new();
         let (program, wrapped) = match spec.wrapper.first() {
@@ -131,14 +132,14 @@ impl Launch {
                 args.extend_from_slice(b"-- ");
                 let site = spec.wrapper.iter().map(Vec::as_slice);
                 for word in site.chain([program.as_os_str().as_bytes()]) {
-                    args.extend_from_slice(&shell_quote(word));
+                    args.extend_from_slice(&shell_word_of_bytes(word));
                     args.push(b' ');
                 }
                 (PathBuf::from(ENV), Some(program))
             }
         };
         for arg in &spec.args {
-            args.extend_from_slice(&shell_quote(arg));
+            args.extend_from_slice(&shell_word_of_bytes(arg));
             args.push(b' ');
         }
         args.pop();
@@ -187,43 +188,9 @@ fn is_shell_name(name: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// One word of a POSIX shell that stands for exactly these bytes.
-pub(crate) fn shell_quote(word: &[u8]) -> Vec<u8> {
-    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=,:+@%".contains(byte);
-    if !word.is_empty() && word.iter().all(safe) {
-        return word.to_vec();
-    }
-    let mut out = vec![b'\''];
-    for &byte in word {
-        if byte == b'\'' {
-            out.extend_from_slice(b"'\\''");
-        } else {
-            out.push(byte);
-        }
-    }
-    out.push(b'\'');
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(word: &str, expect: &str) {
-        assert_eq!(
-            String::from_utf8(shell_quote(word.as_bytes())).unwrap(),
-            expect
-        );
-    }
-
-    #[test]
-    fn words_for_the_shell() {
-        check("plain-1.0/x", "plain-1.0/x");
-        check("", "''");
-        check("a b", "'a b'");
-        check("it's", "'it'\\''s'");
-        check("*$`\\\n\"", "'*$`\\\n\"'");
-    }
 
     #[test]
     fn the_wrapper_restores_what_was_touched() {

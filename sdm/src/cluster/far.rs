@@ -4,6 +4,8 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sdm_text::shell_word;
+
 use super::error::ClusterError;
 use crate::kept_end::keep_end;
 
@@ -30,10 +32,10 @@ pub(super) fn tail(
         From::Beginning => "+1".to_owned(),
         From::BeforeEnd(bytes) => bytes.to_string(),
     };
-    let quoted = format!("'{}'", path.replace('\'', r"'\''"));
+    let path = shell_word(path);
     let script = match follow {
-        true => format!("exec sh -c '{FOLLOWS}' sh {from} {quoted}"),
-        false => format!("tail -c {from} -- {quoted}"),
+        true => format!("exec sh -c '{FOLLOWS}' sh {from} {path}"),
+        false => format!("tail -c {from} -- {path}"),
     };
     let mut ssh = Command::new("ssh");
     ssh.args(["-o", "BatchMode=yes"]).args(options);

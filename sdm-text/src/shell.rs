@@ -1,0 +1,55 @@
+//! Words for a POSIX shell.
+
+/// A word by which a shell means exactly this text. What no shell gives a meaning stands as it is, so that a person can read it.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    match is_plain(word.as_bytes()) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The same for bytes that need not be text, as the names of files.
+#[must_use]
+pub fn shell_word_of_bytes(word: &[u8]) -> Vec<u8> {
+    if is_plain(word) {
+        return word.to_vec();
+    }
+    let mut out = vec![b'\''];
+    for byte in word {
+        match byte {
+            b'\'' => out.extend(br"'\''"),
+            byte => out.push(*byte),
+        }
+    }
+    out.push(b'\'');
+    out
+}
+
+fn is_plain(word: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=,:+@%".contains(byte);
+    !word.is_empty() && word.iter().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_a_word_for_what_it_is() {
+        for (word, expect) in [
+            ("", "''"),
+            ("/opt/a-b_c.1,d:e+f@g%h=i", "/opt/a-b_c.1,d:e+f@g%h=i"),
+            ("two words", "'two words'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME `id` \\ \"", "'$HOME `id` \\ \"'"),
+            ("~", "'~'"),
+            ("a\nb", "'a\nb'"),
+            ("\u{e4}", "'\u{e4}'"),
+        ] {
+            assert_eq!(shell_word(word), expect);
+            assert_eq!(shell_word_of_bytes(word.as_bytes()), expect.as_bytes());
+        }
+        assert_eq!(shell_word_of_bytes(b"\xff'"), b"'\xff'\\'''");
+    }
+}
