@@ -229,18 +229,17 @@ impl Starting<'_> {
                 while self.has_arrived(self.heard_below) {
                     self.heard_below += 1;
                 }
-                (self.heard_below < total).then_some(self.heard_below)
+                let what = match self.joined {
+                    Some(_) => "rank",
+                    None => "server",
+                };
+                (self.heard_below < total).then(|| format!("{what} {}", self.heard_below))
             }
-            _ => self
-                .tasks
-                .difference(&self.ready)
-                .first()
-                .map(|task| task.0),
+            _ => {
+                let waiting = self.tasks.difference(&self.ready);
+                waiting.first().map(|task| self.name_of_task(task))
+            }
         };
-        let slowest = slowest.map(|id| match self.heard.get(&id) {
-            Some(heard) => format!("server {id} on {}", heard.host),
-            None => format!("server {id}"),
-        });
         let done = u32::try_from(done).unwrap_or(u32::MAX);
         (self.tell)(StartProgress {
             phase,
@@ -249,5 +248,14 @@ impl Starting<'_> {
             slowest,
             note,
         });
+    }
+
+    /// A rank, and its host where each server has one.
+    fn name_of_task(&self, task: TaskId) -> String {
+        let alone = self.tasks.len() == u64::from(self.config.servers);
+        match self.heard.get(&task.0).filter(|_| alone) {
+            Some(heard) => format!("rank {task} on {}", heard.host),
+            None => format!("rank {task}"),
+        }
     }
 }
