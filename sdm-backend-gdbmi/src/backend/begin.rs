@@ -12,6 +12,7 @@ use sdm_core::CommandId;
 use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::reply::Room;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
+use sdm_doctor::gdb as doctor;
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::proc;
 
@@ -28,6 +29,9 @@ use crate::shared_gdb::SharedGdb;
 use crate::slot::Slot;
 use crate::task::{Streams, Task, WayToStreams};
 use crate::warden::Warden;
+
+/// The first gdb that attaches in non-stop mode as it does otherwise: 10.1 does not, 12.0 does.
+const FIRST_TO_SHARE: u32 = 12;
 
 impl GdbBackend {
     pub(super) fn start(
@@ -251,6 +255,14 @@ impl GdbBackend {
             return Err(Failure::new(FailureCode::AlreadyRunning, "already running"));
         }
         Ok(driver.kept_breakpoints())
+    }
+
+    /// False where that gdb leaves what it attaches to half attached once it has several processes: each has its own then.
+    pub(super) fn can_share(&self, spec: &AttachSpec) -> bool {
+        let found = self.find_gdb(spec.gdb.as_deref()).ok();
+        let version = found.and_then(|gdb| doctor::version_of(&gdb));
+        // What is too old is refused by whoever asks it next.
+        version.is_none_or(|it| it.major >= FIRST_TO_SHARE || it.is_too_old())
     }
 
     fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {

@@ -356,6 +356,7 @@ impl Backend for GdbBackend {
         if let Command::Attach(spec) = &command
             && shares_gdb(spec, tasks)
             && self.ending.is_none()
+            && self.can_share(spec)
         {
             if let Some(slot) = self.attach_all(now, id, tasks, spec) {
                 self.settle(now, slot);

@@ -4,23 +4,56 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sdm_backend_gdbmi::GdbConfig;
-use sdm_debug::command::BreakSpec;
+use sdm_debug::command::{AttachSpec, BreakSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
 
+use crate::attach::Running;
 use crate::harness::{Harness, stopped};
 
 /// It says that it is gdb 10.1, its `-break-insert` knows no `--qualified`, and a condition that comes by `-break-condition`
 /// never holds: there it is a text in quotes.
 fn old(folder: &Path) -> PathBuf {
-    let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
     let commands = r"s/ --qualified/ --nosuch/; s/\(-break-condition [0-9]*\) .*/\1 0/";
     let answers = r#"s/^~"GNU gdb .*/~"GNU gdb (GDB) 10.1\\n"/"#;
-    let text = format!("#!/bin/sh\nsed -u '{commands}' | {gdb} \"$@\" | sed -u '{answers}'\n");
+    let line = format!("sed -u '{commands}' | \"$gdb\" \"$@\" | sed -u '{answers}'");
+    script(folder, &line)
+}
+
+/// A script before gdb, which says that it is gdb 10.1 where it is asked for its version alone.
+fn script(folder: &Path, line: &str) -> PathBuf {
+    let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
+    let version = "case $* in --version) echo 'GNU gdb (GDB) 10.1'; exit ;; esac";
     let path = folder.join("old-gdb");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\n{version}\ngdb={gdb}\n{line}\n")).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     path
+}
+
+/// It leaves who is attached to beside others half attached; alone, each is attached to as ever.
+#[test]
+fn each_has_a_gdb_of_its_own() {
+    let folder = Harness::new();
+    let mut harness = Harness::with(GdbConfig {
+        gdb: Some(script(&folder.directory, "exec \"$gdb\" \"$@\"")),
+        ..GdbConfig::default()
+    });
+    let running = [(); 2].map(|()| Running::new(&harness, &[]));
+    let pids = running.iter().map(Running::pid);
+    let attach = Command::Attach(AttachSpec {
+        pids: (0..).zip(pids).collect(),
+        ..AttachSpec::default()
+    });
+    for answer in harness
+        .ask_all(&"0-1".parse().unwrap(), attach)
+        .into_values()
+    {
+        stopped(answer);
+    }
+    let [one, other] = running.each_ref().map(Running::tracer);
+    assert!(one > 0 && other > 0 && one != other, "{one} {other}");
+    // Who stands under a gdb is not seen to end.
+    harness.ask_all(&"0-1".parse().unwrap(), Command::Detach);
 }
 
 #[test]
