@@ -25,6 +25,8 @@ const session = {
   },
 };
 let pick;
+let sdm = process.env.SDM;
+const complaints = [];
 const vscode = {
   EventEmitter: class {
     fire() {}
@@ -42,8 +44,11 @@ const vscode = {
       Object.assign(this, { command, args });
     }
   },
-  workspace: { getConfiguration: () => ({ get: () => process.env.SDM }) },
-  commands: { registerCommand: register("command") },
+  workspace: { getConfiguration: () => ({ get: () => sdm }) },
+  commands: {
+    registerCommand: register("command"),
+    executeCommand: (...words) => asked.push(words),
+  },
   debug: {
     activeDebugSession: session,
     activeDebugConsole: { appendLine: (line) => asked.push(["console", line]) },
@@ -59,7 +64,10 @@ const vscode = {
     registerWebviewViewProvider: register("webview"),
     showQuickPick: async (items) => pick(items),
     showInputBox: async () => "17",
-    showErrorMessage: (text) => assert.fail(text),
+    showErrorMessage: async (text, ...answers) => {
+      complaints.push(text);
+      return answers[0];
+    },
   },
 };
 const load = Module._load;
@@ -80,6 +88,18 @@ async function main() {
   }
   const adapter = registered["adapter sdm"].createDebugAdapterDescriptor();
   assert.deepStrictEqual([adapter.command, adapter.args], [process.env.SDM, ["dap"]]);
+  // What a person left out is filled in; VS Code is silent about an adapter that is not there, so we are not.
+  const configurations = registered["configuration sdm"];
+  const resolve = () => configurations.resolveDebugConfiguration({ uri: { fsPath: "/ws" } }, { type: "sdm", request: "launch" });
+  assert.deepStrictEqual(await resolve(), { type: "sdm", request: "launch", cwd: "/ws" });
+  for (const missing of ["/nowhere/sdm", "no-such-sdm", folder]) {
+    sdm = missing;
+    assert.strictEqual(await resolve(), undefined);
+    await new Promise(setImmediate);
+    assert(complaints.pop().includes(`"${missing}" is not found`));
+    assert.deepStrictEqual(asked.pop(), ["workbench.action.openSettings", "sdm.path"]);
+  }
+  sdm = process.env.SDM;
   // The classes, and the ranks of one.
   const view = registered["view sdm.ranks"];
   const classes = await view.getChildren();
@@ -107,6 +127,7 @@ async function main() {
   // The jobs come from the real `sdm`.
   pick = (items) => items[items.length - 1];
   assert.strictEqual(await registered["command sdm.pickJob"](), "17");
+  assert.deepStrictEqual(complaints, []);
   console.log("the extension is whole");
 }
 

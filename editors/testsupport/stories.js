@@ -87,7 +87,7 @@ suite("sdm dap", function () {
     assert.strictEqual(body.stackFrames[0].line, line);
   };
 
-  for (const ranks of [4]) {
+  for (const ranks of [1, 4, 64]) {
     test(`an MPI program of ${ranks} ranks is debugged`, async () => {
       const launch = {
         program: `${PROGRAMS}/mpi_sum`,
@@ -103,9 +103,12 @@ suite("sdm dap", function () {
       const { threadId } = await stop;
       const list = (await client.threadsRequest()).body.threads;
       assert.strictEqual(list.length, 1, JSON.stringify(list));
-      assert(list[0].name.startsWith(`[0-${ranks - 1}] ${ranks} ranks: add_up mpi_sum.c`), list[0].name);
+      const whose = ranks === 1 ? "rank 0" : `[0-${ranks - 1}] ${ranks} ranks`;
+      assert(list[0].name.startsWith(`${whose}: add_up mpi_sum.c`), list[0].name);
+      // Each rank has another value.
       const { body } = await client.evaluateRequest({ expression: "[all] print contribution", context: "repl" });
-      assert.strictEqual(body.result, "1 [0], 2 [1], 3 [2], 4 [3]");
+      const said = { 1: "1", 4: "1 [0], 2 [1], 3 [2], 4 [3]", 64: "1 [0], 2 [1], 3 [2], 4 [3], and 60 more values" };
+      assert.strictEqual(body.result, said[ranks]);
       await client.setBreakpointsRequest({ source: { path }, breakpoints: [] });
       const ended = client.waitForEvent("terminated");
       await client.continueRequest({ threadId });

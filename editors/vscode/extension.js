@@ -3,6 +3,8 @@
 "use strict";
 
 const { execFile } = require("child_process");
+const fs = require("fs");
+const path = require("path");
 const vscode = require("vscode");
 
 /** How many ranks a class shows below it, and how many a map has. */
@@ -12,6 +14,29 @@ const MAP_MAX = 65536;
 /** Where `sdm` is. */
 function program() {
   return vscode.workspace.getConfiguration("sdm").get("path") || "sdm";
+}
+
+/** Whether a program can be run: a path, or a name on `PATH`. */
+function canRun(name) {
+  const folders = name.includes("/") ? [""] : (process.env.PATH || "").split(path.delimiter);
+  return folders.some((folder) => {
+    try {
+      const file = folder ? path.join(folder, name) : name;
+      fs.accessSync(file, fs.constants.X_OK);
+      return fs.statSync(file).isFile();
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** VS Code says nothing where a debug adapter cannot be started: we do. */
+async function complainOfProgram() {
+  const settings = "Open the setting";
+  const text = `SDM: "${program()}" is not found on this machine by VS Code. Where sdm is can be said in the setting sdm.path.`;
+  if ((await vscode.window.showErrorMessage(text, settings)) === settings) {
+    vscode.commands.executeCommand("workbench.action.openSettings", "sdm.path");
+  }
 }
 
 /** The ranks of a set as text, `0-3,7`, at most so many. */
@@ -51,6 +76,10 @@ class Configurations {
     }
     if (configuration.request === "launch" && !configuration.cwd && folder) {
       configuration.cwd = folder.uri.fsPath;
+    }
+    if (!canRun(program())) {
+      complainOfProgram();
+      return undefined;
     }
     return configuration;
   }

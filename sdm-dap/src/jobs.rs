@@ -370,11 +370,13 @@ impl Jobs {
         jobs.any(|job| matches!(job.purpose, Purpose::Begin))
     }
 
-    /// Gives a request of the client's up: the request, and its commands.
+    /// Gives a request of the client's up: the request, and its commands. A call stack is nearly there, and VS Code, which
+    /// cancels those that it asks for again, shows a person the refusal in its place: it is answered all the same.
     pub(crate) fn give_up(&mut self, seq: i64) -> Option<(Request, Vec<CommandId>)> {
         let is_it = |job: &Job| {
+            let is_stack = matches!(job.purpose, Purpose::Frames { .. });
             let request = job.purpose.request();
-            request.is_some_and(|request| request.seq == seq)
+            request.is_some_and(|request| request.seq == seq) && !is_stack
         };
         let (number, _) = self.jobs.iter().find(|(_, job)| is_it(job))?;
         let number = *number;

@@ -36,6 +36,7 @@ mod settling;
 mod source;
 mod tasks;
 mod values;
+mod wanted;
 
 pub use action::{Action, Opened, Opening, Ticket};
 pub use adapter::Adapter;

@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use sdm_debug::Command;
-use sdm_debug::command::{BreakSpec, CatchEvent, PointSpec};
+use sdm_debug::command::{CatchEvent, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_idset::{IdSet, TaskId};
 use sdm_view::render::set_text;
 use serde_json::{Value, json};
-
-use crate::arguments::PointArgument;
-use crate::error::HitCountError;
 
 /// The most breakpoints of one session.
 pub(crate) const POINTS_MAX: usize = 4096;
@@ -376,81 +373,10 @@ impl Point {
     }
 }
 
-/// What a client's breakpoint is for gdb at this location; the error says what cannot be done.
-pub(crate) fn spec(location: String, asked: &PointArgument) -> Result<PointSpec, HitCountError> {
-    let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    let ignore = match text(&asked.hit_condition) {
-        Some(condition) => ignore(&condition).ok_or(HitCountError(condition))?,
-        None => 0,
-    };
-    Ok(PointSpec::Break(BreakSpec {
-        location,
-        condition: text(&asked.condition),
-        pending: true,
-        ignore,
-        commands: text(&asked.log_message).map_or_else(Vec::new, |message| log_lines(&message)),
-        ..BreakSpec::default()
-    }))
-}
-
-/// How many hits are passed by before it stops at the Nth and all later ones.
-fn ignore(condition: &str) -> Option<u32> {
-    let condition = condition.trim();
-    if let Some(more) = condition
-        .strip_prefix('>')
-        .filter(|more| !more.starts_with('='))
-    {
-        return more.trim().parse().ok();
-    }
-    let count = condition.strip_prefix(">=").unwrap_or(condition);
-    let count: u32 = count.trim().parse().ok()?;
-    count.checked_sub(1)
-}
-
-/// A log point's lines for gdb: `x is {x}` prints the text with the value in it, and lets the task run on.
-fn log_lines(message: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((expression, later)) = after.split_once('}') else {
-            break;
-        };
-        lines.extend(echo(before));
-        let expression = expression.replace(['\n', '\r'], " ");
-        lines.push(format!("output {expression}"));
-        rest = later;
-    }
-    lines.extend(echo(rest));
-    lines.push("echo \\n".to_owned());
-    lines.push("continue".to_owned());
-    lines
-}
-
-/// gdb's `echo` of a text as it is: what would mean something to it is written by its number.
-fn echo(text: &str) -> Option<String> {
-    let mut line = "echo ".to_owned();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'=' | b',' | b'.' | b'_' | b'-' => {
-                line.push(char::from(byte));
-            }
-            byte => line.push_str(&format!("\\{byte:03o}")),
-        }
-    }
-    (!text.is_empty()).then_some(line)
-}
-
-/// A file and a line in gdb's words.
-pub(crate) fn file_line(path: &str, line: i64) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
-    match path.chars().all(plain) {
-        true => format!("{path}:{line}"),
-        false => format!("\"{}\":{line}", path.replace('"', "")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use sdm_debug::command::BreakSpec;
+
     use super::*;
 
     fn at(location: &str, condition: Option<&str>) -> PointSpec {
@@ -474,26 +400,5 @@ mod tests {
         let now: Vec<u32> = points.group("a.c").iter().map(Point::number).collect();
         assert_eq!(now, [2, 3]);
         assert_eq!(points.plan("a.c", vec![]).deleted, [2, 3]);
-    }
-
-    #[test]
-    fn hit_counts_are_gdbs_ignore_counts() {
-        for (text, expect) in [
-            ("3", Some(2)),
-            (">= 3", Some(2)),
-            ("> 3", Some(3)),
-            ("0", None),
-            ("% 2", None),
-            ("", None),
-        ] {
-            assert_eq!(ignore(text), expect, "{text}");
-        }
-    }
-
-    #[test]
-    fn log_points_print_and_go_on() {
-        let expect = ["echo x\\040is\\040", "output x + 1", "echo \\n", "continue"];
-        assert_eq!(log_lines("x is {x + 1}"), expect);
-        assert_eq!(log_lines("{")[0], "echo \\173");
     }
 }

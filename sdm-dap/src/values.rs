@@ -190,6 +190,10 @@ pub(crate) fn has_parts(text: &str) -> bool {
     if text.starts_with('{') || text.ends_with('}') {
         return true;
     }
+    // Fortran's; flags of C's stand in parentheses too.
+    if text.starts_with('(') && text.ends_with(')') && text.contains(", ") {
+        return true;
+    }
     let pointer = match text.strip_prefix('(') {
         Some(typed) => typed.split_once(") ").map_or("", |(_, value)| value),
         None => text,
@@ -254,6 +258,10 @@ mod tests {
             ("0x5555 \"text\"", false),
             ("(int (*)(int)) 0x5555 <f>", false),
             ("{int (int)} 0x5555 <f>", true),
+            ("(0.5, 1.5, <repeats 3 times>)", true),
+            ("( id = 7, heat = 99.5 )", true),
+            ("(READ | WRITE)", false),
+            ("(1,2)", false),
         ] {
             assert_eq!(has_parts(text), expect, "{text}");
         }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Instant;
@@ -50,7 +50,18 @@ impl<'a> Editor<'a> {
     /// Where it cannot be started.
     #[must_use]
     pub fn new(place: &'a Place) -> Self {
-        let mut child = adapter(place, &[]);
+        Self::with(place, &[])
+    }
+
+    /// The same with variables of the environment.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    #[must_use]
+    pub fn with(place: &'a Place, variables: &[(&str, &str)]) -> Self {
+        let mut command = adapter_command(place, &[]);
+        command.envs(variables.iter().copied());
+        let mut child = command.spawn().expect("sdm starts");
         let output = child.stdout.take().expect("it is a pipe");
         let input = child.stdin.take().expect("it is a pipe");
         Self::over(place, Some(child), None, (input, output))
@@ -419,6 +430,26 @@ impl<'a> Editor<'a> {
         self.wait();
     }
 
+    /// The end of the input, as of an editor that was killed; the adapter ends.
+    ///
+    /// # Panics
+    /// Where it does not.
+    pub fn hang_up(&mut self) {
+        self.input = None;
+        self.wait();
+    }
+
+    /// The adapter is killed, and can do nothing about it.
+    ///
+    /// # Panics
+    /// Where it has ended before.
+    pub fn kill(mut self) {
+        let mut child = self.child.take().expect("this editor has started it");
+        child.kill().expect("it runs");
+        let status = child.wait().expect("it is a child of this process");
+        assert_eq!(status.code(), None, "{status}");
+    }
+
     fn wait(&mut self) {
         if let Some(child) = &mut self.child {
             let status = child.wait().expect("it is a child of this process");
@@ -444,10 +475,14 @@ impl<'a> Editor<'a> {
 
 /// `sdm dap` with these arguments.
 fn adapter(place: &Place, args: &[&str]) -> Child {
+    adapter_command(place, args).spawn().expect("sdm starts")
+}
+
+fn adapter_command(place: &Place, args: &[&str]) -> Command {
     let mut command = command(place, binaries::folder().join("sdm"));
     command.arg("dap").args(args);
     command.stdin(Stdio::piped()).stderr(Stdio::inherit());
-    command.spawn().expect("sdm starts")
+    command
 }
 
 /// All messages of an adapter whose output was kept, each held against the schema.

@@ -56,20 +56,46 @@ fn main() -> Result<()> {
         ]);
     }
     table.finish()?;
-    let head = ["places", "all have stopped, ms", "call stack, ms"];
+    let head = [
+        "places",
+        "threads",
+        "all have stopped, ms",
+        "call stack, ms",
+        "bytes: stop and threads",
+        "bytes: call stack and variables",
+    ];
     let title = format!(
         "{ranks} emulated ranks under `sdm dap`: from `configurationDone` to the stop, and from there"
     );
     let mut table = Table::new("editor_emulated", title, &head);
     for places in &arguments.places {
-        let (stopped, filled) = Editor::measure(ranks, *places)?;
+        let mut looks = Vec::new();
+        for _ in 0..arguments.times.max(1) {
+            looks.push(Editor::measure(ranks, *places)?);
+        }
+        looks.sort_by_key(|look| look.filled);
+        let look = &looks[looks.len() / 2];
         table.row(vec![
             places.to_string(),
-            format!("{:.0}", stopped.as_secs_f64() * 1e3),
-            format!("{:.1}", filled.as_secs_f64() * 1e3),
+            look.threads.to_string(),
+            format!("{:.0}", look.stopped.as_secs_f64() * 1e3),
+            format!("{:.1}", look.filled.as_secs_f64() * 1e3),
+            look.bytes[0].to_string(),
+            look.bytes[1].to_string(),
         ]);
     }
     table.finish()
+}
+
+/// What an editor sees of a stop under the real program.
+struct Seen {
+    /// From the client's last word to the stop.
+    stopped: Duration,
+    /// From there to the threads, the call stack and the variables.
+    filled: Duration,
+    threads: usize,
+    /// The stop and the threads, and what is behind them.
+    bytes: [usize; 2],
 }
 
 /// `sdm dap` beside this program, as an editor sees it.
@@ -78,11 +104,13 @@ struct Editor {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     seq: i64,
+    /// How much has come.
+    bytes: usize,
 }
 
 impl Editor {
-    /// How long it takes until all have stopped at their beginning, and from there to the filled call stack.
-    fn measure(ranks: u32, places: u32) -> Result<(Duration, Duration)> {
+    /// All stop at their beginning, and a person looks at where they are.
+    fn measure(ranks: u32, places: u32) -> Result<Seen> {
         let path = std::env::temp_dir().join(format!("sdm-editor-{}", std::process::id()));
         let stacks =
             (0..places).map(|line| format!("stack = main m.c:9 > solve s.c:{}\n", line + 1));
@@ -101,6 +129,7 @@ impl Editor {
             input,
             output,
             seq: 0,
+            bytes: 0,
         };
         let options = ["--tasks-per-server", "200", "--scenario"].map(str::to_owned);
         let options: Vec<_> = options
@@ -112,6 +141,7 @@ impl Editor {
             "launch",
             &json!({"emulate": ranks, "stopAtEntry": true, "sdmOptions": options}),
         )?;
+        editor.bytes = 0;
         let began = Instant::now();
         editor.ask("configurationDone", &json!({}))?;
         let thread = loop {
@@ -122,22 +152,26 @@ impl Editor {
         };
         let stopped = began.elapsed();
         let threads = editor.ask("threads", &json!({}))?;
-        ensure!(
-            threads["threads"]
-                .as_array()
-                .is_some_and(|it| it.len() <= 64),
-            "too many threads"
-        );
+        // The events of the other threads have come before.
+        let listed = editor.bytes;
+        let threads = threads["threads"].as_array().map_or(0, Vec::len);
+        ensure!((1..=64).contains(&threads), "{threads} threads");
         let stack = editor.ask("stackTrace", &json!({"threadId": thread, "levels": DEPTH}))?;
         let scopes = editor.ask("scopes", &json!({"frameId": stack["stackFrames"][0]["id"]}))?;
         let reference = &scopes["scopes"][1]["variablesReference"];
         editor.ask("variables", &json!({"variablesReference": reference}))?;
         let filled = began.elapsed() - stopped;
+        let all = editor.bytes;
         editor.ask("disconnect", &json!({}))?;
         drop(editor.input);
         editor.child.wait()?;
         std::fs::remove_file(path)?;
-        Ok((stopped, filled))
+        Ok(Seen {
+            stopped,
+            filled,
+            threads,
+            bytes: [listed, all - listed],
+        })
     }
 
     /// Sends a request, and gives the body of its response.
@@ -162,6 +196,7 @@ impl Editor {
         loop {
             let mut line = String::new();
             ensure!(self.output.read_line(&mut line)? > 0, "sdm dap has ended");
+            self.bytes += line.len();
             match line.trim_end().split_once(": ") {
                 Some((_, value)) => length = value.parse()?,
                 None => break,
@@ -169,6 +204,7 @@ impl Editor {
         }
         let mut body = vec![0; length];
         self.output.read_exact(&mut body)?;
+        self.bytes += length;
         Ok(serde_json::from_slice(&body)?)
     }
 }

@@ -1,6 +1,6 @@
 //! Questions with one answer: values that are changed, memory, instructions, modules, completions, exceptions.
 
-use sdm_debug::reply::MEMORY_BYTES_MAX;
+use sdm_debug::reply::{CatchHit, MEMORY_BYTES_MAX, StopReason};
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_shell::commands::{Wanted, completions};
@@ -260,14 +260,20 @@ pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> 
     let row = connection.row(id)?;
     let standing = row.group.standing.as_ref();
     let standing = standing.ok_or_else(|| RequestError::Runs(format!("thread {id}")))?;
-    let name = sdm_debug::reply::StopReason::clone(&standing.stop.reason);
-    let name = match name {
-        sdm_debug::reply::StopReason::Signal { name, .. } => name,
-        sdm_debug::reply::StopReason::Internal { what } => what,
-        sdm_debug::reply::StopReason::Finding(finding) => finding.kind,
-        sdm_debug::reply::StopReason::Core { signal, .. } => signal,
-        sdm_debug::reply::StopReason::Catch { .. } => "catchpoint".to_owned(),
-        _ => "stop".to_owned(),
+    let name = match &standing.stop.reason {
+        StopReason::Signal { name, .. } => name,
+        StopReason::Internal { what } => what,
+        StopReason::Finding(finding) => &finding.kind,
+        StopReason::Core { signal, .. } => signal,
+        StopReason::Catch { hit, .. } => match hit {
+            CatchHit::Signal { name } => name,
+            CatchHit::Exception { stage } => stage,
+            CatchHit::Fork => "fork",
+            CatchHit::Vfork => "vfork",
+            CatchHit::Exec { .. } => "exec",
+            _ => "catchpoint",
+        },
+        _ => "stop",
     };
     Ok(Some(json!({
         "exceptionId": name,

@@ -14,7 +14,7 @@ use crate::error::{Handled, RequestError};
 use crate::jobs::{Purpose, Question};
 use crate::message::Request;
 use crate::places;
-use crate::points::file_line;
+use crate::wanted::file_line;
 
 /// The most sources of one answer.
 const SOURCES_MAX: usize = 10_000;

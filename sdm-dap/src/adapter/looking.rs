@@ -400,7 +400,9 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> Stri
         text: value_text(&child.value),
         node,
     };
-    let is_index = child.expression.starts_with(|c: char| c.is_ascii_digit());
+    // Fortran's may be below 0.
+    let index = child.expression.trim_start_matches('-');
+    let is_index = index.starts_with(|c: char| c.is_ascii_digit());
     let name = match is_index {
         true => format!("[{}]", child.expression),
         false => child.expression.clone(),

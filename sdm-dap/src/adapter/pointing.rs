@@ -1,6 +1,6 @@
 //! Breakpoints.
 
-use sdm_debug::command::{CatchSpec, PointSpec, WatchKind, WatchSpec};
+use sdm_debug::command::{CatchSpec, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
@@ -18,6 +18,7 @@ use crate::points::{
     self, DATA, ENDING_FILTERS, EXCEPTION_FILTERS, EXCEPTIONS, FUNCTIONS, INSTRUCTIONS,
 };
 use crate::references::{Node, ScopeKind};
+use crate::wanted;
 
 pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: SetPointsArguments = request.read()?;
@@ -41,7 +42,7 @@ pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) ->
     let first = connection.line_base();
     let located = breakpoints.into_iter().map(|asked| {
         let line = asked.line.saturating_sub(first).saturating_add(1);
-        (points::file_line(&path, line), asked)
+        (wanted::file_line(&path, line), asked)
     });
     let located = located.collect();
     set_points(connection, request, format!("file {path}"), located);
@@ -64,7 +65,7 @@ fn set_points(
     located: Vec<(String, PointArgument)>,
 ) {
     let wanted = located.into_iter().map(|(location, asked)| {
-        let spec = points::spec(location, &asked);
+        let spec = wanted::spec(location, &asked);
         spec.map_err(|why| RequestError::Tasks(why.to_string()))
     });
     set_wanted(connection, request, group, wanted.collect());
@@ -115,7 +116,7 @@ pub(super) fn set_instruction_breakpoints(
         let reference = &asked.instruction_reference;
         let address = address(reference).ok_or_else(|| no_address(reference))?;
         let address = address.wrapping_add_signed(asked.offset);
-        let spec = points::spec(format!("*{address:#x}"), asked);
+        let spec = wanted::spec(format!("*{address:#x}"), asked);
         spec.map_err(|why| RequestError::Tasks(why.to_string()))
     });
     let wanted = wanted.collect();
@@ -169,16 +170,7 @@ pub(super) fn set_data_breakpoints(connection: &mut Connection, request: &Reques
         {
             selected.extend(frame.select());
         }
-        let kind = match asked.access_type.as_deref() {
-            Some("read") => WatchKind::Read,
-            Some("readWrite") => WatchKind::Access,
-            _ => WatchKind::Write,
-        };
-        Ok(PointSpec::Watch(WatchSpec {
-            location: true,
-            condition: asked.condition.clone(),
-            ..WatchSpec::new(0, expression, kind)
-        }))
+        wanted::watch(expression, asked).map_err(|why| RequestError::Tasks(why.to_string()))
     });
     let wanted = wanted.collect();
     connection.begin_job(Purpose::Nothing, selected);

@@ -200,11 +200,10 @@ fn stop_body(connection: &Connection, stop: &Stop) -> Value {
         StopReason::Interrupted | StopReason::Other(_) => ("pause", None),
     };
     let mut body = json!({"reason": reason});
-    let text = stop_text(stop);
+    // A `description` too would stand in the thread's row in place of its name, which says where it is.
     if reason == "exception" {
-        body["text"] = json!(text);
+        body["text"] = json!(stop_text(stop));
     }
-    body["description"] = json!(text);
     // Another client's breakpoints mean nothing to this one.
     if let Some(number) = number.filter(|number| connection.points.numbers().contains(number)) {
         body["hitBreakpointIds"] = json!([number]);

@@ -247,3 +247,23 @@ fn a_pause_that_overtook_a_continue_is_asked_again() {
     assert_eq!(scene.of("interrupt"), second);
     assert_eq!(stops(&scene.stand("0-3")), [(1, true)]);
 }
+
+#[test]
+fn a_call_stack_is_answered_although_it_is_cancelled() {
+    let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
+    let mut scene = Scene::new(&launch);
+    scene.stand("0-3");
+    assert!(scene.ask("stackTrace", &json!({"threadId": 1})).is_empty());
+    let asked = scene.seq;
+    let (id, _, _) = scene.sent.last().expect("it was asked").clone();
+    let said = scene.ask("cancel", &json!({"requestId": asked}));
+    assert_eq!((said.len(), &said[0]["success"]), (1, &json!(true)));
+    let result = "^done,stack=[]".to_owned();
+    let printed = String::new();
+    scene.answer(id, "0", Reply::Mi { result, printed });
+    let said = scene.complete(id);
+    assert_eq!(
+        (&said[0]["request_seq"], &said[0]["success"]),
+        (&json!(asked), &json!(true))
+    );
+}

@@ -1,8 +1,10 @@
 //! An editor debugs an MPI job.
 
 use std::path::Path;
+use std::process::Command;
 
 use sdm_tests::editor::Editor;
+use sdm_tests::job::{Folder, HeldJob};
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
@@ -163,5 +165,79 @@ fn programs_that_a_program_starts_become_threads() {
     editor.ask("continue", &json!({"threadId": 1}));
     assert_eq!(editor.event("exited")["exitCode"], 0);
     editor.event("terminated");
+    editor.disconnect();
+}
+
+#[test]
+fn a_job_of_mpirun_is_attached_to_by_its_pid_and_runs_on() {
+    let place = Place::new();
+    let folder = Folder::new("editor");
+    let program = folder.compile(Compiler::OpenMpi, "mpi_held");
+    let mut mpirun = Command::new("mpirun.openmpi");
+    mpirun.args(["--oversubscribe", "-n", "4"]);
+    let job = HeldJob::start(mpirun, &folder, &program, 4);
+    let mut editor = Editor::new(&place);
+    editor.ask(
+        "initialize",
+        &json!({"adapterID": "sdm", "supportsProgressReporting": true}),
+    );
+    // Who names no job is told which there are.
+    let why = editor.refused("attach", &json!({}));
+    assert!(why.contains(&format!("{} (", job.starter())), "{why}");
+    editor.ask(
+        "attach",
+        &json!({"pid": job.starter(), "threads": "classes"}),
+    );
+    let progress = editor.event("progressStart");
+    assert_eq!(
+        editor.event("progressEnd")["progressId"],
+        progress["progressId"]
+    );
+    editor.event("initialized");
+    editor.ask("configurationDone", &Value::Null);
+    assert_eq!(all_stopped(&mut editor)["reason"], "entry");
+    let threads = editor.threads();
+    let (thread, _) = &threads[0];
+    let frames = editor.frames(&json!(thread));
+    let found = frames.iter().find(|frame| frame["name"] == "main");
+    let main = found.unwrap_or_else(|| panic!("{frames:?}"));
+    let line = json!({"expression": "[all] print rank", "context": "repl", "frameId": main["id"]});
+    assert!(editor.ask("evaluate", &line)["result"].is_string());
+    editor.ask("continue", &json!({"threadId": thread}));
+    editor.disconnect();
+    job.finish();
+}
+
+/// A step of one class into a sum over all: it waits for those that it does not move, and says so.
+#[test]
+fn a_step_of_one_class_says_whom_it_waits_for() {
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::OpenMpi);
+    let mut editor = Editor::new(&place);
+    editor.launch(&json!({
+        "program": sum, "ranks": 3, "threads": "ranks", "scope": "class",
+        "launcher": "mpirun", "launcherOptions": ["--oversubscribe"],
+    }));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_sum.c");
+    let line = Place::line("mpi_sum.c", "MPI_Allreduce(");
+    let points = json!({"source": {"path": source}, "breakpoints": [{"line": line}]});
+    let body = editor.ask("setBreakpoints", &points);
+    assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
+    editor.ask("configurationDone", &Value::Null);
+    for _ in 0..3 {
+        assert_eq!(editor.event("stopped")["reason"], "breakpoint");
+    }
+    editor.ask("next", &json!({"threadId": 3}));
+    while !editor
+        .output("console")
+        .contains("next: [2] still run, [0-1] were not moved")
+    {
+        editor.event("output");
+    }
+    assert_eq!(editor.unread("stopped"), 0);
+    // The others come too, and it is over for all.
+    editor.ask("sdm/scope", &json!({"scope": "all"}));
+    editor.ask("next", &json!({"threadId": 1}));
+    assert_eq!(all_stopped(&mut editor)["reason"], "step");
     editor.disconnect();
 }

@@ -68,7 +68,7 @@ fn the_client_of_vs_code_debugs_one_four_and_sixty_four_ranks() {
     node.env("ADAPTER", adapter).env("FIXTURES", fixtures());
     node.env("PROGRAMS", place.path());
     let said = run(&mut node);
-    assert!(said.contains("6 passing"), "{said}");
+    assert!(said.contains("8 passing"), "{said}");
     let answered = answered(&kept);
     for request in ["initialize", "launch", "stackTrace", "next", "disconnect"] {
         assert!(answered.iter().any(|name| name == request), "no {request}");

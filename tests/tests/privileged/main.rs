@@ -1,6 +1,7 @@
 //! What only root can set up: hosts in network namespaces with an sshd each, and a Slurm. `sdm` itself runs as an
 //! ordinary user there, too.
 
+mod editors;
 mod gridengine_cluster;
 mod neighbours;
 mod neighbours_gdb;

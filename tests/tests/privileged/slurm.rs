@@ -18,7 +18,7 @@ use sdm_tests::run::{BOUND, alone};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::secret::{TELLS, Told};
 
-const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
+pub(crate) const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
 fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str], more: &[&str]) {
     let place = Place::new();

@@ -21,7 +21,7 @@ pub(crate) const CONFIG: &str = "/tmp/sdm-hosts/ssh_config";
 const HOSTS: &str = "10.77.0.1,10.77.0.2:2,10.77.0.3,10.77.0.4";
 
 /// A server that bears the place's mark on its command line.
-fn server(place: &Place) -> PathBuf {
+pub(crate) fn server(place: &Place) -> PathBuf {
     let server = place.path().join("sdm-server");
     // One that still runs cannot be written over.
     if !server.exists() {

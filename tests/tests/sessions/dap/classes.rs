@@ -58,6 +58,7 @@ fn ranks_that_stand_alike_are_one_thread_and_keep_its_number() {
         editor.event("thread"),
         json!({"reason": "started", "threadId": 2})
     );
+    assert_eq!(editor.event("invalidated")["areas"], json!(["threads"]));
     let expect = [
         (1, format!("[0-1] 2 ranks: twice work.c:{second}")),
         (2, format!("[2-3] 2 ranks: twice work.c:{first}")),

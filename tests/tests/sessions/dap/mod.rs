@@ -3,8 +3,11 @@
 mod beside;
 mod classes;
 mod console;
+mod dying;
+mod exceptions;
 mod going;
 mod hostile;
+mod launching;
 mod life;
 mod looking;
 mod picked;

@@ -1,0 +1,95 @@
+//! An editor starts a job on several hosts: `hosts` and `launcher` of launch.json.
+
+use sdm_tests::editor::Editor;
+use sdm_tests::parts::Part;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::alone;
+use serde_json::{Value, json};
+
+use crate::{slurm, ssh};
+
+/// Everything has been said: gives the only thread, where all stand.
+fn stopped(editor: &mut Editor<'_>) -> String {
+    editor.ask("configurationDone", &Value::Null);
+    loop {
+        let stopped = editor.event("stopped");
+        let mut threads = editor.threads();
+        if stopped["allThreadsStopped"] == true && threads.len() == 1 {
+            return threads.remove(0).1;
+        }
+    }
+}
+
+/// A breakpoint in a function, of all ranks.
+fn break_at(editor: &mut Editor<'_>, function: &str) {
+    let points = json!({"breakpoints": [{"name": function}]});
+    let body = editor.ask("setFunctionBreakpoints", &points);
+    let point = &body["breakpoints"][0];
+    assert_eq!(
+        (&point["verified"], &point["message"]),
+        (&json!(true), &Value::Null)
+    );
+}
+
+/// All run to their end, and nothing is left.
+fn end(mut editor: Editor<'_>) {
+    editor.ask("setFunctionBreakpoints", &json!({"breakpoints": []}));
+    editor.ask("continue", &json!({"threadId": 1}));
+    assert_eq!(editor.event("exited")["exitCode"], 0);
+    editor.event("terminated");
+    editor.disconnect();
+}
+
+#[test]
+fn an_editor_starts_ranks_on_the_hosts_of_launch_json() {
+    let _alone = alone();
+    let Some(_hosts) = Part::hosts() else { return };
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let server = ssh::server(&place);
+    let mut editor = Editor::new(&place);
+    editor.launch(&json!({
+        "program": work, "args": ["steps"], "ranks": 4, "threads": "classes",
+        "launcher": "ssh", "hosts": ["10.77.0.1", "10.77.0.2:2", "10.77.0.3"],
+        "launcherOptions": ["-F", ssh::CONFIG], "sdmOptions": ["--server-path", server],
+    }));
+    break_at(&mut editor, "twice");
+    let thread = stopped(&mut editor);
+    assert!(
+        thread.starts_with("[0-3] 4 ranks: twice work.c:"),
+        "{thread}"
+    );
+    end(editor);
+    // A host that is not there is an answer for a person.
+    let mut editor = Editor::new(&place);
+    editor.ask("initialize", &json!({}));
+    let configuration = json!({
+        "program": work, "ranks": 2, "launcher": "ssh", "hosts": ["10.77.0.1", "10.77.0.99"],
+        "launcherOptions": ["-F", ssh::CONFIG], "sdmOptions": ["--server-path", server],
+    });
+    let why = editor.refused("launch", &configuration);
+    assert!(why.contains("10.77.0.99"), "{why}");
+    editor.disconnect();
+}
+
+#[test]
+fn an_editor_starts_ranks_by_srun() {
+    let Some(_slurm) = Part::slurm() else { return };
+    let place = Place::new();
+    let sum = place.compile("mpi_sum", Compiler::Mpich);
+    let mut editor = Editor::with(&place, &[("SLURM_CONF", slurm::CONFIG)]);
+    editor.launch(&json!({
+        "program": sum, "ranks": 4, "threads": "classes", "launcher": "srun",
+        "launcherOptions": ["--mpi=pmi2", "-N2"],
+    }));
+    break_at(&mut editor, "add_up");
+    let thread = stopped(&mut editor);
+    assert!(
+        thread.starts_with("[0-3] 4 ranks: add_up mpi_sum.c:"),
+        "{thread}"
+    );
+    let line = json!({"expression": "[all] print contribution", "context": "repl"});
+    let body = editor.ask("evaluate", &line);
+    assert_eq!(body["result"], "1 [0], 2 [1], 3 [2], 4 [3]");
+    end(editor);
+}
