@@ -257,7 +257,10 @@ fn the_doctor_knows_whether_it_answers() {
     let config = place.path().join("slurm.conf");
     std::fs::write(&config, lines.join("\n")).expect("there is room");
     ordinary::give(&config);
-    assert_found(&look(&config), &bad(Check::Slurm, "", "Slurm"));
+    assert_found(
+        &look(&config),
+        &bad(Check::Slurm, "is DOWN", "where squeue works"),
+    );
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod report;
 mod rerun;
 mod screens;
 mod several;
+mod site;
 mod stdin;
 mod steering;
 mod stopped;
