@@ -19,12 +19,12 @@ function lineOf(fixture, text) {
 }
 
 suite("sdm dap", function () {
-  this.timeout(120000);
+  this.timeout(200000);
   let client;
 
   setup(() => {
     client = new DebugClient(ADAPTER, "dap", "sdm");
-    client.defaultTimeout = 60000;
+    client.defaultTimeout = 150000;
     return client.start();
   });
 
