@@ -1,20 +1,26 @@
 //! What a thread waits for outside of its process, read from the kernel's tables: who has the lock of a file, who is
-//! at the other end of a pipe, which child is waited for. Nothing is opened and nothing changed.
+//! at the other end of a pipe or a connection, which child is waited for. Nothing is changed.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::time::TimeVal;
 use sdm_debug::probe::{Holder, ResourceWait};
-use sdm_system::proc;
+use sdm_system::{proc, tcp_peer};
 use sdm_text::printable_name;
 
-use crate::kernel;
+use crate::{kernel, sys};
 
 /// The most holders that are named.
 const HOLDERS_MAX: usize = 16;
 /// The most processes that are searched for the other end of a pipe.
 const PROCESSES_MAX: usize = 4096;
+/// The longest path that the kernel takes, in bytes.
+const PATH_BYTES_MAX: usize = 4096;
 /// What part of the flags says whether a descriptor is for writing.
 const ACCESS_MODE: u32 = 3;
 
@@ -25,8 +31,9 @@ pub(crate) fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     let call = kernel::name_of(number)?;
     let (what, holders) = match call.as_str() {
         "flock" | "fcntl" => lock(pid, arguments[0])?,
-        "read" | "readv" => pipe(pid, arguments[0], PipeEnd::Write)?,
-        "write" | "writev" => pipe(pid, arguments[0], PipeEnd::Read)?,
+        "read" | "readv" | "recvfrom" | "recvmsg" => stream(pid, arguments[0], PipeEnd::Write)?,
+        "write" | "writev" | "sendto" | "sendmsg" => stream(pid, arguments[0], PipeEnd::Read)?,
+        "openat" => (unopened(pid, arguments)?, Vec::new()),
         "wait4" | "waitid" => ("a child to end".to_owned(), children(pid)),
         _ => return None,
     };
@@ -85,6 +92,88 @@ enum PipeEnd {
     Write,
 }
 
+/// Who has the other end of a descriptor.
+fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
+    pipe(pid, descriptor, wanted).or_else(|| connection(pid, descriptor, wanted))
+}
+
+/// Who has the other end of a connection, where that is on this host.
+fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
+    let process = proc::of(pid);
+    let own = socket_number(&process.descriptor(descriptor).ok()?)?;
+    let tables = ["net/tcp", "net/tcp6"].map(|name| fs::read_to_string(process.path(name)));
+    let tables: Vec<String> = tables.into_iter().flatten().collect();
+    let [ours, theirs] = tables.iter().find_map(|table| tcp_peer::ends(table, own))?;
+    let mut tables = tables.iter();
+    let other = tables.find_map(|table| tcp_peer::socket_of(table, [theirs, ours]));
+    let mut holders = Vec::new();
+    // Who gives up after a while needs nobody.
+    if let Some(other) = other.filter(|_| has_no_end(pid, descriptor, wanted)) {
+        let has_it = |pid: i32| {
+            let process = proc::of(pid);
+            let descriptors = process.descriptors().into_iter().flatten();
+            let mut numbers = descriptors.filter_map(|number| u64::try_from(number).ok());
+            numbers.any(|number| {
+                let path = process.descriptor(number).ok();
+                path.and_then(|path| socket_number(&path)) == Some(other)
+            })
+        };
+        let all = proc::pids().ok()?.take(PROCESSES_MAX);
+        let found = all.filter(|pid| has_it(*pid)).take(HOLDERS_MAX);
+        holders = found.map(holder).collect();
+    }
+    let what = match wanted {
+        PipeEnd::Write => format!("what {theirs} sends"),
+        PipeEnd::Read => format!("what {theirs} takes"),
+    };
+    Some((what, holders))
+}
+
+/// True where a wait at a socket is known to have no time-out.
+fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
+    let Ok(number) = i32::try_from(descriptor) else {
+        return false;
+    };
+    let timeout = sys::copy_descriptor(pid, number).and_then(|socket| {
+        Ok(match wanted {
+            PipeEnd::Write => getsockopt(&socket, sockopt::ReceiveTimeout)?,
+            PipeEnd::Read => getsockopt(&socket, sockopt::SendTimeout)?,
+        })
+    });
+    timeout.is_ok_and(|timeout| timeout == TimeVal::new(0, 0))
+}
+
+/// The number in `socket:[4711]`.
+fn socket_number(path: &Path) -> Option<u64> {
+    let number = path.to_str()?.strip_prefix("socket:[")?;
+    number.strip_suffix(']')?.parse().ok()
+}
+
+/// The FIFO that a process opens whose other end nobody has opened.
+fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
+    use std::os::unix::fs::{FileExt, FileTypeExt};
+    let process = proc::of(pid);
+    let memory = fs::File::open(process.path("mem")).ok()?;
+    let mut text = [0; PATH_BYTES_MAX];
+    let count = memory.read_at(&mut text, arguments[1]).ok()?;
+    let path = text[..count].split(|byte| *byte == 0).next()?;
+    let path = Path::new(OsStr::from_bytes(path));
+    // The descriptor of a folder is 32 bits wide; as a negative number it is the working directory.
+    let from = i32::try_from(arguments[0] & 0xffff_ffff).map_or_else(
+        |_| process.path("cwd"),
+        |folder| process.path(&format!("fd/{folder}")),
+    );
+    let seen = match path.strip_prefix("/") {
+        Ok(inner) => process.path("root").join(inner),
+        Err(_) => from.join(path),
+    };
+    let is_fifo = fs::metadata(seen).is_ok_and(|file| file.file_type().is_fifo());
+    is_fifo.then(|| {
+        let path = printable_name(path);
+        format!("somebody who opens the other end of {path}")
+    })
+}
+
 /// Who has the other end of a pipe or FIFO, as far as that may be seen.
 fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     use std::os::unix::fs::FileTypeExt;
@@ -104,9 +193,14 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
         PipeEnd::Write => "what is written into",
         PipeEnd::Read => "what is read from",
     };
-    let nobody = match holders.is_empty() {
-        true => ", whose other end nobody has who may be seen",
-        false => "",
+    let children = children(pid);
+    let nobody = match &holders[..] {
+        [] => ", whose other end nobody has who may be seen",
+        [own] if own.pid == pid && children.iter().any(|child| child.letter == 'Z') => {
+            ", whose other end nobody else has since a child has ended"
+        }
+        [own] if own.pid == pid => ", whose other end nobody else has",
+        _ => "",
     };
     Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
 }
@@ -155,6 +249,48 @@ mod tests {
         let device = nix::sys::stat::makedev(8, 1);
         assert_eq!(holders(table, device, 77), [4711, 4713]);
         assert_eq!(holders(table, device, 78), [0_i32; 0]);
+    }
+
+    #[test]
+    fn the_other_end_of_a_connection_is_found() {
+        use std::os::fd::AsRawFd;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = std::net::TcpStream::connect(address).unwrap();
+        let _theirs = listener.accept().unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let number = u64::try_from(stream.as_raw_fd()).unwrap();
+        let (what, holders) = super::stream(own, number, PipeEnd::Write).unwrap();
+        assert_eq!(what, format!("what {address} sends"));
+        assert!(holders.iter().any(|holder| holder.pid == own));
+        let bound = std::time::Duration::from_secs(9);
+        stream.set_read_timeout(Some(bound)).unwrap();
+        let (_, holders) = super::stream(own, number, PipeEnd::Write).unwrap();
+        assert_eq!(holders, [], "it gives up by itself");
+        let file = fs::File::open("/proc/self/stat").unwrap();
+        let number = u64::try_from(file.as_raw_fd()).unwrap();
+        assert!(super::stream(own, number, PipeEnd::Write).is_none());
+    }
+
+    #[test]
+    fn a_fifo_that_nobody_else_opens_is_told_by_its_path() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let folder = std::env::temp_dir().join(format!("sdm-fifo-{own}"));
+        fs::create_dir(&folder).unwrap();
+        let fifo = folder.join("end");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let at = |path: &Path| {
+            let text = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+            let here = u64::from(u32::MAX - 99);
+            unopened(
+                own,
+                [here, text.as_ptr().expose_provenance() as u64, 0, 0, 0, 0],
+            )
+        };
+        let said = format!("somebody who opens the other end of {}", fifo.display());
+        assert_eq!(at(&fifo), Some(said));
+        assert_eq!(at(&folder), None);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

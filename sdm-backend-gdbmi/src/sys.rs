@@ -204,6 +204,28 @@ pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A copy of a descriptor of a process that may be debugged. It is close-on-exec.
+pub(crate) fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
+    let process = pidfd_open(pid)?;
+    let (process, number) = (process.as_raw_fd(), libc::c_long::from(number));
+    let flags: libc::c_long = 0;
+    // SAFETY: takes an open descriptor, a number and flags and returns a descriptor or -1.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_getfd,
+            libc::c_long::from(process),
+            number,
+            flags,
+        )
+    };
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned it, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Sends a signal to the process of a pidfd, unless it is gone.
 pub(crate) fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
     let none = std::ptr::null::<libc::siginfo_t>();

@@ -114,6 +114,21 @@ pub fn mpi_name(function: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
+/// The function that a user has called, by the name that stands in the source: Open MPI's own functions stand in the
+/// place of those that end by calling them.
+#[must_use]
+pub fn spoken(function: &str) -> String {
+    let function = plain(function);
+    let inner = ["ompi_mpi_", "mca_common_ompio_"];
+    let rest = inner
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix));
+    match rest.and_then(|rest| rest.split_at_checked(1)) {
+        Some((first, rest)) => format!("MPI_{}{rest}", first.to_ascii_uppercase()),
+        None => function.to_owned(),
+    }
+}
+
 /// The arguments of a call that say whom it waits for, each with its place from 0; none for a call that
 /// is not known here. C, Fortran and `mpi_f08` have them in the same places.
 #[must_use]
@@ -346,6 +361,11 @@ mod tests {
         assert_eq!(places("MPI_Mrecv"), []);
         assert_eq!(places("usleep"), []);
         assert_eq!(mpi_name("ompi_mpi_finalize").as_deref(), Some("finalize"));
+        assert_eq!(spoken("ompi_mpi_finalize"), "MPI_Finalize");
+        let all = "mca_common_ompio_file_write_at_all";
+        assert_eq!(spoken(all), "MPI_File_write_at_all");
+        assert_eq!(spoken("__GI___libc_read"), "read");
+        assert_eq!(spoken("ompi_mpi_"), "ompi_mpi_");
     }
 
     #[test]

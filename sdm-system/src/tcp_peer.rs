@@ -46,6 +46,30 @@ fn has_gone(stream: &TcpStream) -> bool {
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
+/// The two ends of the connection whose socket has this number, of a table of the kernel's: its own one first.
+#[must_use]
+pub fn ends(table: &str, socket: u64) -> Option<[SocketAddr; 2]> {
+    rows(table).find_map(|(ends, number)| (number == socket).then_some(ends))
+}
+
+/// The number of the socket that has these two ends, its own one first.
+#[must_use]
+pub fn socket_of(table: &str, ends: [SocketAddr; 2]) -> Option<u64> {
+    rows(table).find_map(|(known, number)| (known == ends).then_some(number))
+}
+
+/// The connections of a table of the kernel's, and the numbers of their sockets.
+fn rows(table: &str) -> impl Iterator<Item = ([SocketAddr; 2], u64)> {
+    table.lines().skip(1).filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, _, _, _, _, _, _, number, ..] = fields[..] else {
+            return None;
+        };
+        let ends = [address(local)?, address(remote)?].map(SocketAddr::from);
+        Some((ends, number.parse().ok()?))
+    })
+}
+
 /// The user of the socket that has these two addresses, of a table of the kernel's.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     table.lines().skip(1).find_map(|line| {

@@ -21,7 +21,7 @@ impl Host for FakeHost {
         if self.held {
             return Some(('t', "ptrace_stop".to_owned()));
         }
-        Some(('D', "nfs_wait".to_owned()))
+        Some(('S', "nfs_wait".to_owned()))
     }
     fn memory(&self, _: i32) -> Option<(u64, u64)> {
         (!self.blind).then_some((7 << 20, 9 << 20))

@@ -187,7 +187,7 @@ fn a_program_that_cannot_be_stopped_says_what_it_waits_in() {
     assert_eq!(scene.failure(2).code, FailureCode::NotStoppable);
     assert_eq!(
         scene.failure(2).text,
-        "could not be stopped (state D, nfs_wait)"
+        "could not be stopped (state S, nfs_wait)"
     );
     // When it stops after all, nobody asks for it any more, and it runs on.
     scene.stop("reason=\"signal-received\",signal-name=\"SIGSTOP\"");

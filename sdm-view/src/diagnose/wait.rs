@@ -1,6 +1,6 @@
 //! What a stack waits in, told by the name of the runtime's function that its user called.
 
-use sdm_debug::calls::{is_file, is_lock, mpi_name, plain};
+use sdm_debug::calls::{is_file, is_lock, mpi_name, plain, spoken};
 use sdm_debug::reply::{StackFrame, TaskStacks};
 
 /// What is waited for.
@@ -131,15 +131,15 @@ impl Wait {
     pub fn of_frames(frames: &[StackFrame]) -> Option<Self> {
         let last = frames.last()?;
         let user = user_frame(frames)?;
-        let call = plain(&last.function);
-        let kind = if std::ptr::eq(last, user) && kind(call) == WaitKind::Other {
+        let call = spoken(&last.function);
+        let kind = if std::ptr::eq(last, user) && kind(&call) == WaitKind::Other {
             WaitKind::Running
         } else {
-            kind(call)
+            kind(&call)
         };
         Some(Self {
             kind,
-            call: call.to_owned(),
+            call,
             frame: user.clone(),
         })
     }

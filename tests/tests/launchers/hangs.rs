@@ -85,7 +85,7 @@ const HANGS: &[Case] = &[
         "finalize",
         "deadlock",
         "3",
-        "inalize, which was not reached here",
+        "MPI_Finalize, which was not reached here",
     ),
     ("two_orders", "deadlock", "2-3", "MPI_Recv"),
     (
@@ -105,6 +105,20 @@ const HANGS: &[Case] = &[
     ("ring_of_some", "deadlock", "", "not reached here"),
     ("grid", "deadlock", "", "not reached here"),
     ("some_compute", "held_up", "5", "which compute"),
+];
+
+/// What a rank waits for outside of MPI, and what the kernel says of it.
+const OUTSIDE: &[Case] = &[
+    ("fifo", "held_up", "3", "who opens the other end of "),
+    ("connection", "deadlock", "3", "for what 127.0.0.1:"),
+    (
+        "loader",
+        "held_up",
+        "3",
+        "whose other end nobody else has since a child has ended",
+    ),
+    ("critical", "held_up", "3", "called from enter_critical ()"),
+    ("in_kernel", "cannot_tell", "", "state D"),
 ];
 
 /// What is looked at in the larger job too.
@@ -279,6 +293,7 @@ fn check(under: Under, program: &Path, case: Case) {
     let expect = match step {
         "deadlock" => 1,
         "cannot_go_on" => 3,
+        "cannot_tell" => 2,
         _ => 4,
     };
     assert_eq!(code, Some(expect), "{said}");
@@ -352,6 +367,21 @@ fn with_many_ranks() {
             ..Under::new(compiler)
         };
         check(under, &program, OF_MANY[number / compilers.len()]);
+    }
+}
+
+/// An ordinary run has these under one MPI; each is a matter of the kernel's.
+#[test]
+fn what_is_waited_for_outside_of_mpi() {
+    let _alone = alone();
+    let compilers = [Compiler::Mpich, Compiler::OpenMpi];
+    let times = if is_full() { REPEATS } else { 1 };
+    for (number, compiler) in (0..).zip(&compilers[..if is_full() { 2 } else { 1 }]) {
+        let folder = Folder::new(&format!("hangs-outside-{number}"));
+        let program = folder.compile(*compiler, "hangs");
+        for case in OUTSIDE.iter().cycle().take(times * OUTSIDE.len()) {
+            check(Under::new(*compiler), &program, *case);
+        }
     }
 }
 

@@ -19,6 +19,9 @@ use crate::driver::text::base_name;
 
 /// How long the process may take to stop after gdb has said that it is attached.
 const STOP_WAIT: Duration = Duration::from_secs(10);
+/// How often, and after how long each time, it is looked whether the kernel lets the process be stopped.
+const KERNEL_LOOKS: u32 = 8;
+const KERNEL_WAIT: Duration = Duration::from_millis(250);
 
 /// A process to attach to.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +89,25 @@ pub(in crate::driver) async fn give_up(gdb: Gdb) {
     not_begun(&gdb);
 }
 
+/// Why the kernel lets nobody stop the process: it waits for a device, a file server or a child of `vfork`, each time that one looks.
+/// gdb would wait for it without an end, and answer for none of the others that it holds.
+async fn kept_by_kernel(gdb: &Gdb, pid: i32) -> Option<String> {
+    let mut waits_in = None;
+    for _ in 0..KERNEL_LOOKS {
+        let (letter, channel) = gdb.host().process_state(pid)?;
+        if letter != 'D' || waits_in.as_ref().is_some_and(|known| *known != channel) {
+            return None;
+        }
+        waits_in = Some(channel);
+        gdb.until_within(KERNEL_WAIT, |_| None::<()>).await;
+    }
+    let channel = waits_in.filter(|channel| !channel.is_empty() && channel != "0");
+    let within = channel.map_or_else(String::new, |channel| format!(", in {channel}"));
+    Some(format!(
+        "the kernel has it in state D{within}, and lets nobody stop it"
+    ))
+}
+
 async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     let results = gdb.mi("-add-inferior").await?;
     let group = results.text("inferior").unwrap_or_default();
@@ -124,6 +146,9 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Re
     // gdb would enter the container's mount namespace to read its files, which only root may.
     if let Some(root) = gdb.host().root(pid) {
         gdb.mi(format!("-gdb-set sysroot {root}")).await?;
+    }
+    if let Some(text) = kept_by_kernel(gdb, pid).await {
+        return Err(failed(&text));
     }
     gdb.tell(Event::Progress(Phase::Gdb));
     let wait = gdb.get().config.symbols_wait;

@@ -20,6 +20,9 @@ const END_FRAMES: usize = 8;
 /// How much of the stack is read, in bytes, from the innermost frame outwards.
 const STACK_BYTES_MAX: u64 = 32 << 10;
 
+/// gdb's number of the stack pointer.
+pub(super) const STACK_POINTER: u32 = REGISTERS.0;
+
 /// gdb's numbers of the stack pointer, and of the registers that a function has to leave as they were.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: (u32, &[u32]) = (7, &[1, 6, 12, 13, 14, 15]);

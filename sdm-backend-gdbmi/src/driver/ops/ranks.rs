@@ -7,7 +7,7 @@ use sdm_debug::reply::Value;
 use sdm_idset::{IdSet, TaskId};
 
 use super::evaluate::unchecked;
-use super::frame_states::read_registers;
+use super::frame_states::{STACK_POINTER, read_registers};
 use super::frames::GdbFrame;
 use super::kept::Kept;
 use super::threads::ReadThread;
@@ -15,8 +15,6 @@ use crate::driver::gdb::Gdb;
 use crate::openmpi::{Message, OpenMpi};
 use crate::python::Memory;
 
-/// gdb's number of the stack pointer.
-const STACK_POINTER: u32 = 7;
 /// The most requests of one call that are looked at.
 const REQUESTS_MAX: u64 = 4096;
 /// Ranks that are in more communicators than so many are not told apart by them.
