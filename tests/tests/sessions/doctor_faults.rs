@@ -427,13 +427,32 @@ fn what_fails_names_its_check() {
     );
 }
 
-/// The page names every check there is.
+/// The page names every check there is, and the tests that plant what it says that they plant.
 #[test]
 fn the_page_has_every_check() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/doctor.md");
-    let page = fs::read_to_string(page).expect("it is there");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
+    let page = read("../docs/doctor.md");
     for check in Check::ALL {
         let row = format!("\n| `{}` | ", check.name());
         assert_eq!(page.matches(&row).count(), 1, "{row}");
     }
+    let tests = [
+        "sessions/doctor.rs",
+        "sessions/doctor_faults.rs",
+        "sessions/containers.rs",
+        "privileged/ssh/doctor.rs",
+        "privileged/slurm.rs",
+    ];
+    let tests = tests.map(|it| read(&format!("tests/{it}"))).concat();
+    let rows = page.split("| test |\n").nth(1).expect("there is a table");
+    let rows = rows.lines().skip(1).take_while(|row| row.starts_with('|'));
+    let named = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
+    let mut count = 0;
+    for name in named.flat_map(|names| names.split(", ")) {
+        let function = format!("fn {}(", name.trim_matches('`'));
+        assert!(tests.contains(&function), "{function}");
+        count += 1;
+    }
+    assert!(count > 20, "{count}");
 }

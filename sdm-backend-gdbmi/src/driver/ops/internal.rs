@@ -124,7 +124,10 @@ fn line(function: &str, what: Internal, qualified: &str) -> String {
 async fn insert_unqualified(gdb: &Gdb, function: &str, what: Internal) -> Result<Results, Failure> {
     let results = gdb.mi(line(function, what, "")).await?;
     let made = results.tuple("bkpt").unwrap_or(&results);
-    let is_other = |place: &&Results| place.text("func").is_some_and(|it| it.contains("::"));
+    // Nobody else calls a function as sanitizers do, whose own are in a namespace.
+    let is_sanitizers = matches!(what, Internal::Found(_));
+    let is_other =
+        |place: &&Results| !is_sanitizers && place.text("func").is_some_and(|it| it.contains("::"));
     let mut others: Vec<String> = made
         .tuples("locations")
         .filter(is_other)
