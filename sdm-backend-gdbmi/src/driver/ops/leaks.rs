@@ -11,9 +11,6 @@
 use super::findings::{BELOW, evaluated};
 use crate::driver::gdb::Gdb;
 
-/// The stack below the pointer that a function may use without moving it, and some more, in bytes.
-const IN_USE: u64 = 1 << 10;
-
 /// The numbers of `ptrace` and `wait4`.
 const CALLS: Option<(u32, u32)> = if cfg!(target_arch = "x86_64") {
     Some((101, 61))
@@ -50,14 +47,13 @@ async fn is_alone(gdb: &Gdb) -> bool {
     listed.is_ok_and(|listed| listed.number("number-of-threads") == Some(1))
 }
 
-/// Clears what functions that have returned have left of the stack.
+/// Clears what functions that have returned have left of the stack, up to its pointer: what is about to check calls others, and has
+/// nothing behind it.
 async fn clear_stack(gdb: &Gdb) -> Option<()> {
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let pid = gdb.get().pid()?;
     let (_, offset) = gdb.host().place(pid, pointer)?;
-    let bytes = offset.checked_sub(IN_USE)?;
-    let start = pointer - offset;
-    fill(gdb, start, "00", bytes).await
+    fill(gdb, pointer - offset, "00", offset).await
 }
 
 async fn fill(gdb: &Gdb, address: u64, contents: &str, bytes: u64) -> Option<()> {
@@ -109,9 +105,10 @@ impl Instruction {
     }
 }
 
-/// What attaches and detaches has done so, what waits for any kind of child has waited, what else traces is not permitted. All else is as
-/// ever: the program's own children are waited for without `__WALL`.
-fn filter(ptrace: u32, wait: u32) -> [Instruction; 11] {
+/// What attaches and detaches has done so, what waits for any kind of child to stop has waited, what else traces is not permitted. All
+/// else is as ever: the program's own children are waited for without `__WALL`, and the program waits for the end of the process that
+/// looks for leaks without asking how it ended. It must: it takes that one's stack away then.
+fn filter(ptrace: u32, wait: u32) -> [Instruction; 13] {
     const LOAD: u16 = 0x20;
     const IS: u16 = 0x15;
     const RETURN: u16 = 0x06;
@@ -123,11 +120,14 @@ fn filter(ptrace: u32, wait: u32) -> [Instruction; 11] {
     const DETACH: u32 = 17;
     // The low half of the arguments: these processors have it first.
     const FIRST_ARGUMENT: u32 = 16;
+    const SECOND_ARGUMENT: u32 = 24;
     const THIRD_ARGUMENT: u32 = 32;
     [
         Instruction(LOAD, 0, 0, 0),
-        Instruction(IS, 3, 0, ptrace),
-        Instruction(IS, 0, 6, wait),
+        Instruction(IS, 5, 0, ptrace),
+        Instruction(IS, 0, 8, wait),
+        Instruction(LOAD, 0, 0, SECOND_ARGUMENT),
+        Instruction(IS, 6, 0, 0),
         Instruction(LOAD, 0, 0, THIRD_ARGUMENT),
         Instruction(IS, 3, 4, ANY_KIND),
         Instruction(LOAD, 0, 0, FIRST_ARGUMENT),
@@ -144,14 +144,19 @@ mod tests {
     use super::*;
 
     /// What the filter says of a system call with these arguments.
-    fn said(number: u32, first: u32, third: u32) -> u32 {
+    fn said(number: u32, [first, second, third]: [u32; 3]) -> u32 {
         let program = filter(101, 61);
         let (mut at, mut loaded) = (0, 0);
         loop {
             let Instruction(what, if_so, if_not, value) = program[at];
             at += 1;
             match what {
-                0x20 => loaded = [number, first, third][usize::try_from(value / 16).unwrap()],
+                0x20 => {
+                    loaded = match value {
+                        0 => number,
+                        at => [first, second, third][usize::try_from(at / 8 - 2).unwrap()],
+                    }
+                }
                 0x15 => at += usize::from(if loaded == value { if_so } else { if_not }),
                 _ => return value,
             }
@@ -161,16 +166,18 @@ mod tests {
     #[test]
     fn only_what_attaches_and_waits_for_it_is_told_that_it_has() {
         let (done, allowed, refused) = (0x0005_0000, 0x7fff_0000, 0x0005_0001);
-        assert_eq!(said(101, 16, 0), done, "attach");
-        assert_eq!(said(101, 17, 0), done, "detach");
-        assert_eq!(said(101, 0x4204, 0), refused, "registers");
-        assert_eq!(
-            said(61, 7, 0x4000_0000),
-            done,
-            "waits for what it has attached to"
-        );
-        assert_eq!(said(61, 7, 0), allowed, "waits for a child");
-        assert_eq!(said(61, 7, 1), allowed, "looks for a child");
-        assert_eq!(said(1, 16, 0x4000_0000), allowed, "writes");
+        let status = 0x7ffc_0000;
+        for (number, arguments, expect, what) in [
+            (101, [16, 0, 0], done, "attach"),
+            (101, [17, 0, 0], done, "detach"),
+            (101, [0x4204, 0, 0], refused, "registers"),
+            (61, [7, status, 0x4000_0000], done, "wait for a stop"),
+            (61, [7, 0, 0x4000_0000], allowed, "wait for who looks"),
+            (61, [7, status, 0], allowed, "wait for a child"),
+            (61, [7, status, 1], allowed, "look for a child"),
+            (1, [16, 0, 0x4000_0000], allowed, "write"),
+        ] {
+            assert_eq!(said(number, arguments), expect, "{what}");
+        }
     }
 }
