@@ -11,6 +11,7 @@ use std::time::Instant;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use sdm_core::CommandId;
+use sdm_debug::command::AttachSpec;
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 
@@ -55,6 +56,10 @@ pub(crate) struct SharedGdb {
     unswept: bool,
     pub(crate) closing: Vec<OwnedFd>,
     pub(crate) outputs: Vec<BackendOutput>,
+    /// Those whom this gdb cannot hold beside others, and the command that is to attach to them.
+    pub(crate) apart: Vec<(CommandId, TaskId)>,
+    /// How the tasks were to be attached to.
+    pub(crate) spec: AttachSpec,
 }
 
 struct SharingTask {
@@ -80,7 +85,7 @@ impl SharingTask {
 }
 
 impl SharedGdb {
-    pub(crate) fn new(gdb: GdbChild) -> Self {
+    pub(crate) fn new(gdb: GdbChild, spec: AttachSpec) -> Self {
         Self {
             gdb: GdbIo::new(gdb),
             members: Vec::new(),
@@ -101,6 +106,8 @@ impl SharedGdb {
             unswept: false,
             closing: Vec::new(),
             outputs: Vec::new(),
+            apart: Vec::new(),
+            spec,
         }
     }
 
@@ -257,6 +264,7 @@ impl SharedGdb {
                 self.outputs
                     .push(BackendOutput::Answer { id, task, result });
             }
+            Action::AttachApart { id } => self.apart.push((id, task)),
             Action::Event(event) => self.outputs.push(BackendOutput::Event { task, event }),
             Action::BreakOff(number) => self.break_off(now, at, number),
             Action::SignalProgram { pid, signal } => {

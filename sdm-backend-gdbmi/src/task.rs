@@ -362,6 +362,8 @@ impl Task {
             Action::TieProcess => self.held.iter_mut().for_each(Held::tie),
             Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
+            // It has its own.
+            Action::AttachApart { .. } => {}
             Action::ProgramEnded => self.end_streams(now),
             Action::CloseGdb => {
                 self.leave_running(now);

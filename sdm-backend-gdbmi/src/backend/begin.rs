@@ -11,8 +11,7 @@ use std::time::Instant;
 use sdm_core::CommandId;
 use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::reply::Room;
-use sdm_debug::{Failure, FailureCode, GdbOptions};
-use sdm_doctor::gdb as doctor;
+use sdm_debug::{Command, Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::proc;
 
@@ -29,9 +28,6 @@ use crate::shared_gdb::SharedGdb;
 use crate::slot::Slot;
 use crate::task::{Streams, Task, WayToStreams};
 use crate::warden::Warden;
-
-/// The first gdb that attaches in non-stop mode as it does otherwise: 10.1 does not, 12.0 does.
-const FIRST_TO_SHARE: u32 = 12;
 
 impl GdbBackend {
     pub(super) fn start(
@@ -183,7 +179,7 @@ impl GdbBackend {
         let held = wanted.iter().zip(leashes);
         let held = held.map(|((_, pid), leash)| self.hold(*pid, spec, &child, leash));
         let mut held = held.collect::<Vec<_>>().into_iter();
-        let mut shared = SharedGdb::new(child);
+        let mut shared = SharedGdb::new(child, spec.clone());
         for (at, &(task, pid)) in wanted.iter().enumerate() {
             let mut driver = self.driver(now, gdb);
             driver.attach_among(now, id, AttachTarget::new(pid, spec), at == 0);
@@ -257,12 +253,24 @@ impl GdbBackend {
         Ok(driver.kept_breakpoints())
     }
 
-    /// False where that gdb leaves what it attaches to half attached once it has several processes: each has its own then.
-    pub(super) fn can_share(&self, spec: &AttachSpec) -> bool {
-        let found = self.find_gdb(spec.gdb.as_deref()).ok();
-        let version = found.and_then(|gdb| doctor::version_of(&gdb));
-        // What is too old is refused by whoever asks it next.
-        version.is_none_or(|it| it.major >= FIRST_TO_SHARE || it.is_too_old())
+    /// Attaches to those whom a gdb cannot hold beside others, each by a gdb of its own.
+    pub(super) fn attach_apart(&mut self, now: Instant, number: u64) {
+        let Some(known) = self.slots.get_mut(&number) else {
+            return;
+        };
+        let Slot::Shared(shared) = &mut known.slot else {
+            return;
+        };
+        if shared.apart.is_empty() {
+            return;
+        }
+        let apart = std::mem::take(&mut shared.apart);
+        let spec = Command::Attach(shared.spec.clone());
+        for (id, task) in apart {
+            if let Some(own) = self.execute_one(now, id, task, &spec) {
+                self.settle(now, own);
+            }
+        }
     }
 
     fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {

@@ -306,6 +306,7 @@ impl GdbBackend {
         known.slot.take_closing(&mut self.closing);
         self.timers.set(number, known.slot.poll_timeout(now));
         self.watch(number);
+        self.attach_apart(now, number);
         self.drop_if_over(number);
         if self.ending.is_some() {
             self.dismiss_ended();
@@ -356,7 +357,6 @@ impl Backend for GdbBackend {
         if let Command::Attach(spec) = &command
             && shares_gdb(spec, tasks)
             && self.ending.is_none()
-            && self.can_share(spec)
         {
             if let Some(slot) = self.attach_all(now, id, tasks, spec) {
                 self.settle(now, slot);

@@ -16,6 +16,11 @@ pub(crate) enum Action {
         /// What is answered, or why it failed.
         result: Result<Reply, Failure>,
     },
+    /// Have the process attached to by a gdb of its own, which answers the command.
+    AttachApart {
+        /// The command that was to attach to it.
+        id: CommandId,
+    },
     /// Tell the front-end of an event.
     Event(Event),
     /// Nobody wants the answer to the line of this number any more: gdb need not be told of it, or is to be

@@ -14,18 +14,19 @@ use crate::harness::{Harness, stopped};
 /// It says that it is gdb 10.1, its `-break-insert` knows no `--qualified`, and a condition that comes by `-break-condition`
 /// never holds: there it is a text in quotes.
 fn old(folder: &Path) -> PathBuf {
-    let commands = r"s/ --qualified/ --nosuch/; s/\(-break-condition [0-9]*\) .*/\1 0/";
-    let answers = r#"s/^~"GNU gdb .*/~"GNU gdb (GDB) 10.1\\n"/"#;
-    let line = format!("sed -u '{commands}' | \"$gdb\" \"$@\" | sed -u '{answers}'");
-    script(folder, &line)
+    script(
+        folder,
+        r"s/ --qualified/ --nosuch/; s/\(-break-condition [0-9]*\) .*/\1 0/",
+    )
 }
 
-/// A script before gdb, which says that it is gdb 10.1 where it is asked for its version alone.
-fn script(folder: &Path, line: &str) -> PathBuf {
+/// A gdb that is told the lines as `commands` of sed make them, and says that it is gdb 10.1.
+fn script(folder: &Path, commands: &str) -> PathBuf {
     let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
-    let version = "case $* in --version) echo 'GNU gdb (GDB) 10.1'; exit ;; esac";
+    let answers = r#"s/^~"GNU gdb .*/~"GNU gdb (GDB) 10.1\\n"/"#;
+    let text = format!("#!/bin/sh\nsed -u '{commands}' | {gdb} \"$@\" | sed -u '{answers}'\n");
     let path = folder.join("old-gdb");
-    std::fs::write(&path, format!("#!/bin/sh\n{version}\ngdb={gdb}\n{line}\n")).unwrap();
+    std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     path
 }
@@ -35,7 +36,7 @@ fn script(folder: &Path, line: &str) -> PathBuf {
 fn each_has_a_gdb_of_its_own() {
     let folder = Harness::new();
     let mut harness = Harness::with(GdbConfig {
-        gdb: Some(script(&folder.directory, "exec \"$gdb\" \"$@\"")),
+        gdb: Some(script(&folder.directory, "")),
         ..GdbConfig::default()
     });
     let running = [(); 2].map(|()| Running::new(&harness, &[]));

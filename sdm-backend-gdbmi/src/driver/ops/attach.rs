@@ -61,6 +61,14 @@ pub(in crate::driver) async fn attach_among(
     process: AttachTarget,
     first: bool,
 ) {
+    // Who cannot say its version says so again below.
+    let _ = super::registers::look(&gdb).await;
+    let apart = gdb.get().is_before_12;
+    if apart {
+        not_begun(&gdb);
+        gdb.edit().attach_apart(id);
+        return;
+    }
     let result = match add_inferior(&gdb).await {
         Ok(()) => attach_to(&gdb, process, first).await,
         Err(failure) => Err(failure),

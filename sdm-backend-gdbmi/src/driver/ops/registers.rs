@@ -15,9 +15,6 @@ use crate::driver::state::State;
 use crate::driver::text::console_line;
 use crate::driver::wording::{Wording, wording};
 
-/// The first whose `-break-condition` reads its arguments as MI's other commands do.
-const FIRST_TO_UNQUOTE: u32 = 12;
-
 /// Asks gdb for its version: one that is too old is refused, and one that cannot write registers is to call no function.
 pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let (result, printed) = gdb.send("-gdb-version").capture().printed().await;
@@ -28,8 +25,7 @@ pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
         let others = gdb.host().other_gdbs();
         return Err(failure.with_hint(format!("{others}; `sdm doctor` looks into it: gdb")));
     }
-    let is_literal = |version: &Version| version.major < FIRST_TO_UNQUOTE;
-    gdb.edit().breakpoints.quotes_are_taken = version.as_ref().is_some_and(is_literal);
+    gdb.edit().is_before_12 = version.as_ref().is_some_and(|it| it.major < 12);
     if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
         return Ok(());
     }

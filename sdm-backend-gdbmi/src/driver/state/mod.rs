@@ -46,6 +46,9 @@ pub(super) struct State {
     pub(super) origin: Origin,
     /// The task's process, and others that gdb holds beside it.
     pub(super) processes: Processes,
+    /// It is gdb 10 or 11. MI's command takes the quotes around a condition for a part of it there, and who is attached to
+    /// beside others is left half attached.
+    pub(super) is_before_12: bool,
     /// gdb's version, where it cannot write this processor's registers.
     pub(super) unwritable: Option<String>,
     pub(super) handling: Handling,
@@ -94,6 +97,7 @@ impl State {
             activity: Activity::default(),
             origin: Origin::default(),
             processes: Processes::default(),
+            is_before_12: false,
             unwritable: None,
             handling: Handling::default(),
             interrupts: Interrupts::default(),
@@ -118,6 +122,13 @@ impl State {
     pub(super) fn answer(&mut self, id: CommandId, result: Result<Reply, Failure>) {
         if self.open.remove(&id) {
             self.actions.push_back(Action::Answer { id, result });
+        }
+    }
+
+    /// A gdb of the task's own is to attach, and answers the command.
+    pub(super) fn attach_apart(&mut self, id: CommandId) {
+        if self.open.remove(&id) {
+            self.actions.push_back(Action::AttachApart { id });
         }
     }
 

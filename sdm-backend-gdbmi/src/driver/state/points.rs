@@ -24,8 +24,6 @@ pub(in crate::driver) struct Breakpoints {
     pub(in crate::driver) leaks: Leaks,
     /// True once SDM's own were inserted.
     pub(in crate::driver) armed: bool,
-    /// MI's command takes the quotes around a condition for a part of it (gdb 10 and 11): gdb's own command is taken.
-    pub(in crate::driver) quotes_are_taken: bool,
     /// gdb's number of the one that was met last; some stops name none.
     pub(in crate::driver) last_met: Option<u32>,
     /// How often each of gdb's numbers was met.
