@@ -56,10 +56,15 @@ pub(crate) struct SharedGdb {
     unswept: bool,
     pub(crate) closing: Vec<OwnedFd>,
     pub(crate) outputs: Vec<BackendOutput>,
-    /// Those whom this gdb cannot hold beside others, and the command that is to attach to them.
-    pub(crate) apart: Vec<(CommandId, TaskId)>,
-    /// How the tasks were to be attached to.
+    pub(crate) apart: Apart,
+}
+
+/// Those whom this gdb cannot hold beside others.
+pub(crate) struct Apart {
+    /// How they were to be attached to.
     pub(crate) spec: AttachSpec,
+    /// The command that is to attach to each.
+    pub(crate) wanted: Vec<(CommandId, TaskId)>,
 }
 
 struct SharingTask {
@@ -106,8 +111,10 @@ impl SharedGdb {
             unswept: false,
             closing: Vec::new(),
             outputs: Vec::new(),
-            apart: Vec::new(),
-            spec,
+            apart: Apart {
+                spec,
+                wanted: Vec::new(),
+            },
         }
     }
 
@@ -264,7 +271,7 @@ impl SharedGdb {
                 self.outputs
                     .push(BackendOutput::Answer { id, task, result });
             }
-            Action::AttachApart { id } => self.apart.push((id, task)),
+            Action::AttachApart { id } => self.apart.wanted.push((id, task)),
             Action::Event(event) => self.outputs.push(BackendOutput::Event { task, event }),
             Action::BreakOff(number) => self.break_off(now, at, number),
             Action::SignalProgram { pid, signal } => {

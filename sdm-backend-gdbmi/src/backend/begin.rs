@@ -261,12 +261,12 @@ impl GdbBackend {
         let Slot::Shared(shared) = &mut known.slot else {
             return;
         };
-        if shared.apart.is_empty() {
+        let apart = &mut shared.apart;
+        if apart.wanted.is_empty() {
             return;
         }
-        let apart = std::mem::take(&mut shared.apart);
-        let spec = Command::Attach(shared.spec.clone());
-        for (id, task) in apart {
+        let spec = Command::Attach(apart.spec.clone());
+        for (id, task) in std::mem::take(&mut apart.wanted) {
             if let Some(own) = self.execute_one(now, id, task, &spec) {
                 self.settle(now, own);
             }

@@ -63,7 +63,7 @@ pub(in crate::driver) async fn attach_among(
 ) {
     // Who cannot say its version says so again below.
     let _ = super::registers::look(&gdb).await;
-    let apart = gdb.get().is_before_12;
+    let apart = gdb.get().lacks.is_before_12;
     if apart {
         not_begun(&gdb);
         gdb.edit().attach_apart(id);

@@ -25,7 +25,7 @@ pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
         let others = gdb.host().other_gdbs();
         return Err(failure.with_hint(format!("{others}; `sdm doctor` looks into it: gdb")));
     }
-    gdb.edit().is_before_12 = version.as_ref().is_some_and(|it| it.major < 12);
+    gdb.edit().lacks.is_before_12 = version.as_ref().is_some_and(|it| it.major < 12);
     if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
         return Ok(());
     }
@@ -33,7 +33,7 @@ pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let Some(version) = version.filter(knows_few) else {
         return Ok(());
     };
-    gdb.edit().unwritable = Some(version.text);
+    gdb.edit().lacks.unwritable = Some(version.text);
     gdb.mi("-gdb-set may-call-functions off").await?;
     Ok(())
 }
@@ -41,7 +41,7 @@ pub(in crate::driver) async fn look(gdb: &Gdb) -> Result<(), Failure> {
 /// Leaves a frame by this line. Where the value that is left with goes into a register that gdb cannot write, gdb has left
 /// the frame by the time it fails: it is put back.
 pub(in crate::driver) async fn leave(gdb: &Gdb, line: String) -> Result<(), Failure> {
-    let is_unable = gdb.get().unwritable.is_some();
+    let is_unable = gdb.get().lacks.unwritable.is_some();
     if !is_unable {
         gdb.mi(line).await?;
         return Ok(());
@@ -93,15 +93,15 @@ pub(in crate::driver) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     let unable = match wording(text) {
         Some(Wording::WriteFailed) => true,
         // A person can forbid calls, too.
-        Some(Wording::MayNotCall) => state.unwritable.is_some(),
+        Some(Wording::MayNotCall) => state.lacks.unwritable.is_some(),
         _ => false,
     };
-    unable.then(|| refusal(state.unwritable.as_deref()))
+    unable.then(|| refusal(state.lacks.unwritable.as_deref()))
 }
 
 /// Why a command cannot be begun by a gdb that cannot write registers.
 pub(in crate::driver) fn why_not(state: &State, command: &Command) -> Option<Failure> {
-    let version = state.unwritable.as_deref()?;
+    let version = state.lacks.unwritable.as_deref()?;
     let backward = match command {
         Command::ReverseContinue | Command::ReverseStep { .. } => true,
         Command::Console { line } => is_backward(line),

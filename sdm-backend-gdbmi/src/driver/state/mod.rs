@@ -29,6 +29,16 @@ use probed::Probed;
 use processes::Processes;
 use signals::{Handling, Interrupts, Sigcont};
 
+/// What this gdb cannot do that later ones can.
+#[derive(Debug, Default)]
+pub(super) struct GdbLacks {
+    /// It is gdb 10 or 11. MI's command takes the quotes around a condition for a part of it there, and who is attached to
+    /// beside others is left half attached.
+    pub(super) is_before_12: bool,
+    /// Its version, where it cannot write this processor's registers.
+    pub(super) unwritable: Option<String>,
+}
+
 /// Everything known of one gdb and its task.
 pub(super) struct State {
     /// The time as the owner of the driver has said it last.
@@ -46,11 +56,7 @@ pub(super) struct State {
     pub(super) origin: Origin,
     /// The task's process, and others that gdb holds beside it.
     pub(super) processes: Processes,
-    /// It is gdb 10 or 11. MI's command takes the quotes around a condition for a part of it there, and who is attached to
-    /// beside others is left half attached.
-    pub(super) is_before_12: bool,
-    /// gdb's version, where it cannot write this processor's registers.
-    pub(super) unwritable: Option<String>,
+    pub(super) lacks: GdbLacks,
     pub(super) handling: Handling,
     pub(super) interrupts: Interrupts,
     /// The names of the variable objects that the front-end has made.
@@ -97,8 +103,7 @@ impl State {
             activity: Activity::default(),
             origin: Origin::default(),
             processes: Processes::default(),
-            is_before_12: false,
-            unwritable: None,
+            lacks: GdbLacks::default(),
             handling: Handling::default(),
             interrupts: Interrupts::default(),
             objects: BTreeSet::new(),

@@ -74,7 +74,7 @@ pub(super) async fn restrict(
 
 /// Has a breakpoint of gdb's stop the program only where the condition holds; always, where that is empty.
 pub(super) async fn set_condition(gdb: &Gdb, number: u32, condition: &str) -> Result<(), Failure> {
-    let line = match (gdb.get().is_before_12, condition) {
+    let line = match (gdb.get().lacks.is_before_12, condition) {
         (true, _) => console_line(format!("condition {number} {condition}").trim_end()),
         (false, "") => format!("-break-condition {number}"),
         (false, condition) => format!("-break-condition {number} {}", quote(condition.as_bytes())),
