@@ -10,7 +10,8 @@ use std::path::Path;
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::time::TimeVal;
 use sdm_debug::probe::{Holder, ResourceWait};
-use sdm_system::{proc, tcp_peer};
+use sdm_system::proc::{self, Process};
+use sdm_system::tcp_peer;
 use sdm_text::printable_name;
 
 use crate::{kernel, sys};
@@ -109,18 +110,10 @@ fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec
     let mut holders = Vec::new();
     // Who gives up after a while needs nobody.
     if let Some(other) = other.filter(|_| has_no_end(pid, descriptor, wanted)) {
-        let has_it = |pid: i32| {
-            let process = proc::of(pid);
-            let descriptors = process.descriptors().into_iter().flatten();
-            let mut numbers = descriptors.filter_map(|number| u64::try_from(number).ok());
-            numbers.any(|number| {
-                let path = process.descriptor(number).ok();
-                path.and_then(|path| socket_number(&path)) == Some(other)
-            })
-        };
-        let all = proc::pids().ok()?.take(PROCESSES_MAX);
-        let found = all.filter(|pid| has_it(*pid)).take(HOLDERS_MAX);
-        holders = found.map(holder).collect();
+        holders = holders_of(|process, number| {
+            let path = process.descriptor(number).ok();
+            path.and_then(|path| socket_number(&path)) == Some(other)
+        })?;
     }
     let what = match wanted {
         PipeEnd::Write => format!("what {theirs} sends"),
@@ -183,12 +176,7 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
     if !file.file_type().is_fifo() {
         return None;
     }
-    let mut holders = Vec::new();
-    for other in proc::pids().ok()?.take(PROCESSES_MAX) {
-        if holders.len() < HOLDERS_MAX && has_end(other, &path, file.ino(), wanted) {
-            holders.push(holder(other));
-        }
-    }
+    let holders = holders_of(|process, number| is_end(process, number, &path, file.ino(), wanted))?;
     let end = match wanted {
         PipeEnd::Write => "what is written into",
         PipeEnd::Read => "what is read from",
@@ -205,26 +193,31 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
     Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
 }
 
-fn has_end(pid: i32, path: &Path, inode: u64, wanted: PipeEnd) -> bool {
-    let process = proc::of(pid);
-    let Ok(descriptors) = process.descriptors() else {
-        return false;
+/// The processes that have such a descriptor, as far as that may be seen.
+fn holders_of(is_it: impl Fn(&Process, u64) -> bool) -> Option<Vec<Holder>> {
+    let has_it = |pid: &i32| {
+        let process = proc::of(*pid);
+        let descriptors = process.descriptors().into_iter().flatten();
+        let mut numbers = descriptors.filter_map(|number| u64::try_from(number).ok());
+        numbers.any(|number| is_it(&process, number))
     };
-    let mut descriptors = descriptors.filter_map(|number| u64::try_from(number).ok());
-    descriptors.any(|number| {
-        if process.descriptor(number).ok().as_deref() != Some(path) {
-            return false;
-        }
-        let same = fs::metadata(process.path(&format!("fd/{number}")));
-        let mode = process
-            .descriptor_flags(number)
-            .map(|flags| flags & ACCESS_MODE);
-        let can = match wanted {
-            PipeEnd::Read => matches!(mode, Some(0 | 2)),
-            PipeEnd::Write => matches!(mode, Some(1 | 2)),
-        };
-        can && same.is_ok_and(|file| file.ino() == inode)
-    })
+    let all = proc::pids().ok()?.take(PROCESSES_MAX);
+    Some(all.filter(has_it).take(HOLDERS_MAX).map(holder).collect())
+}
+
+fn is_end(process: &Process, number: u64, path: &Path, inode: u64, wanted: PipeEnd) -> bool {
+    if process.descriptor(number).ok().as_deref() != Some(path) {
+        return false;
+    }
+    let same = fs::metadata(process.path(&format!("fd/{number}")));
+    let mode = process
+        .descriptor_flags(number)
+        .map(|flags| flags & ACCESS_MODE);
+    let can = match wanted {
+        PipeEnd::Read => matches!(mode, Some(0 | 2)),
+        PipeEnd::Write => matches!(mode, Some(1 | 2)),
+    };
+    can && same.is_ok_and(|file| file.ino() == inode)
 }
 
 fn children(pid: i32) -> Vec<Holder> {

@@ -92,21 +92,18 @@ pub fn plain(function: &str) -> &str {
         .unwrap_or(function)
 }
 
+/// What the names of MPI's functions begin with.
+const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
+/// What those of Open MPI's own functions begin with that stand in the place of those that end by calling them.
+const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
+
 /// The name of an MPI function without `MPI_` and what a language binding adds, in lower case:
 /// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; `None` for what is no MPI function.
 #[must_use]
 pub fn mpi_name(function: &str) -> Option<String> {
     let lower = function.to_ascii_lowercase();
-    // Open MPI's own functions stand in the place of those that end by calling them.
-    let prefixes = [
-        "mpi_",
-        "pmpi_",
-        "mpix_",
-        "pmpix_",
-        "ompi_mpi_",
-        "mca_common_ompio_",
-    ];
-    let name = prefixes.iter().find_map(|p| lower.strip_prefix(p))?;
+    let mut prefixes = PREFIXES.iter().chain(&INNER_PREFIXES);
+    let name = prefixes.find_map(|p| lower.strip_prefix(p))?;
     let name = name
         .trim_end_matches('_')
         .trim_end_matches("_f08")
@@ -119,8 +116,7 @@ pub fn mpi_name(function: &str) -> Option<String> {
 #[must_use]
 pub fn spoken(function: &str) -> String {
     let function = plain(function);
-    let inner = ["ompi_mpi_", "mca_common_ompio_"];
-    let rest = inner
+    let rest = INNER_PREFIXES
         .iter()
         .find_map(|prefix| function.strip_prefix(prefix));
     match rest.and_then(|rest| rest.split_at_checked(1)) {

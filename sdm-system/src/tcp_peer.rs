@@ -49,39 +49,47 @@ fn has_gone(stream: &TcpStream) -> bool {
 /// The two ends of the connection whose socket has this number, of a table of the kernel's: its own one first.
 #[must_use]
 pub fn ends(table: &str, socket: u64) -> Option<[SocketAddr; 2]> {
-    rows(table).find_map(|(ends, number)| (number == socket).then_some(ends))
+    let row = rows(table).find(|row| row.socket.parse() == Ok(socket))?;
+    Some(row.ends.map(SocketAddr::from))
 }
 
 /// The number of the socket that has these two ends, its own one first.
 #[must_use]
 pub fn socket_of(table: &str, ends: [SocketAddr; 2]) -> Option<u64> {
-    rows(table).find_map(|(known, number)| (known == ends).then_some(number))
-}
-
-/// The connections of a table of the kernel's, and the numbers of their sockets.
-fn rows(table: &str) -> impl Iterator<Item = ([SocketAddr; 2], u64)> {
-    table.lines().skip(1).filter_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, local, remote, _, _, _, _, _, _, number, ..] = fields[..] else {
-            return None;
-        };
-        let ends = [address(local)?, address(remote)?].map(SocketAddr::from);
-        Some((ends, number.parse().ok()?))
-    })
+    let row = rows(table).find(|row| row.ends == ends.map(canonical))?;
+    row.socket.parse().ok()
 }
 
 /// The user of the socket that has these two addresses, of a table of the kernel's.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-    table.lines().skip(1).find_map(|line| {
+    let ends = [local, remote].map(canonical);
+    // Not one whose process has left it: that has no user any more.
+    let row = rows(table).find(|row| row.ends == ends && row.state == "01")?;
+    row.user.parse().ok()
+}
+
+/// A connection of a table of the kernel's.
+struct Row<'a> {
+    /// Its own end, and the other one.
+    ends: [(IpAddr, u16); 2],
+    state: &'a str,
+    user: &'a str,
+    /// The number of its socket.
+    socket: &'a str,
+}
+
+fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
+    table.lines().skip(1).filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, its_local, its_remote, state, _, _, _, uid, ..] = fields[..] else {
+        let [_, local, remote, state, _, _, _, user, _, socket, ..] = fields[..] else {
             return None;
         };
-        let is_it =
-            address(its_local)? == canonical(local) && address(its_remote)? == canonical(remote);
-        // Not one whose process has left it: that has no user any more.
-        let is_open = state == "01";
-        (is_it && is_open).then(|| uid.parse().ok()).flatten()
+        Some(Row {
+            ends: [address(local)?, address(remote)?],
+            state,
+            user,
+            socket,
+        })
     })
 }
 

@@ -3,16 +3,14 @@
 /// A word by which a shell means exactly this text. What no shell gives a meaning stands as it is, so that a person can read it.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
-    match is_plain(word.as_bytes()) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    String::from_utf8_lossy(&shell_word_of_bytes(word.as_bytes())).into_owned()
 }
 
 /// The same for bytes that need not be text, as the names of files.
 #[must_use]
 pub fn shell_word_of_bytes(word: &[u8]) -> Vec<u8> {
-    if is_plain(word) {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=,:+@%".contains(byte);
+    if !word.is_empty() && word.iter().all(is_plain) {
         return word.to_vec();
     }
     let mut out = vec![b'\''];
@@ -24,11 +22,6 @@ pub fn shell_word_of_bytes(word: &[u8]) -> Vec<u8> {
     }
     out.push(b'\'');
     out
-}
-
-fn is_plain(word: &[u8]) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=,:+@%".contains(byte);
-    !word.is_empty() && word.iter().all(is_plain)
 }
 
 #[cfg(test)]

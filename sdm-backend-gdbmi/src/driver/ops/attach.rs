@@ -47,7 +47,10 @@ impl AttachTarget {
 }
 
 pub(in crate::driver) async fn attach(gdb: Gdb, id: CommandId, process: AttachTarget) {
-    let result = attach_to(&gdb, process, true).await;
+    let result = match ready(&gdb, true).await {
+        Ok(()) => attach_to(&gdb, process).await,
+        Err(failure) => Err(failure),
+    };
     if result.is_err() {
         not_begun(&gdb);
     }
@@ -61,16 +64,18 @@ pub(in crate::driver) async fn attach_among(
     process: AttachTarget,
     first: bool,
 ) {
-    // Who cannot say its version says so again below.
-    let _ = super::registers::look(&gdb).await;
+    let added = match add_inferior(&gdb).await {
+        Ok(()) => ready(&gdb, first).await,
+        Err(failure) => Err(failure),
+    };
     let apart = gdb.get().lacks.is_before_12;
     if apart {
         not_begun(&gdb);
         gdb.edit().attach_apart(id);
         return;
     }
-    let result = match add_inferior(&gdb).await {
-        Ok(()) => attach_to(&gdb, process, first).await,
+    let result = match added {
+        Ok(()) => attach_to(&gdb, process).await,
         Err(failure) => Err(failure),
     };
     if result.is_err() {
@@ -125,7 +130,20 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Reply, Failure> {
+/// Finds out what this gdb can do; where nobody else has prepared it, it is prepared too.
+async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
+    let answers = match prepare {
+        true => super::start::prepare(gdb),
+        false => Vec::new(),
+    };
+    super::registers::look(gdb).await?;
+    for answer in answers {
+        answer.await?;
+    }
+    Ok(())
+}
+
+async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     let pid = process.pid;
     // Nothing in these texts tells one task from another: who meets the same says so together.
     let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);
@@ -139,17 +157,6 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget, prepare: bool) -> Result<Re
     }
     if let Some(program) = gdb.host().program(pid) {
         gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
-    }
-    let answers = match prepare {
-        true => super::start::prepare(gdb),
-        false => Vec::new(),
-    };
-    let may_be_unable = gdb.get().config.registers_unknown;
-    if prepare || may_be_unable {
-        super::registers::look(gdb).await?;
-    }
-    for answer in answers {
-        answer.await?;
     }
     // gdb would enter the container's mount namespace to read its files, which only root may.
     if let Some(root) = gdb.host().root(pid) {

@@ -8,25 +8,23 @@
 //! Registers it is not given. By its own rule it then takes all of the thread's stack for in use, what is behind the stack pointer too;
 //! that is cleared before, as pointers that functions have left there would hide leaks.
 
+use nix::libc;
+
 use super::findings::{BELOW, evaluated};
 use crate::driver::gdb::Gdb;
 
-/// The numbers of `ptrace` and `wait4`.
-const CALLS: Option<(u32, u32)> = if cfg!(target_arch = "x86_64") {
-    Some((101, 61))
-} else if cfg!(any(
+/// Processors of 64 bits that have the low half of a number first, as the filter reads it.
+const FILTERS: bool = cfg!(any(
+    target_arch = "x86_64",
     target_arch = "aarch64",
     target_arch = "riscv64",
     target_arch = "loongarch64"
-)) {
-    Some((117, 260))
-} else {
-    None
-};
+));
 
 /// Prepares a check that is about to come. Where that cannot be, it fails as it does in any debugger.
 pub(in crate::driver) async fn prepare(gdb: &Gdb) {
-    let Some((ptrace, wait)) = CALLS else {
+    let calls = [libc::SYS_ptrace, libc::SYS_wait4].map(u32::try_from);
+    let (true, [Ok(ptrace), Ok(wait)]) = (FILTERS, calls) else {
         return;
     };
     let asked = gdb.clone();
@@ -63,9 +61,6 @@ async fn fill(gdb: &Gdb, address: u64, contents: &str, bytes: u64) -> Option<()>
 
 /// Has the program put a filter on its own system calls and those of the processes that it starts.
 async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
-    const SET_NO_NEW_PRIVILEGES: u32 = 38;
-    const SET_SECCOMP: u32 = 22;
-    const MODE_FILTER: u32 = 2;
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let at = (pointer - u64::from(BELOW)) & !0xf;
     let bytes: Vec<u8> = instructions.iter().flat_map(|it| it.bytes()).collect();
@@ -77,13 +72,17 @@ async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
         let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         fill(gdb, address, &text, bytes.len() as u64).await?;
     }
-    let call = |what, first, second| {
+    let call = |what: i32, first: u64, second: u64| {
         format!("((int(*)(int,long,long,long,long))prctl)({what},{first},{second},0,0)")
     };
     for line in [
         // Without this only root may have a filter.
-        call(SET_NO_NEW_PRIVILEGES, 1, 0),
-        call(SET_SECCOMP, MODE_FILTER, program),
+        call(libc::PR_SET_NO_NEW_PRIVS, 1, 0),
+        call(
+            libc::PR_SET_SECCOMP,
+            u64::from(libc::SECCOMP_MODE_FILTER),
+            program,
+        ),
     ] {
         let result = evaluated(gdb, &line).await?;
         (result == "0").then_some(())?;
@@ -112,9 +111,9 @@ fn filter(ptrace: u32, wait: u32) -> [Instruction; 13] {
     const LOAD: u16 = 0x20;
     const IS: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    const ALLOW: u32 = 0x7fff_0000;
-    const FAIL_WITH: u32 = 0x0005_0000;
-    const EPERM: u32 = 1;
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    const FAIL_WITH: u32 = libc::SECCOMP_RET_ERRNO;
+    const EPERM: u32 = libc::EPERM.unsigned_abs();
     const ANY_KIND: u32 = 0x4000_0000;
     const ATTACH: u32 = 16;
     const DETACH: u32 = 17;
