@@ -11,6 +11,17 @@ use crate::{fixture, leftovers};
 /// The variable by which processes bear the name.
 pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
 
+/// Writes a program of a shell's into a folder.
+///
+/// # Panics
+/// Where it cannot be written.
+pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+    path
+}
+
 /// A folder of its own under the temporary one; goes when it is dropped.
 pub struct Place {
     directory: PathBuf,

@@ -6,6 +6,16 @@ use super::Editor;
 use crate::run::BOUND;
 
 impl Editor<'_> {
+    /// All run on from a thread to their end, with code 0.
+    ///
+    /// # Panics
+    /// Where they end otherwise.
+    pub fn run_to_end(&mut self, thread: &Value) {
+        self.ask("continue", &json!({"threadId": thread}));
+        assert_eq!(self.event("exited")["exitCode"], 0);
+        self.event("terminated");
+    }
+
     /// `disconnect`, and the end of everything.
     ///
     /// # Panics

@@ -1,9 +1,11 @@
 //! What `scripts/install-deps` says to a newcomer whose machine lacks something that it cannot install.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use sdm_tests::place::script;
 
 /// What the script itself needs.
 const TOOLS: [&str; 4] = ["sh", "sed", "dirname", "echo"];
@@ -27,9 +29,7 @@ impl Machine {
             symlink(found, path.join(tool)).expect("there is room");
         }
         for (program, line) in programs {
-            let file = path.join(program);
-            fs::write(&file, format!("#!/bin/sh\n{line}\n")).expect("there is room");
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+            script(&path, program, line);
         }
         Self { path }
     }

@@ -162,9 +162,7 @@ fn programs_that_a_program_starts_become_threads() {
     let arguments = editor.scope(&frames[0], "Arguments");
     assert_eq!(arguments[1]["value"], "1", "{arguments:?}");
     editor.ask("setFunctionBreakpoints", &json!({"breakpoints": []}));
-    editor.ask("continue", &json!({"threadId": 1}));
-    assert_eq!(editor.event("exited")["exitCode"], 0);
-    editor.event("terminated");
+    editor.run_to_end(&json!(1));
     editor.disconnect();
 }
 

@@ -34,9 +34,7 @@ fn break_at(editor: &mut Editor<'_>, function: &str) {
 /// All run to their end, and nothing is left.
 fn end(mut editor: Editor<'_>) {
     editor.ask("setFunctionBreakpoints", &json!({"breakpoints": []}));
-    editor.ask("continue", &json!({"threadId": 1}));
-    assert_eq!(editor.event("exited")["exitCode"], 0);
-    editor.event("terminated");
+    editor.run_to_end(&json!(1));
     editor.disconnect();
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use sdm_tests::binaries;
 use sdm_tests::fixture::Compiler;
 use sdm_tests::job::Folder;
-use sdm_tests::place::Place;
+use sdm_tests::place::{Place, script};
 use sdm_tests::sdm::{Done, Sdm, command};
 use serde_json::Value;
 
@@ -27,14 +27,11 @@ fn report(done: &Done) -> Value {
 
 /// A program that says what a gdb of this version says.
 fn gdb(place: &Place, version: &str) -> PathBuf {
-    script(place, "old-gdb", &format!("echo 'GNU gdb (GDB) {version}'"))
-}
-
-fn script(place: &Place, name: &str, line: &str) -> PathBuf {
-    let path = place.path().join(name);
-    fs::write(&path, format!("#!/bin/sh\n{line}\n")).expect("there is room");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    path
+    script(
+        place.path(),
+        "old-gdb",
+        &format!("echo 'GNU gdb (GDB) {version}'"),
+    )
 }
 
 #[test]
@@ -147,9 +144,9 @@ fn each_fault_is_bad_and_says_what_to_do() {
 #[test]
 fn a_slurm_that_does_not_answer() {
     let place = Place::new();
-    script(&place, "srun", "exit 1");
+    script(place.path(), "srun", "exit 1");
     script(
-        &place,
+        place.path(),
         "scontrol",
         "echo 'scontrol: error: no controller' >&2; exit 1",
     );
@@ -218,7 +215,7 @@ fn a_gdb_that_is_too_old_is_refused_with_those_that_are_installed() {
     let program = place.compile("work", Compiler::C);
     // It answers as that gdb does, and is none.
     let line = String::from("gdb \"$@\" | sed -u 's/^~\"GNU gdb .*/~\"GNU gdb (GDB) 8.2\\\\n\"/'");
-    let old = script(&place, "old-gdb", &line);
+    let old = script(place.path(), "old-gdb", &line);
     let done = Sdm::new(&place, "run")
         .args(["--gdb"])
         .args([&old])
@@ -257,7 +254,7 @@ fn a_host_is_asked_and_reached() {
     );
     // Another version's server there.
     let server = script(
-        &place,
+        place.path(),
         "sdm-server",
         "echo \"error: unexpected argument '--doctor' found\" >&2; exit 2",
     );

@@ -3,15 +3,14 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use sdm_doctor::Check;
 use sdm_tests::doctor::{assert_found, bad, unknown};
 use sdm_tests::fixture::Compiler;
 use sdm_tests::job::Folder;
-use sdm_tests::place::Place;
+use sdm_tests::place::{Place, script};
 use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::{binaries, ordinary, parts, processes};
 
@@ -26,13 +25,6 @@ const OWN: [&str; 8] = [
     "--mount-proc",
     "--kill-child",
 ];
-
-fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    path
-}
 
 /// `sdm doctor --json` behind a script in namespaces of its own; nothing, and said, where there can be none.
 fn in_namespaces(place: &Place, more: &[&str], planting: &str) -> Option<Done> {

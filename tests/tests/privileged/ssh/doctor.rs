@@ -1,12 +1,10 @@
 //! What `sdm doctor --host` says of hosts that are reached by ssh: of one that is well, and with each fault planted.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sdm_doctor::Check;
 use sdm_tests::doctor::{assert_found, bad, good};
-use sdm_tests::place::Place;
+use sdm_tests::place::{Place, script};
 use sdm_tests::sdm::{Done, Sdm};
 
 use super::network::hosts_script;
@@ -39,10 +37,8 @@ pub(super) fn a_host_is_looked_at(place: &Place) {
     }
     what_ssh_refuses(place, &server);
     // Its server is another version's, or is none.
-    let other = place.path().join("server-other");
     let said = r"printf 'sdm-doctor-version\t9.0.0\t250\nsdm-doctor-end\n'; cat >/dev/null";
-    fs::write(&other, format!("#!/bin/sh\n{said}\n")).expect("a file");
-    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let other = script(place.path(), "server-other", said);
     let said = "sdm-server 9.0.0 is there";
     assert_found(
         &look(place, &other, &[]),

@@ -4,33 +4,18 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, set, set_none};
-
-/// A second adapter, as an editor starts it that was asked for one.
-fn second<'a>(place: &'a Place, asked: &Value) -> Editor<'a> {
-    assert_eq!(asked["request"], "attach");
-    let mut second = Editor::new(place);
-    second.ask("initialize", &json!({"adapterID": "sdm"}));
-    second.ask("attach", &asked["configuration"]);
-    second.event("initialized");
-    second
-}
+use super::{at_entry, configuration, joined, set, set_none};
 
 #[test]
 fn a_rank_is_debugged_beside_the_others() {
     let place = Place::new();
-    let work = place.compile("work", Compiler::C);
-    let mut editor = Editor::new(&place);
-    let mut launch = configuration(&work, &["steps"], 20);
-    launch["stopAtEntry"] = json!(true);
-    editor.launch(&launch);
-    editor.ask("configurationDone", &Value::Null);
+    let mut editor = at_entry(&place, &["steps"], 20);
     editor.event("stopped");
     let why = editor.refused("sdm/focus", &json!({"rank": 20}));
     assert!(why.contains("no rank 20"), "{why}");
     editor.ask("sdm/focus", &json!({"rank": 17}));
     let asked = editor.request("startDebugging");
-    let mut other = second(&place, &asked);
+    let mut other = joined(Editor::new(&place), &asked);
     let back = Place::line("work.c", "return result;");
     let points = set(&mut other, &[json!({"line": back})]);
     assert_eq!(points[0]["verified"], true, "{points:?}");
@@ -68,9 +53,7 @@ fn a_rank_is_debugged_beside_the_others() {
     // Its breakpoint is its own, and goes with it: all run to their end.
     set_none(&mut editor);
     other.leave();
-    editor.ask("continue", &json!({"threadId": stopped["threadId"]}));
-    assert_eq!(editor.event("exited")["exitCode"], 0);
-    editor.event("terminated");
+    editor.run_to_end(&stopped["threadId"]);
     editor.disconnect();
 }
 
@@ -84,7 +67,7 @@ fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
     super::wait_for_output(&mut editor, "spinning");
     editor.ask("sdm/focus", &json!({"rank": 1}));
     let asked = editor.request("startDebugging");
-    let mut other = second(&place, &asked);
+    let mut other = joined(Editor::new(&place), &asked);
     other.ask("configurationDone", &Value::Null);
     let why = other.refused("stackTrace", &json!({"threadId": 1}));
     assert!(why.contains("pause it first"), "{why}");
@@ -158,10 +141,7 @@ fn a_rank_is_debugged_by_a_second_connection_to_the_same_adapter() {
         stranger.leave();
         editor.ask("sdm/focus", &json!({"rank": 1}));
         let asked = editor.request("startDebugging");
-        let mut other = editor.beside();
-        other.ask("initialize", &json!({"adapterID": "sdm"}));
-        other.ask("attach", &asked["configuration"]);
-        other.event("initialized");
+        let mut other = joined(editor.beside(), &asked);
         other.ask("configurationDone", &Value::Null);
         assert_eq!(other.event("stopped")["reason"], "entry");
         other.ask("next", &json!({"threadId": 1}));

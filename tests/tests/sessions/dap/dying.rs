@@ -1,16 +1,16 @@
 //! An editor, or the adapter itself, dies without a word: what was launched ends, and what was attached to runs on.
 
-use std::fs;
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use serde_json::{Value, json};
 
-use super::{configuration, wait_for_output};
+use super::{at_entry, configuration, joined, wait_for_output};
 
 /// A program that runs on its own, and an editor that has attached to it.
 fn attached(place: &Place) -> (Child, Editor<'_>) {
@@ -26,25 +26,16 @@ fn attached(place: &Place) -> (Child, Editor<'_>) {
     (child, editor)
 }
 
-/// What the kernel says of a process: its state, and who traces it.
-fn status(pid: u32) -> (String, String) {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.expect("it is there").trim().to_owned()
-    };
-    (field("State:"), field("TracerPid:"))
-}
-
 /// Waits until a process runs without a debugger, and ends it.
 fn runs_on(place: &Place, mut child: Child) {
     let until = Instant::now() + BOUND;
     loop {
-        let (state, tracer) = status(child.id());
-        if tracer == "0" && (state.starts_with('S') || state.starts_with('R')) {
+        let state = processes::of(child.id()).state().expect("it is there");
+        let tracer = processes::tracer(child.id());
+        if tracer.is_none() && matches!(state.0, 'S' | 'R') {
             break;
         }
-        assert!(Instant::now() < until, "{state}, traced by {tracer}");
+        assert!(Instant::now() < until, "{state:?}, traced by {tracer:?}");
         thread::sleep(Duration::from_millis(10));
     }
     child.kill().expect("it is there");
@@ -63,12 +54,7 @@ fn an_editor_that_dies_leaves_running_what_it_has_attached_to() {
 #[test]
 fn an_editor_that_dies_while_ranks_stand_leaves_none_of_them() {
     let place = Place::new();
-    let work = place.compile("work", Compiler::C);
-    let mut editor = Editor::new(&place);
-    let mut configuration = configuration(&work, &["spin"], 3);
-    configuration["stopAtEntry"] = json!(true);
-    editor.launch(&configuration);
-    editor.ask("configurationDone", &Value::Null);
+    let mut editor = at_entry(&place, &["spin"], 3);
     for _ in 0..3 {
         editor.event("stopped");
     }
@@ -103,21 +89,13 @@ fn an_adapter_that_is_killed_lets_go_of_what_it_has_attached_to() {
 #[test]
 fn a_rank_of_its_own_dies_and_the_session_goes_on() {
     let place = Place::new();
-    let work = place.compile("work", Compiler::C);
-    let mut editor = Editor::new(&place);
-    let mut configuration = configuration(&work, &["steps"], 2);
-    configuration["stopAtEntry"] = json!(true);
-    editor.launch(&configuration);
-    editor.ask("configurationDone", &Value::Null);
+    let mut editor = at_entry(&place, &["steps"], 2);
     for _ in 0..2 {
         editor.event("stopped");
     }
     editor.ask("sdm/focus", &json!({"rank": 1}));
     let asked = editor.request("startDebugging");
-    let mut other = Editor::new(&place);
-    other.ask("initialize", &json!({"adapterID": "sdm"}));
-    other.ask("attach", &asked["configuration"]);
-    other.event("initialized");
+    let mut other = joined(Editor::new(&place), &asked);
     other.ask("configurationDone", &Value::Null);
     assert_eq!(other.event("stopped")["reason"], "entry");
     other.kill();

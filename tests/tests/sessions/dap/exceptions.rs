@@ -6,7 +6,7 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, go};
+use super::{at_entry, configuration, go};
 
 /// An editor that has launched one rank, which stops at these.
 fn launched<'a>(place: &'a Place, program: &Path, args: &[&str], filters: &Value) -> Editor<'a> {
@@ -111,12 +111,7 @@ fn signals_forks_and_execs_stop_where_a_person_wants_it() {
 #[test]
 fn data_is_watched_for_reads_and_from_some_access_on() {
     let place = Place::new();
-    let work = place.compile("work", Compiler::C);
-    let mut editor = Editor::new(&place);
-    let mut configuration = configuration(&work, &["steps"], 1);
-    configuration["stopAtEntry"] = json!(true);
-    editor.launch(&configuration);
-    editor.ask("configurationDone", &Value::Null);
+    let mut editor = at_entry(&place, &["steps"], 1);
     let stopped = editor.event("stopped");
     let frames = editor.frames(&stopped["threadId"]);
     let arguments = json!({"name": "rank", "frameId": frames[0]["id"]});

@@ -37,9 +37,7 @@ fn a_job_is_started_again_with_its_breakpoints() {
     }
     assert_eq!(editor.threads().len(), 3);
     set_none(&mut editor);
-    editor.ask("continue", &json!({"threadId": 1}));
-    assert_eq!(editor.event("exited")["exitCode"], 0);
-    editor.event("terminated");
+    editor.run_to_end(&json!(1));
     let why = editor.refused("restart", &json!({}));
     assert!(why.contains("have ended"), "{why}");
     editor.disconnect();

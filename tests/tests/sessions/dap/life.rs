@@ -63,9 +63,7 @@ fn one_rank_is_debugged_from_its_launch_to_its_end() {
     let stopped = go(&mut editor, "stepIn", thread);
     assert_eq!(stopped["allThreadsStopped"], true);
     set_none(&mut editor);
-    editor.ask("continue", &json!({"threadId": thread}));
-    assert_eq!(editor.event("exited")["exitCode"], 0);
-    editor.event("terminated");
+    editor.run_to_end(thread);
     assert_eq!(editor.output("stdout"), "total 6\n");
     editor.disconnect();
 }

@@ -4,7 +4,7 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, go, set, set_none, source};
+use super::{at_entry, configuration, go, set, set_none, source};
 
 #[test]
 fn conditions_hit_counts_and_log_points_are_gdbs() {
@@ -225,12 +225,7 @@ fn a_crash_is_an_exception_with_its_signal() {
 #[test]
 fn the_debug_console_takes_the_words_of_the_prompt() {
     let place = Place::new();
-    let work = place.compile("work", Compiler::C);
-    let mut editor = Editor::new(&place);
-    let mut configuration = configuration(&work, &["steps"], 2);
-    configuration["stopAtEntry"] = json!(true);
-    editor.launch(&configuration);
-    editor.ask("configurationDone", &Value::Null);
+    let mut editor = at_entry(&place, &["steps"], 2);
     editor.event("stopped");
     let line = |editor: &mut Editor<'_>, line: &str| {
         let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));

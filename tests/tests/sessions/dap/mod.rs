@@ -16,6 +16,7 @@ mod transcript;
 use std::path::Path;
 
 use sdm_tests::editor::Editor;
+use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
 /// `setBreakpoints` at lines of `tests/fixtures/work.c`.
@@ -36,6 +37,26 @@ fn source() -> String {
 
 fn configuration(program: &Path, args: &[&str], ranks: u32) -> Value {
     json!({"program": program, "args": args, "ranks": ranks, "launcher": "local"})
+}
+
+/// An editor that has launched ranks of `tests/fixtures/work.c`, which stop at their entry.
+fn at_entry<'a>(place: &'a Place, args: &[&str], ranks: u32) -> Editor<'a> {
+    let work = place.compile("work", Compiler::C);
+    let mut editor = Editor::new(place);
+    let mut configuration = configuration(&work, args, ranks);
+    configuration["stopAtEntry"] = json!(true);
+    editor.launch(&configuration);
+    editor.ask("configurationDone", &Value::Null);
+    editor
+}
+
+/// An editor that joins the session of another one, as that one is asked to have it do.
+fn joined<'a>(mut editor: Editor<'a>, asked: &Value) -> Editor<'a> {
+    assert_eq!(asked["request"], "attach");
+    editor.ask("initialize", &json!({"adapterID": "sdm"}));
+    editor.ask("attach", &asked["configuration"]);
+    editor.event("initialized");
+    editor
 }
 
 /// Lets all run on from a thread, and gives the next stop.
