@@ -1,4 +1,4 @@
-//! Has the library find this program's `accept` before the C library's: see `src/host/guard.rs`.
+//! Has the library find this program's `listen` and `accept` before the C library's: see `src/host/guard.rs`.
 
 /// Set where a linker is taken that knows no names of single symbols (zig's, by `scripts/release-pmix`): all are exported then.
 const EXPORTS_ALL: &str = "SDM_PMIX_EXPORTS_ALL";
@@ -8,7 +8,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed={EXPORTS_ALL}");
     let exported = match std::env::var_os(EXPORTS_ALL) {
         Some(_) => "-rdynamic",
-        None => "-Wl,--export-dynamic-symbol=accept",
+        None => "-Wl,--export-dynamic-symbol=listen,--export-dynamic-symbol=accept",
     };
     println!("cargo::rustc-link-arg-bins={exported}");
 }

@@ -1,38 +1,151 @@
 //! Who may connect to the library: this user's processes.
 //!
-//! The library believes what a client says of its user. So it is not given connections of others at all: the `accept` that it calls is
-//! the one in this program, which looks into the kernel's table first.
+//! The library believes what a client says of its user, and waits for the first words of each connection, one after the other, serving
+//! nobody meanwhile. So it is not given connections of others at all, and none that has said nothing yet: the `listen` and `accept` that
+//! it calls are those in this program. A thread of our own takes all connections, looks into the kernel's table whose they are, and waits
+//! for their words; what the library believes to be its listening socket is a bell that rings once for each that has spoken.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_void};
-use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd};
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_long, c_void};
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use sdm_system::tcp_peer;
 
 use super::relay;
 
+type Listen = unsafe extern "C" fn(c_int, c_int) -> c_int;
 type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
 
 /// How long a connection may say nothing.
 const QUIET_WAIT: Duration = Duration::from_secs(10);
 /// The most connections that say nothing; the oldest goes first.
 const QUIET_MAX: usize = 1024;
-
+/// How long no connection is taken where there are no more descriptors.
+const TAKE_PAUSE: Duration = Duration::from_millis(100);
 /// How much of what one says first is looked at.
 const FIRST_BYTES_MAX: usize = 4096;
 
-/// Connections of this user's that have said nothing yet. The library would wait for the first words of each, one after the other, and
-/// serve nobody meanwhile.
-static QUIET: Mutex<Vec<(TcpStream, Instant)>> = Mutex::new(Vec::new());
+/// Whether the library is guarded.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+/// The doors of the library, each with the number of what it believes to be its socket.
+static DOORS: Mutex<Vec<(c_int, Arc<Door>)>> = Mutex::new(Vec::new());
 
-/// Takes a connection that has something to say. One of another user's is closed, and it is as if it had not come.
+/// Where connections of this user's that have spoken wait for the library.
+struct Door {
+    spoken: Mutex<VecDeque<TcpStream>>,
+    /// Counts them; what has a descriptor of it is ready to be read while there are some.
+    bell: EventFd,
+}
+
+impl Door {
+    fn new() -> io::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_SEMAPHORE;
+        Ok(Self {
+            spoken: Mutex::default(),
+            bell: EventFd::from_flags(flags)?,
+        })
+    }
+
+    /// Lets one that has spoken in.
+    fn admit(&self, stream: TcpStream) {
+        lock(&self.spoken).push_back(stream);
+        // It counts further than there are descriptors.
+        let _ = self.bell.write(1);
+    }
+
+    /// The next one, where there is one.
+    fn next(&self) -> Option<TcpStream> {
+        self.bell.read().ok()?;
+        lock(&self.spoken).pop_front()
+    }
+
+    /// Takes what comes to the socket, and lets in who may be and has spoken, for ever.
+    fn keep(&self, listener: &TcpListener) -> ! {
+        let mut quiet: Vec<(TcpStream, Instant)> = Vec::new();
+        loop {
+            let now = Instant::now();
+            quiet.retain(|(_, since)| now.duration_since(*since) < QUIET_WAIT);
+            let first = quiet.first().map(|(_, since)| *since + QUIET_WAIT);
+            let wait = first.map(|at| at.saturating_duration_since(now));
+            let (is_new, mut heard) = look(listener, &quiet, wait);
+            let spoken = quiet.extract_if(.., |_| heard.next().unwrap_or(false));
+            for (stream, _) in spoken.filter(|(stream, _)| has_words(stream)) {
+                self.admit(stream);
+            }
+            if is_new && let Some(stream) = take(listener) {
+                if quiet.len() >= QUIET_MAX {
+                    quiet.remove(0);
+                }
+                quiet.push((stream, now));
+            }
+        }
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Listens as the C library's does. A network's socket of the guarded library becomes the bell of its door.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn listen(socket: c_int, backlog: c_int) -> c_int {
+    // SAFETY: it is what the C library's does; that one is not to be had by its name here.
+    let listens: c_long = unsafe { libc::syscall(libc::SYS_listen, socket, backlog) };
+    if listens != 0 {
+        return -1;
+    }
+    if !IS_ON.load(Ordering::SeqCst) {
+        return 0;
+    }
+    // SAFETY: the caller's, who does not close it while it calls.
+    match guard(unsafe { BorrowedFd::borrow_raw(socket) }) {
+        Ok(()) => 0,
+        Err(error) => {
+            crate::say::say(&format!("its socket cannot be guarded: {error}"));
+            Errno::ENOMEM.set();
+            -1
+        }
+    }
+}
+
+fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let listener = TcpListener::from(socket.try_clone_to_owned()?);
+    // A socket without a TCP address is no network's, and is the library's own affair.
+    if listener.local_addr().is_err() {
+        return Ok(());
+    }
+    listener.set_nonblocking(true)?;
+    let door = Arc::new(Door::new()?);
+    let number = socket.as_raw_fd();
+    {
+        let mut doors = lock(&DOORS);
+        doors.retain(|(it, _)| *it != number);
+        doors.push((number, Arc::clone(&door)));
+    }
+    // SAFETY: the number is the library's, which knows it by nothing else.
+    let placed = unsafe { libc::dup3(door.bell.as_raw_fd(), number, libc::O_CLOEXEC) };
+    Errno::result(placed)?;
+    let keeper = thread::Builder::new().name("guard".to_owned());
+    keeper.spawn(move || door.keep(&listener))?;
+    Ok(())
+}
+
+/// Takes a connection that has something to say; there is none where none has.
 ///
 /// # Safety
 /// As the C library's: an address and its length, or null.
@@ -42,56 +155,47 @@ pub(crate) unsafe extern "C" fn accept(
     address: *mut libc::sockaddr,
     length: *mut libc::socklen_t,
 ) -> c_int {
-    let mut quiet = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let now = Instant::now();
-        quiet.retain(|(_, since)| now.duration_since(*since) < QUIET_WAIT);
-        let first = quiet.first().map(|(_, since)| *since + QUIET_WAIT);
-        let wait = first.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-        let (is_new, spoken) = look(socket, &quiet, wait);
-        if let Some(at) = spoken {
-            let (stream, _) = quiet.remove(at);
-            // SAFETY: the caller says so; a connection that has gone has no address, and is heard to have gone.
-            let _ = unsafe { libc::getpeername(stream.as_raw_fd(), address, length) };
-            if is_of_a_job(&stream) {
-                return stream.into_raw_fd();
-            }
-            match relay::begin(stream) {
-                Some(end) => return end.into_raw_fd(),
-                None => {
-                    crate::say::say("a tool is refused: there are too many");
-                    continue;
-                }
-            }
+    let door = lock(&DOORS).iter().find(|(it, _)| *it == socket).cloned();
+    let Some((_, door)) = door else {
+        // SAFETY: the caller says so.
+        return unsafe { libc::accept4(socket, address, length, libc::SOCK_CLOEXEC) };
+    };
+    while let Some(stream) = door.next() {
+        // SAFETY: the caller says so; a connection that has gone has no address, and is heard to have gone.
+        let _ = unsafe { libc::getpeername(stream.as_raw_fd(), address, length) };
+        if is_of_a_job(&stream) {
+            return stream.into_raw_fd();
         }
-        if is_new {
-            // SAFETY: the caller says so.
-            let taken = unsafe { libc::accept4(socket, address, length, libc::SOCK_CLOEXEC) };
-            if taken < 0 {
-                return taken;
-            }
-            // SAFETY: the kernel has just given it to this process.
-            let stream = unsafe { TcpStream::from_raw_fd(taken) };
-            // A socket without a TCP address is no network's, and is the library's own affair.
-            if stream.peer_addr().is_err() {
-                return stream.into_raw_fd();
-            }
-            match tcp_peer::check(&stream) {
-                Ok(()) => {
-                    if quiet.len() >= QUIET_MAX {
-                        quiet.remove(0);
-                    }
-                    quiet.push((stream, now));
-                }
-                Err(error) => crate::say::say(&format!("a connection is refused: {error}")),
-            }
-        }
-        if quiet.is_empty() {
-            // The one error after which all versions of the library go on.
-            Errno::EAGAIN.set();
-            return -1;
+        match relay::begin(stream) {
+            Some(end) => return end.into_raw_fd(),
+            None => crate::say::say("a tool is refused: there are too many"),
         }
     }
+    // The one error after which all versions of the library go on.
+    Errno::EAGAIN.set();
+    -1
+}
+
+/// A new connection, where it is this user's.
+fn take(listener: &TcpListener) -> Option<TcpStream> {
+    let taken = match listener.accept() {
+        Ok((stream, _)) => tcp_peer::check(&stream).map(|()| stream),
+        // It has gone again.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+        Err(error) => {
+            // It would be ready again at once.
+            thread::sleep(TAKE_PAUSE);
+            Err(error)
+        }
+    };
+    taken
+        .inspect_err(|error| crate::say::say(&format!("a connection is refused: {error}")))
+        .ok()
+}
+
+/// Whether one that was heard has said something, and not just gone.
+fn has_words(stream: &TcpStream) -> bool {
+    stream.peek(&mut [0]).is_ok_and(|count| count > 0)
 }
 
 /// Whether it is a process of a job that has spoken, and all at once, as they do.
@@ -106,29 +210,71 @@ fn is_of_a_job(stream: &TcpStream) -> bool {
     is_it
 }
 
-/// Waits, and says whether somebody new has come, and which of the quiet ones has spoken or gone.
-fn look(socket: c_int, quiet: &[(TcpStream, Instant)], wait: Duration) -> (bool, Option<usize>) {
-    // SAFETY: it stays the library's, which does not close it while it calls.
-    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+/// Waits, and says whether somebody new has come, and of each of the quiet ones whether it has spoken or gone.
+fn look(
+    listener: &TcpListener,
+    quiet: &[(TcpStream, Instant)],
+    wait: Option<Duration>,
+) -> (bool, impl Iterator<Item = bool> + use<>) {
     let all = quiet.iter().map(|(stream, _)| stream.as_fd());
-    let all = std::iter::once(socket).chain(all);
+    let all = std::iter::once(listener.as_fd()).chain(all);
     let mut fds: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-    let wait = PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO);
-    if poll(&mut fds, wait).is_err() {
-        return (false, None);
-    }
-    let mut ready = fds.iter().map(|fd| fd.any().unwrap_or(false));
-    let is_new = ready.next().unwrap_or(false);
-    (is_new, ready.position(|it| it))
+    let wait = wait.map_or(Ok(PollTimeout::NONE), PollTimeout::try_from);
+    let looked = poll(&mut fds, wait.unwrap_or(PollTimeout::ZERO));
+    let heard = fds
+        .iter()
+        .map(|fd| looked.is_ok() && fd.any().unwrap_or(false));
+    let mut heard = heard.collect::<Vec<_>>().into_iter();
+    (heard.next().unwrap_or(false), heard)
 }
 
-/// Checks that it is this function that the library finds.
-pub(crate) fn check_is_found() -> Result<()> {
-    let own: Accept = accept;
-    // SAFETY: it looks a name up in what is loaded.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"accept".as_ptr()) };
-    if found.cast_const() != own as *const c_void {
-        bail!("this build of sdm-pmix cannot keep other users out: no library is loaded");
+/// Guards the library that is loaded next; checks that it is these functions that it finds.
+pub(crate) fn begin() -> Result<()> {
+    let own: (Listen, Accept) = (listen, accept);
+    for (name, own) in [
+        (c"listen", own.0 as *const c_void),
+        (c"accept", own.1 as *const c_void),
+    ] {
+        // SAFETY: it looks a name up in what is loaded.
+        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        if found.cast_const() != own {
+            bail!("this build of sdm-pmix cannot keep other users out: no library is loaded");
+        }
     }
+    IS_ON.store(true, Ordering::SeqCst);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Waits until it rings.
+    fn rings(door: &Door) -> bool {
+        let mut fds = [PollFd::new(door.bell.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::from(60_000_u16)).is_ok_and(|count| count > 0)
+    }
+
+    #[test]
+    fn who_speaks_later_is_heard_though_nobody_comes_any_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let door = Arc::new(Door::new().unwrap());
+        let keeper = Arc::clone(&door);
+        thread::spawn(move || keeper.keep(&listener));
+        let connect = || TcpStream::connect(address).unwrap();
+        let ((mut first, mut second), gone) = ((connect(), connect()), connect());
+        drop(gone);
+        for one in [&mut second, &mut first] {
+            assert!(door.next().is_none(), "nobody has spoken");
+            one.write_all(b"words").unwrap();
+            assert!(rings(&door));
+            let heard = door.next().expect("one has spoken");
+            assert_eq!(heard.peer_addr().unwrap(), one.local_addr().unwrap());
+        }
+        assert!(door.next().is_none());
+    }
 }

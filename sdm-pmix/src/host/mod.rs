@@ -453,7 +453,7 @@ impl Serving {
 
 /// Begins to serve a job.
 fn serve(job: HostJob) -> Result<Serving> {
-    guard::check_is_found()?;
+    guard::begin()?;
     let folder = make_folder(&job)?;
     // SAFETY: this process has had one thread until now.
     #[allow(unsafe_code)]
