@@ -62,6 +62,8 @@ pub(crate) struct Task {
     /// The same, once it was detached, until it ends.
     left: Option<LeftRunning>,
     left_end: Option<LeftEnd>,
+    /// Signals that came before its program did, and whether it does not matter that it stands still then.
+    due: Vec<(Signal, bool)>,
     /// Descriptors to be closed once their owner has been told.
     pub(crate) closing: Vec<OwnedFd>,
     pub(crate) outputs: Vec<BackendOutput>,
@@ -91,6 +93,7 @@ impl Task {
             binding: None,
             left: None,
             left_end: None,
+            due: Vec::new(),
             closing: Vec::new(),
             outputs: Vec::new(),
         }
@@ -267,10 +270,18 @@ impl Task {
         }
     }
 
-    /// Sends its program a signal, where that was started here and runs, or stands still and that does not matter.
-    pub(crate) fn signal_program(&self, signal: Signal, standing: bool) {
+    /// Sends its program a signal, where that was started here and runs, or stands still and that does not matter; one that is
+    /// only coming has it as soon as it is there.
+    pub(crate) fn signal_program(&mut self, signal: Signal, standing: bool) {
         let is_meant = match self.driver.task_state() {
-            TaskState::Running | TaskState::Starting => true,
+            TaskState::Starting => {
+                // Each once, as the kernel keeps them.
+                if !self.attached && !self.due.contains(&(signal, standing)) {
+                    self.due.push((signal, standing));
+                }
+                signal == Signal::SIGKILL
+            }
+            TaskState::Running => true,
             TaskState::Stopped => standing,
             _ => false,
         };
@@ -307,6 +318,9 @@ impl Task {
         let state = self.driver.task_state();
         if state != TaskState::Starting {
             self.gdb.all_attached();
+            for (signal, standing) in std::mem::take(&mut self.due) {
+                self.signal_program(signal, standing);
+            }
         }
         if !state.is_live() && state != TaskState::GdbDead {
             self.held = None;

@@ -11,12 +11,14 @@ use crate::slot::Slot;
 
 impl GdbBackend {
     /// Sends a signal to those of these tasks that were started here.
-    pub(super) fn signal_own(&self, tasks: &IdSet, signal: i32, standing: bool) {
+    pub(super) fn signal_own(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         let Ok(signal) = Signal::try_from(signal) else {
             return;
         };
         for task in tasks {
-            if let Some(Slot::Own(own)) = self.slot_of(task) {
+            let known = self.current.get(&task);
+            let known = known.and_then(|key| self.slots.get_mut(key));
+            if let Some(Slot::Own(own)) = known.map(|known| &mut known.slot) {
                 own.signal_program(signal, standing);
             }
         }

@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_debug::command::StopAt;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskState};
 
-use crate::harness::{Harness, place, processes_of, stopped};
+use crate::harness::{Harness, place, processes_of, stopped, task};
 
 #[test]
 fn a_segfault_stops_and_then_ends() {
@@ -73,6 +74,33 @@ fn a_kill_ends_what_runs_and_what_stands() {
     let start = harness.send(Command::Start(crate::harness::spec(&program, &[])));
     assert_eq!(harness.ask(Command::Kill), Ok(Reply::Done));
     assert!(harness.answer(start).is_err());
+}
+
+#[test]
+fn a_signal_that_comes_before_the_program_does_is_not_lost() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    let signal = "SIGTERM".to_owned();
+    let mut spec = crate::harness::spec(&program, &[]);
+    for stop in [StopAt::Nowhere, StopAt::Main] {
+        spec.stop = stop;
+        let start = harness.send(Command::Start(spec.clone()));
+        for _ in 0..2 {
+            harness
+                .backend
+                .signal_programs(&task(), Signal::SIGTERM as i32, true);
+        }
+        let started = harness.answer(start);
+        let ended = match stop {
+            StopAt::Nowhere => started,
+            StopAt::Main => {
+                assert_eq!(place(&stopped(started)).0, "main");
+                harness.run_on()
+            }
+        };
+        let signal = signal.clone();
+        assert_eq!(ended, Ok(Reply::Signalled { signal }));
+    }
 }
 
 #[test]
