@@ -101,7 +101,7 @@ fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hol
 /// Who has the other end of a connection, where that is on this host.
 fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid);
-    let own = socket_number(&process.descriptor(descriptor).ok()?)?;
+    let own = process.socket(descriptor)?;
     let tables = ["net/tcp", "net/tcp6"].map(|name| fs::read_to_string(process.path(name)));
     let tables: Vec<String> = tables.into_iter().flatten().collect();
     let [ours, theirs] = tables.iter().find_map(|table| tcp_peer::ends(table, own))?;
@@ -110,10 +110,7 @@ fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec
     let mut holders = Vec::new();
     // Who gives up after a while needs nobody.
     if let Some(other) = other.filter(|_| has_no_end(pid, descriptor, wanted)) {
-        holders = holders_of(|process, number| {
-            let path = process.descriptor(number).ok();
-            path.and_then(|path| socket_number(&path)) == Some(other)
-        })?;
+        holders = holders_of(|process, number| process.socket(number) == Some(other))?;
     }
     let what = match wanted {
         PipeEnd::Write => format!("what {theirs} sends"),
@@ -134,12 +131,6 @@ fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
         })
     });
     timeout.is_ok_and(|timeout| timeout == TimeVal::new(0, 0))
-}
-
-/// The number in `socket:[4711]`.
-fn socket_number(path: &Path) -> Option<u64> {
-    let number = path.to_str()?.strip_prefix("socket:[")?;
-    number.strip_suffix(']')?.parse().ok()
 }
 
 /// The FIFO that a process opens whose other end nobody has opened.

@@ -11,6 +11,9 @@ use crate::{proc, sock_diag};
 
 /// How often it is looked for a connection that is in no table: one whose other end has gone never is.
 const LOOKS_MAX: usize = 10;
+/// The states of sockets in the kernel's tables.
+const CONNECTED: &str = "01";
+const LISTENS: &str = "0A";
 
 /// Checks that the other end of a connection over the loopback is this user's, or root's.
 ///
@@ -60,11 +63,17 @@ pub fn socket_of(table: &str, ends: [SocketAddr; 2]) -> Option<u64> {
     row.socket.parse().ok()
 }
 
+/// The numbers of the sockets that listen at a port, of a table of the kernel's.
+pub fn listeners(table: &str, port: u16) -> impl Iterator<Item = u64> {
+    let at = rows(table).filter(move |row| row.state == LISTENS && row.ends[0].1 == port);
+    at.filter_map(|row| row.socket.parse().ok())
+}
+
 /// The user of the socket that has these two addresses, of a table of the kernel's.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let ends = [local, remote].map(canonical);
     // Not one whose process has left it: that has no user any more.
-    let row = rows(table).find(|row| row.ends == ends && row.state == "01")?;
+    let row = rows(table).find(|row| row.ends == ends && row.state == CONNECTED)?;
     row.user.parse().ok()
 }
 
@@ -163,5 +172,8 @@ mod tests {
         let at = |port| SocketAddr::new([a, b, c, d].into(), port);
         assert_eq!(owner(table, at(8080), at(8081)), Some(1000));
         assert_eq!(owner(table, at(8081), at(8080)), None);
+        let table = "head\n 0: 0100007F:1F90 00000000:0000 0A 0:0 0:0 0 1000 0 17\n";
+        assert_eq!(listeners(table, 8080).collect::<Vec<_>>(), [17]);
+        assert_eq!(listeners(table, 8081).count(), 0);
     }
 }

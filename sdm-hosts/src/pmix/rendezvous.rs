@@ -2,7 +2,7 @@
 //!
 //! Five lines: `NAMESPACE.RANK;tcp4://IP:PORT`, the library's version, the server's pid, its user and group (`UID:GID`), a date.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use nix::unistd::geteuid;
-use sdm_system::{files, proc};
+use sdm_system::{files, proc, tcp_peer};
 use sdm_text::{printable, printable_name};
 
 use crate::job::has_pmix;
@@ -32,6 +32,8 @@ const ENTRIES_MAX: usize = 1 << 16;
 const FILES_MAX: usize = 4096;
 /// The longest file that is believed, in bytes.
 const BYTES_MAX: u64 = 4096;
+/// How often it is looked for the socket of a server.
+const LOOKS_MAX: usize = 3;
 /// Servers that die of a tool: Open MPI 4's.
 const HARMED: [&str; 2] = ["orterun", "orted"];
 
@@ -72,6 +74,9 @@ pub enum LeftOut {
     /// The process is no server: its number is another's by now.
     #[error("process {0} has no libpmix: its server has ended")]
     NoLibrary(i32),
+    /// The process is another one that has such a library: its number is that one's by now.
+    #[error("process {0} does not listen at its address: its server has ended")]
+    NoListener(i32),
 }
 
 /// Which servers a server is among.
@@ -296,8 +301,29 @@ fn check(server: &mut Rendezvous) -> Result<(), LeftOut> {
     if !has_pmix(&process, pid) {
         return Err(LeftOut::NoLibrary(pid));
     }
+    if !listens(&process, &server.uri) {
+        return Err(LeftOut::NoListener(pid));
+    }
     server.program = program.into_owned();
     Ok(())
+}
+
+/// Whether a process listens at the port of an address; true where that cannot be seen.
+fn listens(process: &proc::Process, uri: &str) -> bool {
+    let port = uri.rsplit_once(':').map(|(_, port)| port.parse());
+    let (Some(Ok(port)), Ok(descriptors)) = (port, process.descriptors()) else {
+        return true;
+    };
+    let numbers = descriptors.filter_map(|number| u64::try_from(number).ok());
+    let own: BTreeSet<u64> = numbers.filter_map(|it| process.socket(it)).collect();
+    let look = || {
+        let tables =
+            ["net/tcp", "net/tcp6"].map(|name| std::fs::read_to_string(process.path(name)));
+        let mut tables = tables.into_iter().flatten();
+        tables.any(|table| tcp_peer::listeners(&table, port).any(|it| own.contains(&it)))
+    };
+    // The kernel leaves rows out where sockets come and go meanwhile.
+    (0..LOOKS_MAX).any(|_| look())
 }
 
 /// Feeds arbitrary text to the reader of rendezvous files.
@@ -332,6 +358,17 @@ mod tests {
             assert!(parse(wrong).is_none(), "{wrong:?}");
         }
         fuzz_rendezvous(text(7).as_bytes());
+    }
+
+    #[test]
+    fn who_does_not_listen_at_the_address_is_not_its_server() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own = proc::own();
+        assert!(listens(&own, &format!("tcp4://127.0.0.1:{port}")));
+        let theirs = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let other = theirs.local_addr().unwrap().port();
+        assert!(!listens(&own, &format!("tcp4://127.0.0.1:{other}")));
     }
 
     #[test]

@@ -14,6 +14,14 @@ impl Process {
         fs::read_link(self.path(&format!("fd/{number}")))
     }
 
+    /// The number of the socket that one of its descriptors is, as the kernel's tables have it.
+    #[must_use]
+    pub fn socket(&self, number: u64) -> Option<u64> {
+        let name = self.descriptor(number).ok()?;
+        let socket = name.to_str()?.strip_prefix("socket:[")?;
+        socket.strip_suffix(']')?.parse().ok()
+    }
+
     /// The numbers of its descriptors, in no order.
     ///
     /// # Errors
