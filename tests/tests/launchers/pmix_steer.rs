@@ -18,16 +18,6 @@ fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }
 
-/// `sdm pmix`, as the ordinary user.
-fn pmix(place: &Place, args: &[&str]) -> Command {
-    let own = place.path().join("tmp");
-    let sdm = sdm_tests::binaries::folder().join("sdm");
-    let mut command = command(place, sdm.to_str().expect("text"));
-    ordinary::lower(&mut command).arg("pmix").args(args);
-    command.stdin(Stdio::null()).env("TMPDIR", own);
-    command
-}
-
 fn said(output: &Output) -> String {
     let all = [&output.stdout[..], &output.stderr[..]].concat();
     String::from_utf8_lossy(&all).into_owned()
@@ -38,11 +28,13 @@ fn begun(command: &mut Command) -> Child {
     piped.spawn().expect("sdm")
 }
 
-/// A job of ranks that wait until the file is there, and its name.
+/// A job of ranks that wait until the file is there, its name, and the pid of its PMIx server: other tests have servers too.
 struct Job<'a> {
+    place: &'a Place,
     sdm: Running<'a>,
     go: PathBuf,
     name: String,
+    server: String,
 }
 
 impl<'a> Job<'a> {
@@ -55,13 +47,40 @@ impl<'a> Job<'a> {
             .program(&held, &[go.to_str().expect("text"), "0"])
             .spawn();
         sdm.out.wait(0, &format!("held {count}"));
-        let listed = pmix(place, &["list", "--json"]).output().expect("sdm");
-        let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        let servers = place.pids("sdm-pmix host");
+        let [server] = servers[..] else {
+            panic!("servers {servers:?}");
+        };
+        let server = server.to_string();
+        let mut job = Self {
+            place,
+            sdm,
+            go,
+            name: String::new(),
+            server,
+        };
+        let servers = job.listed();
         let name = servers[0]["jobs"][0]["namespace"].as_str();
-        let name = name.unwrap_or_else(|| panic!("{servers}")).to_owned();
+        job.name = name.unwrap_or_else(|| panic!("{servers}")).to_owned();
         let rows = servers[0]["jobs"][0]["processes"].as_array();
         assert_eq!(rows.map(Vec::len), Some(count as usize), "{servers}");
-        Self { sdm, go, name }
+        job
+    }
+
+    /// `sdm pmix` at the server of the job, as the ordinary user.
+    fn pmix(&self, args: &[&str]) -> Command {
+        let own = self.place.path().join("tmp");
+        let sdm = sdm_tests::binaries::folder().join("sdm");
+        let mut command = command(self.place, sdm.to_str().expect("text"));
+        ordinary::lower(&mut command).args(["pmix", "--pid", &self.server]);
+        command.args(args).stdin(Stdio::null()).env("TMPDIR", own);
+        command
+    }
+
+    /// What the server says of itself and its jobs.
+    fn listed(&self) -> Value {
+        let listed = self.pmix(&["list", "--json"]).output().expect("sdm");
+        serde_json::from_slice(&listed.stdout).unwrap_or_else(|error| panic!("{error}: {listed:?}"))
     }
 
     fn end(mut self, count: u32) {
@@ -84,7 +103,7 @@ impl<'a> Job<'a> {
 fn a_tool_starts_programs_and_has_their_streams_and_code() {
     let place = Place::new();
     let job = Job::begin(&place, 2);
-    let mut cat = pmix(&place, &["spawn", "-n", "2", "--", "/bin/cat"]);
+    let mut cat = job.pmix(&["spawn", "-n", "2", "--", "/bin/cat"]);
     let mut cat = begun(cat.stdin(Stdio::piped()));
     let mut input = cat.stdin.take().expect("a pipe");
     input.write_all(b"from the tool\n").expect("it reads");
@@ -97,7 +116,7 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
         .wait(0, "ranks 2-3 (2): started by a PMIx tool: /bin/cat");
     wait_exited(&job.sdm, "2-3");
     let script = "echo out; echo err >&2; exit 9";
-    let both = pmix(&place, &["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
+    let both = job.pmix(&["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
     let both = { both }.output().expect("sdm");
     assert_eq!(both.stdout, b"out\n", "{both:?}");
     assert_eq!(both.stderr, b"err\n", "{both:?}");
@@ -105,7 +124,7 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
     job.sdm.out.wait(0, "rank 4: exited with code 9");
     // A job can have ended before its tool hears of its start.
     for _ in 0..10 {
-        let quick = pmix(&place, &["spawn", "-n", "1", "--", "/bin/echo", "out"]);
+        let quick = job.pmix(&["spawn", "-n", "1", "--", "/bin/echo", "out"]);
         let quick = { quick }.output().expect("sdm");
         assert_eq!(quick.stdout, b"out\n", "{quick:?}");
     }
@@ -119,21 +138,21 @@ fn a_tool_sends_signals_and_hears_of_ends() {
     let job = Job::begin(&place, 2);
     for channel in ["stdout", "stderr"] {
         let text = format!("to {channel}");
-        let logged = pmix(&place, &["log", channel, &text]).output();
+        let logged = job.pmix(&["log", channel, &text]).output();
         let logged = logged.expect("sdm");
         assert!(logged.status.success(), "{logged:?}");
         let shown = format!("ranks 0-1 (2): a PMIx tool says: to {channel}\n");
         job.sdm.out.wait(0, &shown);
     }
-    let events = begun(&mut pmix(&place, &["events", "--json"]));
-    let output = begun(&mut pmix(&place, &["io", &job.name]));
+    let events = begun(&mut job.pmix(&["events", "--json"]));
+    let output = begun(&mut job.pmix(&["io", &job.name]));
     let spawn = ["spawn", "-n", "1", "--", "/bin/sleep", "1000"];
-    let sleep = begun(&mut pmix(&place, &spawn));
+    let sleep = begun(&mut job.pmix(&spawn));
     job.sdm
         .out
         .wait(0, "rank 2: started by a PMIx tool: /bin/sleep 1000");
     let asleep = format!("{}.0.0", job.name);
-    let killed = pmix(&place, &["signal", &asleep, "SIGTERM"]).output();
+    let killed = job.pmix(&["signal", &asleep, "SIGTERM"]).output();
     let killed = killed.expect("sdm");
     assert!(killed.status.success(), "{killed:?}");
     job.sdm.out.wait(0, "rank 2: ");
@@ -169,13 +188,12 @@ fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
     let place = Place::new();
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let job = Job::begin(&place, 1);
-    let servers = place.pids("sdm-pmix host");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_debugger.py");
     let mut debugger = command(&place, "/usr/bin/python3");
     ordinary::lower(&mut debugger)
         .args(["-W", "ignore"])
         .arg(script);
-    debugger.args([&servers[0].to_string(), sum.to_str().expect("text"), "2"]);
+    debugger.args([&job.server, sum.to_str().expect("text"), "2"]);
     let debugger = begun(debugger.stdin(Stdio::null()));
     let debugger = debugger.wait_with_output().expect("it ends");
     let told = said(&debugger);
@@ -195,8 +213,7 @@ fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
 fn garbage_and_crowds_at_its_port_cost_nothing() {
     let place = Place::new();
     let job = Job::begin(&place, 1);
-    let listed = pmix(&place, &["list", "--json"]).output().expect("sdm");
-    let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let servers = job.listed();
     let file = servers[0]["file"].as_str().expect("its file");
     let text = std::fs::read_to_string(file).expect("its file");
     let address = text.lines().next().expect("its first line");
@@ -214,8 +231,7 @@ fn garbage_and_crowds_at_its_port_cost_nothing() {
         // It may hang up before it has read all.
         let _ = connect().write_all(bytes);
     }
-    let listed = pmix(&place, &["list", "--json"]).output().expect("sdm");
-    let servers: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let servers = job.listed();
     assert_eq!(servers[0]["jobs"][0]["status"], "1 connected", "{servers}");
     drop(crowd);
     job.end(1);
