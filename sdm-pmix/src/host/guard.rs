@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use nix::errno::Errno;
@@ -28,9 +28,8 @@ use super::relay;
 type Listen = unsafe extern "C" fn(c_int, c_int) -> c_int;
 type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
 
-/// How long a connection may say nothing.
-const QUIET_WAIT: Duration = Duration::from_secs(10);
-/// The most connections that say nothing; the oldest goes first.
+/// The most connections that say nothing; the oldest goes first. How long is no matter: a debugger can hold a rank between its first two
+/// steps.
 const QUIET_MAX: usize = 1024;
 /// How long no connection is taken where there are no more descriptors.
 const TAKE_PAUSE: Duration = Duration::from_millis(100);
@@ -73,22 +72,19 @@ impl Door {
 
     /// Takes what comes to the socket, and lets in who may be and has spoken, for ever.
     fn keep(&self, listener: &TcpListener) -> ! {
-        let mut quiet: Vec<(TcpStream, Instant)> = Vec::new();
+        let mut quiet = VecDeque::new();
         loop {
-            let now = Instant::now();
-            quiet.retain(|(_, since)| now.duration_since(*since) < QUIET_WAIT);
-            let first = quiet.first().map(|(_, since)| *since + QUIET_WAIT);
-            let wait = first.map(|at| at.saturating_duration_since(now));
-            let (is_new, mut heard) = look(listener, &quiet, wait);
-            let spoken = quiet.extract_if(.., |_| heard.next().unwrap_or(false));
-            for (stream, _) in spoken.filter(|(stream, _)| has_words(stream)) {
-                self.admit(stream);
-            }
-            if is_new && let Some(stream) = take(listener) {
-                if quiet.len() >= QUIET_MAX {
-                    quiet.remove(0);
+            let (is_new, heard) = look(listener, &quiet);
+            let all = std::mem::take(&mut quiet).into_iter();
+            for (stream, has_spoken) in all.zip(heard) {
+                match has_spoken {
+                    false => quiet.push_back(stream),
+                    true if has_words(&stream) => self.admit(stream),
+                    true => {}
                 }
-                quiet.push((stream, now));
+            }
+            if is_new {
+                take(listener, &mut quiet);
             }
         }
     }
@@ -176,21 +172,30 @@ pub(crate) unsafe extern "C" fn accept(
     -1
 }
 
-/// A new connection, where it is this user's.
-fn take(listener: &TcpListener) -> Option<TcpStream> {
-    let taken = match listener.accept() {
-        Ok((stream, _)) => tcp_peer::check(&stream).map(|()| stream),
+/// Takes a new connection, where it is this user's.
+fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
+    let refused = match listener.accept() {
+        Ok((stream, _)) => match tcp_peer::check(&stream) {
+            Ok(()) => {
+                quiet.push_back(stream);
+                if quiet.len() > QUIET_MAX {
+                    quiet.pop_front();
+                }
+                return;
+            }
+            Err(error) => error,
+        },
         // It has gone again.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
         Err(error) => {
-            // It would be ready again at once.
-            thread::sleep(TAKE_PAUSE);
-            Err(error)
+            // There are no more descriptors, and it would be ready again at once.
+            if quiet.pop_front().is_none() {
+                thread::sleep(TAKE_PAUSE);
+            }
+            error
         }
     };
-    taken
-        .inspect_err(|error| crate::say::say(&format!("a connection is refused: {error}")))
-        .ok()
+    crate::say::say(&format!("a connection is refused: {refused}"));
 }
 
 /// Whether one that was heard has said something, and not just gone.
@@ -211,21 +216,13 @@ fn is_of_a_job(stream: &TcpStream) -> bool {
 }
 
 /// Waits, and says whether somebody new has come, and of each of the quiet ones whether it has spoken or gone.
-fn look(
-    listener: &TcpListener,
-    quiet: &[(TcpStream, Instant)],
-    wait: Option<Duration>,
-) -> (bool, impl Iterator<Item = bool> + use<>) {
-    let all = quiet.iter().map(|(stream, _)| stream.as_fd());
-    let all = std::iter::once(listener.as_fd()).chain(all);
+fn look(listener: &TcpListener, quiet: &VecDeque<TcpStream>) -> (bool, Vec<bool>) {
+    let all = std::iter::once(listener.as_fd()).chain(quiet.iter().map(AsFd::as_fd));
     let mut fds: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-    let wait = wait.map_or(Ok(PollTimeout::NONE), PollTimeout::try_from);
-    let looked = poll(&mut fds, wait.unwrap_or(PollTimeout::ZERO));
-    let heard = fds
-        .iter()
-        .map(|fd| looked.is_ok() && fd.any().unwrap_or(false));
-    let mut heard = heard.collect::<Vec<_>>().into_iter();
-    (heard.next().unwrap_or(false), heard)
+    let looked = poll(&mut fds, PollTimeout::NONE);
+    let heard = |fd: &PollFd<'_>| looked.is_ok() && fd.any().unwrap_or(false);
+    let mut heard = fds.iter().map(heard);
+    (heard.next().unwrap_or(false), heard.collect())
 }
 
 /// Guards the library that is loaded next; checks that it is these functions that it finds.
