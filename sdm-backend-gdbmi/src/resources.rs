@@ -11,7 +11,7 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::time::TimeVal;
 use sdm_debug::probe::{Holder, ResourceWait};
 use sdm_system::proc::{self, Process};
-use sdm_system::tcp_peer;
+use sdm_system::{sock_diag, tcp_peer};
 use sdm_text::printable_name;
 
 use crate::{kernel, sys};
@@ -95,7 +95,27 @@ enum PipeEnd {
 
 /// Who has the other end of a descriptor.
 fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
-    pipe(pid, descriptor, wanted).or_else(|| connection(pid, descriptor, wanted))
+    pipe(pid, descriptor, wanted)
+        .or_else(|| connection(pid, descriptor, wanted))
+        .or_else(|| local(pid, descriptor, wanted))
+}
+
+/// Who has the other end of a socket of this host's own, as those of `socketpair` are.
+fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
+    let own = proc::of(pid).socket(descriptor)?;
+    let other = sock_diag::local_peer(own).ok()??;
+    let mut holders = Vec::new();
+    let mut nobody = "";
+    if has_no_end(pid, descriptor, wanted) {
+        holders = holders_of(|process, number| process.socket(number) == Some(other))?;
+        nobody = nobody_else(pid, &holders);
+    }
+    let does = match wanted {
+        PipeEnd::Write => "sends",
+        PipeEnd::Read => "takes",
+    };
+    let what = format!("what the other end of a local socket {does}{nobody}");
+    Some((what, holders))
 }
 
 /// Who has the other end of a connection, where that is on this host.
@@ -172,16 +192,21 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
         PipeEnd::Write => "what is written into",
         PipeEnd::Read => "what is read from",
     };
+    let nobody = nobody_else(pid, &holders);
+    Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
+}
+
+/// What there is to say of an end that nobody has but the process itself.
+fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
     let children = children(pid);
-    let nobody = match &holders[..] {
+    match holders {
         [] => ", whose other end nobody has who may be seen",
         [own] if own.pid == pid && children.iter().any(|child| child.letter == 'Z') => {
             ", whose other end nobody else has since a child has ended"
         }
         [own] if own.pid == pid => ", whose other end nobody else has",
         _ => "",
-    };
-    Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
+    }
 }
 
 /// The processes that have such a descriptor, as far as that may be seen.
@@ -233,6 +258,19 @@ mod tests {
         let device = nix::sys::stat::makedev(8, 1);
         assert_eq!(holders(table, device, 77), [4711, 4713]);
         assert_eq!(holders(table, device, 78), [0_i32; 0]);
+    }
+
+    #[test]
+    fn the_other_end_of_a_local_socket_is_found() {
+        use std::os::fd::AsRawFd;
+        let (stream, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let number = u64::try_from(stream.as_raw_fd()).unwrap();
+        let (what, holders) = super::stream(own, number, PipeEnd::Write).unwrap();
+        let sends = "what the other end of a local socket sends, whose other end nobody else has";
+        assert!(what.starts_with(sends), "{what}");
+        assert_eq!(holders.len(), 1);
+        assert_eq!(holders[0].pid, own);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod peer;
 pub mod proc;
 mod programs;
 pub mod room;
-mod sock_diag;
+pub mod sock_diag;
 pub mod stream;
 mod sys;
 pub mod tcp_peer;

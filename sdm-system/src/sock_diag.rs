@@ -1,4 +1,4 @@
-//! What the kernel says of one connection, where it is asked for just that one: sock_diag(7).
+//! What the kernel says of one socket, where it is asked for just that one: sock_diag(7).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +17,7 @@ const SEQUENCE: u32 = 1;
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 const ESTABLISHED: u8 = 1;
 /// The families of addresses, and the protocol.
+const LOCAL: u8 = 1;
 const INET: u8 = 2;
 const INET6: u8 = 10;
 const TCP: u8 = 6;
@@ -25,6 +26,13 @@ const HEAD: usize = 16;
 const NAME: usize = 48;
 const QUESTION: usize = HEAD + 8 + NAME;
 const QUESTION_BYTES: u32 = 72;
+const LOCAL_QUESTION_BYTES: u32 = 40;
+/// What is asked of a socket of this machine's own, and what that attribute of the answer is called.
+const SHOW_PEER: u32 = 4;
+const PEER: u16 = 2;
+/// Where in an answer about such a one its number and the attributes stand.
+const LOCAL_NUMBER_AT: usize = HEAD + 4;
+const LOCAL_ATTRIBUTES_AT: usize = HEAD + 16;
 /// Where in an answer the type, the state, the connection's name and the user stand.
 const TYPE_AT: usize = 4;
 const STATE_AT: usize = HEAD + 1;
@@ -38,7 +46,26 @@ const ENDS: usize = 36;
 /// # Errors
 /// It does not answer such questions.
 pub(crate) fn user(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
-    let question = question(local, remote);
+    let answer = ask(&question(local, remote))?;
+    let names = [false, true].map(|mapped| ends(local, remote, mapped));
+    Ok(told(&names, &answer))
+}
+
+/// The number of the socket that one of this machine's own (`unix(7)`), by its number, is connected with; `None` where the kernel knows
+/// none such.
+///
+/// # Errors
+/// It does not answer such questions.
+pub fn local_peer(socket: u64) -> io::Result<Option<u64>> {
+    let Ok(number) = u32::try_from(socket) else {
+        return Ok(None);
+    };
+    let answer = ask(&local_question(number))?;
+    // One that has gone is number 0.
+    Ok(told_peer(number, &answer).filter(|peer| *peer > 0))
+}
+
+fn ask(question: &[u8]) -> io::Result<Vec<u8>> {
     let netlink = socket(
         AddressFamily::Netlink,
         SockType::Raw,
@@ -46,12 +73,55 @@ pub(crate) fn user(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u
         SockProtocol::NetlinkSockDiag,
     )?;
     let kernel = NetlinkAddr::new(0, 0);
-    sendto(netlink.as_raw_fd(), &question, &kernel, MsgFlags::empty())?;
-    let mut answer = [0; 512];
+    sendto(netlink.as_raw_fd(), question, &kernel, MsgFlags::empty())?;
+    let mut answer = vec![0; 512];
     // The kernel has answered by the time that it has taken the question.
     let count = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
-    let names = [false, true].map(|mapped| ends(local, remote, mapped));
-    Ok(told(&names, &answer[..count]))
+    answer.truncate(count);
+    Ok(answer)
+}
+
+fn local_question(socket: u32) -> Vec<u8> {
+    let mut bytes = head(LOCAL_QUESTION_BYTES);
+    bytes.extend([LOCAL, 0, 0, 0]);
+    // In whatever state.
+    bytes.extend(u32::MAX.to_ne_bytes());
+    bytes.extend(socket.to_ne_bytes());
+    bytes.extend(SHOW_PEER.to_ne_bytes());
+    bytes.extend(NO_COOKIE);
+    bytes
+}
+
+/// The head of a question of so many bytes with it.
+fn head(bytes: u32) -> Vec<u8> {
+    let mut head = Vec::with_capacity(QUESTION);
+    head.extend(bytes.to_ne_bytes());
+    head.extend(BY_FAMILY.to_ne_bytes());
+    head.extend(REQUEST.to_ne_bytes());
+    head.extend(SEQUENCE.to_ne_bytes());
+    head.extend([0; 4]);
+    head
+}
+
+/// The peer in an answer about a socket: behind what names that one stand attributes, each with its length, its head's with it, and its
+/// type before it.
+fn told_peer(socket: u32, answer: &[u8]) -> Option<u64> {
+    let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
+    let half = |bytes: &[u8]| Some(u16::from_ne_bytes(bytes.try_into().ok()?));
+    let kind = half(answer.get(TYPE_AT..TYPE_AT + 2)?)?;
+    let told = word(answer.get(LOCAL_NUMBER_AT..LOCAL_NUMBER_AT + 4)?)?;
+    if kind != BY_FAMILY || told != socket {
+        return None;
+    }
+    let mut rest = answer.get(LOCAL_ATTRIBUTES_AT..)?;
+    loop {
+        let length = usize::from(half(rest.get(..2)?)?);
+        if half(rest.get(2..4)?)? == PEER {
+            return word(rest.get(4..8)?).map(u64::from);
+        }
+        // Each begins at a number of whole words.
+        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+    }
 }
 
 fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
@@ -59,12 +129,7 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
         IpAddr::V4(_) => INET,
         IpAddr::V6(_) => INET6,
     };
-    let mut bytes = Vec::with_capacity(QUESTION);
-    bytes.extend(QUESTION_BYTES.to_ne_bytes());
-    bytes.extend(BY_FAMILY.to_ne_bytes());
-    bytes.extend(REQUEST.to_ne_bytes());
-    bytes.extend(SEQUENCE.to_ne_bytes());
-    bytes.extend([0; 4]);
+    let mut bytes = head(QUESTION_BYTES);
     bytes.extend([family, TCP, 0, 0]);
     // In whatever state.
     bytes.extend(u32::MAX.to_ne_bytes());
@@ -135,6 +200,27 @@ mod tests {
             let (local, remote) = (ours.local_addr().unwrap(), theirs.local_addr().unwrap());
             assert_eq!(user(local, remote).unwrap(), Some(own), "the side of both");
         }
+    }
+
+    #[test]
+    fn the_other_end_of_a_socket_of_this_machines_own_is_known() {
+        use std::os::unix::net::UnixStream;
+        let number = |stream: &UnixStream| {
+            let descriptor = u64::try_from(stream.as_raw_fd()).unwrap();
+            crate::proc::own().socket(descriptor).unwrap()
+        };
+        let (one, two) = UnixStream::pair().unwrap();
+        assert_eq!(local_peer(number(&one)).unwrap(), Some(number(&two)));
+        assert_eq!(local_peer(number(&two)).unwrap(), Some(number(&one)));
+        let alone = UnixStream::pair().unwrap().0;
+        assert_eq!(local_peer(number(&alone)).unwrap(), None);
+        assert_eq!(local_peer(u64::MAX).unwrap(), None);
+        let socket = u32::try_from(number(&one)).unwrap();
+        let answer = ask(&local_question(socket)).unwrap();
+        for length in 0..answer.len() {
+            let _ = told_peer(socket, &answer[..length]);
+        }
+        assert_eq!(told_peer(socket + 1, &answer), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::memory::{Memory, read_u64};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) threads: ThreadLayout,
+    pub(super) lock: LockLayout,
     pub(super) frame: FrameLayout,
     pub(super) code: CodeLayout,
     pub(super) objects: ObjectLayout,
@@ -29,6 +30,24 @@ pub(super) struct ThreadLayout {
     /// Its innermost frame; up to 3.12 that stands there in a `_PyCFrame`.
     pub(super) current: u64,
     pub(super) in_c_frame: Option<u64>,
+}
+
+/// The way to the lock that the thread has which carries out Python, and what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LockLayout {
+    pub(super) place: LockPlace,
+    /// The state of the thread that has it, or had it last; and whether it is had.
+    pub(super) holder: u64,
+    pub(super) held: u64,
+}
+
+/// Where the lock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockPlace {
+    /// In the runtime.
+    Runtime(u64),
+    /// Where an interpreter points to.
+    Interpreter(u64),
 }
 
 /// What is in a frame.
@@ -104,6 +123,8 @@ impl Layout {
             return None;
         }
         let offset = |index: u64| at(index).filter(|offset| *offset < OFFSET_MAX);
+        // Of the lock in the interpreter, which is that of the first one.
+        let in_lock = |index: u64| offset(index)?.checked_sub(offset(15)?);
         Some(Self {
             threads: ThreadLayout {
                 interpreters: offset(5)?,
@@ -113,6 +134,11 @@ impl Layout {
                 current: offset(23)?,
                 native_id: offset(25)?,
                 in_c_frame: None,
+            },
+            lock: LockLayout {
+                place: LockPlace::Interpreter(offset(14)?),
+                held: in_lock(17)?,
+                holder: in_lock(18)?,
             },
             frame: FrameLayout {
                 previous: offset(29)?,
@@ -150,6 +176,11 @@ const V3_11: Layout = Layout {
         current: 56,
         in_c_frame: Some(8),
     },
+    lock: LockLayout {
+        place: LockPlace::Runtime(360),
+        holder: 8,
+        held: 16,
+    },
     frame: FrameLayout {
         code: 32,
         previous: 48,
@@ -179,6 +210,10 @@ const V3_12: Layout = Layout {
         native_id: 144,
         in_c_frame: Some(0),
         ..V3_11.threads
+    },
+    lock: LockLayout {
+        place: LockPlace::Interpreter(384),
+        ..V3_11.lock
     },
     frame: FrameLayout {
         code: 0,

@@ -9,7 +9,7 @@ mod memory;
 
 use std::collections::BTreeMap;
 
-use layout::{Boundary, Layout};
+use layout::{Boundary, Layout, LockPlace};
 pub(crate) use memory::Memory;
 use memory::read_u64;
 
@@ -42,6 +42,8 @@ pub(crate) struct PythonThread {
     /// A group for each call of the interpreter's evaluating function, the innermost first; the frames in it, the
     /// innermost first.
     pub(crate) groups: Vec<Vec<PythonFrame>>,
+    /// True for the one that has the interpreter's lock: no other carries out Python meanwhile.
+    pub(crate) has_lock: bool,
 }
 
 /// The threads of a process by the kernel's numbers; none where its version is not known here. `_PyRuntime` and, where there is
@@ -89,11 +91,13 @@ impl Reader<'_> {
             INTERPRETERS_MAX,
         );
         for interpreter in interpreters {
+            let holder = self.lock_holder(runtime, interpreter);
             for thread in self.chain(interpreter + layout.first, layout.next, THREADS_MAX) {
                 let id = read_u64(self.memory, thread + layout.native_id);
                 let id = id.and_then(|id| i32::try_from(id).ok());
                 if let (Some(id), Some(groups)) = (id, self.groups(thread)) {
                     let known: &mut PythonThread = found.entry(id).or_default();
+                    known.has_lock |= holder == Some(thread);
                     // A thread has a state in each interpreter that it has been in.
                     if known.groups.is_empty() {
                         known.groups = groups;
@@ -102,6 +106,19 @@ impl Reader<'_> {
             }
         }
         found
+    }
+
+    /// The state of the thread that has an interpreter's lock.
+    fn lock_holder(&self, runtime: u64, interpreter: u64) -> Option<u64> {
+        let layout = self.layout.lock;
+        let lock = match layout.place {
+            LockPlace::Runtime(at) => runtime + at,
+            LockPlace::Interpreter(at) => self.address(interpreter + at)?,
+        };
+        let mut held = [0; 4];
+        self.memory.read(lock + layout.held, &mut held)?;
+        // Before it is made it is -1.
+        (i32::from_ne_bytes(held) == 1).then(|| self.address(lock + layout.holder))?
     }
 
     /// The members of a list whose first one is pointed to from `at`.

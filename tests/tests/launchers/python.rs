@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use sdm_tests::place::Place;
+use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -72,5 +73,45 @@ fn stacks_and_bt_are_those_of_python() {
         let report = std::fs::read_to_string(place.path().join(name)).expect(name);
         assert!(report.contains("Solver.halo"), "{name}: {report}");
         assert!(!report.contains("_PyEval"), "{name}: {report}");
+    }
+}
+
+/// What hangs in a rank of Python's is Python's: its lock, and workers in processes of their own.
+#[test]
+fn hangs_of_python_are_told() {
+    let _alone = alone();
+    if !has_mpi4py() {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_python_hangs.py");
+    let script = script.to_str().expect("a path of text");
+    for (way, why) in [
+        ("gil", "for Python's lock (the GIL), which thread "),
+        (
+            "loader",
+            "whose other end nobody else has since a child has ended",
+        ),
+        (
+            "server",
+            "for what the other end of a local socket sends: process ",
+        ),
+    ] {
+        let place = Place::new();
+        let mut sdm = Sdm::run(&place, 4)
+            .args(["--launcher", "mpirun", "--no-stop"])
+            .talk()
+            .program(Path::new(PYTHON), &[script, way])
+            .spawn();
+        // It is where it hangs soon after that.
+        sdm.out.wait(0, "rank 3 is ready");
+        let diagnose = || sdm.ask("diagnose", " samples in ");
+        let mut told = std::iter::repeat_with(diagnose).take(100);
+        let told = told.find(|said| said.contains(why));
+        let told = told.unwrap_or_else(|| panic!("{way}: {}", sdm.out.text()));
+        assert!(told.contains("eld up by rank 3"), "{way}: {told}");
+        let called = format!("{way} () at mpi_python_hangs.py:");
+        assert!(told.contains(&called), "no {called:?}: {told}");
+        sdm.ask("quit", "quit");
+        let _done = sdm.finish();
     }
 }

@@ -27,7 +27,7 @@ pub(in crate::driver) struct GdbFrame {
     place: Option<(String, u64)>,
     arguments: Results,
     /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
-    is_python: bool,
+    pub(in crate::driver) is_python: bool,
 }
 
 impl GdbFrame {

@@ -195,7 +195,11 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
         {
             waits.call = call(gdb, thread, function, user.index).await?;
         }
-        let what = match lock(gdb, thread, threads).await? {
+        let lock = match super::python::lock(thread, threads, user.index) {
+            Some(lock) => Some(lock),
+            None => lock(gdb, thread, threads).await?,
+        };
+        let what = match lock {
             Some(lock) => Some(WaitFor::Lock(lock)),
             // MPI polls: which system call it is in just now says nothing.
             None if user

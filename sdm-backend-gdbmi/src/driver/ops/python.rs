@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use sdm_debug::probe::LockWait;
+
+use super::call::place_of;
 use super::frames::GdbFrame;
 use super::threads::{ReadThread, kernel_id};
 use crate::driver::gdb::Gdb;
@@ -13,6 +16,8 @@ use crate::python::{PythonFrame, PythonThread};
 const EVALUATES: &str = "_PyEval_EvalFrameDefault";
 /// What its other functions begin with.
 const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
+/// What its lock is called.
+const LOCK: &str = "Python's lock (the GIL)";
 
 /// Does so for all threads of a task.
 pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
@@ -24,10 +29,32 @@ pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
         let Some(own) = thread.kernel_id.and_then(|id| python.get(&id)) else {
             continue;
         };
+        thread.has_interpreter = own.has_lock;
         let frames = std::mem::take(&mut thread.frames);
         thread.frames = weave(frames, own, &gdb.get().program_name);
         thread.raw.frames = thread.frames.iter().map(GdbFrame::raw).collect();
     }
+}
+
+/// Python's own lock, where a thread waits for it that another one has, in frames that are woven; `user` is the innermost one that the
+/// user wrote. The interpreter waits for nothing else on a condition.
+pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> Option<LockWait> {
+    let holder = threads.iter().find(|it| it.has_interpreter)?;
+    let is_wait = |frame: &GdbFrame| {
+        let name = frame.function().unwrap_or_default();
+        name.contains("pthread_cond_")
+    };
+    let mut frames = thread.frames.iter().skip_while(|frame| !is_wait(frame));
+    let wait = frames.by_ref().take_while(|frame| is_wait(frame)).last()?;
+    let caller = thread.frames.iter().find(|it| it.level > wait.level)?;
+    // Its own functions between are left out.
+    let is_own = caller.is_python || caller.level > wait.level + 1;
+    (is_own && holder.id != thread.id).then(|| LockWait {
+        mutex: LOCK.to_owned(),
+        place: place_of(&thread.frames[user]),
+        holder: Some(holder.number),
+        orphaned: false,
+    })
 }
 
 /// Does so for the thread that is selected, whose frames these are.
@@ -181,6 +208,7 @@ mod tests {
         let group = |names: &&[&str]| names.iter().map(|name| python(name, "/x.py")).collect();
         let own = PythonThread {
             groups: groups.iter().map(group).collect(),
+            has_lock: false,
         };
         let woven = weave(frames.collect(), &own, program);
         let one = |frame: &GdbFrame| format!("{} {}", frame.level, frame.function().unwrap_or("?"));

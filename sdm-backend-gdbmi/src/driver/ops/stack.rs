@@ -150,6 +150,7 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
                 frames: frames.iter().map(GdbFrame::raw).collect(),
             },
             frames,
+            has_interpreter: false,
         });
     }
     Ok((threads, u32::try_from(beyond).unwrap_or(u32::MAX)))

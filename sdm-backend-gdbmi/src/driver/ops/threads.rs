@@ -16,6 +16,8 @@ pub(in crate::driver) struct ReadThread {
     pub(in crate::driver) raw: RawThread,
     /// The same frames, as gdb gives them.
     pub(in crate::driver) frames: Vec<GdbFrame>,
+    /// True where it has the lock of a Python interpreter.
+    pub(in crate::driver) has_interpreter: bool,
 }
 
 /// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740
