@@ -122,8 +122,7 @@ fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hold
 fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid);
     let own = process.socket(descriptor)?;
-    let tables = ["net/tcp", "net/tcp6"].map(|name| fs::read_to_string(process.path(name)));
-    let tables: Vec<String> = tables.into_iter().flatten().collect();
+    let tables = tcp_peer::tables(&process);
     let [ours, theirs] = tables.iter().find_map(|table| tcp_peer::ends(table, own))?;
     let mut tables = tables.iter();
     let other = tables.find_map(|table| tcp_peer::socket_of(table, [theirs, ours]));

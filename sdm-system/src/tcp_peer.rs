@@ -1,8 +1,8 @@
 //! Whose process is at the other end of a TCP connection within this host.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
+use std::{fs, io};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::geteuid;
@@ -47,6 +47,13 @@ fn has_gone(stream: &TcpStream) -> bool {
     let mut fds = [PollFd::new(stream.as_fd(), hang_up)];
     // Whatever there is to hear is that, or an error.
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+}
+
+/// The kernel's tables of the TCP sockets in a process's network, as far as they may be read.
+#[must_use]
+pub fn tables(process: &proc::Process) -> Vec<String> {
+    let tables = ["net/tcp", "net/tcp6"].map(|name| fs::read_to_string(process.path(name)));
+    tables.into_iter().flatten().collect()
 }
 
 /// The two ends of the connection whose socket has this number, of a table of the kernel's: its own one first.

@@ -317,10 +317,9 @@ fn listens(process: &proc::Process, uri: &str) -> bool {
     let numbers = descriptors.filter_map(|number| u64::try_from(number).ok());
     let own: BTreeSet<u64> = numbers.filter_map(|it| process.socket(it)).collect();
     let look = || {
-        let tables =
-            ["net/tcp", "net/tcp6"].map(|name| std::fs::read_to_string(process.path(name)));
-        let mut tables = tables.into_iter().flatten();
-        tables.any(|table| tcp_peer::listeners(&table, port).any(|it| own.contains(&it)))
+        let tables = tcp_peer::tables(process);
+        let mut all = tables.iter().flat_map(|it| tcp_peer::listeners(it, port));
+        all.any(|it| own.contains(&it))
     };
     // The kernel leaves rows out where sockets come and go meanwhile.
     (0..LOOKS_MAX).any(|_| look())

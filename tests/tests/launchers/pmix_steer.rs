@@ -116,16 +116,16 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
         .wait(0, "ranks 2-3 (2): started by a PMIx tool: /bin/cat");
     wait_exited(&job.sdm, "2-3");
     let script = "echo out; echo err >&2; exit 9";
-    let both = job.pmix(&["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
-    let both = { both }.output().expect("sdm");
+    let mut both = job.pmix(&["spawn", "-n", "1", "--", "/bin/sh", "-c", script]);
+    let both = both.output().expect("sdm");
     assert_eq!(both.stdout, b"out\n", "{both:?}");
     assert_eq!(both.stderr, b"err\n", "{both:?}");
     assert_eq!(both.status.code(), Some(9), "{both:?}");
     job.sdm.out.wait(0, "rank 4: exited with code 9");
     // A job can have ended before its tool hears of its start.
     for _ in 0..10 {
-        let quick = job.pmix(&["spawn", "-n", "1", "--", "/bin/echo", "out"]);
-        let quick = { quick }.output().expect("sdm");
+        let mut quick = job.pmix(&["spawn", "-n", "1", "--", "/bin/echo", "out"]);
+        let quick = quick.output().expect("sdm");
         assert_eq!(quick.stdout, b"out\n", "{quick:?}");
     }
     job.end(2);

@@ -44,8 +44,8 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
         let name = frame.function().unwrap_or_default();
         name.contains("pthread_cond_")
     };
-    let mut frames = thread.frames.iter().skip_while(|frame| !is_wait(frame));
-    let wait = frames.by_ref().take_while(|frame| is_wait(frame)).last()?;
+    let waits = thread.frames.iter().skip_while(|frame| !is_wait(frame));
+    let wait = waits.take_while(|frame| is_wait(frame)).last()?;
     let caller = thread.frames.iter().find(|it| it.level > wait.level)?;
     // Its own functions between are left out.
     let is_own = caller.is_python || caller.level > wait.level + 1;
