@@ -1,0 +1,119 @@
+//! The ways to hang, and what is to be said of each.
+
+use super::MANY;
+
+/// What is to be found: the way, the step, whom it names (to blame, or held up by), and what its words hold.
+pub(super) type Case = (&'static str, &'static str, &'static str, &'static str);
+
+pub(super) const HANGS: &[Case] = &[
+    ("receive", "deadlock", "3", "from 4 (who)"),
+    ("probe", "deadlock", "3", "MPI_Probe"),
+    ("any_source", "deadlock", "3", "(0 -> 3 -> 0)"),
+    ("request", "deadlock", "3", "MPI_Wait"),
+    ("requests", "deadlock", "", "MPI_Waitall"),
+    ("ring", "deadlock", "", "0 -> 7 -> 6 -> 5"),
+    ("send_ring", "deadlock", "", "0 -> 1 -> 2 -> 3"),
+    ("exchange", "deadlock", "", "in a circle"),
+    ("pair", "deadlock", "2-3", "(2 -> 3 -> 2)"),
+    ("hub", "deadlock", "", "0 -> 3 -> 0"),
+    (
+        "tags",
+        "cannot_go_on",
+        "",
+        "2 sends to 3 under tag 1, which waits for tag 99",
+    ),
+    ("broadcast", "deadlock", "3", "MPI_Bcast"),
+    (
+        "collective",
+        "cannot_go_on",
+        "3",
+        "different collective operations",
+    ),
+    ("gathers", "cannot_go_on", "3", "MPI_Alltoall"),
+    ("duplicate", "deadlock", "3", "MPI_Comm_dup"),
+    ("root", "cannot_go_on", "3", "MPI_Reduce"),
+    ("halves", "deadlock", "3", "in half"),
+    ("stopped", "cannot_go_on", "3", "a signal has stopped"),
+    ("locks", "deadlock", "3", "each other's locks"),
+    ("own_lock", "deadlock", "3", "which thread 1 holds"),
+    ("orphaned", "cannot_go_on", "3", "whose holder has ended"),
+    ("condition", "held_up", "3", "pthread_cond_wait"),
+    ("join", "held_up", "3", "called from join ()"),
+    ("loop", "held_up", "3", "running within spin ()"),
+    ("loop_of_calls", "held_up", "3", "running within iterate ()"),
+    ("recursion", "held_up", "3", "recursion ()"),
+    ("polls", "held_up", "3", "MPI_Iprobe"),
+    ("tests", "held_up", "3", "MPI_Test"),
+    ("sleeps", "held_up", "3", "pause"),
+    ("chain", "held_up", "0", "running within spin ()"),
+    ("file_lock", "held_up", "3", "for the lock on "),
+    ("file_lock_of_a_rank", "deadlock", "3", "for the lock on "),
+    ("record_lock", "deadlock", "3", "for the lock on "),
+    ("pipe", "held_up", "3", "what is written into pipe:"),
+    ("child", "held_up", "3", "a child to end"),
+    ("fence", "held_up", "3", "running within spin ()"),
+    ("parallel_file", "held_up", "3", "running within spin ()"),
+    (
+        "finalize",
+        "cannot_go_on",
+        "3",
+        "rank 0, which is in MPI_Finalize and sends",
+    ),
+    ("two_orders", "deadlock", "2-3", "MPI_Recv"),
+    (
+        "a_thread_will_send",
+        "held_up",
+        "3",
+        "another thread goes on",
+    ),
+    (
+        "threads_in_mpi",
+        "deadlock",
+        "2-3",
+        "called from threads_in_mpi ()",
+    ),
+    ("window_lock", "held_up", "3", "running within spin ()"),
+    ("unread", "held_up", "3", "pipe:"),
+    ("ring_of_some", "deadlock", "", "not reached here"),
+    ("grid", "deadlock", "", "not reached here"),
+    ("some_compute", "held_up", "5", "which compute"),
+];
+
+/// What a rank waits for outside of MPI, and what the kernel says of it.
+pub(super) const OUTSIDE: &[Case] = &[
+    ("fifo", "held_up", "3", "who opens the other end of "),
+    ("connection", "deadlock", "3", "for what 127.0.0.1:"),
+    (
+        "loader",
+        "held_up",
+        "3",
+        "whose other end nobody else has since a child has ended",
+    ),
+    ("critical", "held_up", "3", "called from enter_critical ()"),
+    ("in_kernel", "cannot_tell", "", "state D"),
+];
+
+/// The words that are others in the larger job.
+const OF_MANY: &[(&str, &str)] = &[("ring", "0 -> 31 -> 30 -> 29")];
+
+pub(super) const HEALTHY: &[&str] = &[
+    "balanced",
+    "uneven",
+    "long_step",
+    "farm",
+    "pipeline",
+    "overlap",
+    "writes",
+    "no_variable",
+    "one_core",
+    "throttled",
+    "served",
+];
+
+/// The same case in a job of so many ranks.
+pub(super) fn in_job_of(ranks: usize, case: Case) -> Case {
+    let (way, step, named, part) = case;
+    let mut others = OF_MANY.iter().filter(|_| ranks == MANY);
+    let other = others.find(|(of, _)| *of == way);
+    (way, step, named, other.map_or(part, |(_, other)| *other))
+}
