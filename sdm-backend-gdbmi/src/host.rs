@@ -13,6 +13,7 @@ use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_system::proc::{self, Mapping};
 
+use crate::arrival::{Arrival, Noted};
 use crate::child::is_loaded;
 use crate::kernel;
 use crate::python::{self, Memory, PythonThread};
@@ -45,6 +46,8 @@ pub(crate) trait Host {
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
     /// How long a thread has been on a processor, in nanoseconds, where the kernel counts that.
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
+    /// Has it noted whether a thread comes to an address from now on, where the kernel does so.
+    fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
     /// The number of the system call that a thread is in, where that may be known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
     /// What a thread waits for outside of its process, where the kernel's tables say.
@@ -161,6 +164,11 @@ impl Host for LocalHost {
 
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64> {
         proc::of(pid).thread(thread).ran_ns()
+    }
+
+    fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>> {
+        let noted = Noted::at(thread, address)?;
+        Some(Rc::new(noted))
     }
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {

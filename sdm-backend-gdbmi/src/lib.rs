@@ -18,6 +18,7 @@
 //! It never decides by gdb's message text, never lets a signal of its own reach the program, and
 //! never leaves a process behind: gdb is ended by closing its input, and kills what it started.
 
+mod arrival;
 mod backend;
 mod child;
 mod driver;

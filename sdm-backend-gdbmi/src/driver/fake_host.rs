@@ -1,7 +1,9 @@
 //! A host for tests on which processes are as a test says.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
+use crate::arrival::Arrival;
 use crate::host::Host;
 use crate::python::{Memory, PythonThread};
 
@@ -54,6 +56,9 @@ impl Host for FakeHost {
         false
     }
     fn ran_ns(&self, _: i32, _: i32) -> Option<u64> {
+        None
+    }
+    fn arrival(&self, _: i32, _: u64) -> Option<Rc<dyn Arrival>> {
         None
     }
     fn system_call(&self, _: i32, _: i32) -> Option<i64> {

@@ -26,6 +26,7 @@ mod ranks;
 pub(super) mod records;
 pub(super) mod refused;
 mod registers;
+mod returns;
 pub(super) mod run;
 mod signals;
 mod source;

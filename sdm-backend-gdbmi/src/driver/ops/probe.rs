@@ -13,9 +13,11 @@ use super::call::{call, place_of, source_from};
 use super::evaluate::evaluate;
 use super::frame_states::frame_states;
 use super::frames::GdbFrame;
+use super::returns::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::{FrameState, Probed};
+use crate::driver::state::returns::Returns;
 use crate::kernel;
 
 /// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
@@ -137,6 +139,20 @@ async fn look(
     }
     if spec.waits {
         probe.waits = Some(waits(gdb, &threads).await?);
+        // It is the last look.
+        (now.returns, now.beside_returns) = (Returns::default(), Vec::new());
+    } else {
+        now.returns = follow(gdb, thread, &now.frames, fold);
+        now.beside_returns = threads
+            .iter()
+            .filter(|one| one.id != thread.id)
+            .filter_map(|one| follow_call(gdb, one, fold))
+            .take(BESIDE_MAX)
+            .map(|call| Returns {
+                call: Some(call),
+                ..Returns::default()
+            })
+            .collect();
     }
     Ok(now)
 }

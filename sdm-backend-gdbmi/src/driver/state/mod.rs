@@ -8,6 +8,7 @@ pub(super) mod points;
 pub(super) mod printed;
 pub(super) mod probed;
 pub(super) mod processes;
+pub(super) mod returns;
 pub(super) mod scope;
 pub(super) mod signals;
 

@@ -3,6 +3,8 @@
 use sdm_debug::probe::Within;
 use sdm_debug::reply::StackFrame;
 
+use super::returns::Returns;
+
 /// What the last whole probe has seen, for the next one to compare with.
 #[derive(Clone, Debug, Default)]
 pub(in crate::driver) struct Probed {
@@ -10,6 +12,10 @@ pub(in crate::driver) struct Probed {
     pub(in crate::driver) frames: Vec<FrameState>,
     /// The same of the other threads that are in a call of MPI's, by the kernel's numbers.
     pub(in crate::driver) beside: Vec<(Option<i32>, Vec<FrameState>)>,
+    /// Which calls of the main thread have returned since.
+    pub(in crate::driver) returns: Returns,
+    /// The same of the calls of the other threads.
+    pub(in crate::driver) beside_returns: Vec<Returns>,
     /// True once a whole stack was seen.
     pub(in crate::driver) is_whole: bool,
     /// The kernel's number of that thread.
@@ -64,12 +70,24 @@ impl Probed {
         let common = pairs
             .take_while(|(now, was)| same_thread && now == was)
             .count();
+        // What looks the same is another call where the one of then has returned.
+        let returned = before.returns.outermost(was);
+        let returned = returned.filter(|at| *at < common);
         let around = now.len().saturating_sub(1);
-        let main_changed = common < now.len() || now.len() != was.len();
+        let main_changed = returned.is_some() || common < now.len() || now.len() != was.len();
+        let mut beside = before.beside_returns.iter();
+        let within = match returned {
+            Some(at) => Some(within(&now[at], false)),
+            None => self.within(before, common).filter(|_| main_changed),
+        };
         Compared {
-            inner_changed: main_changed || self.beside != before.beside,
-            outer_changed: common < around || now.len() != was.len(),
-            within: self.within(before, common).filter(|_| main_changed),
+            inner_changed: main_changed
+                || self.beside != before.beside
+                || beside.any(Returns::is_out),
+            outer_changed: common < around
+                || now.len() != was.len()
+                || returned.is_some_and(|at| at < around),
+            within,
         }
     }
 
@@ -81,17 +99,24 @@ impl Probed {
             // What it calls is another; itself it stands where it stood.
             None => (self.frames.get(common.checked_sub(1)?)?, false),
         };
-        Some(Within {
-            depth: frame.depth,
-            frame: frame.place.clone(),
-            changed,
-        })
+        Some(within(frame, changed))
+    }
+}
+
+fn within(frame: &FrameState, changed: bool) -> Within {
+    Within {
+        depth: frame.depth,
+        frame: frame.place.clone(),
+        changed,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
+    use crate::arrival::Arrival;
 
     /// `main:1:x work:2:y`: function, address, variables.
     fn probed(text: &str) -> Probed {
@@ -176,6 +201,51 @@ mod tests {
         assert!(found.inner_changed && !found.outer_changed);
         assert_eq!(found.within, None);
         assert!(!with("g:3").since(&with("g:3")).inner_changed);
+    }
+
+    #[derive(Debug)]
+    struct Happened;
+
+    impl Arrival for Happened {
+        fn has_happened(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_looks_the_same_is_another_call_where_that_one_has_returned() {
+        let after = |text, returns| {
+            let before = Probed {
+                returns,
+                ..probed(text)
+            };
+            let found = probed(text).since(&before);
+            let within = found.within.map(|within| within.frame.function);
+            (found.inner_changed, found.outer_changed, within)
+        };
+        let text = "main:1 f:2 g:3 g:3 g:4";
+        let none = Returns::default();
+        assert_eq!(after(text, none), (false, false, None));
+        let of_mpi = || Returns {
+            call: Some(Rc::new(Happened)),
+            ..Returns::default()
+        };
+        let inner = (true, false, Some("g".to_owned()));
+        assert_eq!(after("main:1 f:2 g:3", of_mpi()), inner);
+        let of = |address: u64| Returns {
+            frames: vec![(address, Rc::new(Happened))],
+            ..of_mpi()
+        };
+        let outer = |function: &str| (true, true, Some(function.to_owned()));
+        assert_eq!(after(text, of(2)), outer("f"));
+        assert_eq!(after(text, of(3)), outer("g"));
+        assert_eq!(after(text, of(1)), outer("main"));
+        let beside = Probed {
+            beside_returns: vec![of_mpi()],
+            ..probed(text)
+        };
+        let found = probed(text).since(&beside);
+        assert!(found.inner_changed && !found.outer_changed);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use cases::Cases;
 use job::{Job, Under};
-use ways::{Case, HANGS, HEALTHY, OUTSIDE, in_job_of};
+use ways::{ALIKE, Case, HANGS, HEALTHY, OUTSIDE, in_job_of};
 
 const RANKS: usize = 8;
 /// A larger job.
@@ -266,6 +266,34 @@ fn who_is_not_looked_at_may_do_anything() {
     let job = Job::start(Under::new(Compiler::Mpich), &program, "pair");
     let (found, _) = judged(&job, "pair", &["--ranks", "2-3"]);
     assert_eq!(found["step"], "deadlock", "{found:#}");
+}
+
+/// Who calls the same again and again is seen in the same call each time, and does not stand.
+#[test]
+fn who_calls_the_same_again_does_not_stand() {
+    let _alone = alone();
+    let allowed = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let allowed = allowed.ok().and_then(|text| text.trim().parse().ok());
+    if allowed.is_none_or(|level: i32| level > 2) {
+        println!("SKIP: the kernel lets nobody count (kernel.perf_event_paranoid)");
+        return;
+    }
+    let times = if is_full() { 50 } else { 2 };
+    for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {
+        let folder = Folder::new(&format!("hangs-alike-{number}"));
+        let program = folder.compile(compiler, "hangs");
+        for way in ALIKE {
+            let job = Job::start(Under::new(compiler), &program, way);
+            for _ in 0..times {
+                let (found, code) = judged(&job, way, &[]);
+                assert_eq!(
+                    found["step"], "no_hang_seen",
+                    "{way}, {compiler:?}: {found:#}"
+                );
+                assert_eq!(code, Some(0), "{found:#}");
+            }
+        }
+    }
 }
 
 /// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.

@@ -110,6 +110,9 @@ pub(super) const HEALTHY: &[&str] = &[
     "served",
 ];
 
+/// Nothing is wrong with these either, but all that can be seen of them is the same each time.
+pub(super) const ALIKE: &[&str] = &["iterates", "token", "served_alike"];
+
 /// The same case in a job of so many ranks.
 pub(super) fn in_job_of(ranks: usize, case: Case) -> Case {
     let (way, step, named, part) = case;

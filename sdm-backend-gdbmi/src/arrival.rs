@@ -1,0 +1,60 @@
+//! Whether a thread has come to an address since somebody began to look, noted by the processor: the thread is not stopped for
+//! it, nothing is written into its program, and only the first time costs it anything.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::Read;
+
+use crate::sys;
+
+/// What notes it, until it is dropped.
+pub(crate) trait Arrival: Debug {
+    /// True where the thread has come there; false too where nobody can say any more.
+    fn has_happened(&self) -> bool;
+}
+
+/// What the kernel notes by the debug registers of the processor.
+#[derive(Debug)]
+pub(crate) struct Noted(File);
+
+impl Noted {
+    /// Begins to look; nothing where the kernel refuses (`kernel.perf_event_paranoid` above 2, no register left, a container that
+    /// forbids it).
+    pub(crate) fn at(thread: i32, address: u64) -> Option<Self> {
+        let event = sys::note_arrival(thread, address).ok()?;
+        Some(Self(File::from(event)))
+    }
+}
+
+impl Arrival for Noted {
+    fn has_happened(&self) -> bool {
+        let mut count = [0; 8];
+        (&self.0).read_exact(&mut count).is_ok() && u64::from_ne_bytes(count) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn is_come_to(number: u64) -> u64 {
+        std::hint::black_box(number)
+    }
+
+    #[test]
+    fn the_first_arrival_is_noted() {
+        let thread = nix::unistd::gettid().as_raw();
+        let address = is_come_to as *const () as u64;
+        let Some(noted) = Noted::at(thread, address) else {
+            println!("SKIP: the kernel lets nobody count (kernel.perf_event_paranoid)");
+            return;
+        };
+        assert!(!noted.has_happened());
+        for number in 0..3 {
+            is_come_to(number);
+        }
+        assert!(noted.has_happened());
+        assert!(Noted::at(-2, address).is_none());
+    }
+}

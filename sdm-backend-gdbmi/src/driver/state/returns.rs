@@ -1,0 +1,37 @@
+//! Which calls have returned since the last look. A loop that calls the same function with the same arguments again and again is in the
+//! same frames with the same variables each time, so that what was seen alone does not tell one call from the next.
+
+use std::rc::Rc;
+
+use super::probed::FrameState;
+use crate::arrival::Arrival;
+
+/// What notes whether the calls that a thread was in have returned.
+#[derive(Clone, Debug, Default)]
+pub(in crate::driver) struct Returns {
+    /// Where a call of MPI's returns to.
+    pub(in crate::driver) call: Option<Rc<dyn Arrival>>,
+    /// Where functions of the user's return to, by their callers' addresses.
+    pub(in crate::driver) frames: Vec<(u64, Rc<dyn Arrival>)>,
+}
+
+impl Returns {
+    /// The outermost of the frames of then, a place among them, whose call has returned. Of a function that calls itself the outermost
+    /// call is taken to be the one.
+    pub(in crate::driver) fn outermost(&self, frames: &[FrameState]) -> Option<usize> {
+        let has_returned = |frame: &FrameState| {
+            let mut known = self.frames.iter();
+            known.any(|(address, arrival)| *address == frame.address && arrival.has_happened())
+        };
+        let inner = || {
+            let call = self.call.as_ref()?;
+            frames.len().checked_sub(1).filter(|_| call.has_happened())
+        };
+        frames.iter().position(has_returned).or_else(inner)
+    }
+
+    /// True where the call of MPI's has returned.
+    pub(in crate::driver) fn is_out(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| call.has_happened())
+    }
+}
