@@ -245,6 +245,40 @@ fn a_rank_that_was_killed_is_what_the_others_wait_for() {
     check(under, &program, case);
 }
 
+/// Whoever is in state D is no less in it where sdm has started the job: what is sent to it does not stop it.
+#[test]
+fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
+    let _alone = alone();
+    let folder = Folder::new("hangs-started");
+    let program = folder.compile(Compiler::OpenMpi, "hangs");
+    let file = folder.0.join("file");
+    let place = Place::new();
+    let mut sdm = Sdm::run(&place, 4)
+        .args(["--launcher", "mpirun", "--no-stop"])
+        .talk()
+        .program(
+            &program,
+            &["in_kernel", file.to_str().expect("a path of text")],
+        )
+        .spawn();
+    sdm.out.wait(0, "rank 3: has forked a process");
+    // The others are where they wait soon after that.
+    let diagnose = || sdm.ask("diagnose", " samples in ");
+    let mut told = std::iter::repeat_with(diagnose).take(10);
+    let told = told.find(|said| said.contains("ranks 0-2 (3): waiting in MPI_Barrier"));
+    let told = told.unwrap_or_else(|| panic!("{}", sdm.out.text()));
+    for part in [
+        "Cannot tell: they wait for tasks of which it is not known what they do",
+        "rank 3: could not be stopped",
+        "the kernel has it in state D",
+    ] {
+        assert!(told.contains(part), "no {part:?}: {told}");
+    }
+    sdm.ask("kill", "rank 3: killed (SIGKILL)");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+}
+
 /// Those who are looked at wait for each other only as far as was seen: another one can be what lets them go on.
 #[test]
 fn who_is_not_looked_at_may_do_anything() {
