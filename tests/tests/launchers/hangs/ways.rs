@@ -93,8 +93,11 @@ pub(super) const OUTSIDE: &[Case] = &[
     ("in_kernel", "cannot_tell", "", "state D"),
 ];
 
-/// The words that are others in the larger job.
-const OF_MANY: &[(&str, &str)] = &[("ring", "0 -> 31 -> 30 -> 29")];
+/// What is said otherwise in the larger job: there the four in the circle are fewer than those in the barrier.
+const OF_MANY: &[Case] = &[
+    ("ring", "deadlock", "", "0 -> 31 -> 30 -> 29"),
+    ("grid", "deadlock", "0,3-4,7", "(0 -> 3 -> 7 -> 4 -> 0)"),
+];
 
 pub(super) const HEALTHY: &[&str] = &[
     "balanced",
@@ -115,8 +118,6 @@ pub(super) const ALIKE: &[&str] = &["iterates", "token", "served_alike"];
 
 /// The same case in a job of so many ranks.
 pub(super) fn in_job_of(ranks: usize, case: Case) -> Case {
-    let (way, step, named, part) = case;
     let mut others = OF_MANY.iter().filter(|_| ranks == MANY);
-    let other = others.find(|(of, _)| *of == way);
-    (way, step, named, other.map_or(part, |(_, other)| *other))
+    *others.find(|other| other.0 == case.0).unwrap_or(&case)
 }
