@@ -97,10 +97,41 @@ const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
 /// What those of Open MPI's own functions begin with that stand in the place of those that end by calling them.
 const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
 
+/// What is in front of the functions of PyTorch's package of that name.
+pub const TORCH_PREFIX: &str = "torch.distributed.";
+/// What they are called in MPI.
+const OF_TORCH: &[(&str, &str)] = &[
+    ("all_gather", "allgather"),
+    ("all_gather_into_tensor", "allgather"),
+    ("all_gather_object", "allgather"),
+    ("all_reduce", "allreduce"),
+    ("all_to_all", "alltoall"),
+    ("all_to_all_single", "alltoall"),
+    ("barrier", "barrier"),
+    ("broadcast", "bcast"),
+    ("broadcast_object_list", "bcast"),
+    ("gather", "gather"),
+    ("gather_object", "gather"),
+    ("monitored_barrier", "barrier"),
+    ("recv", "recv"),
+    ("reduce", "reduce"),
+    ("reduce_scatter", "reduce_scatter"),
+    ("reduce_scatter_tensor", "reduce_scatter"),
+    ("scatter", "scatter"),
+    ("scatter_object_list", "scatter"),
+    ("send", "send"),
+];
+
 /// The name of an MPI function without `MPI_` and what a language binding adds, in lower case:
-/// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; `None` for what is no MPI function.
+/// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; of `torch.distributed.all_reduce`, which waits in the same way, `allreduce`. `None`
+/// for what is no such function.
 #[must_use]
 pub fn mpi_name(function: &str) -> Option<String> {
+    if let Some(name) = function.strip_prefix(TORCH_PREFIX) {
+        let mut known = OF_TORCH.iter();
+        let (_, known) = known.find(|(torch, _)| *torch == name)?;
+        return Some((*known).to_owned());
+    }
     let lower = function.to_ascii_lowercase();
     let mut prefixes = PREFIXES.iter().chain(&INNER_PREFIXES);
     let name = prefixes.find_map(|p| lower.strip_prefix(p))?;
@@ -130,6 +161,10 @@ pub fn spoken(function: &str) -> String {
 #[must_use]
 pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
     use ArgumentRole as R;
+    // PyTorch's are called with other arguments, which are Python's.
+    if function.starts_with(TORCH_PREFIX) {
+        return &[];
+    }
     let Some(name) = mpi_name(function) else {
         return if is_file(function) {
             &[(0, R::File)]
@@ -357,6 +392,11 @@ mod tests {
         assert_eq!(places("MPI_Mrecv"), []);
         assert_eq!(places("usleep"), []);
         assert_eq!(mpi_name("ompi_mpi_finalize").as_deref(), Some("finalize"));
+        let torch = "torch.distributed.all_reduce";
+        assert_eq!(mpi_name(torch).as_deref(), Some("allreduce"));
+        assert_eq!(mpi_name("torch.distributed.get_rank"), None);
+        assert_eq!(mpi_name("all_reduce"), None);
+        assert_eq!(roles("torch.distributed.recv"), []);
         assert_eq!(spoken("ompi_mpi_finalize"), "MPI_Finalize");
         let all = "mca_common_ompio_file_write_at_all";
         assert_eq!(spoken(all), "MPI_File_write_at_all");

@@ -142,6 +142,7 @@ const MODULES: &[&str] = &[
     "numpy",
     "torch",
     "libtorch*",
+    "libgloo*",
     "libc10*",
     // accelerators
     "libnccl*",

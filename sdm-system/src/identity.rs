@@ -121,6 +121,14 @@ const RUNTIMES: &[Runtime] = &[
     },
 ];
 
+/// PyTorch's `torchrun`. Its names are anybody's, so that they count only beside one that is its own.
+const TORCHRUN: Runtime = Runtime {
+    rank: "RANK",
+    sizes: &["WORLD_SIZE"],
+    local_index: &["LOCAL_RANK"],
+};
+const TORCHRUN_MARK: &str = "TORCHELASTIC_RUN_ID";
+
 impl Identity {
     /// Finds out who this server is: `argument` wins, then the first runtime that gives a rank.
     ///
@@ -150,6 +158,11 @@ impl Identity {
             if let Some(server) = number(&lookup, runtime.rank)? {
                 return runtime.identity(server, &lookup);
             }
+        }
+        if lookup(TORCHRUN_MARK).is_some()
+            && let Some(server) = number(&lookup, TORCHRUN.rank)?
+        {
+            return TORCHRUN.identity(server, &lookup);
         }
         Err(IdentityError::Unknown)
     }
@@ -267,6 +280,10 @@ mod tests {
         );
         let local = "SDM_SERVER_ID=1 SDM_SERVER_COUNT=2 SDM_LOCAL_INDEX=1 PMI_RANK=0 PMI_SIZE=1";
         check(local, 1, Some(2), Some(1), "SDM_SERVER_ID");
+        let torch = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 TORCHELASTIC_RUN_ID=none";
+        check(torch, 5, Some(8), Some(1), "RANK");
+        // What has such a name elsewhere is no rank.
+        assert!(identity("RANK=5 WORLD_SIZE=8 LOCAL_RANK=1", None).is_err());
     }
 
     #[test]

@@ -1,8 +1,11 @@
-//! Ranks of Python programs, by mpi4py.
+//! Ranks of Python programs, by mpi4py and by PyTorch.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use sdm_tests::place::Place;
 use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
@@ -10,12 +13,16 @@ use sdm_tests::sdm::Sdm;
 const PYTHON: &str = "/usr/bin/python3";
 
 fn has_mpi4py() -> bool {
+    has("mpi4py")
+}
+
+fn has(package: &str) -> bool {
     let found = Command::new(PYTHON)
-        .args(["-c", "import mpi4py"])
+        .args(["-c", &format!("import {package}")])
         .output()
         .is_ok_and(|output| output.status.success());
     if !found {
-        println!("SKIP: no python3-mpi4py");
+        println!("SKIP: no python3-{package}");
     }
     found
 }
@@ -113,5 +120,64 @@ fn hangs_of_python_are_told() {
         assert!(told.contains(&called), "no {called:?}: {told}");
         sdm.ask("quit", "quit");
         let _done = sdm.finish();
+    }
+}
+
+/// What torchrun has started; it ends it all when it is told to end.
+struct Torchrun(Child);
+
+impl Torchrun {
+    fn start(way: &str) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/torch_hangs.py");
+        let mut command = Command::new(PYTHON);
+        command.args(["-m", "torch.distributed.run", "--standalone"]);
+        // Of the two numbers 0 and 3, which are usual, that of Debian knows neither with its Python.
+        command.args(["--redirects", "1", "--tee", "1", "--nproc_per_node", "4"]);
+        command.arg(script).arg(way).env("OMP_NUM_THREADS", "1");
+        let mut job = Self(command.stdout(Stdio::piped()).spawn().expect("it starts"));
+        let output = job.0.stdout.take().expect("it was asked for");
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        let ready = lines.filter(|line| line.contains("ready")).take(4).count();
+        assert_eq!(ready, 4, "the others have ended");
+        job
+    }
+}
+
+impl Drop for Torchrun {
+    fn drop(&mut self) {
+        let pid = Pid::from_raw(self.0.id().cast_signed());
+        let _ = kill(pid, Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// Ranks of PyTorch's wait for each other by sockets that threads of a library's look after.
+#[test]
+fn ranks_of_torchrun_are_told_by_their_operations() {
+    let _alone = alone();
+    if !has("torch") {
+        return;
+    }
+    let diagnosed = |job: &Torchrun| {
+        let place = Place::new();
+        let pid = job.0.id().to_string();
+        let done = Sdm::new(&place, "diagnose").args(["--json", &pid]).finish();
+        let records = done.records().into_iter();
+        let mut records = records.filter(|record| record["kind"] == "diagnosis");
+        records.next().unwrap_or_else(|| panic!("{done}"))
+    };
+    let job = Torchrun::start("computes");
+    // They are where they hang soon after that.
+    let mut told = std::iter::repeat_with(|| diagnosed(&job)).take(10);
+    let told = told.find(|found| found["held_up_by"] == "3");
+    let told = told.expect("rank 3 is who does not come").to_string();
+    let waits = "waiting in torch.distributed.all_reduce, called from main () at torch_hangs.py:";
+    assert!(told.contains(waits), "{told}");
+    drop(job);
+    let job = Torchrun::start("healthy");
+    for _ in 0..3 {
+        let found = diagnosed(&job);
+        assert_eq!(found["suspects"], "", "{found:#}");
+        assert_eq!(found["stuck"], false, "{found:#}");
     }
 }

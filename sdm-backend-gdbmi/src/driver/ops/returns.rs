@@ -54,9 +54,16 @@ pub(super) fn follow_call(
     let is_call = |frame: &GdbFrame| frame.function().and_then(mpi_name).is_some();
     let inside = thread.frames.get(..user.index)?;
     let call = inside.iter().rev().find(|frame| is_call(frame))?;
-    // A program of Python's is told by its own functions; the one that called MPI is that of a module between.
-    let mut natives = thread.frames.iter().filter(|frame| frame.is_native());
-    let caller = natives.find(|frame| frame.level == call.level + 1)?;
+    // A program of Python's is told by its own functions; the one that called MPI is that of a module between. An operation that is
+    // Python's itself, as those of PyTorch are, waits in the module's function that the innermost one of Python's has called.
+    let natives = || thread.frames.iter().filter(|frame| frame.is_native());
+    let caller = match call.is_native() {
+        true => natives().find(|frame| frame.level == call.level + 1)?,
+        false => {
+            let inside = thread.frames.iter().take_while(|frame| frame.is_native());
+            inside.last().filter(|frame| frame.level > 0)?
+        }
+    };
     note(gdb, thread, caller.address())
 }
 

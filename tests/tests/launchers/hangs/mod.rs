@@ -2,7 +2,7 @@
 //! names, and on what evidence. Each is attached to as it runs, without a debugger before.
 //!
 //! An ordinary run has each of them once, under Open MPI 4, MPICH and Open MPI 5 in turns; `scripts/test --full` has all
-//! of them under each of these, with 32 ranks too, ten times (`SDM_TEST_REPEATS` says how often).
+//! of them under each of these ten times, and once with 32 ranks (`SDM_TEST_REPEATS` says how often).
 
 mod cases;
 mod job;
@@ -91,10 +91,11 @@ fn is_full() -> bool {
     std::env::var_os("SDM_TEST_FULL").is_some()
 }
 
-/// How often a full run has each.
-fn repeats() -> usize {
+/// How often a full run has each. A larger job has the processors for itself for a long time.
+fn repeats(under: Under) -> usize {
+    let usual = if under.ranks == MANY { 1 } else { REPEATS };
     let said = std::env::var("SDM_TEST_REPEATS").ok();
-    said.map_or(REPEATS, |said| {
+    said.map_or(usual, |said| {
         said.parse().expect("SDM_TEST_REPEATS is a number")
     })
 }
@@ -122,7 +123,7 @@ fn all_ways(under: Under, [number, count]: [usize; 2]) {
     let folder = Folder::new(&format!("hangs-{:?}-{}", under.compiler, under.ranks));
     let program = folder.compile(under.compiler, "hangs");
     let mut cases = Cases::default();
-    for _ in 0..if is_full() { repeats() } else { 1 } {
+    for _ in 0..if is_full() { repeats(under) } else { 1 } {
         let mut turn = 0..;
         let mut is_chosen = || {
             turn.next()
