@@ -36,6 +36,19 @@ pub(crate) struct PythonFrame {
     pub(crate) line: u32,
 }
 
+/// Where PyTorch's collective operations are.
+const TORCH_OPERATIONS: &str = "/torch/distributed/distributed_c10d.py";
+
+impl PythonFrame {
+    /// How the function is called: operations of PyTorch's by their package, as many a program has an `all_reduce` of its own.
+    pub(crate) fn called(&self) -> String {
+        match self.path.ends_with(TORCH_OPERATIONS) {
+            true => format!("{}{}", sdm_debug::calls::TORCH_PREFIX, self.function),
+            false => self.function.clone(),
+        }
+    }
+}
+
 /// The frames of one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct PythonThread {
@@ -260,6 +273,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn operations_of_pytorch_are_called_by_their_package() {
+        let own = "/usr/lib/python3/dist-packages/torch/distributed/";
+        let at = |file: &str| {
+            let frame = PythonFrame {
+                function: "all_reduce".to_owned(),
+                path: format!("{own}{file}"),
+                line: 1,
+            };
+            frame.called()
+        };
+        assert_eq!(at("distributed_c10d.py"), "torch.distributed.all_reduce");
+        assert_eq!(at("run.py"), "all_reduce");
+    }
 
     /// Whatever is asked for is there, and is anything.
     struct Noise(Cell<u64>);

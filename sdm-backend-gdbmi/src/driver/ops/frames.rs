@@ -3,7 +3,6 @@
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::Frame;
 
-use super::python::called;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::driver::text::variable;
@@ -67,7 +66,7 @@ impl GdbFrame {
     pub(in crate::driver) fn python(level: u32, frame: &PythonFrame, module: &str) -> Self {
         Self {
             level,
-            function: Some(called(frame)),
+            function: Some(frame.called()),
             file: base_name(&frame.path).to_owned(),
             path: frame.path.clone(),
             line: frame.line,

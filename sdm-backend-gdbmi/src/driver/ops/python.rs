@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::calls::TORCH_PREFIX;
 use sdm_debug::probe::LockWait;
 
 use super::call::place_of;
@@ -17,9 +16,8 @@ use crate::python::{PythonFrame, PythonThread};
 const EVALUATES: &str = "_PyEval_EvalFrameDefault";
 /// What its other functions begin with.
 const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
-/// Of PyTorch: what stands around its collective operations and logs them, and where these are.
+/// What stands around PyTorch's collective operations and logs them.
 const TORCH_WRAPPERS: &str = "/torch/distributed/c10d_logger.py";
-const TORCH_OPERATIONS: &str = "/torch/distributed/distributed_c10d.py";
 /// What its lock is called.
 const LOCK: &str = "Python's lock (the GIL)";
 
@@ -163,14 +161,6 @@ fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<Gdb
     woven
 }
 
-/// How a function is called: operations of PyTorch's by their package, as many a program has an `all_reduce` of its own.
-pub(super) fn called(frame: &PythonFrame) -> String {
-    match frame.path.ends_with(TORCH_OPERATIONS) {
-        true => format!("{TORCH_PREFIX}{}", frame.function),
-        false => frame.function.clone(),
-    }
-}
-
 /// The module of a function, by which the fold rules know it: empty for the user's own, `python3` for the standard library, the package's
 /// name for what was installed.
 fn module_of(frame: &PythonFrame) -> &str {
@@ -258,14 +248,6 @@ mod tests {
         assert_eq!(woven(&frames, &groups, "solver"), "0 <module>, 2 main");
         let other = [("main", "")];
         assert_eq!(woven(&other, &groups, "solver"), "0 main");
-    }
-
-    #[test]
-    fn operations_of_pytorch_are_called_by_their_package() {
-        let own = "/usr/lib/python3/dist-packages/torch/distributed/";
-        let at = |file: &str| called(&python("all_reduce", &format!("{own}{file}")));
-        assert_eq!(at("distributed_c10d.py"), "torch.distributed.all_reduce");
-        assert_eq!(at("run.py"), "all_reduce");
     }
 
     #[test]

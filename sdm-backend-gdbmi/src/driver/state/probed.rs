@@ -71,7 +71,8 @@ impl Probed {
             .take_while(|(now, was)| same_thread && now == was)
             .count();
         // What looks the same is another call where the one of then has returned.
-        let returned = before.returns.outermost(was);
+        let addresses: Vec<u64> = was.iter().map(|frame| frame.address).collect();
+        let returned = before.returns.outermost(&addresses);
         let returned = returned.filter(|at| *at < common);
         let around = now.len().saturating_sub(1);
         let main_changed = returned.is_some() || common < now.len() || now.len() != was.len();

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use super::probed::FrameState;
 use crate::arrival::Arrival;
 
 /// What notes whether the calls that a thread was in have returned.
@@ -16,12 +15,12 @@ pub(in crate::driver) struct Returns {
 }
 
 impl Returns {
-    /// The outermost of the frames of then, a place among them, whose call has returned. Of a function that calls itself the outermost
-    /// call is taken to be the one.
-    pub(in crate::driver) fn outermost(&self, frames: &[FrameState]) -> Option<usize> {
-        let has_returned = |frame: &FrameState| {
+    /// The outermost of the frames of then, which stood at these addresses, whose call has returned: its place among them. Of a function
+    /// that calls itself the outermost call is taken to be the one.
+    pub(in crate::driver) fn outermost(&self, frames: &[u64]) -> Option<usize> {
+        let has_returned = |frame: &u64| {
             let mut known = self.frames.iter();
-            known.any(|(address, arrival)| *address == frame.address && arrival.has_happened())
+            known.any(|(address, arrival)| address == frame && arrival.has_happened())
         };
         let inner = || {
             let call = self.call.as_ref()?;
