@@ -4,7 +4,8 @@
 //! a server of that node and shared by all of them. It is told what the job is like ([`HostJob`]) and answers with the
 //! variables that the job's processes are to find ([`FromHost::Ready`]); then it tells what processes asked it for that only
 //! the session can do. The words are here ([`wire`]), so that both sides have the same ones; the library is in the program
-//! alone.
+//! alone. A second foreign library is treated in the same way: the one by which an MPI library tells debuggers of its messages
+//! ([`queues`]).
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod names;
 pub mod notes;
 mod offspring;
 mod outer;
+pub mod queues;
 mod table;
 pub mod wire;
 

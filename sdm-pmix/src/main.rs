@@ -8,6 +8,8 @@
 //! its connection then; see [`keeper`]. Never run it against Open MPI 4: its server dies of a tool's connection,
 //! and the user's job with it.
 //!
+//! `sdm-pmix queues` loads another foreign library, the one that an MPI library has for debuggers: see [`msgq`].
+//!
 //! `sdm-pmix tool LIBRARY PID FILE` does more than that for who has started it: see [`tool`] and `sdm_pmix::asked`.
 //!
 //! ```text
@@ -22,6 +24,7 @@ mod ffi;
 mod host;
 mod keeper;
 mod library;
+mod msgq;
 mod say;
 mod sys;
 mod tool;
@@ -52,6 +55,9 @@ fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments == ["host"] {
         return host::run();
+    }
+    if arguments == ["queues"] {
+        return msgq::run();
     }
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (library, server, file) = match words[..] {

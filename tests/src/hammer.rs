@@ -14,7 +14,7 @@ use sdm_sim::Rng;
 
 use arrays::arrays;
 use editors::editor_lines;
-use pmix::pmix_frames;
+use pmix::{pmix_frames, queue_frames};
 use seeds::{
     agents, expressions, failures, framed, handshakes, invoke_lines, keeper_frames, lives,
     manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
@@ -75,6 +75,7 @@ pub fn targets() -> Vec<Target> {
         ),
         target("pmix", fuzz_pmix, pmix_frames()),
         target("pmix-tool", sdm_pmix::asked::fuzz_tool, pmix_frames()),
+        target("queues", sdm_pmix::queues::fuzz_queues, queue_frames()),
         target(
             "pmix-rendezvous",
             sdm_hosts::pmix::fuzz_rendezvous,

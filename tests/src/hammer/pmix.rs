@@ -1,5 +1,9 @@
 //! What PMIx servers and the servers of a session say to one another, to begin with.
 
+use sdm_pmix::queues::{
+    CommunicatorQueues, ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer,
+    QueuesAsk, TypeLayout,
+};
 use sdm_pmix::wire::{VERSION, frame};
 use sdm_pmix::{FromHost, HostJob, HostNode, HostProgram, ToHost};
 
@@ -65,4 +69,42 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
         frame(&spawn),
     ];
     frames.into_iter().flatten().collect()
+}
+
+/// What a server and the helper with a debug library say to one another.
+pub(super) fn queue_frames() -> Vec<Vec<u8>> {
+    let ask = QueuesAsk {
+        version: QUEUES_VERSION,
+        library: b"/usr/lib/libompi_dbg_msgq.so".to_vec(),
+        symbols: vec![("ompi_mpi_communicators".to_owned(), 0x7fff_0000)],
+        types: vec![TypeLayout {
+            name: "opal_list_t".to_owned(),
+            size_bytes: 64,
+            fields: vec![("opal_list_sentinel".to_owned(), 16)],
+        }],
+    };
+    let message = QueuedMessage {
+        kind: QueueKind::Receive,
+        is_matched: false,
+        peer: Some(3),
+        world_peer: Some(3),
+        is_remote: false,
+        tag: None,
+        length_bytes: 40,
+        buffer: 0x7fff_0000,
+    };
+    let known = QueuesAnswer::Known(ProcessQueues {
+        communicators: vec![CommunicatorQueues {
+            name: "MPI_COMM_WORLD".to_owned(),
+            messages: vec![message],
+        }],
+        more: 1,
+        knows_unexpected: false,
+    });
+    let failed = QueuesAnswer::Failed {
+        text: "a reason".to_owned(),
+    };
+    let answers = [known, failed];
+    let answers = answers.iter().map(|it| frame(it).expect("it is short"));
+    answers.chain([frame(&ask).expect("it is short")]).collect()
 }

@@ -52,6 +52,7 @@ targets! {
     keeper "keeper"
     pmix "pmix"
     pmix_tool "pmix-tool"
+    queues "queues"
     pmix_rendezvous "pmix-rendezvous"
     proxy "proxy"
     model "model"

@@ -1,0 +1,199 @@
+//! `sdm-pmix queues`: an MPI library's own debug library, loaded for one look at one process.
+//!
+//! It is started with a socket as its standard input, where it is asked and answers once ([`sdm_pmix::queues`]), and with the memory of
+//! the process as its standard output, for reading. Whatever the library does costs this process and this answer at most: it has
+//! bounds on memory and time, and nothing but these two descriptors.
+
+mod callbacks;
+mod interface;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
+use sdm_pmix::queues::{
+    COMMUNICATORS_MAX, CommunicatorQueues, LIBRARY_BYTES_MAX, LOOKED_AT_MAX, MESSAGES_MAX,
+    ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer, QueuesAsk,
+};
+use sdm_pmix::wire::{Frames, frame};
+use sdm_text::printable_name;
+
+use callbacks::{BASIC, IMAGE, PROCESS, Subject};
+use interface::{DebugLibrary, Told};
+
+/// How long the library may compute, in seconds.
+const PROCESSOR_SECONDS_MAX: u64 = 20;
+/// This process beside what the library has, in bytes.
+const OWN_BYTES: u64 = 256 << 20;
+/// The most bytes that are read at once.
+const READ_BYTES: usize = 16 << 10;
+/// The request of Open MPI that is complete has this in the place of who waits for it.
+const REQUEST_COMPLETED: u64 = 1;
+/// The bit of a communicator between two groups.
+const BETWEEN_GROUPS: u32 = 1;
+
+/// Where the answer goes.
+static SOCKET: OnceLock<UnixStream> = OnceLock::new();
+
+/// Answers what it is asked, and ends.
+pub(crate) fn run() -> Result<()> {
+    // Nobody waits for an answer any more, and a crash leaves no core behind.
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;
+    for (resource, most) in [
+        (Resource::RLIMIT_CORE, 0),
+        (Resource::RLIMIT_CPU, PROCESSOR_SECONDS_MAX),
+        (Resource::RLIMIT_AS, OWN_BYTES + LIBRARY_BYTES_MAX as u64),
+    ] {
+        setrlimit(resource, most, most).context("set bounds")?;
+    }
+    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let memory = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let socket = SOCKET.get_or_init(|| UnixStream::from(socket));
+    let answer = match answer(socket, File::from(memory)) {
+        Ok(queues) => QueuesAnswer::Known(queues),
+        Err(error) => failed(&format!("{error:#}")),
+    };
+    give(socket, &answer)
+}
+
+/// Answers that there is no answer, and ends at once.
+fn give_up(text: &str) -> ! {
+    if let Some(socket) = SOCKET.get() {
+        // Who asks may be gone, and sees the end in any case.
+        let _ = give(socket, &failed(text));
+    }
+    std::process::exit(1)
+}
+
+fn failed(text: &str) -> QueuesAnswer {
+    let text = text.to_owned();
+    QueuesAnswer::Failed { text }
+}
+
+fn give(mut socket: &UnixStream, answer: &QueuesAnswer) -> Result<()> {
+    Ok(socket.write_all(&frame(answer)?)?)
+}
+
+fn answer(socket: &UnixStream, memory: File) -> Result<ProcessQueues> {
+    let ask = take(socket)?;
+    if ask.version != QUEUES_VERSION {
+        bail!("sdm-server and sdm-pmix are of different versions");
+    }
+    let library = load(&PathBuf::from(std::ffi::OsString::from_vec(ask.library)))?;
+    // It is there as long as this process.
+    let subject: &'static Subject =
+        Box::leak(Box::new(Subject::new(memory, ask.symbols, ask.types)));
+    library.begin(subject.opaque(), (&IMAGE, &PROCESS))?;
+    read(&library, subject)
+}
+
+fn take(mut socket: &UnixStream) -> Result<QueuesAsk> {
+    let mut frames = Frames::default();
+    let mut bytes = [0; READ_BYTES];
+    loop {
+        if let Some(ask) = frames.take()? {
+            return Ok(ask);
+        }
+        match socket.read(&mut bytes)? {
+            0 => bail!("nothing is asked"),
+            count => frames.push(&bytes[..count]),
+        }
+    }
+}
+
+/// Loads the library, which nobody but root and this user may be able to write.
+fn load(path: &Path) -> Result<DebugLibrary> {
+    let file = sdm_system::files::open_own(path);
+    let file = file.with_context(|| format!("the debug library {}", printable_name(path)))?;
+    // What was looked at is what is loaded, whatever stands at the path by now.
+    let held = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    DebugLibrary::load(&held, &BASIC)
+        .with_context(|| format!("the debug library {}", printable_name(path)))
+}
+
+fn read(library: &DebugLibrary, subject: &'static Subject) -> Result<ProcessQueues> {
+    let mut found = ProcessQueues {
+        knows_unexpected: true,
+        ..ProcessQueues::default()
+    };
+    let (mut looked_at, mut named) = (0, 0);
+    let mut communicators = 0;
+    let mut later = Vec::new();
+    library.each_communicator(subject.opaque(), |name| {
+        communicators += 1;
+        let mut messages = Vec::new();
+        for (number, kind) in [
+            (0, QueueKind::Send),
+            (1, QueueKind::Receive),
+            (2, QueueKind::Unexpected),
+        ] {
+            if !library.begin_queue(subject.opaque(), number)? {
+                found.knows_unexpected &= kind != QueueKind::Unexpected;
+                continue;
+            }
+            while let Some(told) = library.next_message(subject.opaque())? {
+                looked_at += 1;
+                if looked_at > LOOKED_AT_MAX {
+                    bail!("more than {LOOKED_AT_MAX} messages");
+                }
+                let Some(message) = message(subject, kind, &told)? else {
+                    continue;
+                };
+                match named < MESSAGES_MAX {
+                    true => messages.push(message),
+                    false => found.more += 1,
+                }
+                named += 1;
+            }
+        }
+        if !messages.is_empty() {
+            later.push(CommunicatorQueues { name, messages });
+        }
+        Ok(communicators < COMMUNICATORS_MAX)
+    })?;
+    found.communicators = later;
+    Ok(found)
+}
+
+/// A message that has not completed.
+fn message(
+    subject: &'static Subject,
+    kind: QueueKind,
+    told: &Told,
+) -> Result<Option<QueuedMessage>> {
+    let mut is_remote = false;
+    let mut is_complete = told.is_complete;
+    if let Some(request) = told.request {
+        // The library of Open MPI 4 takes the first byte of a pointer for the answer: a request that a thread waits for
+        // would be complete.
+        let state = subject.read_field(request, ("ompi_request_t", "req_complete"));
+        let state = state.context("a request that cannot be read")?;
+        is_complete = u64::from_ne_bytes(state) == REQUEST_COMPLETED;
+        // It takes a rank of the other group for one of the own.
+        let of = subject.read_field(request, ("mca_pml_base_request_t", "req_comm"));
+        let of = of.context("a request that cannot be read")?;
+        let flags = subject.read_field(u64::from_ne_bytes(of), ("ompi_communicator_t", "c_flags"));
+        let flags = flags.context("a communicator that cannot be read")?;
+        is_remote = u32::from_ne_bytes(flags) & BETWEEN_GROUPS != 0;
+    }
+    if is_complete {
+        return Ok(None);
+    }
+    Ok(Some(QueuedMessage {
+        kind,
+        is_matched: told.is_matched,
+        peer: told.peer,
+        world_peer: told.world_peer.filter(|_| !is_remote),
+        is_remote,
+        tag: told.tag,
+        length_bytes: told.length_bytes,
+        buffer: told.buffer,
+    }))
+}

@@ -1,0 +1,173 @@
+//! What a server and the helper that loads an MPI library's own debug library (`sdm-pmix queues`) say to one another.
+//!
+//! The server asks once ([`QueuesAsk`]) and the helper answers once ([`QueuesAnswer`]), each in a frame of [`wire`](crate::wire). The helper
+//! has the memory of the process as its standard output, for reading only, and the socket to the server as its standard input.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{Frames, frame};
+
+/// The version of these messages: both sides must have the same.
+pub const QUEUES_VERSION: u16 = 1;
+/// The most communicators that are looked at.
+pub const COMMUNICATORS_MAX: usize = 4096;
+/// The most messages that are named; further ones are counted.
+pub const MESSAGES_MAX: usize = 4096;
+/// The most messages that the library is asked for.
+pub const LOOKED_AT_MAX: u64 = 1 << 20;
+/// The most that the library may hold in memory at once, in bytes.
+pub const LIBRARY_BYTES_MAX: usize = 256 << 20;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuesAsk {
+    /// [`QUEUES_VERSION`].
+    pub version: u16,
+    /// The path of the debug library.
+    #[serde(with = "serde_bytes")]
+    pub library: Vec<u8>,
+    /// The process's symbols that the library may ask for, with their addresses.
+    pub symbols: Vec<(String, u64)>,
+    /// The types that the library may ask for.
+    pub types: Vec<TypeLayout>,
+}
+
+/// How a type of the MPI library's lies in memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeLayout {
+    /// Its name.
+    pub name: String,
+    /// Its size, in bytes.
+    pub size_bytes: u32,
+    /// Its fields, each with its distance from the beginning in bytes.
+    pub fields: Vec<(String, u32)>,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum QueuesAnswer {
+    /// What the library knows.
+    Known(ProcessQueues),
+    /// Why there is no answer, on one line.
+    Failed {
+        /// The reason.
+        text: String,
+    },
+}
+
+/// The queues of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessQueues {
+    /// The communicators that have messages.
+    pub communicators: Vec<CommunicatorQueues>,
+    /// How many messages there are beyond [`MESSAGES_MAX`].
+    pub more: u64,
+    /// False where the library has no information of unexpected messages.
+    pub knows_unexpected: bool,
+}
+
+/// The messages of a communicator.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CommunicatorQueues {
+    /// Its name.
+    pub name: String,
+    /// Its messages.
+    pub messages: Vec<QueuedMessage>,
+}
+
+/// Which queue a message is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum QueueKind {
+    /// Sends that have not completed.
+    Send,
+    /// Receives that have not completed.
+    Receive,
+    /// Messages that have come and that nobody has received.
+    Unexpected,
+}
+
+/// A message in a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedMessage {
+    /// The queue.
+    pub kind: QueueKind,
+    /// True where its other side is found, and its data is under way.
+    pub is_matched: bool,
+    /// The other one's rank in the communicator; none for any.
+    pub peer: Option<i64>,
+    /// The other one's rank in `MPI_COMM_WORLD`, where that is known.
+    pub world_peer: Option<i64>,
+    /// True where the communicator is between two groups, and the rank is one of the other group.
+    pub is_remote: bool,
+    /// The tag; none for any.
+    pub tag: Option<i64>,
+    /// The length of the buffer, or of the data that is sent, in bytes.
+    pub length_bytes: u64,
+    /// The address of the buffer.
+    pub buffer: u64,
+}
+
+/// Feeds arbitrary bytes to the readers of both sides.
+pub fn fuzz_queues(bytes: &[u8]) {
+    fn fuzz<T>(bytes: &[u8])
+    where
+        T: Serialize + serde::de::DeserializeOwned,
+    {
+        let mut frames = Frames::default();
+        frames.push(bytes);
+        while let Ok(Some(message)) = frames.take::<T>() {
+            if let Ok(bytes) = frame(&message) {
+                let mut back = Frames::default();
+                back.push(&bytes);
+                assert!(matches!(back.take::<T>(), Ok(Some(_))));
+            }
+        }
+    }
+    fuzz::<QueuesAsk>(bytes);
+    fuzz::<QueuesAnswer>(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> QueuesAnswer {
+        QueuesAnswer::Known(ProcessQueues {
+            communicators: vec![CommunicatorQueues {
+                name: "MPI_COMM_WORLD".to_owned(),
+                messages: vec![QueuedMessage {
+                    kind: QueueKind::Receive,
+                    is_matched: false,
+                    peer: None,
+                    world_peer: None,
+                    is_remote: false,
+                    tag: Some(99),
+                    length_bytes: 40,
+                    buffer: 0x7fff_0000,
+                }],
+            }],
+            more: 0,
+            knows_unexpected: false,
+        })
+    }
+
+    #[test]
+    fn an_answer_is_read_again_as_it_was_and_no_other_bytes_are_one() {
+        let bytes = frame(&answer()).unwrap();
+        for end in 0..bytes.len() {
+            let mut frames = Frames::default();
+            frames.push(&bytes[..end]);
+            assert_eq!(frames.take::<QueuesAnswer>(), Ok(None), "{end}");
+        }
+        let mut frames = Frames::default();
+        frames.push(&bytes);
+        assert_eq!(frames.take(), Ok(Some(answer())));
+        for at in 0..bytes.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut wrong = bytes.clone();
+                wrong[at] ^= change;
+                fuzz_queues(&wrong);
+            }
+        }
+    }
+}
