@@ -1,22 +1,27 @@
 //! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::IoSliceMut;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use sdm_debug::Failure;
 use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
+use sdm_pmix::queues::QueuesAsk;
 use sdm_system::proc::{self, Mapping};
 
 use crate::arrival::{Arrival, Noted};
 use crate::child::is_loaded;
 use crate::kernel;
 use crate::python::{self, Memory, PythonThread};
+use crate::queues::{Asked, Helper};
 use crate::resources;
 use crate::sources::Sources;
 
@@ -60,6 +65,10 @@ pub(crate) trait Host {
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
     /// The memory of a process, where it is the user's own.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
+    /// True where there is a file at this path.
+    fn is_file(&self, path: &[u8]) -> bool;
+    /// Has an MPI library's debug library read a process, in a process of its own.
+    fn ask_debug_library(&self, pid: i32, ask: &QueuesAsk) -> Result<Box<dyn Asked>, Failure>;
     /// The Python functions that the process's threads are in, by the kernel's numbers of these. `_PyRuntime` and `Py_Version` are at
     /// these addresses.
     fn python_threads(
@@ -214,6 +223,14 @@ impl Host for LocalHost {
             Some(memory) => python::threads(&*memory, runtime, py_version),
             None => BTreeMap::new(),
         }
+    }
+
+    fn is_file(&self, path: &[u8]) -> bool {
+        Path::new(OsStr::from_bytes(path)).is_file()
+    }
+
+    fn ask_debug_library(&self, pid: i32, ask: &QueuesAsk) -> Result<Box<dyn Asked>, Failure> {
+        Ok(Box::new(Helper::start(pid, ask)?))
     }
 
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>> {

@@ -32,6 +32,7 @@ pub mod mi;
 mod openmpi;
 mod process;
 mod python;
+mod queues;
 mod resources;
 mod restore;
 mod shared_gdb;

@@ -213,10 +213,11 @@ fn words(memory: &dyn Memory, address: u64, count: usize) -> Option<Vec<u64>> {
 }
 
 /// A piece of memory.
-struct Piece(Vec<u8>);
+pub(crate) struct Piece(Vec<u8>);
 
 impl Piece {
-    fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
+    /// So many bytes at an address; none where they cannot all be read.
+    pub(crate) fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         if address == 0 || !address.is_multiple_of(4) {
             return None;
         }
@@ -225,12 +226,14 @@ impl Piece {
         Some(Self(block))
     }
 
-    fn word(&self, at: usize) -> u64 {
+    /// The word at a distance from its beginning, which has to be in it.
+    pub(crate) fn word(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
         bytes.map_or(0, u64::from_ne_bytes)
     }
 
-    fn number(&self, at: usize) -> i32 {
+    /// The number there.
+    pub(crate) fn number(&self, at: usize) -> i32 {
         let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
         bytes.map_or(-1, i32::from_ne_bytes)
     }

@@ -313,6 +313,10 @@ pub enum Command {
     /// How much memory the task's process holds, as the kernel counts it: [`crate::Reply::Usage`]. Asked of running
     /// tasks, too. Fails: `not_running` where there is no process.
     Usage,
+    /// The sends and receives of the task's MPI library that have not completed, as that library's own debug library knows
+    /// them: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`,
+    /// `unsupported` where the MPI library has no debug library, or its layout is not known.
+    Queues,
 }
 
 impl Command {
@@ -404,6 +408,7 @@ impl Command {
             Self::Print { .. } => "print",
             Self::Probe(_) => "probe",
             Self::Usage => "usage",
+            Self::Queues => "queues",
         }
     }
 }

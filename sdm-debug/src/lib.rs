@@ -12,6 +12,7 @@ mod fold_rules;
 pub mod forwarding;
 pub mod outcome;
 pub mod probe;
+pub mod queues;
 pub mod quoted;
 pub mod reply;
 pub mod rules;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TaskState;
 use crate::probe::TaskProbe;
+use crate::queues::TaskQueues;
 
 pub use data::{
     BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
@@ -92,6 +93,8 @@ pub enum Reply {
     Probe(Box<TaskProbe>),
     /// How much memory a process holds.
     Usage(Usage),
+    /// The messages of its MPI library that have not completed.
+    Queues(TaskQueues),
 }
 
 /// One frame of a stack, as it is shown.

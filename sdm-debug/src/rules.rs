@@ -8,6 +8,7 @@
 //! | [`RULE_LINES`] | distinct lines | [`crate::Reply::Text`], [`crate::Reply::Value`] | [`Lines`] |
 //! | [`RULE_PROBE`] | the parts of probes, each by itself | [`crate::Reply::Probe`] | [`Probes`] |
 //! | [`RULE_USAGE`] | memory in all, and who uses the most | [`crate::Reply::Usage`] | [`TotalUsage`] |
+//! | [`RULE_QUEUES`] | messages that have not completed, each kind with who has it | [`crate::Reply::Queues`] | [`MergedQueues`] |
 //!
 //! Every rule is associative and commutative, caps included (the floating-point moments of
 //! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
@@ -19,7 +20,9 @@ mod coding;
 mod lines;
 mod number;
 mod numbers;
+mod parts;
 mod probe;
+mod queues;
 mod rule_numbers;
 mod stacks;
 mod stats;
@@ -34,8 +37,9 @@ pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
 pub use number::{Number, Parsed, parse as parse_number};
 pub use numbers::{Alike, Numbers};
 pub use probe::Probes;
+pub use queues::{MergedQueues, MessageClass};
 pub use rule_numbers::{
-    RULE_HASH, RULE_LINES, RULE_PROBE, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
+    RULE_HASH, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
 };
 pub use stacks::{StackNode, StackTree};
 pub use stats::{BINS_MAX, Bins, Extreme, Histogram, Stats, Who};
@@ -54,6 +58,7 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
         (RULE_LINES, []) => Some(Box::new(lines::Rule)),
         (RULE_PROBE, []) => Some(Box::new(probe::Rule)),
         (RULE_USAGE, []) => Some(Box::new(usage::Rule)),
+        (RULE_QUEUES, []) => Some(Box::new(queues::Rule)),
         _ => None,
     }
 }
@@ -66,6 +71,7 @@ pub fn rule_of(command: &crate::Command) -> u16 {
         crate::Command::Stacks { .. } => RULE_STACK_TREE,
         crate::Command::Probe(_) => RULE_PROBE,
         crate::Command::Usage => RULE_USAGE,
+        crate::Command::Queues => RULE_QUEUES,
         _ => RULE_HASH,
     }
 }
@@ -86,6 +92,7 @@ pub fn fuzz_rules(payload: &[u8]) {
         (RULE_LINES, vec![]),
         (RULE_PROBE, vec![]),
         (RULE_USAGE, vec![]),
+        (RULE_QUEUES, vec![]),
     ] {
         let rule = rule(number, &params).expect("one of the list");
         let mut acc = rule.start();

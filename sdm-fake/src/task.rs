@@ -221,6 +221,11 @@ impl Task {
                 return self.insert_quiet(command);
             }
             Command::Probe(spec) => return self.probe(scenario, id, *spec),
+            Command::Queues => {
+                self.state.need_stopped()?;
+                let text = "no MPI library that names a debug library is in the program";
+                return Err(Failure::new(FailureCode::Unsupported, text));
+            }
             Command::Breakpoints => {
                 self.state.need_live()?;
                 return Ok(Reply::Breakpoints(self.breakpoint_views()));

@@ -15,6 +15,7 @@ use sdm_idset::IdSet;
 use crate::board::Board;
 use crate::compare::Comparison;
 use crate::diagnose::Diagnosis;
+use crate::queues::QueueTable;
 
 /// Something to show.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +110,8 @@ pub enum Item {
         /// What they use together, and who uses the most.
         usage: TotalUsage,
     },
+    /// The messages of MPI that have not completed.
+    Queues(QueueTable),
     /// Tasks whose server is gone.
     Lost {
         /// The tasks that this is said of.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::item::{BreakRow, Gathered, Item, RankRow, View};
 
 mod data;
+mod queues;
 mod reply;
 mod topics;
 
@@ -104,6 +105,7 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Plot(_)
         | Item::Comparison(_)
         | Item::Usage { .. } => topics::record(item),
+        Item::Queues(table) => ("queues", queues::fields(table)),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),
         Item::Silent { tasks, why } => ("silent", json!({ "tasks": set(tasks), "why": why })),
         Item::Reachable { tasks } => ("reachable", json!({ "tasks": set(tasks) })),

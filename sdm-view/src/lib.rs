@@ -16,6 +16,7 @@ pub mod escape;
 pub mod gather;
 pub mod item;
 pub mod json;
+pub mod queues;
 pub mod render;
 pub mod report;
 

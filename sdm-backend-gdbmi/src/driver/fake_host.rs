@@ -79,6 +79,20 @@ impl Host for FakeHost {
     fn process_memory(&self, _: i32) -> Option<Box<dyn Memory>> {
         None
     }
+    fn is_file(&self, _: &[u8]) -> bool {
+        false
+    }
+    fn ask_debug_library(
+        &self,
+        _: i32,
+        _: &sdm_pmix::queues::QueuesAsk,
+    ) -> Result<Box<dyn crate::queues::Asked>, sdm_debug::Failure> {
+        let text = "no process here has a debug library";
+        Err(sdm_debug::Failure::new(
+            sdm_debug::FailureCode::Unsupported,
+            text,
+        ))
+    }
     fn source_line(&self, _: &str, line: u32) -> Option<String> {
         Some(format!("line {line}"))
     }

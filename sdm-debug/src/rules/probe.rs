@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::{IdSet, TaskId};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
+use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::Numbers;
+use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
 use super::rule_numbers::RULE_PROBE;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::probe::{ArgumentRole, ProcessState, TaskProbe, TaskWaits, Within};
@@ -120,20 +118,6 @@ fn absorb_numbers(
     }
 }
 
-/// A part as its bytes: equal parts have equal ones.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Encoded(Vec<u8>);
-
-impl Thing for Encoded {
-    fn cost(&self) -> usize {
-        self.0.len()
-    }
-
-    fn hash(&self) -> u64 {
-        xxh3_64(&self.0)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Default)]
 struct Parts {
     inner_changed: IdSet,
@@ -228,27 +212,6 @@ fn join<T: PartialEq>(classes: &mut Vec<(IdSet, T)>, more: Vec<(IdSet, T)>) {
     }
 }
 
-fn insert(parts: &mut Capped<Encoded>, tasks: &IdSet, part: Option<impl Serialize>) {
-    let Some(part) = part else { return };
-    let held = Held {
-        tasks: tasks.clone(),
-        count: tasks.len(),
-        at: 0,
-    };
-    parts.insert(Encoded(wire::encode(&part)), &held);
-}
-
-/// The parts as values, in the order of the first task of each.
-fn classes<T: DeserializeOwned>(parts: &Capped<Encoded>) -> Vec<(IdSet, T)> {
-    let value = |(part, held): (&Encoded, &Held)| {
-        let value = wire::decode(&part.0).ok()?;
-        Some((held.tasks.clone(), value))
-    };
-    let mut classes: Vec<(IdSet, T)> = parts.entries().filter_map(value).collect();
-    classes.sort_by_key(|(tasks, _)| tasks.first());
-    classes
-}
-
 pub(super) struct Rule;
 
 impl Merge for Rule {
@@ -304,18 +267,6 @@ fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
     writer.out
 }
 
-fn write_kind(parts: &Capped<Encoded>, named: bool) -> Vec<u8> {
-    let mut writer = Writer { out: Vec::new() };
-    parts.write_rest(&mut writer, named);
-    writer.size(parts.entries().len());
-    for (part, held) in parts.entries() {
-        writer.size(part.0.len());
-        writer.fixed(&part.0);
-        writer.set(&held.tasks);
-    }
-    writer.out
-}
-
 fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
     if !is_merged(payload) {
         return own(sources, payload);
@@ -353,30 +304,6 @@ fn read_numbers(
         }
     }
     Ok(all)
-}
-
-fn read_kind(
-    reader: &mut Reader<'_>,
-    is_part: fn(&[u8]) -> bool,
-) -> Result<Capped<Encoded>, Rejected> {
-    Capped::read(reader, |reader| {
-        let part = reader.bytes()?;
-        if part.len() > BUDGET_BYTES || !is_part(part) {
-            return Err(Rejected("a part of a probe that is none"));
-        }
-        let part = Encoded(part.to_vec());
-        let tasks = reader.set()?;
-        let held = Held {
-            count: tasks.len(),
-            tasks,
-            at: 0,
-        };
-        Ok((part, held))
-    })
-}
-
-fn is<T: DeserializeOwned>(bytes: &[u8]) -> bool {
-    wire::decode::<T>(bytes).is_ok()
 }
 
 fn is_bounded(stacks: &TaskStacks) -> bool {

@@ -12,3 +12,5 @@ pub const RULE_LINES: u16 = 3;
 pub const RULE_PROBE: u16 = 4;
 /// The memory that tasks use, and who uses the most; no parameters.
 pub const RULE_USAGE: u16 = 5;
+/// Messages that have not completed, each kind with who has it and with whom; no parameters.
+pub const RULE_QUEUES: u16 = 6;

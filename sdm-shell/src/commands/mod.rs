@@ -168,6 +168,8 @@ pub enum UserCommand {
         /// Unfolded, and every thread.
         full: bool,
     },
+    /// `queues`.
+    Queues,
     /// `diagnose [SAMPLES] [for SECONDS]`: how often, and over how many seconds where that is said.
     Diagnose(u32, Option<u32>),
     /// `list [WHAT]`: what stands behind it, in gdb's words.

@@ -6,8 +6,8 @@ use super::model::dialogue::{ListFrom, Question};
 use super::said::Said;
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
-    pagination, program_input, report, rerun, run, save, script, session_info, sets, system,
-    thread_apply, values, working_directory,
+    pagination, program_input, queues, report, rerun, run, save, script, session_info, sets,
+    system, thread_apply, values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -139,6 +139,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::List(what) => display::list(session, said, &what).await,
         C::Values(command) => values::about_values(session, said, command).await,
         C::Memory => memory_use::show_memory(session, said).await,
+        C::Queues => queues::queues(session, said).await,
         C::Diagnose(samples, over) => diagnose::diagnose(session, said, (samples, over)).await,
         C::Display(display) => display::display(session, said, display).await,
         C::Displays => display::show_all_displays(session),

@@ -35,6 +35,7 @@ mod model;
 mod options;
 mod pagination;
 mod program_input;
+mod queues;
 mod report;
 mod reporting;
 mod rerun;

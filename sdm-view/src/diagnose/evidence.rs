@@ -167,10 +167,7 @@ impl<'a> Evidence<'a> {
         let mut alike = alike.keys();
         match (alike.next()?, alike.len()) {
             (Alike::Same(number), 0) => Some(number.to_string()),
-            (Alike::Away(by), 0) if *by < 0 => {
-                Some(format!("the rank {} below", by.unsigned_abs()))
-            }
-            (Alike::Away(by), 0) => Some(format!("the rank {by} above")),
+            (Alike::Away(by), 0) => Some(crate::queues::away_text(*by)),
             (_, more) => Some(format!("{} different values", more + 1)),
         }
     }

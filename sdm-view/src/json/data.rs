@@ -65,6 +65,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
             "changes": changes.iter().map(var_change).collect::<Vec<_>>(),
         }),
         Reply::Usage(found) => usage(found),
+        Reply::Queues(queues) => json!({ "type": "queues", "queues": queues }),
         Reply::Room(room) => json!({
             "type": "room",
             "gdb_bytes": room.gdb_bytes,

@@ -10,6 +10,7 @@ mod numbers;
 mod page;
 mod place;
 mod plot;
+mod queues;
 mod stacks;
 mod style;
 mod table;

@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-doctor",
             "sdm-core",
             "sdm-debug",
+            "sdm-pmix",
         ],
     ),
     ("sdm-hosts", &["sdm-text", "sdm-system"]),

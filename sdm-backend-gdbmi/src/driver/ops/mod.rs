@@ -22,6 +22,7 @@ mod objects;
 pub(super) mod probe;
 mod python;
 pub(super) mod query;
+mod queues;
 mod ranks;
 pub(super) mod records;
 pub(super) mod refused;

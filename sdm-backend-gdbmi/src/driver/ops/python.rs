@@ -124,7 +124,7 @@ async fn read(gdb: &Gdb) -> BTreeMap<i32, PythonThread> {
 }
 
 /// The address in `value="0x55d0 <_PyRuntime>"`.
-fn address(results: &Results) -> Option<u64> {
+pub(super) fn address(results: &Results) -> Option<u64> {
     let value = results.text("value")?;
     let number = value.split(' ').find_map(|word| word.strip_prefix("0x"))?;
     u64::from_str_radix(number, 16).ok()

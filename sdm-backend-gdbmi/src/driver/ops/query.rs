@@ -2,7 +2,7 @@
 
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 
-use super::{breakpoints, console, memory, objects, probe, signals, source, stack, values};
+use super::{breakpoints, console, memory, objects, probe, queues, signals, source, stack, values};
 use crate::driver::gdb::Gdb;
 
 /// Carries out a command that is answered by what gdb says to it.
@@ -65,6 +65,7 @@ async fn query_more(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
         Command::VarFormat { name, format } => objects::set_format(gdb, &name, format).await,
         Command::VarDelete { name } => objects::delete(gdb, &name).await,
         Command::Probe(spec) => probe::probe(gdb, spec).await,
+        Command::Queues => queues::queues(gdb).await,
         Command::Console { line } => console::console(gdb, &line).await,
         Command::Mi { line } => console::mi(gdb, &line).await,
         other => {

@@ -53,6 +53,7 @@ fn core_refusal(command: &Command) -> Option<Failure> {
     match command {
         Command::Call { .. } | Command::Return { .. } => Some(core_file::refusal("call")),
         Command::MemoryWrite { .. } => Some(core_file::refusal("write")),
+        Command::Queues => Some(core_file::refusal("queues")),
         command if command.is_run_control() => Some(core_file::refusal("run")),
         _ => None,
     }

@@ -97,6 +97,15 @@ pub(super) const COMMANDS: &[Spec] = &[
         parse: |_, rest| Ok(C::List(rest.take_rest().to_owned())),
     },
     Spec {
+        name: "queues",
+        usage: "queues",
+        what: "sends and receives of MPI that have not completed",
+        more: "As the MPI library's own debug library knows them: with peer, tag, communicator and length,\n\
+               equal ones once. Of Open MPI 4; the tasks have to be stopped.",
+        parse: |_, _| Ok(C::Queues),
+        ..PLAIN
+    },
+    Spec {
         name: "ranks",
         usage: "ranks [SET]",
         what: "who is in which state, and where",

@@ -1,5 +1,6 @@
 //! What `docs/json.md` says is what is written: each kind with its fields, and nothing that is never written.
 
+mod queue_sample;
 mod samples;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -176,7 +176,8 @@ fn is_answer(reply: &Reply) -> bool {
         | Reply::VarChanges(_)
         | Reply::Room(_)
         | Reply::Probe(_)
-        | Reply::Usage(_) => false,
+        | Reply::Usage(_)
+        | Reply::Queues(_) => false,
     }
 }
 
@@ -441,6 +442,7 @@ pub(super) fn items() -> Vec<Item> {
             stats: Box::new(numbers()),
         },
         usage(),
+        super::queue_sample::queues(),
         Item::Lost {
             tasks: some(),
             why: text("gone"),

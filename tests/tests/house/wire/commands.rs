@@ -129,6 +129,7 @@ fn commands() -> Vec<(String, Command)> {
         Command::Print { .. } => Command::Print { format: text("x"), expression: expression.clone() },
         Command::Probe(_) => Command::Probe(ProbeSpec { compare: true, waits: true }),
         Command::Usage => Command::Usage,
+        Command::Queues => Command::Queues,
     )
 }
 

@@ -5,6 +5,7 @@ use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Holder, Known, LockWait, ProcessState, ResourceWait,
     TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
 };
+use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::reply::{
     Access, Backtrace, BreakpointPlace, BreakpointView, CatchHit, Finding, Frame, FrameView,
     Instruction, Library, MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop,
@@ -123,6 +124,7 @@ fn replies() -> Vec<(String, Reply)> {
             resident_bytes: 300 << 20,
             peak_bytes: 1 << 40,
         }),
+        Reply::Queues(_) => Reply::Queues(queues()),
         Reply::Room(_) => Reply::Room(Room {
             gdb_bytes: 80 << 20,
             free_bytes: 1 << 30,
@@ -130,6 +132,29 @@ fn replies() -> Vec<(String, Reply)> {
         }),
         Reply::Probe(_) => Reply::Probe(Box::new(probe())),
     )
+}
+
+pub(super) fn queues() -> TaskQueues {
+    let message = |queue, peer| QueueMessage {
+        kind: MessageKind {
+            queue,
+            is_matched: true,
+            communicator: text("halves"),
+            is_remote: false,
+            any_peer: false,
+            tag: Some(-3),
+            length_bytes: 1 << 20,
+        },
+        world_peer: Some(peer),
+        peer: Some(peer / 2),
+        buffer: 0x7fff_0000,
+    };
+    let all = [QueueName::Sends, QueueName::Receives, QueueName::Unexpected];
+    TaskQueues {
+        messages: all.map(|queue| message(queue, 6)).to_vec(),
+        more: 2,
+        knows_unexpected: true,
+    }
 }
 
 pub(super) fn probe() -> TaskProbe {

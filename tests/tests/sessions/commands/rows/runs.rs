@@ -8,6 +8,7 @@ pub(crate) fn before_the_start() -> Rows {
     vec![
         (Command::Status, "Status(Absent)"),
         (Command::Usage, not_started),
+        (Command::Queues, not_started),
         (Command::Continue, not_started),
         (Command::Interrupt, not_started),
         (Command::Locals, not_started),
@@ -102,6 +103,7 @@ pub(crate) fn while_it_runs() -> Rows {
     vec![
         (evaluate("global"), running),
         (Command::Locals, running),
+        (Command::Queues, running),
         (Command::Backtrace(BacktraceSpec::default()), running),
         (Command::Continue, "already_running: already running"),
         (Command::Finish, "already_running: already running"),

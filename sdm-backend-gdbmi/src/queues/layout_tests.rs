@@ -1,0 +1,203 @@
+//! A process of Open MPI that fits, and what is refused where it does not.
+
+use super::*;
+
+/// Memory, a byte each.
+#[derive(Default)]
+struct Bytes(BTreeMap<u64, u8>);
+
+impl Memory for Bytes {
+    fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+        for (at, byte) in (address..).zip(to) {
+            *byte = *self.0.get(&at)?;
+        }
+        Some(())
+    }
+}
+
+struct Process {
+    memory: Bytes,
+    symbols: BTreeMap<String, u64>,
+    types: Vec<TypeLayout>,
+}
+
+/// Where the sixteenth of its symbols is, say.
+fn place(number: u64) -> u64 {
+    0x10_0000 + 0x1000 * number
+}
+
+impl Process {
+    fn new() -> Self {
+        let mut process = Self {
+            memory: Bytes::default(),
+            symbols: BTreeMap::new(),
+            types: table(),
+        };
+        let classes = WITH_CLASS.iter().map(|name| class_symbol(name));
+        let names = VARIABLES.into_iter().chain(COMMUNICATORS);
+        let names = names.map(str::to_owned).chain(classes);
+        for (number, name) in (0..).zip(names) {
+            process.symbols.insert(name, place(number));
+            process.set(place(number), &[0; 0x800]);
+        }
+        process.fill();
+        process
+    }
+
+    fn at(&self, symbol: &str) -> u64 {
+        self.symbols[symbol]
+    }
+
+    fn set(&mut self, address: u64, bytes: &[u8]) {
+        let bytes = (address..).zip(bytes);
+        self.memory.0.extend(bytes.map(|(at, byte)| (at, *byte)));
+    }
+
+    fn word(&mut self, address: u64, word: u64) {
+        self.set(address, &word.to_ne_bytes());
+    }
+
+    fn number(&mut self, address: u64, number: i32) {
+        self.set(address, &number.to_ne_bytes());
+    }
+
+    fn fill(&mut self) {
+        for (at, size) in (0..).step_by(4).zip(TYPE_SIZES) {
+            self.number(self.at("MPIR_debug_typedefs_sizeof") + at, size);
+        }
+        for name in WITH_CLASS {
+            let class = self.at(&class_symbol(name));
+            let size = rows().find(|row| row.0 == name).unwrap().1;
+            self.set(class + 0x100, format!("{name}\0").as_bytes());
+            self.word(class, class + 0x100);
+            self.word(class + 56, size.into());
+        }
+        let list = self.at("ompi_mpi_communicators");
+        self.word(list, self.at("opal_pointer_array_t_class"));
+        self.number(list + 84, 1);
+        self.number(list + 88, 4);
+        self.word(list + 112, list + 0x200);
+        self.word(list + 0x200, self.at("ompi_mpi_comm_world"));
+        for (number, name, count, rank) in [
+            (0, "ompi_mpi_comm_world", 8, 5),
+            (1, "ompi_mpi_comm_self", 1, 0),
+        ] {
+            let (of, group) = (self.at(name), self.at(name) + 0x400);
+            self.number(of + 224, number);
+            self.number(of + 228, rank);
+            self.word(of + 248, group);
+            self.word(of + 256, group);
+            self.word(group, self.at("ompi_group_t_class"));
+            self.number(group + 16, count);
+            self.number(group + 20, rank);
+        }
+        for (list, of, size) in [
+            (SENDS, "mca_pml_base_send_request_t", 600),
+            (RECEIVES, "mca_pml_base_recv_request_t", 560),
+        ] {
+            let (list, class) = (self.at(list), self.at(list) + 0x600);
+            self.word(list, self.at("opal_free_list_t_class"));
+            self.word(list + 88, 4);
+            self.word(list + 96, 64);
+            self.word(list + 112, size);
+            self.word(list + 120, 128);
+            // The requests have a class of their own, which is made of the general one.
+            self.word(list + 144, class);
+            self.word(class, class + 64);
+            self.set(class + 64, b"mca_pml_ob1_request_t\0");
+            self.word(class + 8, self.at(&class_symbol(of)));
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let looked = Looked {
+            memory: &self.memory,
+            symbols: &self.symbols,
+            types: &self.types,
+        };
+        looked.check().map_err(|failure| failure.text)
+    }
+
+    fn refused(&self) -> String {
+        let text = self.check().unwrap_err();
+        let begin = "the layout of this Open MPI is not known: ";
+        text.strip_prefix(begin).unwrap_or(&text).to_owned()
+    }
+}
+
+#[test]
+fn a_process_that_fits_is_believed() {
+    assert_eq!(Process::new().check(), Ok(()));
+}
+
+#[test]
+fn another_size_or_name_of_any_class_is_refused() {
+    for name in WITH_CLASS {
+        let mut process = Process::new();
+        let class = process.at(&class_symbol(name));
+        process.word(class + 56, 9);
+        assert!(
+            process
+                .refused()
+                .starts_with(&format!("{name} has 9 bytes, "))
+        );
+        let mut process = Process::new();
+        process.set(class + 0x100, b"x");
+        assert_eq!(
+            process.refused(),
+            format!("the class of {name} has another name")
+        );
+        process.symbols.remove(&class_symbol(name));
+        assert_eq!(process.refused(), format!("it has no {name}_class"));
+    }
+}
+
+#[test]
+fn fields_at_other_places_are_refused_though_the_sizes_are_the_same() {
+    let mut process = Process::new();
+    let of = process.at("ompi_mpi_comm_world");
+    process.number(of + 224, 3);
+    assert_eq!(process.refused(), "ompi_mpi_comm_world does not fit");
+    let mut process = Process::new();
+    let group = process.at("ompi_mpi_comm_self") + 0x400;
+    process.number(group + 16, 2);
+    assert_eq!(process.refused(), "ompi_mpi_comm_self does not fit");
+    let mut process = Process::new();
+    let list = process.at("ompi_mpi_communicators");
+    process.word(list + 112, list + 0x210);
+    assert_eq!(
+        process.refused(),
+        "MPI_COMM_WORLD is not its first communicator"
+    );
+    let mut process = Process::new();
+    process.word(process.at(SENDS) + 120, 3);
+    assert_eq!(process.refused(), format!("{SENDS} does not fit"));
+    let mut process = Process::new();
+    process.number(process.at("MPIR_debug_typedefs_sizeof") + 8, 4);
+    assert_eq!(process.refused(), "its sizes of C's types are others");
+}
+
+#[test]
+fn other_ways_to_send_and_a_process_before_its_start_are_told_apart() {
+    let mut process = Process::new();
+    process.word(process.at(RECEIVES) + 144, 0);
+    assert_eq!(
+        process.refused(),
+        "Open MPI does not send by requests that its debug library knows (class: none of its own), as with the PMLs ucx and cm"
+    );
+    process.word(process.at("ompi_mpi_communicators"), 0);
+    assert_eq!(
+        process.refused(),
+        "MPI_Init has not come so far, or MPI_Finalize is over: there are no queues"
+    );
+}
+
+#[test]
+fn a_field_that_debug_information_has_elsewhere_is_held_against_the_process() {
+    let mut process = Process::new();
+    let mut of = process.types.iter_mut();
+    let of = of.find(|it| it.name == "ompi_communicator_t").unwrap();
+    of.fields.retain(|(field, _)| field != "c_contextid");
+    of.fields.push(("c_contextid".to_owned(), 228));
+    assert_eq!(process.refused(), "ompi_mpi_comm_world does not fit");
+}

@@ -1,0 +1,225 @@
+//! The messages of an MPI library that have not completed, as its own debug library tells them to `sdm-pmix queues`: a process for each
+//! answer, which cannot cost more than that.
+
+mod layout;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use std::os::unix::process::ExitStatusExt;
+
+use sdm_debug::{Failure, FailureCode};
+use sdm_pmix::queues::{ProcessQueues, QueuesAnswer, QueuesAsk};
+use sdm_pmix::wire::{FRAME_BYTES_MAX, Frames, frame};
+use sdm_system::proc;
+
+use crate::process::signal_name;
+
+pub(crate) use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
+
+/// The most bytes that are read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// An answer that is waited for.
+pub(crate) trait Asked {
+    /// The answer, once it is there.
+    fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>>;
+}
+
+/// The process that has the debug library in it. It is killed where nobody waits for it any more.
+pub(crate) struct Helper {
+    child: Child,
+    socket: UnixStream,
+    frames: Frames,
+    taken_bytes: usize,
+}
+
+impl Helper {
+    /// Starts it for a process of this user's, whose memory it reads.
+    pub(crate) fn start(pid: i32, ask: &QueuesAsk) -> Result<Self, Failure> {
+        let program = sdm_system::own_program("sdm-pmix", None).ok_or_else(|| {
+            let text =
+                "sdm-pmix is not beside sdm-server and not on PATH: queues needs it; install it there";
+            Failure::new(FailureCode::Unsupported, text)
+        })?;
+        let memory = File::open(proc::of(pid).path("mem"))
+            .map_err(|error| system(&format!("read the memory of process {pid}"), &error))?;
+        let started = || -> io::Result<(Child, UnixStream)> {
+            let (socket, theirs) = UnixStream::pair()?;
+            let mut command = Command::new(program);
+            command
+                .arg("queues")
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .current_dir("/")
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .stdout(Stdio::from(memory))
+                .stderr(Stdio::null());
+            sdm_system::confine(&mut command);
+            sdm_system::goes_with_its_parent(&mut command);
+            let child = command.spawn()?;
+            sdm_system::set_nonblocking(socket.as_fd())?;
+            Ok((child, socket))
+        };
+        let (child, socket) = started().map_err(|error| system("start sdm-pmix", &error))?;
+        let mut helper = Self {
+            child,
+            socket,
+            frames: Frames::default(),
+            taken_bytes: 0,
+        };
+        let bytes = frame(ask).map_err(|error| {
+            let text = format!("ask sdm-pmix: {error}");
+            Failure::new(FailureCode::System, text)
+        })?;
+        // It is some kilobytes, for which a socket has room.
+        let asked = helper.socket.write_all(&bytes);
+        match asked {
+            Ok(()) => Ok(helper),
+            // How it has ended says more.
+            Err(_) => Err(helper.ended()),
+        }
+    }
+
+    /// Why there is no answer, where it is gone.
+    fn ended(&mut self) -> Failure {
+        // It may have closed its end and live on; where it has ended this changes nothing.
+        let _ = self.child.kill();
+        let how = match self.child.wait() {
+            Ok(status) => how(status),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("sdm-pmix with the MPI library's debug library in it: {how}");
+        Failure::new(FailureCode::System, text)
+    }
+}
+
+impl Asked for Helper {
+    fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>> {
+        let mut bytes = [0; READ_BYTES];
+        loop {
+            match self.frames.take() {
+                Ok(Some(QueuesAnswer::Known(queues))) => return Some(Ok(queues)),
+                Ok(Some(QueuesAnswer::Failed { text })) => {
+                    return Some(Err(Failure::new(FailureCode::Unsupported, text)));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let text = format!("sdm-pmix answers what is no answer: {error}");
+                    return Some(Err(Failure::new(FailureCode::System, text)));
+                }
+            }
+            match self.socket.read(&mut bytes) {
+                Ok(0) => return Some(Err(self.ended())),
+                Ok(count) => {
+                    self.taken_bytes += count;
+                    self.frames.push(&bytes[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Some(Err(self.ended())),
+            }
+            if self.taken_bytes > FRAME_BYTES_MAX + READ_BYTES {
+                let text = format!("sdm-pmix answers more than {FRAME_BYTES_MAX} bytes");
+                return Some(Err(Failure::new(FailureCode::Limit, text)));
+            }
+        }
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // It has answered, or has had its time.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(number) => format!("killed by {} before it answered", signal_name(number)),
+        None => format!("{status} before it answered"),
+    }
+}
+
+fn system(what: &str, error: &io::Error) -> Failure {
+    Failure::new(FailureCode::System, format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// A helper that says this, and then ends or waits, as a script.
+    fn helper(script: &str, says: &[u8]) -> Helper {
+        let (socket, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(says).unwrap();
+        let child = Command::new("/bin/sh")
+            .args(["-c", script])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .unwrap();
+        sdm_system::set_nonblocking(socket.as_fd()).unwrap();
+        Helper {
+            child,
+            socket,
+            frames: Frames::default(),
+            taken_bytes: 0,
+        }
+    }
+
+    fn answer(mut helper: Helper) -> Result<ProcessQueues, String> {
+        loop {
+            if let Some(answer) = helper.poll() {
+                return answer.map_err(|failure| failure.text);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    const WHO: &str = "sdm-pmix with the MPI library's debug library in it: ";
+
+    #[test]
+    fn an_answer_comes_from_a_helper_that_lives_on_and_a_reason_as_it_is() {
+        let queues = ProcessQueues::default();
+        let bytes = frame(&QueuesAnswer::Known(queues.clone())).unwrap();
+        assert_eq!(answer(helper("exec sleep 300", &bytes)), Ok(queues));
+        let text = "a reason".to_owned();
+        let bytes = frame(&QueuesAnswer::Failed { text }).unwrap();
+        assert_eq!(
+            answer(helper("exec sleep 300", &bytes)),
+            Err("a reason".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_helper_that_dies_or_says_nothing_that_is_an_answer_is_a_sentence() {
+        let dead = answer(helper("kill -SEGV $$", b"")).unwrap_err();
+        assert_eq!(dead, format!("{WHO}killed by SIGSEGV before it answered"));
+        let code = answer(helper("exit 3", b"\x05\0\0")).unwrap_err();
+        assert_eq!(code, format!("{WHO}exit status: 3 before it answered"));
+        let long = answer(helper("exec sleep 300", &[0xff; 8])).unwrap_err();
+        assert!(
+            long.starts_with("sdm-pmix answers what is no answer: "),
+            "{long}"
+        );
+        let wrong = answer(helper("exec sleep 300", &[2, 0, 0, 0, 9, 9])).unwrap_err();
+        assert!(
+            wrong.starts_with("sdm-pmix answers what is no answer: "),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_helper_that_nobody_waits_for_is_gone() {
+        let helper = helper("exec sleep 300", b"");
+        let pid = helper.child.id().cast_signed();
+        drop(helper);
+        assert!(proc::of(pid).stat().is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! The message queues of an MPI library: sends and receives that have not completed, messages that nobody has received.
+
+use serde::{Deserialize, Serialize};
+
+/// The most messages of one task's answer.
+pub const TASK_MESSAGES_MAX: usize = 4096;
+
+/// The messages of a task: the answer to [`crate::Command::Queues`].
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TaskQueues {
+    /// Its messages, at most [`TASK_MESSAGES_MAX`]: those of one kind in the order of their peers.
+    pub messages: Vec<QueueMessage>,
+    /// How many there are beyond these.
+    pub more: u64,
+    /// False where the MPI library does not tell debuggers of messages that nobody has received.
+    pub knows_unexpected: bool,
+}
+
+/// A message in a queue of a task.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct QueueMessage {
+    /// What is the same for many messages.
+    pub kind: MessageKind,
+    /// The other one's rank in `MPI_COMM_WORLD`; absent for any, and where it is not known.
+    pub world_peer: Option<i64>,
+    /// The other one's rank in the communicator, or in its other group; absent for any.
+    pub peer: Option<i64>,
+    /// The address of the buffer.
+    pub buffer: u64,
+}
+
+/// What messages have in common that differ by their peers and buffers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MessageKind {
+    /// The queue.
+    pub queue: QueueName,
+    /// True where the other side is found, and the data is under way.
+    pub is_matched: bool,
+    /// The name of the communicator.
+    pub communicator: String,
+    /// True where the communicator is between two groups: its peers are of the other group.
+    pub is_remote: bool,
+    /// True where any peer will do.
+    pub any_peer: bool,
+    /// The tag; absent for any.
+    pub tag: Option<i64>,
+    /// The length of the buffer, or of the data that is sent, in bytes.
+    pub length_bytes: u64,
+}
+
+/// Which queue a message is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum QueueName {
+    /// Sends that have not completed.
+    Sends,
+    /// Receives that have not completed.
+    Receives,
+    /// Messages that have come and that nobody has received.
+    Unexpected,
+}

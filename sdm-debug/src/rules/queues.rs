@@ -1,0 +1,417 @@
+//! Messages that have not completed, each kind with who has it, and with whom.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_idset::IdSet;
+use serde::{Deserialize, Serialize};
+
+use super::capped::Capped;
+use super::coding::{Reader, Writer, is_merged};
+use super::numbers::{Alike, Numbers};
+use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
+use super::rule_numbers::RULE_QUEUES;
+use crate::queues::{MessageKind, TASK_MESSAGES_MAX, TaskQueues};
+use crate::reply::Reply;
+use crate::wire;
+
+/// The longest name of a communicator, in bytes: 64 bytes, each of which may have become a character of three.
+const NAME_BYTES_MAX: usize = 192;
+
+/// What the messages of many tasks have come to.
+///
+/// Merged payload: `fe 06`, the set of those who answered and have none, of those who have more than they name, of those
+/// whose library knows nothing of unexpected messages, then the kinds of messages (cut, count and set of the others, count,
+/// and for each its bytes and its set), then the count of rows of numbers, and for each the bytes of its kind, what the
+/// numbers are, and the numbers as [`Numbers`] writes them.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct MergedQueues {
+    /// The messages.
+    pub classes: Vec<MessageClass>,
+    /// Who has none.
+    pub quiet: IdSet,
+    /// Who has more than are in the classes.
+    pub more: IdSet,
+    /// Whose library does not tell of messages that nobody has received.
+    pub without_unexpected: IdSet,
+    /// Who has messages that there was no room for.
+    pub cut: IdSet,
+}
+
+/// A message that each of some tasks has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageClass {
+    /// Who has it.
+    pub tasks: IdSet,
+    /// What it is.
+    pub kind: MessageKind,
+    /// The peers as ranks of `MPI_COMM_WORLD`, of the tasks where they are known.
+    pub world_peers: Numbers,
+    /// The peers as ranks of the communicator.
+    pub peers: Numbers,
+    /// The addresses of the buffers.
+    pub buffers: Numbers,
+}
+
+impl MergedQueues {
+    /// Reads a task's own answer or a merged payload of these sources.
+    ///
+    /// # Errors
+    /// A payload that tells of no queues.
+    pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        read(sources, payload).map(Parts::merged)
+    }
+
+    /// Takes in what other answers have come to.
+    pub fn absorb(&mut self, other: Self) {
+        // Which are alike is found when they are shown.
+        self.classes.extend(other.classes);
+        self.quiet.union_with(&other.quiet);
+        self.more.union_with(&other.more);
+        self.without_unexpected
+            .union_with(&other.without_unexpected);
+        self.cut.union_with(&other.cut);
+    }
+}
+
+impl MessageClass {
+    /// What is alike in the ranks of the world that these tasks have as peers, with the tasks.
+    #[must_use]
+    pub fn world_alike(&self) -> BTreeMap<Alike, IdSet> {
+        self.world_peers.alike(Some(&self.tasks))
+    }
+}
+
+/// A kind of message as a class: the first of a kind that a task has, the second, and so on, as a number belongs to one task
+/// once.
+#[derive(Serialize, Deserialize)]
+struct Nth {
+    kind: MessageKind,
+    nth: u32,
+}
+
+/// What numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    WorldPeer,
+    Peer,
+    Buffer,
+}
+
+const WHAT: [What; 3] = [What::WorldPeer, What::Peer, What::Buffer];
+
+#[derive(Clone, Debug, PartialEq, Default)]
+struct Parts {
+    quiet: IdSet,
+    more: IdSet,
+    without_unexpected: IdSet,
+    kinds: Capped<Encoded>,
+    numbers: BTreeMap<(Vec<u8>, What), Numbers>,
+}
+
+impl Parts {
+    /// Takes in the equal answers of some tasks.
+    fn insert(&mut self, tasks: &IdSet, queues: TaskQueues) {
+        if !queues.knows_unexpected {
+            self.without_unexpected.union_with(tasks);
+        }
+        if queues.more > 0 {
+            self.more.union_with(tasks);
+        } else if queues.messages.is_empty() {
+            self.quiet.union_with(tasks);
+        }
+        let mut counts: BTreeMap<MessageKind, u32> = BTreeMap::new();
+        for message in queues.messages {
+            let count = counts.entry(message.kind.clone()).or_default();
+            let nth = Nth {
+                kind: message.kind,
+                nth: *count,
+            };
+            *count += 1;
+            let key = wire::encode(&nth);
+            insert(&mut self.kinds, tasks, Some(nth));
+            for (what, number) in [
+                (What::WorldPeer, message.world_peer),
+                (What::Peer, message.peer),
+                (What::Buffer, Some(message.buffer.cast_signed())),
+            ] {
+                if let Some(number) = number {
+                    let numbers = self.numbers.entry((key.clone(), what)).or_default();
+                    numbers.insert(tasks, number);
+                }
+            }
+        }
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.quiet.union_with(&other.quiet);
+        self.more.union_with(&other.more);
+        self.without_unexpected
+            .union_with(&other.without_unexpected);
+        self.kinds.absorb(other.kinds);
+        for (key, numbers) in other.numbers {
+            self.numbers.entry(key).or_default().absorb(numbers);
+        }
+    }
+
+    fn merged(mut self) -> MergedQueues {
+        self.numbers.values_mut().for_each(Numbers::settle);
+        let mut of = |key: &[u8], what| {
+            let known = self.numbers.remove(&(key.to_vec(), what));
+            known.unwrap_or_default()
+        };
+        let each = |(tasks, nth): (IdSet, Nth)| {
+            let key = wire::encode(&nth);
+            MessageClass {
+                tasks,
+                world_peers: of(&key, What::WorldPeer),
+                peers: of(&key, What::Peer),
+                buffers: of(&key, What::Buffer),
+                kind: nth.kind,
+            }
+        };
+        MergedQueues {
+            classes: classes(&self.kinds).into_iter().map(each).collect(),
+            quiet: self.quiet,
+            more: self.more,
+            without_unexpected: self.without_unexpected,
+            cut: self.kinds.others.clone(),
+        }
+    }
+}
+
+pub(super) struct Rule;
+
+impl Merge for Rule {
+    fn start(&self) -> Acc {
+        Box::new(Parts::default())
+    }
+
+    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
+        let parts = read(sources, payload)?;
+        let acc: &mut Parts = acc.downcast_mut().expect("made by start");
+        acc.absorb(parts);
+        Ok(())
+    }
+
+    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
+        let acc: Box<Parts> = acc.downcast().expect("made by start");
+        Bytes::from(write(*acc, bytes_max))
+    }
+}
+
+fn write(parts: Parts, bytes_max: usize) -> Vec<u8> {
+    let share = bytes_max / 16;
+    let mut writer = Writer::new(RULE_QUEUES);
+    // Where there is no room for who has none, nobody is said to have none.
+    for (set, all) in [
+        (&parts.quiet, false),
+        (&parts.more, true),
+        (&parts.without_unexpected, true),
+    ] {
+        let before = writer.out.len();
+        writer.set(set);
+        if writer.out.len() - before > share {
+            writer.out.truncate(before);
+            match all {
+                true => writer.all_sources(),
+                false => writer.set(&IdSet::new()),
+            }
+        }
+    }
+    writer.fixed(&parts.kinds.within(6 * share, write_kind));
+    let rest = bytes_max.saturating_sub(writer.out.len() + share);
+    write_numbers(&mut writer, parts.numbers, rest);
+    writer.out
+}
+
+fn write_numbers(
+    writer: &mut Writer,
+    numbers: BTreeMap<(Vec<u8>, What), Numbers>,
+    bytes_max: usize,
+) {
+    let mut written = Writer { out: Vec::new() };
+    let (mut count, whole) = (0, numbers.len());
+    for (at, ((key, what), mut numbers)) in numbers.into_iter().enumerate() {
+        let left = bytes_max.saturating_sub(written.out.len()) / (whole - at);
+        // The key, its length, what they are, and the count of none.
+        let Some(room) = left.checked_sub(key.len() + 8) else {
+            continue;
+        };
+        numbers.settle();
+        written.size(key.len());
+        written.fixed(&key);
+        written.number(what as u64);
+        numbers.write(&mut written, room);
+        count += 1;
+    }
+    writer.size(count);
+    writer.fixed(&written.out);
+}
+
+fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
+    if !is_merged(payload) {
+        return own(sources, payload);
+    }
+    let mut reader = Reader::new(RULE_QUEUES, payload, sources)?;
+    let mut parts = Parts {
+        quiet: reader.set()?,
+        more: reader.set()?,
+        without_unexpected: reader.set()?,
+        kinds: read_kind(&mut reader, is::<Nth>)?,
+        ..Parts::default()
+    };
+    for _ in 0..reader.count()? {
+        let key = reader.bytes()?.to_vec();
+        let what = usize::try_from(reader.number()?).ok();
+        let what = what.and_then(|at| WHAT.get(at));
+        let what = what.ok_or(Rejected("numbers of an unknown kind"))?;
+        let numbers = Numbers::read(&mut reader, sources)?;
+        if !is::<Nth>(&key) {
+            return Err(Rejected("numbers of no message"));
+        }
+        if parts.numbers.insert((key, *what), numbers).is_some() {
+            return Err(Rejected("numbers that are there twice"));
+        }
+    }
+    reader.end()?;
+    Ok(parts)
+}
+
+/// What a task answered.
+fn own(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
+    let Ok(Reply::Queues(queues)) = wire::decode(payload) else {
+        return Err(Rejected("no queues"));
+    };
+    let names = || queues.messages.iter().map(|it| it.kind.communicator.len());
+    if queues.messages.len() > TASK_MESSAGES_MAX || names().any(|bytes| bytes > NAME_BYTES_MAX) {
+        return Err(Rejected("messages beyond their bound"));
+    }
+    let mut parts = Parts::default();
+    parts.insert(sources, queues);
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_idset::TaskId;
+
+    use super::*;
+    use crate::queues::{QueueMessage, QueueName};
+
+    fn set(text: &str) -> IdSet {
+        text.parse().unwrap()
+    }
+
+    fn receive(peer: i64, tag: i64) -> QueueMessage {
+        QueueMessage {
+            kind: MessageKind {
+                queue: QueueName::Receives,
+                is_matched: false,
+                communicator: "MPI_COMM_WORLD".to_owned(),
+                is_remote: false,
+                any_peer: false,
+                tag: Some(tag),
+                length_bytes: 40,
+            },
+            world_peer: Some(peer),
+            peer: Some(peer),
+            buffer: 0x1000,
+        }
+    }
+
+    fn queues(messages: Vec<QueueMessage>) -> TaskQueues {
+        TaskQueues {
+            messages,
+            more: 0,
+            knows_unexpected: false,
+        }
+    }
+
+    fn merged(answers: &[(IdSet, TaskQueues)], bytes_max: usize) -> (IdSet, Bytes) {
+        let mut whole: Option<(IdSet, Bytes)> = None;
+        for (tasks, queues) in answers {
+            let own = wire::encode(&Reply::Queues(queues.clone()));
+            let mut acc = Rule.start();
+            let mut sources = tasks.clone();
+            Rule.merge(&mut acc, &sources, &own).unwrap();
+            if let Some((before, payload)) = whole {
+                Rule.merge(&mut acc, &before, &payload).unwrap();
+                sources.union_with(&before);
+            }
+            whole = Some((sources, Rule.finish(acc, bytes_max)));
+        }
+        whole.unwrap()
+    }
+
+    #[test]
+    fn a_ring_of_receives_is_one_class_in_any_order() {
+        let ring = |task: u32| {
+            let before = i64::from((task + 7) % 8);
+            (
+                IdSet::single(TaskId(task)),
+                queues(vec![receive(before, 99)]),
+            )
+        };
+        let mut answers: Vec<_> = (0..8).map(ring).collect();
+        answers.push((set("8"), queues(Vec::new())));
+        let (sources, payload) = merged(&answers, 1 << 20);
+        let found = MergedQueues::decode(&sources, &payload).unwrap();
+        assert_eq!(found.quiet, set("8"));
+        assert_eq!(found.without_unexpected, set("0-8"));
+        assert_eq!(found.classes.len(), 1);
+        let class = &found.classes[0];
+        assert_eq!(class.tasks, set("0-7"));
+        let alike = class.world_alike();
+        assert_eq!(alike[&Alike::Away(-1)], set("1-7"));
+        assert_eq!(class.world_peers.of(TaskId(0)), Some(7));
+        assert_eq!(class.buffers.of(TaskId(3)), Some(0x1000));
+        answers.reverse();
+        assert_eq!(merged(&answers, 1 << 20), (sources, payload));
+    }
+
+    #[test]
+    fn messages_of_one_kind_keep_their_peers_apart() {
+        let both = vec![receive(0, 1), receive(2, 1), receive(2, 5)];
+        let (sources, payload) = merged(&[(set("1"), queues(both))], 1 << 20);
+        let found = MergedQueues::decode(&sources, &payload).unwrap();
+        let peers = found.classes.iter().map(|it| it.peers.of(TaskId(1)));
+        let mut peers: Vec<_> = peers.collect();
+        peers.sort_unstable();
+        assert_eq!(peers, [Some(0), Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_ranks_take_few_bytes_and_the_bound_holds() {
+        let all: Vec<_> = (0..2000)
+            .map(|task| {
+                let peer = i64::from(task + 1);
+                (
+                    IdSet::single(TaskId(task)),
+                    queues(vec![receive(peer, i64::from(task))]),
+                )
+            })
+            .collect();
+        let (sources, payload) = merged(&all, 8 << 10);
+        assert!(payload.len() <= 8 << 10);
+        let found = MergedQueues::decode(&sources, &payload).unwrap();
+        let kept = IdSet::union_all(found.classes.iter().map(|it| &it.tasks));
+        assert_eq!(kept.union(&found.cut), sources);
+    }
+
+    #[test]
+    fn what_tells_of_no_queues_is_refused() {
+        let sources = set("0-3");
+        let answer = (sources.clone(), queues(vec![receive(1, 2)]));
+        let (_, payload) = merged(&[answer], 1 << 20);
+        for end in 0..payload.len() {
+            assert!(MergedQueues::decode(&sources, &payload[..end]).is_err());
+        }
+        assert!(MergedQueues::decode(&set("0"), &payload).is_err());
+        let mut long = receive(1, 2);
+        long.kind.communicator = "x".repeat(NAME_BYTES_MAX + 1);
+        let own = wire::encode(&Reply::Queues(queues(vec![long])));
+        assert!(MergedQueues::decode(&sources, &own).is_err());
+    }
+}

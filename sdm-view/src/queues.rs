@@ -1,0 +1,326 @@
+//! `queues`: what is the same in the messages of many tasks, in a row each.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::queues::{MessageKind, QueueName};
+use sdm_debug::rules::{Alike, MergedQueues, MessageClass, Numbers};
+use sdm_idset::IdSet;
+
+/// What the tasks have in their queues.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct QueueTable {
+    /// The messages, the sends first, then by the first task.
+    pub rows: Vec<QueueRow>,
+    /// Who has none.
+    pub quiet: IdSet,
+    /// Who has more than the rows say.
+    pub more: IdSet,
+    /// Whose MPI library does not tell of messages that nobody has received.
+    pub without_unexpected: IdSet,
+}
+
+/// So many messages that each of some tasks has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueRow {
+    /// Who has them.
+    pub tasks: IdSet,
+    /// How many each of them has.
+    pub count: u32,
+    /// What they are.
+    pub kind: MessageKind,
+    /// The other end.
+    pub peer: PeerOf,
+    /// The address of the buffer, where all have it at the same one.
+    pub buffer: Option<u64>,
+}
+
+/// The other end of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PeerOf {
+    /// Any.
+    Any,
+    /// A rank of `MPI_COMM_WORLD`, or one that is so far away; and the rank in the communicator, where it is another.
+    World(Alike, Option<Alike>),
+    /// A rank of the communicator, or of its other group: which one of the world is not known.
+    Local(Alike),
+    /// It is not known which: there was no room for so many.
+    Unknown,
+}
+
+impl QueueTable {
+    /// Puts together what is alike.
+    #[must_use]
+    pub fn of(found: MergedQueues) -> Self {
+        let mut gathered: BTreeMap<(MessageKind, PeerOf), Vec<(IdSet, Numbers)>> = BTreeMap::new();
+        for class in &found.classes {
+            for (peer, tasks) in peers(class) {
+                let of = gathered.entry((class.kind.clone(), peer)).or_default();
+                of.push((tasks, class.buffers.clone()));
+            }
+        }
+        let mut rows = Vec::new();
+        for ((kind, peer), parts) in gathered {
+            let buffers: Vec<Numbers> = parts.iter().map(|(_, it)| it.clone()).collect();
+            for (tasks, count) in counted(parts.into_iter().map(|(tasks, _)| tasks)) {
+                rows.push(QueueRow {
+                    buffer: same_in(&buffers, &tasks),
+                    tasks,
+                    count,
+                    kind: kind.clone(),
+                    peer,
+                });
+            }
+        }
+        rows.sort_by_key(|row| (row.kind.queue, row.tasks.first()));
+        Self {
+            rows,
+            quiet: found.quiet,
+            more: found.more.union(&found.cut),
+            without_unexpected: found.without_unexpected,
+        }
+    }
+}
+
+impl QueueRow {
+    /// `1 pending receive: from the rank 1 below, tag 99, MPI_COMM_WORLD, 40 bytes`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (queue, way) = match self.kind.queue {
+            QueueName::Sends => ("send", "to"),
+            QueueName::Receives => ("receive", "from"),
+            QueueName::Unexpected => ("message", "from"),
+        };
+        let state = match (self.kind.queue, self.kind.is_matched) {
+            (QueueName::Unexpected, _) => "unexpected",
+            (_, true) => "matched",
+            (_, false) => "pending",
+        };
+        let plural = if self.count == 1 { "" } else { "s" };
+        let mut facts = vec![format!("{way} {}", self.peer_text())];
+        facts.push(match self.kind.tag {
+            Some(tag) => format!("tag {tag}"),
+            None => "any tag".to_owned(),
+        });
+        facts.push(match self.kind.communicator.as_str() {
+            "" => "a communicator without a name".to_owned(),
+            name => name.to_owned(),
+        });
+        facts.push(match self.kind.length_bytes {
+            1 => "1 byte".to_owned(),
+            bytes => format!("{bytes} bytes"),
+        });
+        if let Some(buffer) = self.buffer {
+            facts.push(format!("at {buffer:#x}"));
+        }
+        let facts = facts.join(", ");
+        format!("{} {state} {queue}{plural}: {facts}", self.count)
+    }
+
+    fn peer_text(&self) -> String {
+        match self.peer {
+            PeerOf::Any => "any rank".to_owned(),
+            PeerOf::Unknown => "ranks that are not known".to_owned(),
+            PeerOf::Local(alike) if self.kind.is_remote => {
+                format!("{} of the other group", rank_text(alike))
+            }
+            PeerOf::Local(alike) => format!("{} of the communicator", rank_text(alike)),
+            PeerOf::World(world, None) => rank_text(world),
+            PeerOf::World(world, Some(local)) => {
+                format!(
+                    "{} ({} of the communicator)",
+                    rank_text(world),
+                    rank_text(local)
+                )
+            }
+        }
+    }
+}
+
+/// `rank 5`, `the rank 1 below`.
+pub(crate) fn rank_text(alike: Alike) -> String {
+    match alike {
+        Alike::Same(number) => format!("rank {number}"),
+        Alike::Away(by) => away_text(by),
+    }
+}
+
+/// `the rank 1 below`: of a rank that is as far from each task.
+pub(crate) fn away_text(by: i64) -> String {
+    match by {
+        0 => "itself".to_owned(),
+        ..0 => format!("the rank {} below", by.unsigned_abs()),
+        by => format!("the rank {by} above"),
+    }
+}
+
+/// The other ends of a message, each with the tasks that have it.
+fn peers(class: &MessageClass) -> Vec<(PeerOf, IdSet)> {
+    if class.kind.any_peer {
+        return vec![(PeerOf::Any, class.tasks.clone())];
+    }
+    let mut found = Vec::new();
+    let mut left = class.tasks.clone();
+    for (world, tasks) in class.world_alike() {
+        left.subtract(&tasks);
+        let is_same = |(task, peer)| class.peers.of(task) == Some(peer);
+        let numbers = class.world_peers.iter();
+        let mut numbers = numbers.filter(|(task, _)| tasks.contains(*task));
+        if numbers.all(is_same) {
+            found.push((PeerOf::World(world, None), tasks));
+            continue;
+        }
+        let mut rest = tasks.clone();
+        for (local, tasks) in class.peers.alike(Some(&tasks)) {
+            rest.subtract(&tasks);
+            found.push((PeerOf::World(world, Some(local)), tasks));
+        }
+        if !rest.is_empty() {
+            found.push((PeerOf::World(world, None), rest));
+        }
+    }
+    for (local, tasks) in class.peers.alike(Some(&left)) {
+        left.subtract(&tasks);
+        found.push((PeerOf::Local(local), tasks));
+    }
+    if !left.is_empty() {
+        found.push((PeerOf::Unknown, left));
+    }
+    found
+}
+
+/// In how many of the sets tasks are: those that are in as many, together.
+fn counted(sets: impl Iterator<Item = IdSet>) -> Vec<(IdSet, u32)> {
+    // At `n` those that were in `n + 1` sets so far.
+    let mut by_count: Vec<IdSet> = Vec::new();
+    for set in sets {
+        let mut rest = set;
+        let mut risen = Vec::new();
+        for (at, known) in by_count.iter_mut().enumerate() {
+            let both = known.intersection(&rest);
+            known.subtract(&both);
+            rest.subtract(&both);
+            risen.push((at + 1, both));
+        }
+        risen.push((0, rest));
+        for (at, tasks) in risen.into_iter().filter(|(_, tasks)| !tasks.is_empty()) {
+            if at == by_count.len() {
+                by_count.push(IdSet::new());
+            }
+            by_count[at].union_with(&tasks);
+        }
+    }
+    let counted = (1..).zip(by_count);
+    let counted = counted.filter(|(_, tasks)| !tasks.is_empty());
+    counted.map(|(count, tasks)| (tasks, count)).collect()
+}
+
+/// The number that all of these tasks have in all of these.
+fn same_in(numbers: &[Numbers], tasks: &IdSet) -> Option<u64> {
+    let mut found = numbers.iter().flat_map(|numbers| {
+        let its = numbers.iter();
+        its.filter(|(task, _)| tasks.contains(*task))
+    });
+    let (_, first) = found.next()?;
+    found
+        .all(|(_, number)| number == first)
+        .then_some(first.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_debug::queues::{QueueMessage, TaskQueues};
+    use sdm_debug::{Reply, wire};
+    use sdm_idset::TaskId;
+
+    use super::*;
+
+    fn message(queue: QueueName, peer: Option<i64>, world: Option<i64>) -> QueueMessage {
+        QueueMessage {
+            kind: MessageKind {
+                queue,
+                is_matched: false,
+                communicator: "MPI_COMM_WORLD".to_owned(),
+                is_remote: false,
+                any_peer: peer.is_none(),
+                tag: Some(99),
+                length_bytes: 40,
+            },
+            world_peer: world,
+            peer,
+            buffer: 0x1000,
+        }
+    }
+
+    fn table(answers: impl Iterator<Item = (u32, Vec<QueueMessage>)>) -> QueueTable {
+        let mut whole = MergedQueues::default();
+        for (task, mut messages) in answers {
+            messages.sort();
+            let queues = TaskQueues {
+                messages,
+                more: 0,
+                knows_unexpected: false,
+            };
+            let bytes = wire::encode(&Reply::Queues(queues));
+            let task = IdSet::single(TaskId(task));
+            whole.absorb(MergedQueues::decode(&task, &bytes).unwrap());
+        }
+        QueueTable::of(whole)
+    }
+
+    fn texts(table: &QueueTable) -> Vec<String> {
+        let row = |row: &QueueRow| format!("{}: {}", row.tasks, row.text());
+        table.rows.iter().map(row).collect()
+    }
+
+    use QueueName::{Receives, Sends};
+
+    #[test]
+    fn a_ring_is_two_rows_and_who_has_nothing_is_apart() {
+        let ring = (0..8).map(|task| {
+            let before = Some((i64::from(task) + 7) % 8);
+            (task, vec![message(Receives, before, before)])
+        });
+        let found = table(ring.chain([(8, Vec::new())]));
+        assert_eq!(
+            texts(&found),
+            [
+                "0: 1 pending receive: from rank 7, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
+                "1-7: 1 pending receive: from the rank 1 below, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
+            ]
+        );
+        assert_eq!(found.quiet.to_string(), "8");
+    }
+
+    #[test]
+    fn equal_messages_are_counted_and_other_ranks_in_the_communicator_named() {
+        let five = || message(Sends, Some(2), Some(5));
+        let any = message(Receives, None, None);
+        let three = vec![five(), five(), five(), any];
+        let found = table([(0, three), (1, vec![five()])].into_iter());
+        assert_eq!(
+            texts(&found),
+            [
+                "0: 3 pending sends: to rank 5 (rank 2 of the communicator), tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
+                "1: 1 pending send: to rank 5 (rank 2 of the communicator), tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
+                "0: 1 pending receive: from any rank, tag 99, MPI_COMM_WORLD, 40 bytes, at 0x1000",
+            ]
+        );
+    }
+
+    #[test]
+    fn buffers_that_differ_and_ranks_of_another_group_are_said_as_they_are() {
+        let mut other = message(Receives, Some(3), None);
+        other.kind.is_remote = true;
+        other.kind.tag = None;
+        other.kind.communicator = String::new();
+        let mut elsewhere = other.clone();
+        elsewhere.buffer = 0x2000;
+        let found = table([(0, vec![other]), (1, vec![elsewhere])].into_iter());
+        assert_eq!(
+            texts(&found),
+            [
+                "0-1: 1 pending receive: from rank 3 of the other group, any tag, a communicator without a name, 40 bytes",
+            ]
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! `queues` on a screen.
+
+use sdm_idset::IdSet;
+
+use super::page::Page;
+use crate::queues::QueueTable;
+
+/// The most rows that are written out.
+const ROWS_MAX: usize = 64;
+
+/// The messages that have not completed.
+pub(super) fn lines(page: &Page<'_>, table: &QueueTable) -> Vec<String> {
+    let rows = table.rows.iter();
+    let rows = rows.take(ROWS_MAX);
+    let mut lines: Vec<String> = rows
+        .map(|row| page.said(&row.tasks, &row.text(), false))
+        .collect();
+    let beyond = table.rows.iter().skip(ROWS_MAX);
+    let beyond: Vec<&IdSet> = beyond.map(|row| &row.tasks).collect();
+    if !beyond.is_empty() {
+        let tasks = IdSet::union_all(beyond.iter().copied());
+        let text = format!("{} further kinds of messages", beyond.len());
+        lines.push(page.said(&tasks, &text, false));
+    }
+    if !table.more.is_empty() {
+        lines.push(page.said(&table.more, "further messages than these", false));
+    }
+    if !table.quiet.is_empty() {
+        let text = "no send or receive is pending";
+        lines.push(page.said(&table.quiet, text, false));
+    }
+    if !table.without_unexpected.is_empty() {
+        let text = "the MPI library's debug library does not tell of messages that have come and that nobody has received";
+        lines.push(page.said(&table.without_unexpected, text, false));
+    }
+    lines
+}
