@@ -21,7 +21,7 @@ use crate::arrival::{Arrival, Noted};
 use crate::child::is_loaded;
 use crate::kernel;
 use crate::python::{self, Memory, PythonThread};
-use crate::queues::{Asked, Helper};
+use crate::queues::{Helper, PendingAnswer};
 use crate::resources;
 use crate::sources::Sources;
 
@@ -68,7 +68,11 @@ pub(crate) trait Host {
     /// True where there is a file at this path.
     fn is_file(&self, path: &[u8]) -> bool;
     /// Has an MPI library's debug library read a process, in a process of its own.
-    fn ask_debug_library(&self, pid: i32, ask: &QueuesAsk) -> Result<Box<dyn Asked>, Failure>;
+    fn ask_debug_library(
+        &self,
+        pid: i32,
+        ask: &QueuesAsk,
+    ) -> Result<Box<dyn PendingAnswer>, Failure>;
     /// The Python functions that the process's threads are in, by the kernel's numbers of these. `_PyRuntime` and `Py_Version` are at
     /// these addresses.
     fn python_threads(
@@ -229,7 +233,11 @@ impl Host for LocalHost {
         Path::new(OsStr::from_bytes(path)).is_file()
     }
 
-    fn ask_debug_library(&self, pid: i32, ask: &QueuesAsk) -> Result<Box<dyn Asked>, Failure> {
+    fn ask_debug_library(
+        &self,
+        pid: i32,
+        ask: &QueuesAsk,
+    ) -> Result<Box<dyn PendingAnswer>, Failure> {
         Ok(Box::new(Helper::start(pid, ask)?))
     }
 

@@ -86,7 +86,7 @@ impl Host for FakeHost {
         &self,
         _: i32,
         _: &sdm_pmix::queues::QueuesAsk,
-    ) -> Result<Box<dyn crate::queues::Asked>, sdm_debug::Failure> {
+    ) -> Result<Box<dyn crate::queues::PendingAnswer>, sdm_debug::Failure> {
         let text = "no process here has a debug library";
         Err(sdm_debug::Failure::new(
             sdm_debug::FailureCode::Unsupported,

@@ -109,17 +109,17 @@ impl Process {
         }
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Failure> {
         let looked = Looked {
             memory: &self.memory,
             symbols: &self.symbols,
             types: &self.types,
         };
-        looked.check().map_err(|failure| failure.text)
+        looked.check()
     }
 
     fn refused(&self) -> String {
-        let text = self.check().unwrap_err();
+        let text = self.check().unwrap_err().text;
         let begin = "the layout of this Open MPI is not known: ";
         text.strip_prefix(begin).unwrap_or(&text).to_owned()
     }

@@ -24,7 +24,7 @@ pub(crate) use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symb
 const READ_BYTES: usize = 16 << 10;
 
 /// An answer that is waited for.
-pub(crate) trait Asked {
+pub(crate) trait PendingAnswer {
     /// The answer, once it is there.
     fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>>;
 }
@@ -97,7 +97,7 @@ impl Helper {
     }
 }
 
-impl Asked for Helper {
+impl PendingAnswer for Helper {
     fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>> {
         let mut bytes = [0; READ_BYTES];
         loop {
@@ -173,10 +173,10 @@ mod tests {
         }
     }
 
-    fn answer(mut helper: Helper) -> Result<ProcessQueues, String> {
+    fn answer(mut helper: Helper) -> Result<ProcessQueues, Failure> {
         loop {
             if let Some(answer) = helper.poll() {
-                return answer.map_err(|failure| failure.text);
+                return answer;
             }
             std::thread::yield_now();
         }
@@ -191,24 +191,26 @@ mod tests {
         assert_eq!(answer(helper("exec sleep 300", &bytes)), Ok(queues));
         let text = "a reason".to_owned();
         let bytes = frame(&QueuesAnswer::Failed { text }).unwrap();
-        assert_eq!(
-            answer(helper("exec sleep 300", &bytes)),
-            Err("a reason".to_owned())
-        );
+        let failure = answer(helper("exec sleep 300", &bytes)).unwrap_err();
+        assert_eq!(failure.text, "a reason");
     }
 
     #[test]
     fn a_helper_that_dies_or_says_nothing_that_is_an_answer_is_a_sentence() {
-        let dead = answer(helper("kill -SEGV $$", b"")).unwrap_err();
+        let dead = answer(helper("kill -SEGV $$", b"")).unwrap_err().text;
         assert_eq!(dead, format!("{WHO}killed by SIGSEGV before it answered"));
-        let code = answer(helper("exit 3", b"\x05\0\0")).unwrap_err();
+        let code = answer(helper("exit 3", b"\x05\0\0")).unwrap_err().text;
         assert_eq!(code, format!("{WHO}exit status: 3 before it answered"));
-        let long = answer(helper("exec sleep 300", &[0xff; 8])).unwrap_err();
+        let long = answer(helper("exec sleep 300", &[0xff; 8]))
+            .unwrap_err()
+            .text;
         assert!(
             long.starts_with("sdm-pmix answers what is no answer: "),
             "{long}"
         );
-        let wrong = answer(helper("exec sleep 300", &[2, 0, 0, 0, 9, 9])).unwrap_err();
+        let wrong = answer(helper("exec sleep 300", &[2, 0, 0, 0, 9, 9]))
+            .unwrap_err()
+            .text;
         assert!(
             wrong.starts_with("sdm-pmix answers what is no answer: "),
             "{wrong}"

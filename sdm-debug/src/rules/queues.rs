@@ -60,7 +60,7 @@ impl MergedQueues {
     /// # Errors
     /// A payload that tells of no queues.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
-        read(sources, payload).map(Parts::merged)
+        read(sources, payload).map(QueueParts::merged)
     }
 
     /// Takes in what other answers have come to.
@@ -102,7 +102,7 @@ enum What {
 const WHAT: [What; 3] = [What::WorldPeer, What::Peer, What::Buffer];
 
 #[derive(Clone, Debug, PartialEq, Default)]
-struct Parts {
+struct QueueParts {
     quiet: IdSet,
     more: IdSet,
     without_unexpected: IdSet,
@@ -110,7 +110,7 @@ struct Parts {
     numbers: BTreeMap<(Vec<u8>, What), Numbers>,
 }
 
-impl Parts {
+impl QueueParts {
     /// Takes in the equal answers of some tasks.
     fn insert(&mut self, tasks: &IdSet, queues: TaskQueues) {
         if !queues.knows_unexpected {
@@ -185,23 +185,23 @@ pub(super) struct Rule;
 
 impl Merge for Rule {
     fn start(&self) -> Acc {
-        Box::new(Parts::default())
+        Box::new(QueueParts::default())
     }
 
     fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
         let parts = read(sources, payload)?;
-        let acc: &mut Parts = acc.downcast_mut().expect("made by start");
+        let acc: &mut QueueParts = acc.downcast_mut().expect("made by start");
         acc.absorb(parts);
         Ok(())
     }
 
     fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
-        let acc: Box<Parts> = acc.downcast().expect("made by start");
+        let acc: Box<QueueParts> = acc.downcast().expect("made by start");
         Bytes::from(write(*acc, bytes_max))
     }
 }
 
-fn write(parts: Parts, bytes_max: usize) -> Vec<u8> {
+fn write(parts: QueueParts, bytes_max: usize) -> Vec<u8> {
     let share = bytes_max / 16;
     let mut writer = Writer::new(RULE_QUEUES);
     // Where there is no room for who has none, nobody is said to have none.
@@ -250,17 +250,17 @@ fn write_numbers(
     writer.fixed(&written.out);
 }
 
-fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
+fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
     if !is_merged(payload) {
         return own(sources, payload);
     }
     let mut reader = Reader::new(RULE_QUEUES, payload, sources)?;
-    let mut parts = Parts {
+    let mut parts = QueueParts {
         quiet: reader.set()?,
         more: reader.set()?,
         without_unexpected: reader.set()?,
         kinds: read_kind(&mut reader, is::<Nth>)?,
-        ..Parts::default()
+        ..QueueParts::default()
     };
     for _ in 0..reader.count()? {
         let key = reader.bytes()?.to_vec();
@@ -280,7 +280,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
 }
 
 /// What a task answered.
-fn own(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
+fn own(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
     let Ok(Reply::Queues(queues)) = wire::decode(payload) else {
         return Err(Rejected("no queues"));
     };
@@ -288,7 +288,7 @@ fn own(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
     if queues.messages.len() > TASK_MESSAGES_MAX || names().any(|bytes| bytes > NAME_BYTES_MAX) {
         return Err(Rejected("messages beyond their bound"));
     }
-    let mut parts = Parts::default();
+    let mut parts = QueueParts::default();
     parts.insert(sources, queues);
     Ok(parts)
 }

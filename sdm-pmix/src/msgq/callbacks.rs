@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nix::libc;
 use sdm_pmix::queues::{LIBRARY_BYTES_MAX, TypeLayout};
 
+use super::answering::give_up;
 use super::interface::{
     BasicCallbacks, ImageCallbacks, NO_INFORMATION, OK, Opaque, ProcessCallbacks, TypeSizes,
 };
@@ -113,7 +114,7 @@ unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
             .is_some_and(|sum| sum <= LIBRARY_BYTES_MAX)
     };
     let Some(whole) = whole.filter(fits) else {
-        super::give_up(&format!(
+        give_up(&format!(
             "the library wants more than {LIBRARY_BYTES_MAX} bytes of memory"
         ));
     };
@@ -121,7 +122,7 @@ unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
     unsafe {
         let head = libc::malloc(whole);
         if head.is_null() {
-            super::give_up("there is no memory for the library");
+            give_up("there is no memory for the library");
         }
         HELD_BYTES.store(held + whole, Ordering::Relaxed);
         head.cast::<usize>().write(whole);

@@ -97,8 +97,8 @@ struct Operation {
     texts: [[c_char; LINE_CHARS]; TEXT_LINES],
 }
 
-/// A message that has not completed, unless the library is wrong about that: [`Told::request`] leads to who knows.
-pub(super) struct Told {
+/// A message that has not completed, unless the library is wrong about that: [`ToldMessage::request`] leads to who knows.
+pub(super) struct ToldMessage {
     pub(super) is_matched: bool,
     pub(super) is_complete: bool,
     pub(super) peer: Option<i64>,
@@ -278,7 +278,7 @@ impl DebugLibrary {
     }
 
     /// The next message of the queue; none at its end.
-    pub(super) fn next_message(&self, subject: Opaque) -> Result<Option<Told>> {
+    pub(super) fn next_message(&self, subject: Opaque) -> Result<Option<ToldMessage>> {
         let mut found = Operation {
             status: 0,
             desired_rank: ANY,
@@ -322,7 +322,7 @@ unsafe fn step(handle: *mut c_void, name: &CStr) -> Result<Step> {
     Ok(unsafe { std::mem::transmute::<*mut c_void, Step>(found) })
 }
 
-fn told(found: &Operation) -> Told {
+fn told(found: &Operation) -> ToldMessage {
     let is_matched = found.status == MATCHED;
     // A receive of anything is one of something once it is matched.
     let actual = is_matched && rank(found.desired_rank).is_none();
@@ -337,7 +337,7 @@ fn told(found: &Operation) -> Told {
     };
     let request = text(&found.texts[0]);
     let request = request.split_once("0x").map(|(_, digits)| digits);
-    Told {
+    ToldMessage {
         is_matched,
         is_complete: found.status == COMPLETE,
         peer: rank(peer),

@@ -4,16 +4,16 @@
 //! the process as its standard output, for reading. Whatever the library does costs this process and this answer at most: it has
 //! bounds on memory and time, and nothing but these two descriptors.
 
+mod answering;
 mod callbacks;
 mod interface;
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
@@ -22,11 +22,12 @@ use sdm_pmix::queues::{
     COMMUNICATORS_MAX, CommunicatorQueues, LIBRARY_BYTES_MAX, LOOKED_AT_MAX, MESSAGES_MAX,
     ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer, QueuesAsk,
 };
-use sdm_pmix::wire::{Frames, frame};
+use sdm_pmix::wire::Frames;
 use sdm_text::printable_name;
 
+use answering::{begin, failed, give};
 use callbacks::{BASIC, IMAGE, PROCESS, Subject};
-use interface::{DebugLibrary, Told};
+use interface::{DebugLibrary, ToldMessage};
 
 /// How long the library may compute, in seconds.
 const PROCESSOR_SECONDS_MAX: u64 = 20;
@@ -38,9 +39,6 @@ const READ_BYTES: usize = 16 << 10;
 const REQUEST_COMPLETED: u64 = 1;
 /// The bit of a communicator between two groups.
 const BETWEEN_GROUPS: u32 = 1;
-
-/// Where the answer goes.
-static SOCKET: OnceLock<UnixStream> = OnceLock::new();
 
 /// Answers what it is asked, and ends.
 pub(crate) fn run() -> Result<()> {
@@ -55,30 +53,12 @@ pub(crate) fn run() -> Result<()> {
     }
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let memory = std::io::stdout().as_fd().try_clone_to_owned()?;
-    let socket = SOCKET.get_or_init(|| UnixStream::from(socket));
+    let socket = begin(UnixStream::from(socket));
     let answer = match answer(socket, File::from(memory)) {
         Ok(queues) => QueuesAnswer::Known(queues),
         Err(error) => failed(&format!("{error:#}")),
     };
     give(socket, &answer)
-}
-
-/// Answers that there is no answer, and ends at once.
-fn give_up(text: &str) -> ! {
-    if let Some(socket) = SOCKET.get() {
-        // Who asks may be gone, and sees the end in any case.
-        let _ = give(socket, &failed(text));
-    }
-    std::process::exit(1)
-}
-
-fn failed(text: &str) -> QueuesAnswer {
-    let text = text.to_owned();
-    QueuesAnswer::Failed { text }
-}
-
-fn give(mut socket: &UnixStream, answer: &QueuesAnswer) -> Result<()> {
-    Ok(socket.write_all(&frame(answer)?)?)
 }
 
 fn answer(socket: &UnixStream, memory: File) -> Result<ProcessQueues> {
@@ -166,7 +146,7 @@ fn read(library: &DebugLibrary, subject: &'static Subject) -> Result<ProcessQueu
 fn message(
     subject: &'static Subject,
     kind: QueueKind,
-    told: &Told,
+    told: &ToldMessage,
 ) -> Result<Option<QueuedMessage>> {
     let mut is_remote = false;
     let mut is_complete = told.is_complete;

@@ -139,7 +139,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-view",
-        "json json::topics",
+        "json json::queues json::topics",
         "one form of output; sets are written alike in it",
     ),
     (

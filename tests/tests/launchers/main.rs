@@ -14,6 +14,7 @@ mod pmix_steer;
 mod pmix_tool;
 mod prte;
 mod python;
+mod queues;
 mod screen;
 mod sharing;
 mod stories;

@@ -1,0 +1,35 @@
+//! How the one answer is given, also out of the middle of the library.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+
+use anyhow::Result;
+use sdm_pmix::queues::QueuesAnswer;
+use sdm_pmix::wire::frame;
+
+/// Where the answer goes.
+static SOCKET: OnceLock<UnixStream> = OnceLock::new();
+
+/// The answer goes here from now on.
+pub(super) fn begin(socket: UnixStream) -> &'static UnixStream {
+    SOCKET.get_or_init(|| socket)
+}
+
+/// Answers that there is no answer, and ends at once.
+pub(super) fn give_up(text: &str) -> ! {
+    if let Some(socket) = SOCKET.get() {
+        // Who asks may be gone, and sees the end in any case.
+        let _ = give(socket, &failed(text));
+    }
+    std::process::exit(1)
+}
+
+pub(super) fn failed(text: &str) -> QueuesAnswer {
+    let text = text.to_owned();
+    QueuesAnswer::Failed { text }
+}
+
+pub(super) fn give(mut socket: &UnixStream, answer: &QueuesAnswer) -> Result<()> {
+    Ok(socket.write_all(&frame(answer)?)?)
+}
