@@ -1,6 +1,8 @@
 //! What is read of tasks besides stacks and values, as JSON.
 
-use sdm_debug::reply::{BreakpointView, CatchHit, MemoryLimit, Reply, Usage, VarChange, VarObject};
+use sdm_debug::reply::{
+    BreakpointView, CatchHit, Library, MemoryBlock, MemoryLimit, Reply, Usage, VarChange, VarObject,
+};
 use serde_json::{Value, json};
 
 use super::reply::{places, value};
@@ -16,7 +18,6 @@ pub(super) fn reply(reply: &Reply) -> Value {
             "breakpoints": list.iter().map(breakpoint).collect::<Vec<_>>(),
         }),
         Reply::Memory(blocks) => {
-            let block = |block: &sdm_debug::reply::MemoryBlock| json!({ "start": block.start, "bytes_hex": hex(&block.bytes) });
             json!({ "type": "memory", "blocks": blocks.iter().map(block).collect::<Vec<_>>() })
         }
         Reply::Instructions(list) => {
@@ -39,8 +40,8 @@ pub(super) fn reply(reply: &Reply) -> Value {
             "lines": source.lines,
         }),
         Reply::Libraries(list) => {
-            let one = |one: &sdm_debug::reply::Library| json!({ "path": one.path, "symbols": one.symbols });
-            json!({ "type": "libraries", "libraries": list.iter().map(one).collect::<Vec<_>>() })
+            let libraries: Vec<_> = list.iter().map(library).collect();
+            json!({ "type": "libraries", "libraries": libraries })
         }
         Reply::Signals(list) => {
             let one = |one: &sdm_debug::reply::SignalView| {
@@ -78,6 +79,14 @@ pub(super) fn reply(reply: &Reply) -> Value {
         Reply::Probe(probe) => json!({ "type": "probe", "probe": probe }),
         _ => unreachable!("the other answers are written by `super::reply`"),
     }
+}
+
+fn block(block: &MemoryBlock) -> Value {
+    json!({ "start": block.start, "bytes_hex": hex(&block.bytes) })
+}
+
+fn library(one: &Library) -> Value {
+    json!({ "path": one.path, "symbols": one.symbols })
 }
 
 fn usage(found: &Usage) -> Value {

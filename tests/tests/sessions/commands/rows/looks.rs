@@ -160,6 +160,10 @@ pub(crate) fn source() -> Rows {
         (list("nosuch"), "gdb: Function \"nosuch\" not defined."),
         (list("9999"), "gdb: "),
         (Command::Libraries, "libc.so.6"),
+        (
+            Command::Queues,
+            "unsupported: no MPI library that names a debug library is in the program",
+        ),
         (signals("SIGUSR1"), "stop: false, print: true, pass: true"),
         (signals("NOSUCH"), "gdb: no signal SIGNOSUCH"),
         (handle("SIGALRM"), "stop: false, print: true, pass: true"),
