@@ -65,8 +65,16 @@ impl MergedQueues {
 
     /// Takes in what other answers have come to.
     pub fn absorb(&mut self, other: Self) {
-        // Which are alike is found when they are shown.
-        self.classes.extend(other.classes);
+        for class in other.classes {
+            let mut known = self.classes.iter_mut();
+            // A task has one number in each.
+            let same = known
+                .find(|known| known.kind == class.kind && known.tasks.is_disjoint(&class.tasks));
+            match same {
+                Some(known) => known.join(class),
+                None => self.classes.push(class),
+            }
+        }
         self.quiet.union_with(&other.quiet);
         self.more.union_with(&other.more);
         self.without_unexpected
@@ -76,6 +84,18 @@ impl MergedQueues {
 }
 
 impl MessageClass {
+    fn join(&mut self, other: Self) {
+        self.tasks.union_with(&other.tasks);
+        for (known, more) in [
+            (&mut self.world_peers, other.world_peers),
+            (&mut self.peers, other.peers),
+            (&mut self.buffers, other.buffers),
+        ] {
+            known.absorb(more);
+            known.settle();
+        }
+    }
+
     /// What is alike in the ranks of the world that these tasks have as peers, with the tasks.
     #[must_use]
     pub fn world_alike(&self) -> BTreeMap<Alike, IdSet> {

@@ -8,8 +8,8 @@ use crate::item::Item;
 use crate::queues::{PeerOf, QueueRow, QueueTable};
 
 pub(super) fn queues() -> Item {
-    let kind = MessageKind {
-        queue: QueueName::Receives,
+    let kind = |queue| MessageKind {
+        queue,
         is_matched: false,
         communicator: "MPI_COMM_WORLD".to_owned(),
         is_remote: false,
@@ -17,15 +17,19 @@ pub(super) fn queues() -> Item {
         tag: Some(99),
         length_bytes: 40,
     };
-    let row = QueueRow {
+    let row = |queue, alike| QueueRow {
         tasks: IdSet::all_below(1),
         count: 1,
-        kind,
-        peer: PeerOf::World(Alike::Away(-1), None),
+        kind: kind(queue),
+        peer: PeerOf::World(alike, None),
         buffer: Some(1),
     };
     Item::Queues(QueueTable {
-        rows: vec![row],
+        rows: vec![
+            row(QueueName::Sends, Alike::Away(-1)),
+            row(QueueName::Receives, Alike::Same(3)),
+            row(QueueName::Unexpected, Alike::Same(3)),
+        ],
         quiet: IdSet::all_below(1),
         more: IdSet::all_below(1),
         without_unexpected: IdSet::all_below(1),
