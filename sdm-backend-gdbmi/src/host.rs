@@ -18,7 +18,7 @@ use sdm_pmix::queues::QueuesAsk;
 use sdm_system::proc::{self, Mapping};
 
 use crate::arrival::{Arrival, Noted};
-use crate::child::is_loaded;
+use crate::child::{is_loaded, program_of};
 use crate::kernel;
 use crate::python::{self, Memory, PythonThread};
 use crate::queues::{Helper, PendingAnswer};
@@ -31,6 +31,8 @@ pub(crate) trait Host {
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
     /// What the process holds in memory, and the most that it has held, in bytes.
     fn memory(&self, pid: i32) -> Option<(u64, u64)>;
+    /// The process that Valgrind runs for gdb, where it does.
+    fn run_by_valgrind(&self) -> Option<i32>;
     /// The program that the process runs.
     fn program(&self, pid: i32) -> Option<PathBuf>;
     /// True where every thread of the process blocks the signal.
@@ -116,6 +118,10 @@ impl Host for LocalHost {
     fn memory(&self, pid: i32) -> Option<(u64, u64)> {
         let status = proc::of(pid).status().ok()?;
         Some((status.bytes("VmRSS")?, status.bytes("VmHWM")?))
+    }
+
+    fn run_by_valgrind(&self) -> Option<i32> {
+        program_of(self.gdb)
     }
 
     fn program(&self, pid: i32) -> Option<PathBuf> {

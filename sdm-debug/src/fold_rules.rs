@@ -76,6 +76,8 @@ const MODULES: &[&str] = &[
     "libflang*",
     "libFortranRuntime*",
     "libasan*",
+    // What Valgrind puts in place of some functions.
+    "vgpreload_*",
     "libtsan*",
     "libubsan*",
     "liblsan*",

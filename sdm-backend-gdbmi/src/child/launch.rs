@@ -21,6 +21,7 @@ use sdm_debug::{Failure, FailureCode};
 use sdm_text::shell_word_of_bytes;
 
 use super::SignalState;
+use super::memcheck;
 use super::orders::{Orders, Source};
 use super::preload::is_changed_by_gdb;
 
@@ -55,6 +56,8 @@ pub(crate) struct Launch {
     pub(crate) args: Vec<u8>,
     /// The program that `program`, a wrapper, runs in the end.
     pub(crate) wrapped: Option<PathBuf>,
+    /// What gdb reaches the program by, where another one runs it: a line for the shell (see [`super::memcheck`]).
+    pub(crate) reached_by: Option<Vec<u8>>,
 }
 
 /// What a program is given on its way.
@@ -124,6 +127,7 @@ impl Launch {
         let mut args = Vec::new();
         let (program, wrapped) = match spec.wrapper.first() {
             None => (program, None),
+            Some(first) if first == memcheck::WORD => (program, None),
             Some(first) if first.contains(&b'=') || spec.wrapper.concat().contains(&0) => {
                 let text = "no wrapper can be called so";
                 return Err(Failure::new(FailureCode::BadCommand, text));
@@ -143,6 +147,12 @@ impl Launch {
             args.push(b' ');
         }
         args.pop();
+        let reached_by = match spec.wrapper.first() {
+            Some(first) if first == memcheck::WORD => {
+                Some(memcheck::line(&wrapper, &program, &args)?)
+            }
+            _ => None,
+        };
         let bytes = wrapper.len() + args.len() + program.as_os_str().len();
         if bytes > COMMAND_LINE_BYTES_MAX {
             let text = format!(
@@ -155,6 +165,7 @@ impl Launch {
             wrapper,
             args,
             wrapped,
+            reached_by,
         })
     }
 }

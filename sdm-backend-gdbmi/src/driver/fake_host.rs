@@ -19,6 +19,10 @@ pub(super) struct FakeHost {
 }
 
 impl Host for FakeHost {
+    fn run_by_valgrind(&self) -> Option<i32> {
+        None
+    }
+
     fn process_state(&self, _: i32) -> Option<(char, String)> {
         if self.held {
             return Some(('t', "ptrace_stop".to_owned()));

@@ -77,6 +77,7 @@ impl Scene {
             wrapper: b"env".to_vec(),
             args: Vec::new(),
             wrapped: None,
+            reached_by: None,
         };
         let id = CommandId(id);
         self.driver

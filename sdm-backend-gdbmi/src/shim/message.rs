@@ -88,6 +88,7 @@ pub(crate) struct Started {
     wrapper: Vec<u8>,
     args: Vec<u8>,
     wrapped: Option<Vec<u8>>,
+    reached_by: Option<Vec<u8>>,
 }
 
 impl Started {
@@ -99,6 +100,7 @@ impl Started {
             wrapped: launch.wrapped.as_deref().map(bytes),
             wrapper: launch.wrapper,
             args: launch.args,
+            reached_by: launch.reached_by,
         }
     }
 
@@ -110,6 +112,7 @@ impl Started {
             wrapper: self.wrapper,
             args: self.args,
             wrapped: self.wrapped.map(path),
+            reached_by: self.reached_by,
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct StartSpec {
     /// The tasks whose standard input the front-end feeds; the others read an empty one.
     pub stdin_tasks: IdSet,
     /// A command and its arguments that runs the program in its own process (`numactl -N 0`, a
-    /// site's binding script), in any number of `exec`s; none where empty.
+    /// site's binding script), in any number of `exec`s; none where empty. `valgrind` alone: Valgrind runs it, as `--memcheck` says.
     pub wrapper: Vec<Vec<u8>>,
     /// What stops it, there before it runs. One that cannot be made costs only itself, and is
     /// [`crate::Event::BreakpointRefused`].

@@ -13,6 +13,10 @@ pub struct GdbArgs {
     #[arg(long, value_name = "CMD", help_heading = "gdb")]
     pub wrapper: Option<String>,
 
+    /// Have Valgrind run the program and look at each access to memory: errors are stops, and memory that is lost at the end is told.
+    #[arg(long, help_heading = "gdb", conflicts_with = "wrapper")]
+    pub memcheck: bool,
+
     /// Read debug information of the system's libraries too, where it is installed: slower.
     #[arg(long, help_heading = "gdb")]
     pub system_debug: bool,
@@ -57,9 +61,12 @@ impl GdbArgs {
         backend(options)
     }
 
-    /// The words of the wrapper; none where there is none.
+    /// The words of what runs the program; none where there is none.
     #[must_use]
     pub fn wrapper_words(&self) -> Vec<Vec<u8>> {
+        if self.memcheck {
+            return vec![b"valgrind".to_vec()];
+        }
         let Some(command) = &self.wrapper else {
             return Vec::new();
         };

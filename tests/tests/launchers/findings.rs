@@ -136,3 +136,53 @@ fn programs_read_it_in_records() {
     assert_eq!(json!(said), expect, "{done}");
     assert_eq!(stop["frame"]["function"], "add_up", "{done}");
 }
+
+/// Valgrind runs ranks that were not built for it; what MPI's own libraries do wrong holds nobody.
+#[test]
+fn what_memcheck_finds_is_one_stop_of_all_that_do_it() {
+    let line = Place::line("mpi_memory.c", "sum += cells[i]");
+    let said = format!("Memcheck: Invalid read of size 8, add_up () at mpi_memory.c:{line}");
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_memory", compiler);
+        let mut sdm = Sdm::run(&place, 4)
+            .args(["--launcher", launcher, "--memcheck"])
+            .talk()
+            .program(&program, &[])
+            .spawn();
+        sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+        sdm.ask("continue &", &said);
+        sdm.ask("[1-3] wait", "wait");
+        sdm.ask("[1-3] ranks", &format!("ranks 1-3 (3)  stopped  {said}"));
+        sdm.ask("[1-3] print i", "ranks 1-3 (3): 64\n");
+        sdm.ask("quit", "quit");
+        let _done = sdm.finish().code(0);
+    }
+}
+
+#[test]
+fn what_ranks_lose_under_memcheck_is_in_the_report() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_memory", compiler);
+        let lost = "Memcheck: 40000 bytes in 5 blocks are definitely lost";
+        let done = Sdm::run(&place, 3)
+            .args(["--launcher", launcher, "--memcheck"])
+            .lines(&["continue", "ranks", "report r.html", "continue"])
+            .program(&program, &["lose"])
+            .finish();
+        let own = done
+            .out
+            .lines()
+            .find(|it| it.starts_with("ranks 1-2 (2)  stopped"));
+        assert!(own.is_some_and(|line| line.contains(lost)), "{done}");
+        // What MPI loses as it begins and ends is nobody's.
+        assert!(done.out.contains("rank 0: exited normally"), "{done}");
+        let report =
+            std::fs::read_to_string(place.path().join("r.html")).expect("it was asked for");
+        assert!(
+            report.contains(lost) && report.contains("lose (mpi_memory.c:"),
+            "{report}"
+        );
+    }
+}

@@ -34,6 +34,7 @@ mod left;
 mod local;
 mod log;
 mod manual;
+mod memcheck;
 mod pending;
 mod phenomena;
 mod program;

@@ -61,6 +61,7 @@ impl Scene {
             wrapper: Vec::new(),
             args: Vec::new(),
             wrapped: None,
+            reached_by: None,
         };
         let driver = &mut scene.driver;
         driver.start(now, CommandId(0), launch, StopAt::Main, Before::default());

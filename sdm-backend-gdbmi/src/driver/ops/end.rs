@@ -165,7 +165,11 @@ async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
 
 /// Leaves the program running as it was.
 pub(in crate::driver) async fn detach(gdb: Gdb, id: CommandId) {
-    let refused = gdb.get().why_not_live();
+    let ends = gdb.get().origin.valgrind().is_some();
+    let refused = gdb.get().why_not_live().or_else(|| {
+        let text = "Valgrind runs it and ends with its debugger: kill it, or let it run to its end";
+        ends.then(|| Failure::new(FailureCode::Unsupported, text))
+    });
     let result = match refused {
         Some(failure) => Err(failure),
         None => detach_program(&gdb).await.map(|()| Reply::Done),

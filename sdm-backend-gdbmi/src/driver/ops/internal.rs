@@ -89,7 +89,7 @@ async fn watch_leaks(gdb: &Gdb) {
     }
 }
 
-async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
+pub(super) async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
     let mut answers = Vec::new();
     for (function, what) in list {
         // A C++ method of the same name is not meant.
@@ -113,7 +113,7 @@ async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
 fn line(function: &str, what: Internal, qualified: &str) -> String {
     let never = match what {
         Internal::Init | Internal::Finalize => NEVER,
-        Internal::Hold(_) | Internal::Exit | Internal::Found(_) | Internal::LeakCheck => "",
+        _ => "",
     };
     let function = quote(function.as_bytes());
     format!("-break-insert -f {never}{qualified}--function {function}")

@@ -20,6 +20,8 @@ use crate::driver::state::signals::Sigint;
 
 /// How long a program may take to stop on SIGSTOP.
 const STOP_WAIT: Duration = Duration::from_secs(3);
+/// How often Valgrind is asked to stop a program.
+const ASK_TIMES: u32 = 5;
 /// How long gdb may take to begin to run a program that is to be stopped.
 const BEGIN_WAIT: Duration = Duration::from_secs(60);
 /// How long a signal that waits may take to stop a program that is let run for it.
@@ -61,6 +63,9 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     if has_stopped(&gdb.get()).is_some() {
         return Ok(());
     }
+    if gdb.get().origin.valgrind().is_some() {
+        return ask_until_stopped(gdb, pid).await;
+    }
     let passes = gdb.get().handling.sigint == Sigint::Passes;
     if passes || gdb.host().blocks_signal(pid, nix::libc::SIGINT) {
         send_stop(gdb, pid);
@@ -74,6 +79,18 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     send_stop(gdb, pid);
     if gdb.until_within(STOP_WAIT, has_stopped).await.is_some() {
         return Ok(());
+    }
+    Err(not_stoppable(gdb, pid))
+}
+
+/// Has Valgrind's server stop what it runs, whatever of signals the process lets through; stopped by one, it could not answer. What comes just as
+/// the program goes on it does not hear.
+async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
+    for _ in 0..ASK_TIMES {
+        send_interrupt(gdb).await;
+        if gdb.until_within(STOP_WAIT, has_stopped).await.is_some() {
+            return Ok(());
+        }
     }
     Err(not_stoppable(gdb, pid))
 }

@@ -36,5 +36,6 @@ pub(super) mod start;
 pub(super) mod stop;
 mod threads;
 pub(super) mod usage;
+pub(in crate::driver) mod valgrind;
 mod values;
 mod wrapped;

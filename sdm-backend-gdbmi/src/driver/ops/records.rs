@@ -214,6 +214,10 @@ fn handle_stopped(gdb: &Gdb, results: Results) {
             let mut signal_sent = match name {
                 Some("SIGINT") => std::mem::take(&mut state.interrupts.int_sent),
                 Some("SIGSTOP") => std::mem::take(&mut state.interrupts.stop_sent),
+                // Valgrind's server says of an interrupt what it says of all.
+                Some("SIGTRAP") if state.origin.valgrind().is_some() => {
+                    std::mem::take(&mut state.interrupts.int_sent)
+                }
                 _ => false,
             };
             // A gdb in non-stop mode stops the threads itself: nothing is on its way any more, whatever they stopped for.
@@ -237,9 +241,15 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
     match class {
         "thread-group-started" if gdb.get().origin.is_core_file() => {}
         "thread-group-started" => {
+            let run_by_valgrind = gdb.host().run_by_valgrind();
             let mut state = gdb.edit();
             let group = results.text("id").unwrap_or_default();
-            state.processes.started(group, results.number("pid"));
+            let pid = match state.origin.valgrind() {
+                // gdb makes one up.
+                Some(_) => run_by_valgrind,
+                None => results.number("pid"),
+            };
+            state.processes.started(group, pid);
         }
         "thread-created" => {
             if let (Some(scope), Some(id)) = (gdb.edit().origin.scope_mut(), results.number("id")) {

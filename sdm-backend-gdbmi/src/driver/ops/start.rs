@@ -2,6 +2,7 @@
 
 use sdm_text::printable;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use sdm_core::CommandId;
 use sdm_debug::command::StopAt;
@@ -81,23 +82,28 @@ async fn run_program(
         .map_err(|failure| no_program(&name, failure))?;
     gdb.tell(Event::Progress(Phase::Symbols));
     let set = |what: &[u8], value: &[u8]| console_bytes(&[what, value].concat());
-    if !launch.wrapper.is_empty() {
-        answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
+    if launch.reached_by.is_none() {
+        if !launch.wrapper.is_empty() {
+            answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
+        }
+        answers.push(gdb.send(set(b"set args ", &launch.args)));
     }
-    answers.push(gdb.send(set(b"set args ", &launch.args)));
     for answer in answers {
         answer.await?;
     }
     carry_out(gdb, &settings).await;
+    let waiting = |program: &Path, kept| Wrapped {
+        program: program.to_owned(),
+        stop,
+        kept,
+        catch: None,
+    };
+    if let Some(line) = &launch.reached_by {
+        let waiting = waiting(&launch.program, breakpoints);
+        return super::valgrind::launch(gdb, id, line, waiting).await;
+    }
     if let Some(wrapped) = &launch.wrapped {
-        let program = wrapped.clone();
-        let wrapped = Wrapped {
-            program,
-            stop,
-            kept: breakpoints,
-            catch: None,
-        };
-        return super::wrapped::launch(gdb, id, wrapped).await;
+        return super::wrapped::launch(gdb, id, waiting(wrapped, breakpoints)).await;
     }
     insert_kept(gdb, breakpoints).await;
     launch_it(gdb, id, stop)

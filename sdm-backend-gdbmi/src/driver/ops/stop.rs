@@ -39,6 +39,10 @@ enum Verdict {
     UnnamedSignal,
     /// LeakSanitizer may be about to look for leaks.
     LeakCheck,
+    /// Valgrind has stopped it; where that was `sent` to it perhaps for that alone, and somebody has `asked` for it.
+    ByValgrind { sent: bool, asked: bool },
+    /// What Valgrind runs starts a process that is like it, or `has` done so.
+    Forks { has: bool },
     /// A sanitizer has something to say.
     Found(Finder),
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
@@ -94,6 +98,15 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             super::leaks::prepare(gdb).await;
             return gone_on(gdb).await;
         }
+        Verdict::Forks { has } => {
+            super::valgrind::fork(gdb, has).await;
+            return gone_on(gdb).await;
+        }
+        Verdict::ByValgrind { sent, asked } => match super::valgrind::read(gdb, sent).await {
+            Some(finding) => StopReason::Finding(Box::new(finding)),
+            None if sent && asked => StopReason::Interrupted,
+            None => return gone_on(gdb).await,
+        },
         Verdict::Found(finder) => match super::findings::read(gdb, finder).await {
             Some(finding) => StopReason::Finding(Box::new(finding)),
             None => return gone_on(gdb).await,
@@ -180,6 +193,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
         Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
         Some(reason) => judge_point(gdb, stop, reason),
         None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
+        None if kind == Some(RunKind::StartToFirst) => Verdict::ToEntry,
         // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
         None => judge_bare(kind),
     }
@@ -214,6 +228,8 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
     match (stop.owner, kind) {
         (Some(Owner::Internal(Internal::Found(finder))), _) => Verdict::Found(finder),
         (Some(Owner::Internal(Internal::LeakCheck)), _) => Verdict::LeakCheck,
+        (Some(Owner::Internal(Internal::Fork)), _) => Verdict::Forks { has: false },
+        (Some(Owner::Internal(Internal::Forked)), _) => Verdict::Forks { has: true },
         // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
         (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
             Verdict::GoOn
@@ -249,6 +265,9 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
     };
     match kind {
         Some(RunKind::StartToFirst) if name == "0" && !asked => Verdict::ToEntry,
+        _ if name == "SIGTRAP" && gdb.get().origin.valgrind().is_some() => {
+            Verdict::ByValgrind { sent, asked }
+        }
         _ if sent && asked => Verdict::Report(StopReason::Interrupted),
         // A signal that we sent and that came behind another stop.
         _ if sent => Verdict::GoOn,
@@ -361,7 +380,8 @@ pub(in crate::driver) async fn place_stop(gdb: &Gdb, reason: StopReason, record:
     };
     // Leaks are looked for when nothing of the user's runs any more: what calls the finder then has no name.
     let is_finding = matches!(reason, StopReason::Finding(_));
-    let frame = frame.filter(|frame| !is_finding || frame.is_known());
+    let tells = |frame: &GdbFrame| frame.is_known() && !super::valgrind::is_its_own(frame);
+    let frame = frame.filter(|frame| !is_finding || tells(frame));
     let place = frame.as_ref().map(|frame| frame.place(gdb));
     let inside = match reason {
         StopReason::Finding(_) if frame.is_none() => None,

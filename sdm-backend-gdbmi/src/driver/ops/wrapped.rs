@@ -24,6 +24,7 @@ pub(in crate::driver) async fn launch(
 ) -> Result<(), Failure> {
     gdb.edit().origin = Origin::Started {
         wrapped: Some(wrapped),
+        valgrind: None,
     };
     begin(
         gdb,
@@ -44,7 +45,7 @@ pub(in crate::driver) async fn go_on(gdb: &Gdb) -> Option<StopReason> {
 }
 
 async fn advance(gdb: &Gdb) -> Result<(), Failure> {
-    let (pid, catch, program) = {
+    let (pid, catch, program, runs_it) = {
         let state = gdb.get();
         let Some(wrapped) = state.origin.wrapped() else {
             return Err(Failure::new(
@@ -52,20 +53,25 @@ async fn advance(gdb: &Gdb) -> Result<(), Failure> {
                 "no start is under way",
             ));
         };
-        (state.pid(), wrapped.catch, wrapped.program.clone())
+        let runs_it = state.origin.valgrind().is_some();
+        (state.pid(), wrapped.catch, wrapped.program.clone(), runs_it)
     };
     let id = gdb.get().activity.run_id();
-    let Some(catch) = catch else {
-        let made = made_by(gdb, "catch exec").await?;
-        if let Some(Some(wrapped)) = gdb.edit().origin.wrapped_mut() {
-            wrapped.catch = made.keep().first().copied();
+    if runs_it {
+        super::valgrind::begin_program(gdb).await;
+    } else {
+        let Some(catch) = catch else {
+            let made = made_by(gdb, "catch exec").await?;
+            if let Some(Some(wrapped)) = gdb.edit().origin.wrapped_mut() {
+                wrapped.catch = made.keep().first().copied();
+            }
+            return resume_silently(gdb, id, RunKind::StartToProgram).await;
+        };
+        if !pid.is_some_and(|pid| gdb.host().runs(pid, &program)) {
+            return resume_silently(gdb, id, RunKind::StartToProgram).await;
         }
-        return resume_silently(gdb, id, RunKind::StartToProgram).await;
-    };
-    if !pid.is_some_and(|pid| gdb.host().runs(pid, &program)) {
-        return resume_silently(gdb, id, RunKind::StartToProgram).await;
+        gdb.mi(format!("-break-delete {catch}")).await?;
     }
-    gdb.mi(format!("-break-delete {catch}")).await?;
     let wrapped = gdb.edit().origin.wrapped_mut().and_then(Option::take);
     let Some(wrapped) = wrapped else {
         return Err(Failure::new(

@@ -15,6 +15,10 @@ pub(in crate::driver) enum Internal {
     Found(Finder),
     /// Stops: LeakSanitizer may be about to look for leaks.
     LeakCheck,
+    /// Stops: a program that Valgrind runs is about to start a process that is like it.
+    Fork,
+    /// Stops, once: the same, which has started it.
+    Forked,
 }
 
 /// What is known of LeakSanitizer in the program.

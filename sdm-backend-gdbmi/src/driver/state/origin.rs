@@ -13,6 +13,8 @@ pub(in crate::driver) enum Origin {
     Started {
         /// Set while a site's own command has been started and has not come to the program.
         wrapped: Option<Wrapped>,
+        /// Set where Valgrind runs the program.
+        valgrind: Option<Valgrind>,
     },
     /// gdb has attached to a process that ran before, and leaves it at its own end.
     Attached {
@@ -46,9 +48,19 @@ pub(in crate::driver) struct Wrapped {
     pub(in crate::driver) catch: Option<u32>,
 }
 
+/// A program that Valgrind runs.
+#[derive(Default)]
+pub(in crate::driver) struct Valgrind {
+    /// How many errors have been told.
+    pub(in crate::driver) errors: u64,
+}
+
 impl Default for Origin {
     fn default() -> Self {
-        Self::Started { wrapped: None }
+        Self::Started {
+            wrapped: None,
+            valgrind: None,
+        }
     }
 }
 
@@ -95,7 +107,7 @@ impl Origin {
     /// A start by a site's own command that has not come to its program yet.
     pub(in crate::driver) fn wrapped(&self) -> Option<&Wrapped> {
         match self {
-            Self::Started { wrapped } => wrapped.as_ref(),
+            Self::Started { wrapped, .. } => wrapped.as_ref(),
             Self::Attached { .. } | Self::CoreFile => None,
         }
     }
@@ -103,7 +115,23 @@ impl Origin {
     /// The same, to be changed or taken out; `None` for what was not started.
     pub(in crate::driver) fn wrapped_mut(&mut self) -> Option<&mut Option<Wrapped>> {
         match self {
-            Self::Started { wrapped } => Some(wrapped),
+            Self::Started { wrapped, .. } => Some(wrapped),
+            Self::Attached { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// A program that Valgrind runs.
+    pub(in crate::driver) fn valgrind(&self) -> Option<&Valgrind> {
+        match self {
+            Self::Started { valgrind, .. } => valgrind.as_ref(),
+            Self::Attached { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(in crate::driver) fn valgrind_mut(&mut self) -> Option<&mut Valgrind> {
+        match self {
+            Self::Started { valgrind, .. } => valgrind.as_mut(),
             Self::Attached { .. } | Self::CoreFile => None,
         }
     }

@@ -178,7 +178,12 @@ impl Breakpoints {
             match entry.1 {
                 Internal::Init => self.mpi.initialized |= hits > 0,
                 Internal::Finalize => self.mpi.finalized |= hits > 0,
-                Internal::Hold(_) | Internal::Exit | Internal::Found(_) | Internal::LeakCheck => {}
+                Internal::Hold(_)
+                | Internal::Exit
+                | Internal::Found(_)
+                | Internal::LeakCheck
+                | Internal::Fork
+                | Internal::Forked => {}
             }
             return None;
         }

@@ -115,6 +115,7 @@ impl Player {
                     wrapper: Vec::new(),
                     args: format!("{args} >/dev/null").into_bytes(),
                     wrapped: None,
+                    reached_by: None,
                 };
                 let driver = &mut self.driver;
                 driver.start(self.now, id, launch, StopAt::Main, Before::default());

@@ -1,0 +1,164 @@
+//! `--memcheck`: programs that Valgrind runs, and what it finds in them.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use nix::sys::signal::Signal;
+use sdm_tests::leftovers;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes::{self, signal};
+use sdm_tests::sdm::Sdm;
+
+/// A session of one program, before anything was asked of it.
+fn memcheck(place: &Place) -> Sdm<'_> {
+    Sdm::run(place, 2).args(["--memcheck"])
+}
+
+#[test]
+fn an_error_is_a_stop_at_its_line_and_a_leak_is_one_at_the_end() {
+    let place = Place::new();
+    let program = place.compile("memcheck", Compiler::C);
+    let line = Place::line("memcheck.c", "sink = cells[2]");
+    let done = memcheck(&place)
+        .lines(&["continue", "up", "print way", "continue", "continue"])
+        .program(&program, &[])
+        .finish();
+    let error = format!(
+        "ranks 0-1 (2): Memcheck: Invalid read of size 4, read_too_far () at memcheck.c:{line}"
+    );
+    done.expect_part("continue", &error);
+    // A process that it forks has no debugger: its error holds nobody.
+    done.expect_part("continue", "[0-1] the child has ended with 3\n");
+    done.expect_part(
+        "continue",
+        "[0-1 err]  Address is 0 bytes after a block of size 8 alloc'd\n",
+    );
+    done.expect_part("print way", "\"fork\"");
+    assert!(
+        done.out.contains("ranks 0-1 (2): exited normally"),
+        "{done}"
+    );
+    let done = memcheck(&place)
+        .lines(&["continue", "continue"])
+        .program(&program, &["lose"])
+        .finish()
+        .code(0);
+    let lost = "ranks 0-1 (2): Memcheck: 8 bytes in 1 blocks are definitely lost\n";
+    done.expect_part("continue", lost);
+    done.expect_part("continue", "[0-1 err]    by main (memcheck.c:");
+    assert!(
+        done.out.contains("ranks 0-1 (2): exited normally"),
+        "{done}"
+    );
+}
+
+#[test]
+fn a_batch_ends_at_what_is_found_and_a_signal_is_one() {
+    let place = Place::new();
+    let program = place.compile("memcheck", Compiler::C);
+    let done = memcheck(&place)
+        .args(["--batch"])
+        .program(&program, &["lose"])
+        .finish()
+        .code(121);
+    let report = fs::read_to_string(place.path().join("report.txt")).expect("it is left");
+    let lost = "Memcheck: 8 bytes in 1 blocks are definitely lost";
+    assert!(report.contains(lost), "{report}{done}");
+    let done = memcheck(&place)
+        .lines(&["continue", "continue"])
+        .program(&program, &["signal"])
+        .finish();
+    done.expect_part("continue", "Memcheck: Invalid read of size 4, main ()");
+    assert!(done.out.contains("SIGSEGV"), "{done}");
+}
+
+#[test]
+fn it_is_interrupted_and_goes_on_and_stops_at_breakpoints() {
+    let place = Place::new();
+    let program = place.compile("memcheck", Compiler::C);
+    for way in ["spin", "deaf"] {
+        let mut sdm = memcheck(&place).talk().program(&program, &[way]).spawn();
+        sdm.out.wait(0, "ranks 0-1 (2): at main ()");
+        sdm.ask("continue &", "spinning");
+        for _ in 0..2 {
+            // Each is where it is when it is asked.
+            sdm.ask("interrupt", ": interrupted");
+            sdm.ask("wait", "wait");
+            sdm.ask("print argc", "ranks 0-1 (2): 2");
+            sdm.ask("continue &", "continue");
+        }
+        let line = Place::line("memcheck.c", "sink++");
+        sdm.ask("interrupt", ": interrupted");
+        sdm.ask("wait", "wait");
+        sdm.ask(&format!("break {line}"), "breakpoint 1 at");
+        sdm.ask("continue", "stopped at breakpoint 1");
+        sdm.ask("kill", "ranks 0-1 (2): killed");
+        let _ = sdm.finish();
+        place.assert_gone();
+    }
+    let done = memcheck(&place)
+        .lines(&["detach"])
+        .program(&program, &["spin"]);
+    let refused = "Valgrind runs it and ends with its debugger: kill it, or let it run to its end";
+    done.finish().code(123).expect_part("detach", refused);
+}
+
+/// Whoever of it is killed, nobody stays, and what it had in the folder for temporary files is gone.
+#[test]
+fn nothing_is_left_whoever_is_killed() {
+    let place = Place::new();
+    let program = place.compile("memcheck", Compiler::C);
+    let temporary = place.path().join("temporary");
+    for member in ["memcheck-amd64-", "vgdb", "gdb", "sdm-srv-0", "sdm"] {
+        fs::create_dir(&temporary).expect("a folder of the test's");
+        let everybody = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(&temporary, everybody).expect("it is ours");
+        let sdm = memcheck(&place)
+            .env("TMPDIR", &temporary)
+            .args(["-c", "continue"])
+            .program(&program, &["spin"])
+            .spawn();
+        sdm.out.wait(0, "spinning");
+        let own = leftovers::holding(place.mark());
+        let mut pids = own.iter().map(|(pid, _)| *pid).filter(|pid| {
+            let name = processes::name(*pid);
+            name == member || member.starts_with("memcheck") && name.starts_with("memcheck")
+        });
+        let pid = pids
+            .next()
+            .unwrap_or_else(|| panic!("no {member} in {own:?}"));
+        signal(pid, Signal::SIGKILL);
+        if member != "sdm" && member != "sdm-srv-0" {
+            signal(sdm.pid(), Signal::SIGTERM);
+        }
+        let _ = sdm.finish();
+        place.assert_gone();
+        let left: Vec<_> = fs::read_dir(&temporary).expect("it is there").collect();
+        assert!(left.is_empty(), "{member}: {left:?}");
+        fs::remove_dir(&temporary).expect("it is empty");
+    }
+}
+
+#[test]
+fn a_host_without_valgrind_says_so() {
+    let place = Place::new();
+    let program = place.compile("memcheck", Compiler::C);
+    // All but Valgrind that a session finds by its path.
+    let folder = place.path().join("bin");
+    fs::create_dir(&folder).expect("a folder of the test's");
+    for name in ["gdb", "sh", "env"] {
+        symlink(format!("/usr/bin/{name}"), folder.join(name)).expect("a link of the test's");
+    }
+    let done = memcheck(&place)
+        .env("PATH", &folder)
+        .lines(&["continue"])
+        .program(&program, &["spin"])
+        .finish()
+        .code(127);
+    let said = done.united();
+    assert!(
+        said.contains("valgrind: not found on this host, for --memcheck"),
+        "{said}"
+    );
+    assert!(said.contains("install valgrind"), "{said}");
+}
