@@ -37,6 +37,9 @@ pub struct TaskProbe {
     /// True where it was not on a processor at all since the probe before, though it waits in no system call: that
     /// nothing changed says nothing then.
     pub starved: bool,
+    /// True where it is in the same call of MPI's as at the last whole probe by all that was seen, and nobody has noted whether that one has
+    /// returned: the kernel refused to.
+    pub unfollowed: bool,
     /// What its threads wait in, where that was asked for.
     pub waits: Option<TaskWaits>,
     /// The time on a processor since the probe before, in milliseconds; absent where nothing was compared.

@@ -19,7 +19,7 @@ use crate::wire;
 /// What the probes of many tasks have come to: tasks that differ in one part are together in the others.
 ///
 /// Merged payload: `fe 04`, the set of those whose inner variables changed, that of those whose outer ones
-/// did, those of the partial and of the starved, then for each kind of part (waits, processor times, process states,
+/// did, those of the partial, of the starved and of the unfollowed, then for each kind of part (waits, processor times, process states,
 /// places that were not left, stacks): cut, count and set of the others, count of parts, and for each its bytes and
 /// its set; then for each role of an argument the numbers that tasks have there, as [`Numbers`] writes them.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -34,6 +34,8 @@ pub struct Probes {
     pub partial: IdSet,
     /// Who was not on a processor, and waits in no system call.
     pub starved: IdSet,
+    /// Of whose call nobody has noted whether it has returned.
+    pub unfollowed: IdSet,
     /// What is waited in. Numbers in it are in `numbers`, for each task.
     pub waits: Vec<(IdSet, TaskWaits)>,
     /// The numbers that the arguments of calls have, by what they mean to the call.
@@ -72,6 +74,7 @@ impl Probes {
         self.outer_changed.union_with(&other.outer_changed);
         self.partial.union_with(&other.partial);
         self.starved.union_with(&other.starved);
+        self.unfollowed.union_with(&other.unfollowed);
         absorb_numbers(&mut self.numbers, other.numbers);
         self.numbers.values_mut().for_each(Numbers::settle);
         join(&mut self.waits, other.waits);
@@ -93,6 +96,7 @@ impl Probes {
         self.outer_changed.subtract(tasks);
         self.partial.subtract(tasks);
         self.starved.subtract(tasks);
+        self.unfollowed.subtract(tasks);
         self.cut.subtract(tasks);
         forget(&mut self.stacks, tasks);
         forget(&mut self.waits, tasks);
@@ -124,6 +128,7 @@ struct Parts {
     outer_changed: IdSet,
     partial: IdSet,
     starved: IdSet,
+    unfollowed: IdSet,
     numbers: BTreeMap<ArgumentRole, Numbers>,
     within: Capped<Encoded>,
     waits: Capped<Encoded>,
@@ -140,6 +145,9 @@ impl Parts {
         }
         if probe.starved {
             self.starved.union_with(tasks);
+        }
+        if probe.unfollowed {
+            self.unfollowed.union_with(tasks);
         }
         let call = probe.waits.as_mut().and_then(|waits| waits.call.as_mut());
         for argument in call.into_iter().flat_map(|call| &mut call.arguments) {
@@ -176,6 +184,7 @@ impl Parts {
         self.outer_changed.union_with(&other.outer_changed);
         self.partial.union_with(&other.partial);
         self.starved.union_with(&other.starved);
+        self.unfollowed.union_with(&other.unfollowed);
         absorb_numbers(&mut self.numbers, other.numbers);
         self.within.absorb(other.within);
         self.waits.absorb(other.waits);
@@ -190,6 +199,7 @@ impl Parts {
         Probes {
             partial: self.partial.clone(),
             starved: self.starved.clone(),
+            unfollowed: self.unfollowed.clone(),
             numbers,
             within: classes(&self.within),
             stacks: classes(&self.stacks),
@@ -241,6 +251,7 @@ fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
         &parts.outer_changed,
         &parts.partial,
         &parts.starved,
+        &parts.unfollowed,
     ] {
         let before = writer.out.len();
         writer.set(changed);
@@ -277,6 +288,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
         outer_changed: reader.set()?,
         partial: reader.set()?,
         starved: reader.set()?,
+        unfollowed: reader.set()?,
         waits: read_kind(&mut reader, is::<TaskWaits>)?,
         cpu_ms: read_kind(&mut reader, is::<u64>)?,
         processes: read_kind(&mut reader, is::<ProcessState>)?,

@@ -32,10 +32,12 @@ pub(super) fn findings(
         };
         let what = format!("{verb} {}; nothing changed", group.wait.text());
         for tasks in divided(&group.tasks, verdict) {
+            let mut lines = lines_of(observed, evidence, &tasks);
+            lines.extend(unfollowed(observed, &tasks));
             list.push(Finding {
                 kind,
                 what: what.clone(),
-                evidence: lines_of(observed, evidence, &tasks),
+                evidence: lines,
                 tasks,
             });
         }
@@ -164,6 +166,17 @@ fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<
     let mut lines = evidence.lines(tasks);
     lines.extend(processor_time(observed, tasks));
     lines
+}
+
+/// That one call that lasts was not told from calls that are all alike.
+fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
+    let mut looks = observed.samples.iter();
+    let any = looks.any(|sample| !sample.unfollowed.is_disjoint(tasks));
+    any.then(|| {
+        "that it is one call, and not a loop of calls that are all alike, was not noted: the kernel lets nobody count \
+         (kernel.perf_event_paranoid)"
+            .to_owned()
+    })
 }
 
 /// How much of the time some tasks were on a processor; MPI spins, so that it is no progress.

@@ -399,6 +399,19 @@ fn processor_time_is_summed_over_the_samples_and_told_of_a_group() {
 }
 
 #[test]
+fn where_calls_could_not_be_told_apart_that_is_said() {
+    let look: Look<'_> = &[("0-3", WAITING, "", "")];
+    let mut seen = observed(&[look, look]);
+    assert!(judge(&seen).findings[0].evidence.is_empty());
+    seen.samples[1].unfollowed = set("2");
+    let lines = judge(&seen).findings[0].evidence.join("; ");
+    assert!(
+        lines.contains("a loop of calls that are all alike, was not noted"),
+        "{lines}"
+    );
+}
+
+#[test]
 fn who_could_not_be_stopped_is_told_with_the_kernels_word() {
     let look: Look<'_> = &[("0-2", WAITING, "", "")];
     let mut seen = observed(&[look, look]);

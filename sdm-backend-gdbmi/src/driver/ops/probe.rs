@@ -135,6 +135,7 @@ async fn look(
         let compared = now.since(before);
         probe.inner_changed = Some(compared.inner_changed);
         probe.outer_changed = Some(compared.outer_changed);
+        probe.unfollowed = before.returns.refused && !compared.inner_changed;
         probe.within = compared.within;
     }
     if spec.waits {

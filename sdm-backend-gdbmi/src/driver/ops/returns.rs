@@ -22,8 +22,11 @@ pub(super) fn follow(
     states: &[FrameState],
     fold: &FoldRules,
 ) -> Returns {
+    let call = call(thread, fold);
+    let noted = call.map(|call| note(gdb, thread, call));
     let mut returns = Returns {
-        call: follow_call(gdb, thread, fold),
+        refused: matches!(noted, Some(None)),
+        call: noted.flatten(),
         ..Returns::default()
     };
     // Who is in no call will come to where it stands at once, and so will what is inlined there.
@@ -50,6 +53,11 @@ pub(super) fn follow_call(
     thread: &ReadThread,
     fold: &FoldRules,
 ) -> Option<Rc<dyn Arrival>> {
+    note(gdb, thread, call(thread, fold)?)
+}
+
+/// Where the call of MPI's returns to that a thread is in.
+fn call(thread: &ReadThread, fold: &FoldRules) -> Option<u64> {
     let user = innermost_user_frame(&thread.raw.frames, fold)?;
     let is_call = |frame: &GdbFrame| frame.function().and_then(mpi_name).is_some();
     let inside = thread.frames.get(..user.index)?;
@@ -64,7 +72,7 @@ pub(super) fn follow_call(
             inside.last().filter(|frame| frame.level > 0)?
         }
     };
-    note(gdb, thread, caller.address())
+    Some(caller.address())
 }
 
 fn note(gdb: &Gdb, thread: &ReadThread, address: u64) -> Option<Rc<dyn Arrival>> {

@@ -10,6 +10,8 @@ use crate::arrival::Arrival;
 pub(in crate::driver) struct Returns {
     /// Where a call of MPI's returns to.
     pub(in crate::driver) call: Option<Rc<dyn Arrival>>,
+    /// True where it is in one that the kernel does not note.
+    pub(in crate::driver) refused: bool,
     /// Where functions of the user's return to, by their callers' addresses.
     pub(in crate::driver) frames: Vec<(u64, Rc<dyn Arrival>)>,
 }

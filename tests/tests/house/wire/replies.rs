@@ -169,6 +169,7 @@ pub(super) fn probe() -> TaskProbe {
             changed: true,
         }),
         starved: true,
+        unfollowed: true,
         waits: Some(TaskWaits {
             call: Some(Call {
                 function: text("MPI_Recv"),
