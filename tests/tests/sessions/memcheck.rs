@@ -128,6 +128,10 @@ fn nothing_is_left_whoever_is_killed() {
             .next()
             .unwrap_or_else(|| panic!("no {member} in {own:?}"));
         signal(pid, Signal::SIGKILL);
+        if member.starts_with("memcheck") || member == "vgdb" {
+            sdm.out.wait(0, "Valgrind is gone: it was killed");
+            sdm.out.wait(0, "killed (SIGKILL)");
+        }
         if member != "sdm" && member != "sdm-srv-0" {
             signal(sdm.pid(), Signal::SIGTERM);
         }

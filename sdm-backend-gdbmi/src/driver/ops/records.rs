@@ -328,6 +328,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
     }
     if kind == StreamKind::Log {
         super::registers::tell(gdb, text);
+        super::valgrind::hear(gdb, text);
         // An error where nothing was asked: gdb gives up an event in the middle, as the process dies ("Couldn't get
         // registers: No such process.", "Cannot find user-level thread for LWP 7: generic error").
         let mut state = gdb.edit();

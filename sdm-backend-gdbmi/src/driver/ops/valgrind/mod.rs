@@ -2,12 +2,14 @@
 
 mod said;
 
+use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::reply::Finding;
 use sdm_debug::{Event, Failure};
 
+use super::end::{End, program_ended};
 use super::frames::GdbFrame;
 use super::internal::insert_all;
 use super::run::begin;
@@ -23,6 +25,8 @@ use crate::driver::text::{console_bytes, console_line};
 
 /// What makes a process that is like the program.
 const FORKS: [(&str, Internal); 2] = [("fork", Internal::Fork), ("vfork", Internal::Fork)];
+/// What gdb says where it hears nothing more.
+const CLOSED: &str = "Remote connection closed";
 /// So many errors no program has.
 const NEVER: u32 = 999_999_999;
 const TOOL: &str = "Memcheck";
@@ -131,6 +135,23 @@ async fn is_users(gdb: &Gdb) -> bool {
     let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
     let config = gdb.get().config.clone();
     innermost_user_frame(&raw, &config.fold).is_some()
+}
+
+/// What gdb complains of: where nobody speaks for Valgrind any more the program has ended, of which gdb says no more than that.
+pub(super) fn hear(gdb: &Gdb, text: &str) {
+    let is_over = {
+        let state = gdb.get();
+        let runs = state.origin.valgrind().is_some() && state.activity.is_executing();
+        // An answer to a command is that command's.
+        runs && state.commands.pending.is_empty() && text.starts_with(CLOSED)
+    };
+    if is_over {
+        gdb.tell(Event::Notice {
+            text: "Valgrind is gone: it was killed, or the program has run another one by exec"
+                .to_owned(),
+        });
+        program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
+    }
 }
 
 /// Has Valgrind do something; gives what it prints.
