@@ -1,5 +1,6 @@
 //! Takes gdb's records into the books: answers, notifications, stops, and what gdb prints.
 
+use nix::sys::signal::Signal;
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
 use super::end::{End, program_ended};
@@ -328,7 +329,13 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
     }
     if kind == StreamKind::Log {
         super::registers::tell(gdb, text);
-        super::valgrind::hear(gdb, text);
+        if super::valgrind::is_gone(gdb, text) {
+            let text =
+                "Valgrind is gone: it was killed, or the program has run another one by exec";
+            let text = text.to_owned();
+            gdb.tell(Event::Notice { text });
+            program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
+        }
         // An error where nothing was asked: gdb gives up an event in the middle, as the process dies ("Couldn't get
         // registers: No such process.", "Cannot find user-level thread for LWP 7: generic error").
         let mut state = gdb.edit();

@@ -2,14 +2,12 @@
 
 mod said;
 
-use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::event::Stream;
 use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::reply::Finding;
 use sdm_debug::{Event, Failure};
 
-use super::end::{End, program_ended};
 use super::frames::GdbFrame;
 use super::internal::insert_all;
 use super::run::begin;
@@ -137,21 +135,12 @@ async fn is_users(gdb: &Gdb) -> bool {
     innermost_user_frame(&raw, &config.fold).is_some()
 }
 
-/// What gdb complains of: where nobody speaks for Valgrind any more the program has ended, of which gdb says no more than that.
-pub(super) fn hear(gdb: &Gdb, text: &str) {
-    let is_over = {
-        let state = gdb.get();
-        let runs = state.origin.valgrind().is_some() && state.activity.is_executing();
-        // An answer to a command is that command's.
-        runs && state.commands.pending.is_empty() && text.starts_with(CLOSED)
-    };
-    if is_over {
-        gdb.tell(Event::Notice {
-            text: "Valgrind is gone: it was killed, or the program has run another one by exec"
-                .to_owned(),
-        });
-        program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
-    }
+/// What gdb complains of: true where nobody speaks for Valgrind any more. The program has ended then, of which gdb says no more than that.
+pub(super) fn is_gone(gdb: &Gdb, text: &str) -> bool {
+    let state = gdb.get();
+    let runs = state.origin.valgrind().is_some() && state.activity.is_executing();
+    // An answer to a command is that command's.
+    runs && state.commands.pending.is_empty() && text.starts_with(CLOSED)
 }
 
 /// Has Valgrind do something; gives what it prints.
