@@ -20,36 +20,29 @@ fn an_error_is_a_stop_at_its_line_and_a_leak_is_one_at_the_end() {
     let program = place.compile("memcheck", Compiler::C);
     let line = Place::line("memcheck.c", "sink = cells[2]");
     let done = memcheck(&place)
-        .lines(&["continue", "up", "print way", "continue", "continue"])
+        .lines(&["continue", "ranks", "up", "print way", "continue"])
         .program(&program, &[])
-        .finish();
-    let error = format!(
-        "ranks 0-1 (2): Memcheck: Invalid read of size 4, read_too_far () at memcheck.c:{line}"
-    );
-    done.expect_part("continue", &error);
+        .finish()
+        .code(0);
+    // Each comes there when it does: what both are is told by `ranks`.
+    let stopped = "ranks 0-1 (2)  stopped  Memcheck: ";
+    let error = format!("{stopped}Invalid read of size 4, read_too_far () at memcheck.c:{line}");
+    done.expect_part("ranks", &error);
     // A process that it forks has no debugger: its error holds nobody.
-    done.expect_part("continue", "[0-1] the child has ended with 3\n");
-    done.expect_part(
-        "continue",
-        "[0-1 err]  Address is 0 bytes after a block of size 8 alloc'd\n",
-    );
+    done.expect_part("continue", "] the child has ended with 3\n");
+    let place_of_it = "err]  Address is 0 bytes after a block of size 8 alloc'd\n";
+    done.expect_part("continue", place_of_it);
     done.expect_part("print way", "\"fork\"");
-    assert!(
-        done.out.contains("ranks 0-1 (2): exited normally"),
-        "{done}"
-    );
+    assert!(done.out.contains("exited normally"), "{done}");
     let done = memcheck(&place)
-        .lines(&["continue", "continue"])
+        .lines(&["continue", "ranks", "continue"])
         .program(&program, &["lose"])
         .finish()
         .code(0);
-    let lost = "ranks 0-1 (2): Memcheck: 8 bytes in 1 blocks are definitely lost\n";
-    done.expect_part("continue", lost);
-    done.expect_part("continue", "[0-1 err]    by main (memcheck.c:");
-    assert!(
-        done.out.contains("ranks 0-1 (2): exited normally"),
-        "{done}"
-    );
+    let lost = format!("{stopped}8 bytes in 1 blocks are definitely lost\n");
+    done.expect_part("ranks", &lost);
+    done.expect_part("continue", "err]    by main (memcheck.c:");
+    assert!(done.out.contains("exited normally"), "{done}");
 }
 
 #[test]
