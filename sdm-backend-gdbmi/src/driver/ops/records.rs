@@ -242,15 +242,14 @@ fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
     match class {
         "thread-group-started" if gdb.get().origin.is_core_file() => {}
         "thread-group-started" => {
-            let run_by_valgrind = gdb.host().run_by_valgrind();
-            let mut state = gdb.edit();
             let group = results.text("id").unwrap_or_default();
-            let pid = match state.origin.valgrind() {
+            let by_valgrind = gdb.get().origin.valgrind().is_some();
+            let pid = match by_valgrind {
                 // gdb makes one up.
-                Some(_) => run_by_valgrind,
-                None => results.number("pid"),
+                true => gdb.host().run_by_valgrind(),
+                false => results.number("pid"),
             };
-            state.processes.started(group, pid);
+            gdb.edit().processes.started(group, pid);
         }
         "thread-created" => {
             if let (Some(scope), Some(id)) = (gdb.edit().origin.scope_mut(), results.number("id")) {
