@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{Frames, frame};
+use crate::wire::fuzz;
 
 /// The version of these messages: both sides must have the same.
 pub const TOOL_VERSION: u16 = 1;
@@ -246,20 +246,6 @@ pub enum Datum {
 
 /// Feeds arbitrary bytes to the readers of both sides.
 pub fn fuzz_tool(bytes: &[u8]) {
-    fn fuzz<T>(bytes: &[u8])
-    where
-        T: Serialize + serde::de::DeserializeOwned,
-    {
-        let mut frames = Frames::default();
-        frames.push(bytes);
-        while let Ok(Some(message)) = frames.take::<T>() {
-            if let Ok(bytes) = frame(&message) {
-                let mut back = Frames::default();
-                back.push(&bytes);
-                assert!(matches!(back.take::<T>(), Ok(Some(_))));
-            }
-        }
-    }
     fuzz::<ToTool>(bytes);
     fuzz::<FromTool>(bytes);
 }
@@ -267,6 +253,7 @@ pub fn fuzz_tool(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Frames, frame};
 
     #[test]
     fn messages_are_read_again_as_they_were() {

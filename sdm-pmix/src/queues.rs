@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{Frames, frame};
+use crate::wire::fuzz;
 
 /// The version of these messages: both sides must have the same.
 pub const QUEUES_VERSION: u16 = 1;
@@ -109,20 +109,6 @@ pub struct QueuedMessage {
 
 /// Feeds arbitrary bytes to the readers of both sides.
 pub fn fuzz_queues(bytes: &[u8]) {
-    fn fuzz<T>(bytes: &[u8])
-    where
-        T: Serialize + serde::de::DeserializeOwned,
-    {
-        let mut frames = Frames::default();
-        frames.push(bytes);
-        while let Ok(Some(message)) = frames.take::<T>() {
-            if let Ok(bytes) = frame(&message) {
-                let mut back = Frames::default();
-                back.push(&bytes);
-                assert!(matches!(back.take::<T>(), Ok(Some(_))));
-            }
-        }
-    }
     fuzz::<QueuesAsk>(bytes);
     fuzz::<QueuesAnswer>(bytes);
 }
@@ -130,6 +116,7 @@ pub fn fuzz_queues(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Frames, frame};
 
     fn answer() -> QueuesAnswer {
         QueuesAnswer::Known(ProcessQueues {

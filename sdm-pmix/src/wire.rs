@@ -410,6 +410,22 @@ where
     found
 }
 
+/// Feeds arbitrary bytes to the reader of a kind of message: what it takes for one is read again from its own bytes.
+pub(crate) fn fuzz<T>(bytes: &[u8])
+where
+    T: Serialize + DeserializeOwned,
+{
+    let mut frames = Frames::default();
+    frames.push(bytes);
+    while let Ok(Some(message)) = frames.take::<T>() {
+        if let Ok(bytes) = frame(&message) {
+            let mut back = Frames::default();
+            back.push(&bytes);
+            assert!(matches!(back.take::<T>(), Ok(Some(_))));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
