@@ -16,6 +16,18 @@ pub(super) struct FakeHost {
     pub(super) held: bool,
     /// True where nothing is known of what the program holds in memory.
     pub(super) blind: bool,
+    /// How many arrivals a processor of its can note at once, and how many it notes.
+    pub(super) registers: (usize, Rc<()>),
+}
+
+/// One of the host's registers.
+#[derive(Debug)]
+struct Register(#[expect(dead_code, reason = "it is counted")] Rc<()>);
+
+impl Arrival for Register {
+    fn has_happened(&self) -> bool {
+        false
+    }
 }
 
 impl Host for FakeHost {
@@ -63,7 +75,10 @@ impl Host for FakeHost {
         None
     }
     fn arrival(&self, _: i32, _: u64) -> Option<Rc<dyn Arrival>> {
-        None
+        let (all, used) = &self.registers;
+        // The host has it too, and the test.
+        let is_free = Rc::strong_count(used) < *all + 2;
+        is_free.then(|| Rc::new(Register(used.clone())) as Rc<dyn Arrival>)
     }
     fn system_call(&self, _: i32, _: i32) -> Option<i64> {
         None

@@ -2,6 +2,7 @@
 
 mod given_up;
 mod lost;
+mod probes;
 mod shared;
 
 use std::collections::BTreeMap;

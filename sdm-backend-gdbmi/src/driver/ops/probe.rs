@@ -17,7 +17,7 @@ use super::returns::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::{FrameState, Probed};
-use crate::driver::state::returns::Returns;
+use crate::driver::state::returns::{Followed, Returns};
 use crate::kernel;
 
 /// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
@@ -34,7 +34,8 @@ pub(in crate::driver) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply
         let state = gdb.get();
         (state.pid(), state.activity.is_stopped())
     };
-    let last = gdb.edit().probed.take().unwrap_or_default();
+    let mut last = gdb.edit().probed.take().unwrap_or_default();
+    let followed = std::mem::take(&mut last.followed);
     let compared = Some(&last).filter(|last| spec.compare && last.is_whole);
     let cpu_ms = pid.and_then(|pid| gdb.host().cpu_ms(pid));
     let since = Some(&last).filter(|_| spec.compare);
@@ -48,12 +49,22 @@ pub(in crate::driver) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply
         }),
         ..TaskProbe::default()
     };
-    let mut now = last.clone();
-    if stopped {
+    let mut now = if stopped {
         let selected = Selected::of(gdb).await?;
-        now = look(gdb, spec, &mut probe, (&last, compared)).await?;
+        let before = Before {
+            last: &last,
+            compared,
+            followed,
+        };
+        let now = look(gdb, spec, &mut probe, before).await?;
         drop(selected);
-    }
+        now
+    } else {
+        Probed {
+            followed,
+            ..last.clone()
+        }
+    };
     now.cpu_ms = cpu_ms;
     gdb.edit().probed = Some(now);
     Ok(Reply::Probe(Box::new(probe)))
@@ -97,19 +108,33 @@ impl Drop for Selected {
     }
 }
 
+/// What a look is compared with.
+struct Before<'a> {
+    /// What was seen last.
+    last: &'a Probed,
+    /// The same where this look is to be compared with it.
+    compared: Option<&'a Probed>,
+    followed: Followed,
+}
+
 /// Looks at a task that stands; where its main thread's stack is not whole, what was seen before is what the next
 /// look is compared with.
 async fn look(
     gdb: &Gdb,
     spec: ProbeSpec,
     probe: &mut TaskProbe,
-    (last, before): (&Probed, Option<&Probed>),
+    before: Before<'_>,
 ) -> Result<Probed, Failure> {
     let (threads, beyond) = read_threads(gdb).await?;
     let config = gdb.get().config.clone();
     let fold = &config.fold;
     let raw: Vec<RawThread> = threads.iter().map(|thread| thread.raw.clone()).collect();
     let main = threads.iter().find(|thread| thread.raw.main);
+    let Before {
+        last,
+        compared,
+        followed,
+    } = before;
     let mut now = last.clone();
     let thread = main.or(threads.first());
     let whole = thread.filter(|thread| {
@@ -121,6 +146,7 @@ async fn look(
     });
     let Some(thread) = whole else {
         probe.partial = true;
+        now.followed = followed;
         return Ok(now);
     };
     let mut stacks = fold_task(&raw, fold, false);
@@ -130,30 +156,25 @@ async fn look(
     now.beside = beside(gdb, &threads, thread.id, fold).await?;
     now.thread = thread.kernel_id;
     now.is_whole = true;
-    note_time(gdb, thread, probe, before, &mut now);
-    if let Some(before) = before {
-        let compared = now.since(before);
+    note_time(gdb, thread, probe, compared, &mut now);
+    if let Some(before) = compared {
+        let compared = now.since(before, &followed);
         probe.inner_changed = Some(compared.inner_changed);
         probe.outer_changed = Some(compared.outer_changed);
-        probe.unfollowed = before.returns.refused && !compared.inner_changed;
+        probe.unfollowed = followed.main.refused && !compared.inner_changed;
         probe.within = compared.within;
     }
+    drop(followed);
     if spec.waits {
-        probe.waits = Some(waits(gdb, &threads).await?);
         // It is the last look.
-        (now.returns, now.beside_returns) = (Returns::default(), Vec::new());
+        probe.waits = Some(waits(gdb, &threads).await?);
     } else {
-        now.returns = follow(gdb, thread, &now.frames, fold);
-        now.beside_returns = threads
-            .iter()
-            .filter(|one| one.id != thread.id)
-            .filter_map(|one| follow_call(gdb, one, fold))
-            .take(BESIDE_MAX)
-            .map(|call| Returns {
-                call: Some(call),
-                ..Returns::default()
-            })
-            .collect();
+        let others = threads.iter().filter(|one| one.id != thread.id);
+        let calls = others.filter_map(|one| follow_call(gdb, one, fold));
+        now.followed = Followed {
+            main: follow(gdb, thread, &now.frames, fold),
+            beside: calls.take(BESIDE_MAX).map(Returns::of_call).collect(),
+        };
     }
     Ok(now)
 }

@@ -3,7 +3,7 @@
 use sdm_debug::probe::Within;
 use sdm_debug::reply::StackFrame;
 
-use super::returns::Returns;
+use super::returns::{Followed, Returns};
 
 /// What the last whole probe has seen, for the next one to compare with.
 #[derive(Clone, Debug, Default)]
@@ -12,10 +12,8 @@ pub(in crate::driver) struct Probed {
     pub(in crate::driver) frames: Vec<FrameState>,
     /// The same of the other threads that are in a call of MPI's, by the kernel's numbers.
     pub(in crate::driver) beside: Vec<(Option<i32>, Vec<FrameState>)>,
-    /// Which calls of the main thread have returned since.
-    pub(in crate::driver) returns: Returns,
-    /// The same of the calls of the other threads.
-    pub(in crate::driver) beside_returns: Vec<Returns>,
+    /// Which calls have returned since.
+    pub(in crate::driver) followed: Followed,
     /// True once a whole stack was seen.
     pub(in crate::driver) is_whole: bool,
     /// The kernel's number of that thread.
@@ -62,8 +60,8 @@ pub(in crate::driver) struct Compared {
 }
 
 impl Probed {
-    /// Compares this with the probe before it.
-    pub(in crate::driver) fn since(&self, before: &Self) -> Compared {
+    /// Compares this with the probe before it, and with what was noted in between.
+    pub(in crate::driver) fn since(&self, before: &Self, followed: &Followed) -> Compared {
         let (now, was) = (&self.frames, &before.frames);
         let same_thread = self.thread == before.thread;
         let pairs = now.iter().zip(was);
@@ -72,11 +70,11 @@ impl Probed {
             .count();
         // What looks the same is another call where the one of then has returned.
         let addresses: Vec<u64> = was.iter().map(|frame| frame.address).collect();
-        let returned = before.returns.outermost(&addresses);
+        let returned = followed.main.outermost(&addresses);
         let returned = returned.filter(|at| *at < common);
         let around = now.len().saturating_sub(1);
         let main_changed = returned.is_some() || common < now.len() || now.len() != was.len();
-        let mut beside = before.beside_returns.iter();
+        let mut beside = followed.beside.iter();
         let within = match returned {
             Some(at) => Some(within(&now[at], false)),
             None => self.within(before, common).filter(|_| main_changed),
@@ -140,7 +138,7 @@ mod tests {
     }
 
     fn check(before: &str, now: &str, changed: (bool, bool), within: Option<(&str, bool)>) {
-        let found = probed(now).since(&probed(before));
+        let found = probed(now).since(&probed(before), &Followed::default());
         let said = (found.inner_changed, found.outer_changed);
         assert_eq!(said, changed, "{before} / {now}");
         let place = found
@@ -198,10 +196,14 @@ mod tests {
             beside: vec![(Some(8), probed(text).frames)],
             ..probed("main:1 f:2:x")
         };
-        let found = with("g:4").since(&with("g:3"));
+        let found = with("g:4").since(&with("g:3"), &Followed::default());
         assert!(found.inner_changed && !found.outer_changed);
         assert_eq!(found.within, None);
-        assert!(!with("g:3").since(&with("g:3")).inner_changed);
+        assert!(
+            !with("g:3")
+                .since(&with("g:3"), &Followed::default())
+                .inner_changed
+        );
     }
 
     #[derive(Debug)]
@@ -215,12 +217,9 @@ mod tests {
 
     #[test]
     fn what_looks_the_same_is_another_call_where_that_one_has_returned() {
-        let after = |text, returns| {
-            let before = Probed {
-                returns,
-                ..probed(text)
-            };
-            let found = probed(text).since(&before);
+        let after = |text, main| {
+            let beside = Vec::new();
+            let found = probed(text).since(&probed(text), &Followed { main, beside });
             let within = found.within.map(|within| within.frame.function);
             (found.inner_changed, found.outer_changed, within)
         };
@@ -241,11 +240,11 @@ mod tests {
         assert_eq!(after(text, of(2)), outer("f"));
         assert_eq!(after(text, of(3)), outer("g"));
         assert_eq!(after(text, of(1)), outer("main"));
-        let beside = Probed {
-            beside_returns: vec![of_mpi()],
-            ..probed(text)
+        let beside = Followed {
+            beside: vec![of_mpi()],
+            ..Followed::default()
         };
-        let found = probed(text).since(&beside);
+        let found = probed(text).since(&probed(text), &beside);
         assert!(found.inner_changed && !found.outer_changed);
     }
 
@@ -253,7 +252,7 @@ mod tests {
     fn another_thread_is_no_comparison() {
         let mut now = probed("main:1");
         now.thread = Some(7);
-        let found = now.since(&probed("main:1"));
+        let found = now.since(&probed("main:1"), &Followed::default());
         assert!(found.inner_changed);
     }
 }

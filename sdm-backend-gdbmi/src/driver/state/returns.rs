@@ -5,6 +5,16 @@ use std::rc::Rc;
 
 use crate::arrival::Arrival;
 
+/// What notes it for the threads of a task. A processor has four registers for it: these are let go before the calls of now are
+/// followed.
+#[derive(Clone, Debug, Default)]
+pub(in crate::driver) struct Followed {
+    /// The calls of the main thread.
+    pub(in crate::driver) main: Returns,
+    /// Those of the other threads that were in a call of MPI's.
+    pub(in crate::driver) beside: Vec<Returns>,
+}
+
 /// What notes whether the calls that a thread was in have returned.
 #[derive(Clone, Debug, Default)]
 pub(in crate::driver) struct Returns {
@@ -17,6 +27,14 @@ pub(in crate::driver) struct Returns {
 }
 
 impl Returns {
+    /// What is known of a thread of which only this call is followed.
+    pub(in crate::driver) fn of_call(call: Rc<dyn Arrival>) -> Self {
+        Self {
+            call: Some(call),
+            ..Self::default()
+        }
+    }
+
     /// The outermost of the frames of then, which stood at these addresses, whose call has returned: its place among them. Of a function
     /// that calls itself the outermost call is taken to be the one.
     pub(in crate::driver) fn outermost(&self, frames: &[u64]) -> Option<usize> {

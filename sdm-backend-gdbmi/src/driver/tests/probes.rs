@@ -1,0 +1,65 @@
+//! Probes of a task that stands deep in a call of MPI's.
+
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::probe::TaskProbe;
+
+use super::*;
+
+const FRAMES: [&str; 5] = ["MPI_Recv", "exchange", "step", "solve", "main"];
+
+impl Scene {
+    fn probe(&mut self, id: u64, spec: ProbeSpec) -> TaskProbe {
+        self.command(id, Command::Probe(spec));
+        while let Some((_, line)) = self.sent.first() {
+            let answer = match line.split(' ').next() {
+                Some("-thread-info") => {
+                    "^done,threads=[{id=\"1\",target-id=\"process 77\",state=\"stopped\"}],current-thread-id=\"1\""
+                        .to_owned()
+                }
+                Some("-stack-list-frames") => format!("^done,stack=[{}]", frames().join(",")),
+                _ => "^done".to_owned(),
+            };
+            self.reply(&answer);
+        }
+        match &self.answers[&id] {
+            Ok(Reply::Probe(probe)) => (**probe).clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn frames() -> Vec<String> {
+    let frame = |(level, function): (usize, &&str)| {
+        let file = match level {
+            0 => "from=\"/usr/lib/libmpi.so\"",
+            _ => "file=\"a.c\",fullname=\"/a.c\",line=\"9\"",
+        };
+        format!("frame={{level=\"{level}\",addr=\"0x{level}00\",func=\"{function}\",{file}}}")
+    };
+    FRAMES.iter().enumerate().map(frame).collect()
+}
+
+/// A processor has four registers, and all of them are needed again after each look.
+#[test]
+fn each_look_follows_the_calls_anew() {
+    let used = Rc::new(());
+    let host = FakeHost {
+        registers: (4, used.clone()),
+        ..FakeHost::default()
+    };
+    let mut scene = Scene::at_main(host);
+    for look in 1..=4 {
+        let spec = ProbeSpec {
+            compare: look > 1,
+            waits: look == 4,
+        };
+        let probe = scene.probe(look, spec);
+        assert!(
+            !probe.partial && !probe.unfollowed,
+            "look {look}: {probe:?}"
+        );
+        // This one, the host's, and the registers'.
+        let expect = if look == 4 { 2 } else { 6 };
+        assert_eq!(Rc::strong_count(&used), expect, "look {look}");
+    }
+}
