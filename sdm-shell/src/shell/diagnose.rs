@@ -12,7 +12,7 @@ use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
-use sdm_view::diagnose::{Diagnosis, Observed, judge};
+use sdm_view::diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 
@@ -37,6 +37,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(20);
 /// How often it is looked at again. In the middle of the few functions that gdb finds no way out of, a runtime
 /// spends some percent of its time.
 const RETRIES: u32 = 8;
+
+/// How often it is looked over again where tasks came to rest while they were looked at.
+const AGAIN: u32 = 2;
 
 /// How long is looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,25 +124,53 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
     }
 }
 
-/// Samples the tasks and judges what was seen; `observed` holds what is known beforehand. Gives nothing
+/// Samples the tasks and judges what was seen; `known` holds what is known beforehand. Gives nothing
 /// where a person did not wait for it: what was not seen then says nothing about the tasks.
 pub(super) async fn diagnosis(
     session: &SessionHandle,
     said: &Said<'_>,
     looks: Looks,
-    mut observed: Observed,
+    known: Observed,
 ) -> Option<Diagnosis> {
     let since = session.interrupts();
-    session.edit(|model| model.open.set_run_end(RunEnd::Hidden));
+    session.edit(|model| model.open.set_run_end(RunEnd::Looked));
     let ran = session.running().intersection(&said.to);
     stop_quietly(session, said.line, &ran, since).await;
-    note_absent(session, &said.to, &mut observed);
-    note_outside(session, &said.to, &mut observed);
-    let looked = let_run_between(session, &said.to, &mut observed);
+    let mut found = None;
+    for _ in 0..=AGAIN {
+        let mut observed = known.clone();
+        note_absent(session, &said.to, &mut observed);
+        note_outside(session, &said.to, &mut observed);
+        let looked = let_run_between(session, &said.to, &mut observed);
+        sample(session, said.line, (&looked, looks), &mut observed, since).await;
+        note_ended(session, &looked, &mut observed);
+        let judged = judge(&observed);
+        let settled = has_settled(&observed, &judged);
+        found = Some(judged);
+        if settled || session.is_over() || session.interrupted_since(since) {
+            break;
+        }
+    }
+    session.edit(|model| model.open.set_run_end(RunEnd::Shown));
+    let going_on = ran.intersection(&free(session));
+    if !going_on.is_empty() && !session.is_over() {
+        session.send_unattended(said.line, &going_on, &Command::Continue, RunEnd::Shown);
+    }
+    found.filter(|_| !session.interrupted_since(since))
+}
+
+/// Looks at the tasks so often, and lets them run in between.
+async fn sample(
+    session: &SessionHandle,
+    line: &str,
+    (looked, looks): (&IdSet, Looks),
+    observed: &mut Observed,
+    since: u64,
+) {
     let began = session.now();
     for number in 0..looks.samples {
         if number > 0 {
-            observed.ran += run_for(session, said.line, (&looked, looks.between), since).await;
+            observed.ran += run_for(session, line, (looked, looks.between), since).await;
         }
         if session.is_over() || session.interrupted_since(since) {
             break;
@@ -150,20 +181,35 @@ pub(super) async fn diagnosis(
             waits: number + 1 == looks.samples,
         };
         let asked = looked.union(&unseen);
-        let mut probes = probe(session, said.line, &asked, spec).await;
-        look_again(session, said.line, &mut probes, (&looked, spec), since).await;
+        let mut probes = probe(session, line, &asked, spec).await;
+        look_again(session, line, &mut probes, (looked, spec), since).await;
         // Where nobody could be asked nothing was seen.
         if probes != Probes::default() {
             observed.samples.push(probes);
         }
     }
     observed.span = session.now() - began;
-    session.edit(|model| model.open.set_run_end(RunEnd::Shown));
-    let going_on = ran.intersection(&session.standing());
-    if !going_on.is_empty() && !session.is_over() {
-        session.send_unattended(said.line, &going_on, &Command::Continue, RunEnd::Shown);
+}
+
+/// False where the last two samples alone would prove something else than all of them, or hold fewer to be waited for:
+/// some tasks have only come to where they wait.
+fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
+    let earlier = observed.samples.len().saturating_sub(2);
+    if earlier == 0 {
+        return true;
     }
-    (!session.interrupted_since(since)).then(|| judge(&observed))
+    let mut late = observed.clone();
+    late.samples.drain(..earlier);
+    let late = judge(&late);
+    match (late.step, found.step) {
+        (late_step, step) if late_step.is_proved() => {
+            late_step == step && late.suspects == found.suspects
+        }
+        (Step::HeldUp, Step::HeldUp) => {
+            late.held_up_by == found.held_up_by || !late.held_up_by.is_subset(&found.held_up_by)
+        }
+        _ => true,
+    }
 }
 
 /// Who is gone, and who cannot be reached.
@@ -200,6 +246,21 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     }
 }
 
+/// Who ended or stopped by itself while it was looked at.
+fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut Observed) {
+    let before = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    note_absent(session, &looked.difference(&before), observed);
+    let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    let stood = looked
+        .intersection(&session.standing())
+        .difference(&free(session));
+    let stood = stood.difference(&gone);
+    if !stood.is_empty() {
+        let what = "stopped while they were looked at, not let run".to_owned();
+        join(&mut observed.stood, &stood, what);
+    }
+}
+
 /// Who belongs to the job and is not looked at: others can wait for these, and these can do anything.
 fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let detached = session.read(|model| model.tasks.rows_of(to));
@@ -214,21 +275,27 @@ fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     observed.outside = others.union(&detached).difference(&gone);
 }
 
+fn where_stopped(session: &SessionHandle, is: fn(&StopReason) -> bool) -> IdSet {
+    session.read(|model| {
+        model.tasks.where_last(|last| match last {
+            Happening::Stopped(stop) => is(&stop.reason),
+            _ => false,
+        })
+    })
+}
+
+/// Those that stand because they were to be looked at, and for nothing else.
+fn free(session: &SessionHandle) -> IdSet {
+    let is_ours = |reason: &_| matches!(reason, StopReason::Interrupted | StopReason::Attached);
+    where_stopped(session, is_ours).intersection(&session.standing())
+}
+
 /// Those that may run between samples. Who stands at a breakpoint or behind a step is where
 /// somebody wants it, and who was stopped by a signal stays stopped.
 fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed) -> IdSet {
-    let where_stopped = |is: fn(&StopReason) -> bool| {
-        session.read(|model| {
-            model.tasks.where_last(|last| match last {
-                Happening::Stopped(stop) => is(&stop.reason),
-                _ => false,
-            })
-        })
-    };
-    let free =
-        where_stopped(|reason| matches!(reason, StopReason::Interrupted | StopReason::Attached));
+    let free = free(session);
     let standing = session.standing().intersection(to);
-    let by_signal = where_stopped(is_job_control).intersection(&standing);
+    let by_signal = where_stopped(session, is_job_control).intersection(&standing);
     if !by_signal.is_empty() {
         let what = "stopped by a signal (SIGSTOP or one of its kin)".to_owned();
         join(&mut observed.halted, &by_signal, what);
@@ -293,11 +360,11 @@ async fn run_for(
     since: u64,
 ) -> Duration {
     let began = session.now();
-    let tasks = tasks.intersection(&session.standing());
+    let tasks = tasks.intersection(&free(session));
     if tasks.is_empty() {
         return Duration::ZERO;
     }
-    session.send_unattended(line, &tasks, &Command::Continue, RunEnd::Hidden);
+    session.send_unattended(line, &tasks, &Command::Continue, RunEnd::Looked);
     let until = session.now() + time;
     while session.now() < until && !session.is_over() && !session.interrupted_since(since) {
         session.turn(Some(until)).await;
@@ -329,7 +396,7 @@ pub(super) async fn stop_quietly(
     }
     let until = Some(session.now() + STOP_WAIT);
     let waited = session
-        .wait_for(&Goal::Still(tasks.clone(), RunEnd::Hidden), line, until)
+        .wait_for(&Goal::Still(tasks.clone(), RunEnd::Looked), line, until)
         .await;
     verdict != Verdict::GivenUp && waited != Waited::GivenUp
 }

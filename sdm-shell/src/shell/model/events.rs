@@ -138,11 +138,11 @@ impl Model {
         if let Some(open) = self.open.find(id) {
             open.left.subtract(tasks);
             open.stopped.union_with(tasks);
-            if !open.run {
-                end = RunEnd::Hidden;
-            } else {
-                end = open.run_end;
-            }
+            end = match open.run_end {
+                _ if !open.run => RunEnd::Hidden,
+                RunEnd::Looked if !is_interrupted(&what) => RunEnd::Shown,
+                of_run => of_run,
+            };
         }
         self.happened(now, tasks, what, end);
     }
@@ -317,6 +317,10 @@ impl Model {
     pub(super) fn show(&mut self, item: Item) {
         self.effects.push_back(Effect::Show(Box::new(item)));
     }
+}
+
+fn is_interrupted(what: &Happening) -> bool {
+    matches!(what, Happening::Stopped(stop) if stop.reason == StopReason::Interrupted)
 }
 
 /// What an answer says of the end of a run.

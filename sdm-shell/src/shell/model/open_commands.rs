@@ -19,7 +19,9 @@ pub(crate) enum RunEnd {
     /// They are shown as they come.
     #[default]
     Shown,
-    /// They are not shown: the shell itself lets tasks run and stops them, for a look at them.
+    /// The shell itself lets tasks run and interrupts them, for a look at them: that is not shown, any other stop is.
+    Looked,
+    /// They are not shown: somebody else does that.
     Hidden,
 }
 
@@ -184,9 +186,10 @@ impl OpenCommands {
         }
     }
 
-    /// Whether the stops that end the runs under way are shown.
+    /// Whether the stops that end the runs under way are shown, if that is the shell's to do.
     pub(crate) fn set_run_end(&mut self, end: RunEnd) {
-        for open in self.open.values_mut().filter(|open| open.run) {
+        let runs = self.open.values_mut().filter(|open| open.run);
+        for open in runs.filter(|open| open.run_end != RunEnd::Hidden) {
             open.run_end = end;
         }
     }

@@ -93,6 +93,27 @@ fn hidden_ends_of_runs_change_states_and_show_nothing() {
 }
 
 #[test]
+fn of_tasks_that_are_looked_at_only_the_interrupt_is_hidden() {
+    let (now, mut model) = model();
+    standing(&mut model, now);
+    let id = run(&mut model, 1, "0-3");
+    model.open.set_run_end(RunEnd::Looked);
+    model.handle_event(now, answer(id, vec![class("0-2", interrupted())]));
+    let crash = Reply::Stopped(Stop {
+        reason: StopReason::Signal {
+            name: "SIGSEGV".to_owned(),
+            meaning: "Segmentation fault".to_owned(),
+        },
+        frame: None,
+        inside: None,
+        source: None,
+    });
+    model.handle_event(now, answer(id, vec![class("3", crash)]));
+    assert_eq!(model.tasks.standing(), set("0-3"));
+    assert_eq!(model.news.take_held().len(), 1);
+}
+
+#[test]
 fn a_refused_run_leaves_its_tasks_where_they_were() {
     let (now, mut model) = model();
     standing(&mut model, now);

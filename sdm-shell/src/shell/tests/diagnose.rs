@@ -142,3 +142,42 @@ fn a_diagnosis_sends_as_many_commands_to_many_tasks_as_to_few() {
         }
     }
 }
+
+/// Task 2 comes to a breakpoint while the tasks run between the first look and the second.
+#[test]
+fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
+    let mut runs = 0;
+    let mut interrupted = session();
+    let responder: Responder = Box::new(move |id, to, command| {
+        if *command == Command::Continue {
+            runs += 1;
+        }
+        let mut said = interrupted(id, to, command);
+        if *command == Command::Continue && runs == 2 {
+            let hit = StopReason::Breakpoint { number: 1 };
+            let hit = class("2", stop(hit, "exchange", 71, "  halo();"));
+            said.push((1, answer(id, vec![hit])));
+        }
+        said
+    });
+    let lines = ["continue &", "diagnose"];
+    let done = run((4, 100), Options::default(), &lines, responder);
+    let continued = done
+        .sent
+        .iter()
+        .filter(|line| line.ends_with(" continue"))
+        .map(String::as_str);
+    let continued: Vec<&str> = continued.collect();
+    let once = "0-3 continue";
+    let but_it = "0-1,3 continue";
+    // To begin with, after the first look, after the second, and when it is over.
+    assert_eq!(
+        continued[..4],
+        [once, once, but_it, but_it],
+        "{}",
+        done.screen
+    );
+    for part in ["breakpoint 1", "stopped while they were looked at"] {
+        assert!(done.screen.contains(part), "{part}: {}", done.screen);
+    }
+}
