@@ -21,6 +21,7 @@ mod lines;
 mod number;
 mod numbers;
 mod parts;
+mod plain;
 mod probe;
 mod queues;
 mod rule_numbers;
@@ -31,6 +32,8 @@ mod tests;
 mod usage;
 
 use sdm_core::Merge;
+
+use plain::Plain;
 
 pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
@@ -50,15 +53,15 @@ pub use usage::{LARGEST_MAX, TotalUsage};
 #[must_use]
 pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
     match (number, params) {
-        (RULE_STACK_TREE, []) => Some(Box::new(stacks::Rule)),
+        (RULE_STACK_TREE, []) => Some(Plain::<stacks::Stacks>::rule()),
         (RULE_STATS, []) => Some(Box::new(stats::Rule { bins: None })),
         (RULE_STATS, params) => Some(Box::new(stats::Rule {
             bins: Some(Bins::decode(params)?),
         })),
-        (RULE_LINES, []) => Some(Box::new(lines::Rule)),
-        (RULE_PROBE, []) => Some(Box::new(probe::Rule)),
-        (RULE_USAGE, []) => Some(Box::new(usage::Rule)),
-        (RULE_QUEUES, []) => Some(Box::new(queues::Rule)),
+        (RULE_LINES, []) => Some(Plain::<lines::Gathered>::rule()),
+        (RULE_PROBE, []) => Some(Plain::<probe::Parts>::rule()),
+        (RULE_USAGE, []) => Some(Plain::<TotalUsage>::rule()),
+        (RULE_QUEUES, []) => Some(Plain::<queues::QueueParts>::rule()),
         _ => None,
     }
 }

@@ -1,12 +1,12 @@
 //! The merge rule for text: distinct lines, each with the tasks that said it.
 
-use bytes::Bytes;
-use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::capped::{Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::plain::Gathers;
 use super::rule_numbers::RULE_LINES;
 use crate::fold::shorten_to;
 use crate::{Reply, wire};
@@ -62,7 +62,7 @@ impl Lines {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line(String);
+pub(super) struct Line(String);
 
 impl Thing for Line {
     fn cost(&self) -> usize {
@@ -74,23 +74,20 @@ impl Thing for Line {
     }
 }
 
-pub(super) struct Rule;
+/// The lines of many tasks.
+pub(super) type Gathered = Capped<Line>;
 
-impl Merge for Rule {
-    fn start(&self) -> Acc {
-        Box::new(Capped::<Line>::default())
+impl Gathers for Gathered {
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        read(sources, payload)
     }
 
-    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
-        let lines = read(sources, payload)?;
-        let acc: &mut Capped<Line> = acc.downcast_mut().expect("made by start");
-        acc.absorb(lines);
-        Ok(())
+    fn absorb(&mut self, other: Self) {
+        Self::absorb(self, other);
     }
 
-    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
-        let acc: Box<Capped<Line>> = acc.downcast().expect("made by start");
-        Bytes::from(acc.within(bytes_max, write))
+    fn write(self, bytes_max: usize) -> Vec<u8> {
+        self.within(bytes_max, write)
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_core::aggregate::Rejected;
 use sdm_idset::{IdSet, TaskId};
 
 use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::Numbers;
 use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
+use super::plain::Gathers;
 use super::rule_numbers::RULE_PROBE;
 use crate::fold::STACK_FRAMES_MAX;
 use crate::probe::{ArgumentRole, ProcessState, TaskProbe, TaskWaits, Within};
@@ -123,7 +123,7 @@ fn absorb_numbers(
 }
 
 #[derive(Clone, Debug, PartialEq, Default)]
-struct Parts {
+pub(super) struct Parts {
     inner_changed: IdSet,
     outer_changed: IdSet,
     partial: IdSet,
@@ -179,20 +179,6 @@ impl Parts {
         insert(&mut self.stacks, tasks, probe.stacks);
     }
 
-    fn absorb(&mut self, other: Self) {
-        self.inner_changed.union_with(&other.inner_changed);
-        self.outer_changed.union_with(&other.outer_changed);
-        self.partial.union_with(&other.partial);
-        self.starved.union_with(&other.starved);
-        self.unfollowed.union_with(&other.unfollowed);
-        absorb_numbers(&mut self.numbers, other.numbers);
-        self.within.absorb(other.within);
-        self.waits.absorb(other.waits);
-        self.cpu_ms.absorb(other.cpu_ms);
-        self.processes.absorb(other.processes);
-        self.stacks.absorb(other.stacks);
-    }
-
     fn probes(&self) -> Probes {
         let mut numbers = self.numbers.clone();
         numbers.values_mut().for_each(Numbers::settle);
@@ -222,23 +208,27 @@ fn join<T: PartialEq>(classes: &mut Vec<(IdSet, T)>, more: Vec<(IdSet, T)>) {
     }
 }
 
-pub(super) struct Rule;
-
-impl Merge for Rule {
-    fn start(&self) -> Acc {
-        Box::new(Parts::default())
+impl Gathers for Parts {
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        read(sources, payload)
     }
 
-    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
-        let parts = read(sources, payload)?;
-        let acc: &mut Parts = acc.downcast_mut().expect("made by start");
-        acc.absorb(parts);
-        Ok(())
+    fn absorb(&mut self, other: Self) {
+        self.inner_changed.union_with(&other.inner_changed);
+        self.outer_changed.union_with(&other.outer_changed);
+        self.partial.union_with(&other.partial);
+        self.starved.union_with(&other.starved);
+        self.unfollowed.union_with(&other.unfollowed);
+        absorb_numbers(&mut self.numbers, other.numbers);
+        self.within.absorb(other.within);
+        self.waits.absorb(other.waits);
+        self.cpu_ms.absorb(other.cpu_ms);
+        self.processes.absorb(other.processes);
+        self.stacks.absorb(other.stacks);
     }
 
-    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
-        let acc: Box<Parts> = acc.downcast().expect("made by start");
-        Bytes::from(write(*acc, bytes_max))
+    fn write(self, bytes_max: usize) -> Vec<u8> {
+        write(self, bytes_max)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +10,7 @@ use super::capped::Capped;
 use super::coding::{Reader, Writer, is_merged};
 use super::numbers::{Alike, Numbers};
 use super::parts::{Encoded, classes, insert, is, read_kind, write_kind};
+use super::plain::Gathers;
 use super::rule_numbers::RULE_QUEUES;
 use crate::queues::{MessageKind, TASK_MESSAGES_MAX, TaskQueues};
 use crate::reply::Reply;
@@ -122,7 +122,7 @@ enum What {
 const WHAT: [What; 3] = [What::WorldPeer, What::Peer, What::Buffer];
 
 #[derive(Clone, Debug, PartialEq, Default)]
-struct QueueParts {
+pub(super) struct QueueParts {
     quiet: IdSet,
     more: IdSet,
     without_unexpected: IdSet,
@@ -164,17 +164,6 @@ impl QueueParts {
         }
     }
 
-    fn absorb(&mut self, other: Self) {
-        self.quiet.union_with(&other.quiet);
-        self.more.union_with(&other.more);
-        self.without_unexpected
-            .union_with(&other.without_unexpected);
-        self.kinds.absorb(other.kinds);
-        for (key, numbers) in other.numbers {
-            self.numbers.entry(key).or_default().absorb(numbers);
-        }
-    }
-
     fn merged(mut self) -> MergedQueues {
         self.numbers.values_mut().for_each(Numbers::settle);
         let mut of = |key: &[u8], what| {
@@ -201,23 +190,24 @@ impl QueueParts {
     }
 }
 
-pub(super) struct Rule;
-
-impl Merge for Rule {
-    fn start(&self) -> Acc {
-        Box::new(QueueParts::default())
+impl Gathers for QueueParts {
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        read(sources, payload)
     }
 
-    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
-        let parts = read(sources, payload)?;
-        let acc: &mut QueueParts = acc.downcast_mut().expect("made by start");
-        acc.absorb(parts);
-        Ok(())
+    fn absorb(&mut self, other: Self) {
+        self.quiet.union_with(&other.quiet);
+        self.more.union_with(&other.more);
+        self.without_unexpected
+            .union_with(&other.without_unexpected);
+        self.kinds.absorb(other.kinds);
+        for (key, numbers) in other.numbers {
+            self.numbers.entry(key).or_default().absorb(numbers);
+        }
     }
 
-    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
-        let acc: Box<QueueParts> = acc.downcast().expect("made by start");
-        Bytes::from(write(*acc, bytes_max))
+    fn write(self, bytes_max: usize) -> Vec<u8> {
+        write(self, bytes_max)
     }
 }
 
@@ -315,8 +305,10 @@ fn own(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use sdm_idset::TaskId;
 
+    use super::super::plain;
     use super::*;
     use crate::queues::{QueueMessage, QueueName};
 
@@ -350,19 +342,9 @@ mod tests {
     }
 
     fn merged(answers: &[(IdSet, TaskQueues)], bytes_max: usize) -> (IdSet, Bytes) {
-        let mut whole: Option<(IdSet, Bytes)> = None;
-        for (tasks, queues) in answers {
-            let own = wire::encode(&Reply::Queues(queues.clone()));
-            let mut acc = Rule.start();
-            let mut sources = tasks.clone();
-            Rule.merge(&mut acc, &sources, &own).unwrap();
-            if let Some((before, payload)) = whole {
-                Rule.merge(&mut acc, &before, &payload).unwrap();
-                sources.union_with(&before);
-            }
-            whole = Some((sources, Rule.finish(acc, bytes_max)));
-        }
-        whole.unwrap()
+        let own = answers.iter();
+        let own = own.map(|(tasks, it)| (tasks.clone(), wire::encode(&Reply::Queues(it.clone()))));
+        plain::merged::<QueueParts>(&own.collect::<Vec<_>>(), bytes_max)
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use bytes::Bytes;
-use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::plain::Gathers;
 use super::rule_numbers::RULE_STACK_TREE;
 use crate::Outcome;
 use crate::fold::STACK_FRAMES_MAX;
@@ -104,17 +104,12 @@ fn frame_cost(frame: &StackFrame) -> usize {
 }
 
 #[derive(Clone, Debug, PartialEq, Default)]
-struct Stacks {
+pub(super) struct Stacks {
     capped: Capped<Stack>,
     helpers: u64,
 }
 
 impl Stacks {
-    fn absorb(&mut self, other: Self) {
-        self.helpers = self.helpers.saturating_add(other.helpers);
-        self.capped.absorb(other.capped);
-    }
-
     fn tree(&self) -> StackTree {
         let mut stacks = sorted(&self.capped);
         let mut bare = IdSet::new();
@@ -164,24 +159,19 @@ fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
     nodes
 }
 
-pub(super) struct Rule;
-
-impl Merge for Rule {
-    fn start(&self) -> Acc {
-        Box::new(Stacks::default())
+impl Gathers for Stacks {
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        read(sources, payload)
     }
 
-    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
-        let stacks = read(sources, payload)?;
-        let acc: &mut Stacks = acc.downcast_mut().expect("made by start");
-        acc.absorb(stacks);
-        Ok(())
+    fn absorb(&mut self, other: Self) {
+        self.helpers = self.helpers.saturating_add(other.helpers);
+        self.capped.absorb(other.capped);
     }
 
-    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
-        let acc: Box<Stacks> = acc.downcast().expect("made by start");
-        let Stacks { capped, helpers } = *acc;
-        Bytes::from(capped.within(bytes_max, |capped, named| write(capped, helpers, named)))
+    fn write(self, bytes_max: usize) -> Vec<u8> {
+        let Self { capped, helpers } = self;
+        capped.within(bytes_max, |capped, named| write(capped, helpers, named))
     }
 }
 

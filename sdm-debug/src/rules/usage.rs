@@ -1,10 +1,10 @@
 //! Memory that tasks use: the sum, and those that use the most.
 
-use bytes::Bytes;
-use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_core::aggregate::Rejected;
 use sdm_idset::{IdSet, TaskId};
 
 use super::coding::{Reader, Writer, is_merged};
+use super::plain::Gathers;
 use super::rule_numbers::RULE_USAGE;
 use crate::{Reply, wire};
 
@@ -58,8 +58,19 @@ impl TotalUsage {
         self.largest.sort_unstable_by_key(rank);
         self.largest.truncate(LARGEST_MAX);
     }
+}
 
-    fn write(&self) -> Vec<u8> {
+impl Gathers for TotalUsage {
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        Self::decode(sources, payload)
+    }
+
+    fn absorb(&mut self, other: Self) {
+        self.join(&other);
+    }
+
+    // It is some ninety bytes at most, less than any bound that the tree gives.
+    fn write(self, _bytes_max: usize) -> Vec<u8> {
         let mut writer = Writer::new(RULE_USAGE);
         for number in [self.count, self.resident_bytes, self.peak_bytes] {
             writer.number(number);
@@ -70,27 +81,6 @@ impl TotalUsage {
             writer.number(task.0.into());
         }
         writer.out
-    }
-}
-
-pub(super) struct Rule;
-
-impl Merge for Rule {
-    fn start(&self) -> Acc {
-        Box::new(TotalUsage::default())
-    }
-
-    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
-        let usage = TotalUsage::decode(sources, payload)?;
-        let acc: &mut TotalUsage = acc.downcast_mut().expect("made by start");
-        acc.join(&usage);
-        Ok(())
-    }
-
-    // It is some ninety bytes at most, less than any bound that the tree gives.
-    fn finish(&self, acc: Acc, _bytes_max: usize) -> Bytes {
-        let usage: Box<TotalUsage> = acc.downcast().expect("made by start");
-        Bytes::from(usage.write())
     }
 }
 

@@ -1,5 +1,8 @@
 //! Probes of many tasks, merged.
 
+use bytes::Bytes;
+
+use super::super::plain::{self, Plain};
 use super::*;
 use crate::reply::StackFrame;
 
@@ -22,21 +25,14 @@ fn probe(line: u32, cpu_ms: u64, changed: bool) -> TaskProbe {
     }
 }
 
-/// The payload of all, merged one after another in this order, through bytes every time.
+/// The payload of all.
 fn merged(answers: &[(&str, TaskProbe)], bytes_max: usize) -> (IdSet, Bytes) {
-    let mut whole: Option<(IdSet, Bytes)> = None;
-    for (tasks, probe) in answers {
-        let own = wire::encode(&Reply::Probe(Box::new(probe.clone())));
-        let mut acc = Rule.start();
-        let mut sources = set(tasks);
-        Rule.merge(&mut acc, &sources, &own).unwrap();
-        if let Some((before, payload)) = whole {
-            Rule.merge(&mut acc, &before, &payload).unwrap();
-            sources.union_with(&before);
-        }
-        whole = Some((sources, Rule.finish(acc, bytes_max)));
-    }
-    whole.unwrap()
+    let own = |(tasks, probe): &(&str, TaskProbe)| {
+        let reply = Reply::Probe(Box::new(probe.clone()));
+        (set(tasks), wire::encode(&reply))
+    };
+    let own: Vec<_> = answers.iter().map(own).collect();
+    plain::merged::<Parts>(&own, bytes_max)
 }
 
 #[test]
@@ -69,15 +65,16 @@ fn a_million_tasks_take_few_bytes() {
 
 #[test]
 fn stacks_that_there_is_no_room_for_are_cut_and_their_tasks_named() {
-    let mut acc = Rule.start();
+    let rule = Plain::<Parts>::rule();
+    let mut acc = rule.start();
     let mut all = IdSet::new();
     for line in 0..5000 {
         let tasks = set(&line.to_string());
         let own = wire::encode(&Reply::Probe(Box::new(probe(line, 0, false))));
-        Rule.merge(&mut acc, &tasks, &own).unwrap();
+        rule.merge(&mut acc, &tasks, &own).unwrap();
         all.union_with(&tasks);
     }
-    let payload = Rule.finish(acc, 16 << 10);
+    let payload = rule.finish(acc, 16 << 10);
     assert!(payload.len() <= 16 << 10);
     let probes = Probes::decode(&all, &payload).unwrap();
     let kept = IdSet::union_all(probes.stacks.iter().map(|(tasks, _)| tasks));
@@ -91,13 +88,14 @@ fn who_does_not_fit_is_thought_to_have_changed() {
         .filter(|id| id.wrapping_mul(0x9e37_79b9) >> 30 == 0)
         .map(sdm_idset::TaskId)
         .collect();
-    let mut acc = Rule.start();
+    let rule = Plain::<Parts>::rule();
+    let mut acc = rule.start();
     let own = |changed| wire::encode(&Reply::Probe(Box::new(probe(9, 0, changed))));
     let all = IdSet::all_below(90_000);
-    Rule.merge(&mut acc, &scattered, &own(true)).unwrap();
+    rule.merge(&mut acc, &scattered, &own(true)).unwrap();
     let rest = all.difference(&scattered);
-    Rule.merge(&mut acc, &rest, &own(false)).unwrap();
-    let payload = Rule.finish(acc, 1 << 10);
+    rule.merge(&mut acc, &rest, &own(false)).unwrap();
+    let payload = rule.finish(acc, 1 << 10);
     assert!(payload.len() <= 1 << 10);
     let probes = Probes::decode(&all, &payload).unwrap();
     assert_eq!(probes.inner_changed, all);

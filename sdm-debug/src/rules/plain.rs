@@ -1,0 +1,64 @@
+//! The rule of what gathers answers by itself, without parameters.
+
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use sdm_core::aggregate::{Acc, Merge, Rejected};
+use sdm_idset::IdSet;
+
+/// What answers come to.
+pub(super) trait Gathers: Default + Send + 'static {
+    /// Reads a task's own answer or a merged payload of these sources.
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected>;
+
+    /// Takes in what another has gathered; associative and commutative.
+    fn absorb(&mut self, other: Self);
+
+    /// The merged payload, in at most so many bytes.
+    fn write(self, bytes_max: usize) -> Vec<u8>;
+}
+
+/// The rule by which they come to it.
+pub(super) struct Plain<G>(PhantomData<fn() -> G>);
+
+impl<G: Gathers> Plain<G> {
+    pub(super) fn rule() -> Box<dyn Merge> {
+        Box::new(Self(PhantomData))
+    }
+}
+
+impl<G: Gathers> Merge for Plain<G> {
+    fn start(&self) -> Acc {
+        Box::new(G::default())
+    }
+
+    fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
+        let more = G::read(sources, payload)?;
+        let acc: &mut G = acc.downcast_mut().expect("made by start");
+        acc.absorb(more);
+        Ok(())
+    }
+
+    fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
+        let acc: Box<G> = acc.downcast().expect("made by start");
+        Bytes::from(acc.write(bytes_max))
+    }
+}
+
+/// The payload of answers, each of these tasks, merged one after another through bytes every time.
+#[cfg(test)]
+pub(super) fn merged<G: Gathers>(answers: &[(IdSet, Vec<u8>)], bytes_max: usize) -> (IdSet, Bytes) {
+    let rule = Plain::<G>::rule();
+    let mut whole: Option<(IdSet, Bytes)> = None;
+    for (tasks, own) in answers {
+        let mut acc = rule.start();
+        let mut sources = tasks.clone();
+        rule.merge(&mut acc, &sources, own).unwrap();
+        if let Some((before, payload)) = whole {
+            rule.merge(&mut acc, &before, &payload).unwrap();
+            sources.union_with(&before);
+        }
+        whole = Some((sources, rule.finish(acc, bytes_max)));
+    }
+    whole.unwrap()
+}
