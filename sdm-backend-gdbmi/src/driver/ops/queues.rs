@@ -21,6 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LIBRARIES_MAX: u64 = 16;
 /// The longest path of one, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
+/// How much of one is read at once: a page is so many times as large.
+const PATH_PIECE_BYTES: usize = 64;
 /// Where MPI libraries name their debug libraries: a list of texts that ends with a null pointer, and a text.
 const LIST: &str = "mpimsgq_dll_locations";
 const NAME: &str = "MPIR_dll_name";
@@ -120,11 +122,11 @@ async fn symbols(gdb: &Gdb) -> BTreeMap<String, u64> {
     let names = VARIABLES.into_iter().chain(COMMUNICATORS).chain([IGNORE]);
     let names = names.map(str::to_owned);
     let names = names.chain(WITH_CLASS.iter().map(|name| class_symbol(name)));
+    let asked = names.map(|name| (gdb.send(symbol_line(&name)), name));
     let mut found = BTreeMap::new();
-    for name in names {
-        if let Some(address) = symbol(gdb, &name).await {
-            found.insert(name, address);
-        }
+    for (answer, name) in asked.collect::<Vec<_>>() {
+        let results = answer.await.ok();
+        found.extend(results.and_then(|it| address(&it)).map(|at| (name, at)));
     }
     found
 }
@@ -167,8 +169,11 @@ async fn number(gdb: &Gdb, expression: &str) -> Result<Option<u32>, Failure> {
 }
 
 async fn symbol(gdb: &Gdb, name: &str) -> Option<u64> {
-    let line = format!("-data-evaluate-expression \"(void *) &{name}\"");
-    address(&gdb.mi(line).await.ok()?)
+    address(&gdb.mi(symbol_line(name)).await.ok()?)
+}
+
+fn symbol_line(name: &str) -> String {
+    format!("-data-evaluate-expression \"(void *) &{name}\"")
 }
 
 fn word(memory: &dyn Memory, address: u64) -> Option<u64> {
@@ -177,16 +182,21 @@ fn word(memory: &dyn Memory, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes)).filter(|word| *word != 0)
 }
 
-/// An absolute path at an address.
+/// An absolute path at an address. What lies behind it may be no memory: it is read up to a whole piece at a time.
 fn path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while bytes.len() < PATH_BYTES_MAX {
-        let mut byte = [0];
-        memory.read(address.checked_add(bytes.len() as u64)?, &mut byte)?;
-        if byte[0] == 0 {
-            return Some(bytes).filter(|path| path.starts_with(b"/"));
+    let mut path = Vec::new();
+    while path.len() < PATH_BYTES_MAX {
+        let at = address.checked_add(path.len() as u64)?;
+        // No page ends in the middle of a piece that does not cross this.
+        let mut piece = [0; PATH_PIECE_BYTES];
+        let behind = usize::try_from(at).ok()? % PATH_PIECE_BYTES;
+        let piece = &mut piece[..PATH_PIECE_BYTES - behind];
+        memory.read(at, piece)?;
+        let end = piece.iter().position(|byte| *byte == 0);
+        path.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        if end.is_some() {
+            return Some(path).filter(|path| path.starts_with(b"/"));
         }
-        bytes.push(byte[0]);
     }
     None
 }
