@@ -239,7 +239,8 @@ const EXPRESSION_BYTES_MAX: usize = 512;
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// The arguments of the first call of `function` in some lines of source; absent where there is
-/// no whole call. Fortran's names are found in any case.
+/// no whole call, and where another call of it with other arguments begins on the same line, as which of them is
+/// meant is not known. Fortran's names are found in any case.
 #[must_use]
 pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     let mut end = text.len().min(TEXT_BYTES_MAX);
@@ -252,18 +253,29 @@ pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     let name = name.trim_start_matches("pmpi_").trim_end_matches('_');
     let name = name.trim_end_matches("_f08");
     let mut from = 0;
+    let mut first: Option<(usize, Vec<String>)> = None;
     while let Some(found) = lower[from..].find(name) {
         let start = from + found;
+        if let Some((first, _)) = &first
+            && text[*first..start].contains('\n')
+        {
+            break;
+        }
         let after = start + name.len();
         let rest = text[after..].trim_start();
         let whole_word = !text[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_')
             || lower[..start].ends_with("pmpi_");
         if whole_word && rest.starts_with('(') {
-            return arguments(&rest[1..]);
+            let these = arguments(&rest[1..])?;
+            match &first {
+                Some((_, known)) if *known != these => return None,
+                Some(_) => {}
+                None => first = Some((start, these)),
+            }
         }
         from = after;
     }
-    None
+    first.map(|(_, arguments)| arguments)
 }
 
 /// True for an expression whose evaluation changes nothing in the program and runs none of it: no call, no
@@ -433,6 +445,19 @@ mod tests {
             assert!(!is_harmless(harmful), "{harmful}");
         }
         assert!(!is_harmless(&"a+".repeat(EXPRESSION_BYTES_MAX)));
+    }
+
+    #[test]
+    fn of_two_calls_on_one_line_neither_is_taken_for_the_one() {
+        let two = "if (rank % 2) MPI_Recv(a, 1, t, left, 1, c, s); else MPI_Recv(a, 1, t, right, 1, c, s);";
+        assert_eq!(call_arguments(two, "MPI_Recv"), None);
+        let alike = two.replace("right", "left");
+        let found = call_arguments(&alike, "MPI_Recv").unwrap();
+        assert_eq!(found[3], "left");
+        let below = two.replace("else", "else\n");
+        assert_eq!(call_arguments(&below, "MPI_Recv").unwrap()[3], "left");
+        let other = two.replace("else MPI_Recv", "else MPI_Send");
+        assert_eq!(call_arguments(&other, "MPI_Recv").unwrap()[3], "left");
     }
 
     #[test]

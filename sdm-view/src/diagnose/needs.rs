@@ -210,13 +210,23 @@ impl Needs {
             match (one.name.as_str(), root) {
                 _ if !world => sets.push(need(one.tasks.clone(), &peers, false)),
                 ("bcast" | "scatter" | "scatterv", Some(root)) if !one.tasks.contains(root) => {
-                    sets.push(need(one.tasks.clone(), &IdSet::single(root), true));
+                    let root = IdSet::single(root);
+                    sets.push(match root.is_disjoint(members.never) {
+                        // It may be past it already, and a rank between it and these late.
+                        true => need(one.tasks.clone(), &peers, false),
+                        false => need(one.tasks.clone(), &root, true),
+                    });
                 }
                 ("reduce" | "gather" | "gatherv", Some(root)) => {
                     let root = one.tasks.intersection(&IdSet::single(root));
                     let others = one.tasks.difference(&root);
                     if !root.is_empty() {
-                        sets.push(need(root, &peers, true));
+                        let never = peers.intersection(members.never);
+                        sets.push(match never.is_empty() {
+                            // Who has given its part is elsewhere by right: any of them may be the one that is missing.
+                            true => need(root, &peers, false),
+                            false => need(root, &never, true),
+                        });
                     }
                     if !others.is_empty() {
                         sets.push(need(others, &peers, false));

@@ -36,3 +36,55 @@ fn who_is_past_a_reduction_is_not_to_blame() {
     assert!(!found.conclusion.contains("different"), "{found:#?}");
     assert!(!found.suspects.contains(TaskId(0)), "{found:#?}");
 }
+
+/// A root that waits for one rank that computes; the others have given it their parts, and wait for what it does next.
+#[test]
+fn who_is_past_a_reduction_does_not_keep_its_root() {
+    let look: Look<'_> = &[
+        ("0", "main:80 reduce:1 MPI_Reduce:1", "", ""),
+        ("1,3", "main:80 bcast:2 MPI_Bcast:2", "", ""),
+        ("2", "main:80 compute:9", "", ""),
+    ];
+    let later: Look<'_> = &[look[0], look[1], ("2", "main:80 compute:9", "x", "")];
+    let mut seen = observed(&[look, later, look]);
+    let rooted = [(ArgumentRole::Root, "0"), WORLD];
+    call(&mut seen, "0", "MPI_Reduce", &rooted);
+    call(&mut seen, "1,3", "MPI_Bcast", &rooted);
+    check(&seen, Step::HeldUp, "2", "which compute");
+}
+
+/// A root that is past its broadcast and waits for those in it, of whom one is kept by the rank between, which computes.
+#[test]
+fn a_root_that_is_past_its_broadcast_does_not_keep_those_in_it() {
+    let look: Look<'_> = &[
+        ("0", "main:80 collect:1 MPI_Recv:1", "", ""),
+        ("1,3", "main:80 bcast:2 MPI_Bcast:2", "", ""),
+        ("2", "main:80 compute:9", "", ""),
+    ];
+    let later: Look<'_> = &[look[0], look[1], ("2", "main:80 compute:9", "x", "")];
+    let mut seen = observed(&[look, later, look]);
+    receive(&mut seen, "0", "3");
+    call(
+        &mut seen,
+        "1,3",
+        "MPI_Bcast",
+        &[(ArgumentRole::Root, "0"), WORLD],
+    );
+    check(&seen, Step::HeldUp, "2", "which compute");
+    // Where nobody is late it is a circle.
+    let nobody: Look<'_> = &[look[0], ("1-3", look[1].1, "", "")];
+    let mut seen = observed(&[nobody, nobody]);
+    receive(&mut seen, "0", "3");
+    call(
+        &mut seen,
+        "1-3",
+        "MPI_Bcast",
+        &[(ArgumentRole::Root, "0"), WORLD],
+    );
+    check(
+        &seen,
+        Step::Deadlock,
+        "0",
+        "MPI_Bcast, which was not reached here",
+    );
+}

@@ -111,6 +111,8 @@ pub(super) const HEALTHY: &[&str] = &[
     "one_core",
     "throttled",
     "served",
+    "past_reduction",
+    "two_on_a_line",
 ];
 
 /// Nothing is wrong with these either, but all that can be seen of them is the same each time.
