@@ -16,6 +16,8 @@ const CAP_SYS_PTRACE: u32 = 19;
 pub enum Obstacle {
     /// It has ended.
     Gone,
+    /// Its main thread has ended, others go on.
+    Headless,
     /// It is another user's.
     Foreign {
         /// The owner's name, or number where it has none.
@@ -39,6 +41,9 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => f.write_str("has ended"),
+            Self::Headless => f.write_str(
+                "goes on without its main thread, which has ended: gdb attaches to no such process",
+            ),
             Self::Foreign { owner } => {
                 let own = user(geteuid().as_raw());
                 let either = match owner.as_str() {
@@ -72,9 +77,14 @@ pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
 
 fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     let process = proc::of(pid);
-    let Some(status) = process.status().ok().filter(|it| !has_ended(it)) else {
+    let Ok(status) = process.status() else {
         return Some(Obstacle::Gone);
     };
+    let state = status.field("State").and_then(|it| it.chars().next());
+    let threads = status.field("Threads").and_then(|it| it.parse().ok());
+    if let Some(end) = end(state, threads) {
+        return Some(end);
+    }
     if let Some(tracer) = status.tracer() {
         let name = proc::of(tracer).name().unwrap_or_default();
         let by = format!("{name} (pid {tracer})");
@@ -98,9 +108,13 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     (!is_ours).then_some(Obstacle::Undumpable)
 }
 
-fn has_ended(status: &proc::Status) -> bool {
-    let letter = status.field("State").and_then(|it| it.chars().next());
-    letter.is_none_or(|letter| State(letter).has_ended())
+/// How a process has ended that is in this state and has so many threads.
+fn end(state: Option<char>, threads: Option<u32>) -> Option<Obstacle> {
+    let has_ended = state.is_none_or(|letter| State(letter).has_ended());
+    has_ended.then_some(match threads {
+        Some(2..) => Obstacle::Headless,
+        _ => Obstacle::Gone,
+    })
 }
 
 fn may_trace_all() -> bool {
@@ -114,6 +128,14 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_process_goes_on_without_its_main_thread() {
+        assert_eq!(end(Some('Z'), Some(2)), Some(Obstacle::Headless));
+        assert_eq!(end(Some('Z'), Some(1)), Some(Obstacle::Gone));
+        assert_eq!(end(None, None), Some(Obstacle::Gone));
+        assert_eq!(end(Some('S'), Some(2)), None);
+    }
 
     #[test]
     fn what_does_not_let_itself_be_looked_at_is_told() {

@@ -41,6 +41,9 @@ const RETRIES: u32 = 8;
 /// How often it is looked over again where tasks came to rest while they were looked at.
 const AGAIN: u32 = 2;
 
+/// How much longer is looked where it is not known for whom tasks wait: a large message that is on its way looks the same.
+const LONGER: u32 = 6;
+
 /// How long is looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
@@ -129,7 +132,7 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
 pub(super) async fn diagnosis(
     session: &SessionHandle,
     said: &Said<'_>,
-    looks: Looks,
+    mut looks: Looks,
     known: Observed,
 ) -> Option<Diagnosis> {
     let since = session.interrupts();
@@ -145,9 +148,13 @@ pub(super) async fn diagnosis(
         sample(session, said.line, (&looked, looks), &mut observed, since).await;
         note_ended(session, &looked, &mut observed);
         let judged = judge(&observed);
-        let settled = has_settled(&observed, &judged);
+        let is_guessed = judged.is_guessed() && looks.between < BETWEEN * LONGER;
+        let is_enough = has_settled(&observed, &judged) && !is_guessed;
         found = Some(judged);
-        if settled || session.is_over() || session.interrupted_since(since) {
+        if is_guessed {
+            looks.between = BETWEEN * LONGER;
+        }
+        if is_enough || session.is_over() || session.interrupted_since(since) {
             break;
         }
     }

@@ -311,6 +311,9 @@ impl<'a> Case<'a> {
             }
             Some((call, WaitKind::Lock)) => format!("they wait for a lock or a thread, in {call}"),
             Some(_) if everybody => "nothing changed anywhere; nobody waits in MPI".to_owned(),
+            None if everybody => {
+                "they wait in calls of MPI's that files or other programs can keep".to_owned()
+            }
             _ => "nothing changed here, while others went on".to_owned(),
         };
         let holders = match self.waiting.is_empty() {

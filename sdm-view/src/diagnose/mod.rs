@@ -184,3 +184,18 @@ pub struct Diagnosis {
     /// All that was found, what matters most first.
     pub findings: Vec<Finding>,
 }
+
+impl Diagnosis {
+    /// True for a deadlock of tasks of none of which it is known for whom it waits: what only takes long looks the same.
+    #[must_use]
+    pub fn is_guessed(&self) -> bool {
+        let WaitGraph {
+            ones, either, sets, ..
+        } = &self.graph;
+        let nobody_is_known = ones.is_empty() && either.is_empty();
+        self.step == Step::Deadlock
+            && self.suspects.is_empty()
+            && nobody_is_known
+            && sets.iter().all(|set| set.guessed)
+    }
+}

@@ -77,6 +77,9 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
 fn remedy(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Gone => "name a process that runs",
+        Obstacle::Headless => {
+            "have the main thread wait for the others (pthread_join) before it ends"
+        }
         Obstacle::Foreign { .. } => "jobs of others are debugged by them, or by root",
         Obstacle::Undumpable => {
             "the program has changed its rights, or has called prctl(PR_SET_DUMPABLE, 0): start it without, or run sdm \
