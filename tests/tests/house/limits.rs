@@ -33,18 +33,11 @@ const LARGE_TYPES: &[(&str, &str)] = &[
 ];
 
 /// Names that several types of a crate have, and why.
-const SHARED_NAMES: &[(&str, &str, &str)] = &[
-    (
-        "benches",
-        "Arguments",
-        "each program of the benches has its own",
-    ),
-    (
-        "sdm-debug",
-        "Rule",
-        "each file of `rules` holds one rule, which is called by that file: `stats::Rule`",
-    ),
-];
+const SHARED_NAMES: &[(&str, &str, &str)] = &[(
+    "benches",
+    "Arguments",
+    "each program of the benches has its own",
+)];
 
 /// A type, as far as its size goes.
 #[derive(Default)]
