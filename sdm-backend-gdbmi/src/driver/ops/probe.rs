@@ -51,7 +51,7 @@ pub(in crate::driver) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply
     };
     let mut now = if stopped {
         let selected = Selected::of(gdb).await?;
-        let before = Before {
+        let before = Earlier {
             last: &last,
             compared,
             followed,
@@ -109,7 +109,7 @@ impl Drop for Selected {
 }
 
 /// What a look is compared with.
-struct Before<'a> {
+struct Earlier<'a> {
     /// What was seen last.
     last: &'a Probed,
     /// The same where this look is to be compared with it.
@@ -123,14 +123,14 @@ async fn look(
     gdb: &Gdb,
     spec: ProbeSpec,
     probe: &mut TaskProbe,
-    before: Before<'_>,
+    before: Earlier<'_>,
 ) -> Result<Probed, Failure> {
     let (threads, beyond) = read_threads(gdb).await?;
     let config = gdb.get().config.clone();
     let fold = &config.fold;
     let raw: Vec<RawThread> = threads.iter().map(|thread| thread.raw.clone()).collect();
     let main = threads.iter().find(|thread| thread.raw.main);
-    let Before {
+    let Earlier {
         last,
         compared,
         followed,
