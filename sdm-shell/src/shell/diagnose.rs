@@ -182,7 +182,7 @@ async fn sample(
         if session.is_over() || session.interrupted_since(since) {
             break;
         }
-        let unseen = IdSet::union_all(observed.unseen.iter().map(|(tasks, _)| tasks));
+        let unseen = all_of(&observed.unseen);
         let spec = ProbeSpec {
             compare: number > 0,
             waits: number + 1 == looks.samples,
@@ -217,6 +217,11 @@ fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
         }
         _ => true,
     }
+}
+
+/// All of whom something is said.
+fn all_of(said: &[(IdSet, String)]) -> IdSet {
+    IdSet::union_all(said.iter().map(|(tasks, _)| tasks))
 }
 
 /// Who is gone, and who cannot be reached.
@@ -255,9 +260,9 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
 
 /// Who ended or stopped by itself while it was looked at.
 fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut Observed) {
-    let before = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    let before = all_of(&observed.gone);
     note_absent(session, &looked.difference(&before), observed);
-    let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    let gone = all_of(&observed.gone);
     let stood = looked
         .intersection(&session.standing())
         .difference(&free(session));
@@ -278,7 +283,7 @@ fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let others = observed.outside.union(&others).difference(to);
     observed.outside = IdSet::new();
     note_absent(session, &others.intersection(&session.all()), observed);
-    let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    let gone = all_of(&observed.gone);
     observed.outside = others.union(&detached).difference(&gone);
 }
 
@@ -307,9 +312,9 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
         let what = "stopped by a signal (SIGSTOP or one of its kin)".to_owned();
         join(&mut observed.halted, &by_signal, what);
     }
-    let halted = IdSet::union_all(observed.halted.iter().map(|(tasks, _)| tasks));
+    let halted = all_of(&observed.halted);
     let free = free.difference(&halted);
-    let gone = IdSet::union_all(observed.gone.iter().map(|(tasks, _)| tasks));
+    let gone = all_of(&observed.gone);
     let stood = standing.difference(&free).difference(&gone);
     let stood = stood.difference(&halted);
     if !stood.is_empty() {

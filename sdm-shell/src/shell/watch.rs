@@ -58,7 +58,6 @@ pub(super) async fn watch_stacks_of(
         }
     }
     session.status(None);
-    session.edit(|model| model.open.set_run_end(RunEnd::Shown));
     let standing = session.standing().intersection(&attached);
     if !standing.is_empty() && !session.is_over() {
         session

@@ -202,6 +202,11 @@ impl Needs {
                 all,
                 guessed: !world,
             };
+            // Any of those who are elsewhere may be the one that is waited for; what cannot come is waited for in vain.
+            let any_or_lost = |who, lost: &IdSet| match lost.is_empty() {
+                true => need(who, &peers, false),
+                false => need(who, lost, true),
+            };
             if peers.is_empty() {
                 self.complete.union_with(&one.tasks);
                 continue;
@@ -210,23 +215,16 @@ impl Needs {
             match (one.name.as_str(), root) {
                 _ if !world => sets.push(need(one.tasks.clone(), &peers, false)),
                 ("bcast" | "scatter" | "scatterv", Some(root)) if !one.tasks.contains(root) => {
-                    let root = IdSet::single(root);
-                    sets.push(match root.is_disjoint(members.never) {
-                        // It may be past it already, and a rank between it and these late.
-                        true => need(one.tasks.clone(), &peers, false),
-                        false => need(one.tasks.clone(), &root, true),
-                    });
+                    // The root may be past it already, and a rank between it and these late.
+                    let lost = IdSet::single(root).intersection(members.never);
+                    sets.push(any_or_lost(one.tasks.clone(), &lost));
                 }
                 ("reduce" | "gather" | "gatherv", Some(root)) => {
                     let root = one.tasks.intersection(&IdSet::single(root));
                     let others = one.tasks.difference(&root);
                     if !root.is_empty() {
-                        let never = peers.intersection(members.never);
-                        sets.push(match never.is_empty() {
-                            // Who has given its part is elsewhere by right: any of them may be the one that is missing.
-                            true => need(root, &peers, false),
-                            false => need(root, &never, true),
-                        });
+                        // Who has given its part is elsewhere by right: any of them may be the one that is missing.
+                        sets.push(any_or_lost(root, &peers.intersection(members.never)));
                     }
                     if !others.is_empty() {
                         sets.push(need(others, &peers, false));

@@ -75,8 +75,6 @@ fn observed(pids: &[(u32, i32)]) -> Observed {
                 &mut observed.halted,
                 "stopped by a signal before anybody looked (state T)".to_owned(),
             ),
-            // A program may go on without its main thread.
-            'Z' if process.thread_ids().is_ok_and(|ids| ids.count() > 1) => continue,
             'Z' => (
                 &mut observed.gone,
                 "ended; nobody has asked for the exit code (zombie)".to_owned(),
