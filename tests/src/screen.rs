@@ -3,10 +3,9 @@
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Longer than anything here takes: only a hang reaches it.
-pub const BOUND: Duration = Duration::from_secs(90);
+use crate::run::BOUND;
 
 /// Text that grows until its writer is gone.
 #[derive(Clone, Default)]

@@ -8,7 +8,8 @@ use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
-use crate::screen::{BOUND, Screen};
+use crate::run::BOUND;
+use crate::screen::Screen;
 use crate::united::united;
 
 /// A terminal with `sdm` in it.

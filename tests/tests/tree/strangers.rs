@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::Signal;
 use sdm_core::ids::{Epoch, ServerId, SessionId};
 use sdm_core::link::{Link, LinkConfig, LinkEvent};
@@ -151,6 +152,9 @@ fn second_front_end(config: &LinkConfig, port: u16) {
 fn strangers_of_every_kind_change_nothing() {
     let _alone = alone();
     let mut town = Town::new();
+    // A user may begin with 1024 descriptors, fewer than there are strangers; the servers have what they had.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("up to the hard limit");
     let (all, port) = (town.run.all(), town.port());
     let before = processes::resident_bytes(town.run.server(VICTIM));
     let right = town.config(&town.key);

@@ -1,7 +1,6 @@
 //! Real processes, real sockets: the tree with scripted tasks in place of gdb.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sdm_core::CommandId;
 use sdm_core::message::EndPolicy;
@@ -10,10 +9,8 @@ use sdm_idset::IdSet;
 use sdm_session::{
     Class, ClassAnswer, DebugSession, SendOptions, Session, SessionConfig, SessionEvent,
 };
+use sdm_tests::run::BOUND;
 use sdm_tests::{binaries, leftovers};
-
-/// Longer than anything here takes: only a hang reaches it.
-const BOUND: Duration = Duration::from_secs(60);
 
 fn start(servers: u32) -> Session {
     let config = SessionConfig {
