@@ -84,6 +84,8 @@ pub struct Debugger {
     /// Why the last key did nothing; empty where it did.
     pub(crate) hint: String,
     pub(crate) bindings: Bindings,
+    /// The key of what is to be done once the shell asks for a line.
+    held: Option<char>,
     /// Where the last frame was.
     pub(crate) area: Rect,
     /// How long ago that was looked at what is shown of tasks that have moved since, in seconds.
@@ -123,6 +125,7 @@ impl Debugger {
             helps: false,
             hint: String::new(),
             bindings: Bindings::default(),
+            held: None,
             area: Rect::default(),
             age: 0,
             is_prefixed: false,
@@ -260,6 +263,7 @@ impl Debugger {
         self.asked = asked;
         self.changed = true;
         self.tell_focus();
+        self.act_on_held();
     }
 
     /// Takes what a line can become: where the words begin, and they.

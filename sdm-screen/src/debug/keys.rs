@@ -92,6 +92,7 @@ impl Debugger {
     }
 
     fn interrupt(&mut self) {
+        self.held = None;
         if self.asked.is_none() {
             return self.ask(Deed::Interrupt);
         }
@@ -190,10 +191,12 @@ impl Debugger {
         self.go_to(Panel::ALL[(at + by) % Panel::ALL.len()]);
     }
 
-    /// Gives the session an action's line, or says why not.
+    /// Gives the session an action's line, once it asks for one, or says why not.
     fn act(&mut self, action: &Action) {
         let word = action.line.trim_end_matches(" &");
-        if !self.is_free(word) {
+        if self.asked.is_none() {
+            self.hint = format!("{word}: follows the line before; Ctrl-C breaks both off");
+            self.held = Some(action.key);
             return;
         }
         if action.stands && !self.stands() {
@@ -205,6 +208,17 @@ impl Debugger {
             return;
         }
         self.say(action.line.to_owned());
+    }
+
+    /// Does what was wanted while the line before was carried out. A question that came of that one is not answered so.
+    pub(super) fn act_on_held(&mut self) {
+        if let Some((_, is_question)) = self.asked
+            && let Some(key) = self.held.take()
+            && !is_question
+        {
+            let held = ACTIONS.iter().find(|action| action.key == key);
+            held.into_iter().for_each(|action| self.act(action));
+        }
     }
 
     /// Whether somebody of the focus stands.

@@ -187,6 +187,28 @@ fn every_state_is_as_it_was() {
     snapshot::check("debug_nothing", |frame| empty.draw(frame));
 }
 
+/// A key that is pressed while a line is carried out follows it, unless that one asks something or is broken off.
+#[test]
+fn a_key_waits_for_the_line_before() {
+    let prompt = Some(("(sdm) ".to_owned(), false));
+    let question = Some(("delete all? (y/n) ".to_owned(), true));
+    let up = Deed::Line("up".to_owned());
+    for (typed, before, next, expect) in [
+        ("nu", vec![], &prompt, vec![up]),
+        ("u", vec![], &question, vec![]),
+        ("u\x03", vec![Deed::Interrupt], &prompt, vec![]),
+    ] {
+        let mut debugger = debugger(PLAIN, board());
+        debugger.handle_asked(None);
+        assert_eq!(keys(&mut debugger, typed), before);
+        for asked in [next, &None, &prompt] {
+            debugger.handle_asked(asked.clone());
+        }
+        let deeds: Vec<Deed> = std::iter::from_fn(|| debugger.poll_deed()).collect();
+        assert_eq!(deeds, expect, "{typed}");
+    }
+}
+
 #[test]
 fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
     let style = Style {
