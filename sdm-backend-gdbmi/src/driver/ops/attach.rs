@@ -17,7 +17,7 @@ use crate::driver::state::State;
 use crate::driver::state::signals::Sigcont;
 use crate::driver::text::base_name;
 
-/// How long the process may take to stop after gdb has said that it is attached.
+/// How long the process may take to be held after gdb has said that it is attached.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How often, and after how long each time, it is looked whether the kernel lets the process be stopped.
 const KERNEL_LOOKS: u32 = 8;
@@ -90,11 +90,7 @@ pub(in crate::driver) async fn give_up(gdb: Gdb) {
     gdb.until(|state| (!state.commands.is_clearing()).then_some(()))
         .await;
     if gdb.get().pid().is_some() {
-        let stopped = |state: &State| {
-            let over = !state.activity.is_live();
-            (over || !state.stops.is_empty()).then_some(())
-        };
-        gdb.until_within(STOP_WAIT, stopped).await;
+        gdb.until_within(STOP_WAIT, is_held_or_over).await;
         gdb.edit().stops.clear();
         // Where it fails gdb leaves the process at its own end, which follows.
         let _ = leave_process(&gdb).await;
@@ -182,14 +178,14 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));
-    let stopped = |state: &State| (!state.stops.is_empty()).then_some(());
-    if gdb.until_within(STOP_WAIT, stopped).await.is_none() {
-        return Err(failed("it did not stop"));
-    }
+    wait_for_stop(gdb).await;
     // This stop is ours: nobody else may look at it. It stays in the books until it is placed, so that whoever gives up
     // before that does not wait for it.
     let results = gdb.get().stops.front().map(|stop| stop.results.clone());
-    let results = results.unwrap_or_default();
+    let Some(results) = results else {
+        let gone = gdb.get().why_not_live();
+        return Err(gone.unwrap_or_else(|| failed("it did not stop")));
+    };
     let stop = place_stop(gdb, StopReason::Attached, &results).await;
     gdb.edit().stops.pop_front();
     super::clear::now(gdb);
@@ -206,6 +202,22 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
             Ok(Reply::Stopped(stop))
         }
     }
+}
+
+/// Waits until gdb has told of the process's stop. Between that stop and its word gdb reads the symbols of the program and of all its
+/// libraries, of each process that it was told to attach to: a process that the kernel shows as held is waited for as long as that may take.
+async fn wait_for_stop(gdb: &Gdb) {
+    let told = gdb.until_within(STOP_WAIT, is_held_or_over).await;
+    if told.is_none() && gdb.is_held() {
+        let wait = gdb.get().config.symbols_wait;
+        gdb.until_within(wait, is_held_or_over).await;
+    }
+}
+
+/// Whether gdb has told of a stop of the process, or of its end.
+fn is_held_or_over(state: &State) -> Option<()> {
+    let over = !state.activity.is_live();
+    (over || !state.stops.is_empty()).then_some(())
 }
 
 /// A process that was stopped before gdb came would stop once more on the SIGSTOP that stopped it, and stay

@@ -1,4 +1,4 @@
-//! An attach that nobody wants any more, at each of its steps.
+//! An attach that nobody wants any more, at each of its steps, and one that takes long.
 
 use super::*;
 
@@ -73,4 +73,31 @@ fn given_up_after(who: Who, steps: u32) -> bool {
     assert_eq!(left, attached > 0, "{who:?} after {steps} steps: {told:?}");
     assert_eq!(scene.driver.task_state(), TaskState::Absent);
     true
+}
+
+/// gdb reads symbols between the stop and its word of it: who is held by then is waited for.
+#[test]
+fn a_process_that_is_held_is_waited_for_while_gdb_reads_its_symbols() {
+    for held in [true, false] {
+        let mut scene = Scene::new(FakeHost {
+            held,
+            ..FakeHost::default()
+        });
+        let process = AttachTarget::new(77, &AttachSpec::default());
+        scene.driver.attach(scene.now, CommandId(0), process);
+        scene.drain();
+        scene.gdb("=thread-group-started,id=\"i1\",pid=\"77\"");
+        let mut attached = 2;
+        while say_next(&mut scene, &mut attached) {}
+        scene.pass(Duration::from_secs(15));
+        let Some(answer) = scene.answers.get(&0) else {
+            assert!(held, "one that runs is given up");
+            scene.gdb("*stopped,frame={func=\"read\",from=\"/lib/libc.so.6\"}");
+            while say_next(&mut scene, &mut attached) {}
+            assert!(matches!(scene.answers[&0], Ok(Reply::Stopped(_))));
+            continue;
+        };
+        let failure = answer.as_ref().expect_err("nothing was told of it");
+        assert_eq!((held, &*failure.text), (false, "it did not stop"));
+    }
 }
