@@ -19,6 +19,7 @@ use sdm_system::proc::{self, Mapping};
 
 use crate::arrival::{Arrival, Noted};
 use crate::child::{is_loaded, program_of};
+use crate::exchange;
 use crate::kernel;
 use crate::python::{self, Memory, PythonThread};
 use crate::queues::{Helper, PendingAnswer};
@@ -55,6 +56,8 @@ pub(crate) trait Host {
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
     /// Has it noted whether a thread comes to an address from now on, where the kernel does so.
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
+    /// A fingerprint of what a process exchanges data with others by, where that can be read.
+    fn exchange(&self, pid: i32) -> Option<u128>;
     /// The number of the system call that a thread is in, where that may be known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
     /// What a thread waits for outside of its process, where the kernel's tables say.
@@ -188,6 +191,10 @@ impl Host for LocalHost {
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>> {
         let noted = Noted::at(thread, address)?;
         Some(Rc::new(noted))
+    }
+
+    fn exchange(&self, pid: i32) -> Option<u128> {
+        exchange::fingerprint(pid).ok()
     }
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {

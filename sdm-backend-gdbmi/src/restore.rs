@@ -14,20 +14,14 @@ use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 use sdm_text::printable_name;
 
+use crate::pagemap::{self, page_size};
+
 /// What gdb writes over an instruction.
 #[cfg(target_arch = "aarch64")]
 const TRAP: &[u8] = &[0x00, 0x00, 0x20, 0xd4];
 /// What gdb writes over the first byte of an instruction.
 #[cfg(not(target_arch = "aarch64"))]
 const TRAP: &[u8] = &[0xcc];
-
-/// Of an entry of `/proc/PID/pagemap`: in memory; swapped out; a page of a file.
-const PRESENT: u64 = 1 << 63;
-const SWAPPED: u64 = 1 << 62;
-const OF_FILE: u64 = 1 << 61;
-
-/// The largest mapping that is looked at, in pages.
-const PAGES_MAX: u64 = 1 << 20;
 
 /// Code of a file, mapped.
 #[derive(Debug, PartialEq, Eq)]
@@ -120,19 +114,12 @@ fn open(pid: i32, code: &Code) -> io::Result<File> {
 }
 
 /// Which pages of the code are no longer the file's: where they begin in it.
-fn written_to(code: &Code, pages: &File) -> io::Result<Vec<u64>> {
-    let page_bytes = page_size();
-    let first = code.start / page_bytes;
-    let page_count = ((code.end - code.start) / page_bytes).min(PAGES_MAX);
-    let mut entries = vec![0; usize::try_from(page_count * 8).unwrap_or(0)];
-    pages.read_exact_at(&mut entries, first * 8)?;
-    let written = |entry: &[u8]| {
-        let entry = u64::from_ne_bytes(entry.try_into().expect("chunks of eight"));
-        entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0
-    };
-    let entries = entries.chunks_exact(8).zip(0..);
-    let entries = entries.filter(|(entry, _)| written(entry));
-    Ok(entries.map(|(_, at)| at * page_bytes).collect())
+fn written_to(code: &Code, pagemap: &File) -> io::Result<Vec<u64>> {
+    let is_written =
+        |page: &pagemap::Page| (page.is_present() || page.is_swapped()) && !page.is_of_file();
+    let pages = pagemap::pages(pagemap, (code.start, code.end))?;
+    let written = pages.into_iter().filter(is_written);
+    Ok(written.map(|page| page.address - code.start).collect())
 }
 
 fn in_page(
@@ -174,15 +161,6 @@ fn code_of(mapping: &Mapping) -> Option<Code> {
         offset: mapping.offset,
         path: path.to_owned(),
     })
-}
-
-fn page_size() -> u64 {
-    let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
-    let size = size
-        .ok()
-        .flatten()
-        .and_then(|size| u64::try_from(size).ok());
-    size.unwrap_or(4096)
 }
 
 #[cfg(test)]

@@ -40,6 +40,9 @@ pub struct TaskProbe {
     /// True where it is in the same call of MPI's as at the last whole probe by all that was seen, and nobody has noted whether that one has
     /// returned: the kernel refused to.
     pub unfollowed: bool,
+    /// True where it is in the same call of MPI's as at the last whole probe by all that was seen, and something has changed by which its process
+    /// exchanges data with others: shared memory, TCP.
+    pub exchanged: bool,
     /// What its threads wait in, where that was asked for.
     pub waits: Option<TaskWaits>,
     /// The time on a processor since the probe before, in milliseconds; absent where nothing was compared.
@@ -48,7 +51,7 @@ pub struct TaskProbe {
     pub process: Option<ProcessState>,
 }
 
-/// The innermost function of the user's that a thread has not left between two probes.
+/// The innermost function of the user's that a thread has not left between two probes, as far as was seen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Within {
     /// How many functions of the user's stand around it.
@@ -57,6 +60,8 @@ pub struct Within {
     pub frame: StackFrame,
     /// True where its own state has changed: a loop goes round.
     pub changed: bool,
+    /// True where it was noted that its call has not returned; else it is the same by all that was seen.
+    pub noted: bool,
 }
 
 /// What the kernel says of a process or thread.

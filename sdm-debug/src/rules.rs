@@ -39,7 +39,7 @@ pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
 pub use number::{Number, Parsed, parse as parse_number};
 pub use numbers::{Alike, Numbers};
-pub use probe::Probes;
+pub use probe::{Marks, Probes};
 pub use queues::{MergedQueues, MessageClass};
 pub use rule_numbers::{
     RULE_HASH, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use nix::libc;
@@ -82,16 +82,9 @@ pub(crate) fn is_connected(fd: RawFd) -> bool {
 
 /// How many bytes have ever come through a TCP connection, read or not; 0 where the kernel does not say.
 pub(crate) fn received(fd: RawFd) -> u64 {
-    // Where `tcpi_bytes_received` is in the kernel's `tcp_info`, in words of 64 bits.
-    const AT: usize = 16;
-    let mut info = [0_u64; 32];
-    let mut bytes = libc::socklen_t::try_from(size_of_val(&info)).unwrap_or(0);
-    let into = info.as_mut_ptr().cast();
-    // SAFETY: the kernel writes as many bytes as it is told that there are, which live across the call.
-    match unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, into, &raw mut bytes) } {
-        0 => info[AT],
-        _ => 0,
-    }
+    // SAFETY: a number that lives across the call; of one that is no open socket nothing is said.
+    let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+    sdm_system::tcp_traffic(socket).map_or(0, |[_, received]| received)
 }
 
 pub(crate) fn close(fd: RawFd) {

@@ -25,4 +25,6 @@ mod sys;
 pub mod tcp_peer;
 
 pub use programs::own_program;
-pub use sys::{close_inherited, confine, goes_with_its_parent, pidfd_open, set_nonblocking};
+pub use sys::{
+    close_inherited, confine, goes_with_its_parent, pidfd_open, set_nonblocking, tcp_traffic,
+};

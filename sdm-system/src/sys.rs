@@ -1,4 +1,5 @@
-//! The calls that the compiler cannot check: what a child does between fork and exec, and pidfds.
+//! The calls that the compiler cannot check: what a child does between fork and exec, pidfds, and what is
+//! said of a connection.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -115,6 +116,36 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just returned it, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How many bytes of a TCP connection the other side has acknowledged, and how many have come from it, read or not. It allocates nothing.
+///
+/// # Errors
+/// It is no such connection, or the kernel is older than 4.1, which does not say.
+pub fn tcp_traffic(socket: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
+    /// Where both stand in the kernel's `tcp_info` (`linux/tcp.h`), of which the C library's crate has an older one.
+    const AT: usize = 120;
+    const BYTES: usize = AT + 16;
+    let mut info = [0_u8; BYTES];
+    let mut length = libc::socklen_t::try_from(BYTES).unwrap_or(0);
+    // SAFETY: takes an open descriptor, and writes at most as many bytes as it is told to where these bytes are.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if done == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    if usize::try_from(length).is_ok_and(|length| length < BYTES) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let count = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| info[at + byte]));
+    Ok([count(AT), count(AT + 8)])
 }
 
 /// Makes reads of a descriptor return instead of waiting.

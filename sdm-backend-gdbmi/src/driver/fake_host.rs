@@ -1,5 +1,6 @@
 //! A host for tests on which processes are as a test says.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -18,6 +19,8 @@ pub(super) struct FakeHost {
     pub(super) blind: bool,
     /// How many arrivals a processor of its can note at once, and how many it notes.
     pub(super) registers: (usize, Rc<()>),
+    /// The fingerprint of what a process exchanges data by.
+    pub(super) exchange: Rc<Cell<u128>>,
 }
 
 /// One of the host's registers.
@@ -67,6 +70,9 @@ impl Host for FakeHost {
     }
     fn cpu_ms(&self, _: i32) -> Option<u64> {
         None
+    }
+    fn exchange(&self, _: i32) -> Option<u128> {
+        Some(self.exchange.get())
     }
     fn thread_is_gone(&self, _: i32, _: i32) -> bool {
         false

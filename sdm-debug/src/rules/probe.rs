@@ -1,5 +1,7 @@
 //! The parts of probes, each with who has it.
 
+mod marks;
+
 use std::collections::BTreeMap;
 
 use sdm_core::aggregate::Rejected;
@@ -15,27 +17,19 @@ use crate::fold::STACK_FRAMES_MAX;
 use crate::probe::{ArgumentRole, ProcessState, TaskProbe, TaskWaits, Within};
 use crate::reply::{Reply, TaskStacks};
 use crate::wire;
+pub use marks::Marks;
 
 /// What the probes of many tasks have come to: tasks that differ in one part are together in the others.
 ///
-/// Merged payload: `fe 04`, the set of those whose inner variables changed, that of those whose outer ones
-/// did, those of the partial, of the starved and of the unfollowed, then for each kind of part (waits, processor times, process states,
+/// Merged payload: `fe 04`, the sets of [`Marks`] in the order of its fields, then for each kind of part (waits, processor times, process states,
 /// places that were not left, stacks): cut, count and set of the others, count of parts, and for each its bytes and
 /// its set; then for each role of an argument the numbers that tasks have there, as [`Numbers`] writes them.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Probes {
     /// The distinct stacks.
     pub stacks: Vec<(IdSet, TaskStacks)>,
-    /// Who has a variable in the innermost user frame that is another than at the probe before.
-    pub inner_changed: IdSet,
-    /// Who has one in the frames around it.
-    pub outer_changed: IdSet,
-    /// Whose stack was not read to its end.
-    pub partial: IdSet,
-    /// Who was not on a processor, and waits in no system call.
-    pub starved: IdSet,
-    /// Of whose call nobody has noted whether it has returned.
-    pub unfollowed: IdSet,
+    /// What is true of some tasks and not of others.
+    pub marks: Marks,
     /// What is waited in. Numbers in it are in `numbers`, for each task.
     pub waits: Vec<(IdSet, TaskWaits)>,
     /// The numbers that the arguments of calls have, by what they mean to the call.
@@ -70,11 +64,7 @@ impl Probes {
     /// Takes in what other answers have come to.
     pub fn absorb(&mut self, other: Self) {
         join(&mut self.stacks, other.stacks);
-        self.inner_changed.union_with(&other.inner_changed);
-        self.outer_changed.union_with(&other.outer_changed);
-        self.partial.union_with(&other.partial);
-        self.starved.union_with(&other.starved);
-        self.unfollowed.union_with(&other.unfollowed);
+        self.marks.absorb(&other.marks);
         absorb_numbers(&mut self.numbers, other.numbers);
         self.numbers.values_mut().for_each(Numbers::settle);
         join(&mut self.waits, other.waits);
@@ -92,11 +82,7 @@ impl Probes {
 
     /// Takes what was seen of these tasks out, to be replaced by what is seen at another look.
     pub fn forget(&mut self, tasks: &IdSet) {
-        self.inner_changed.subtract(tasks);
-        self.outer_changed.subtract(tasks);
-        self.partial.subtract(tasks);
-        self.starved.subtract(tasks);
-        self.unfollowed.subtract(tasks);
+        self.marks.forget(tasks);
         self.cut.subtract(tasks);
         forget(&mut self.stacks, tasks);
         forget(&mut self.waits, tasks);
@@ -124,11 +110,7 @@ fn absorb_numbers(
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(super) struct Parts {
-    inner_changed: IdSet,
-    outer_changed: IdSet,
-    partial: IdSet,
-    starved: IdSet,
-    unfollowed: IdSet,
+    marks: Marks,
     numbers: BTreeMap<ArgumentRole, Numbers>,
     within: Capped<Encoded>,
     waits: Capped<Encoded>,
@@ -140,15 +122,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Takes in the equal answers of some tasks.
     fn insert(&mut self, tasks: &IdSet, mut probe: TaskProbe) {
-        if probe.partial {
-            self.partial.union_with(tasks);
-        }
-        if probe.starved {
-            self.starved.union_with(tasks);
-        }
-        if probe.unfollowed {
-            self.unfollowed.union_with(tasks);
-        }
+        self.marks.insert(tasks, &probe);
         let call = probe.waits.as_mut().and_then(|waits| waits.call.as_mut());
         for argument in call.into_iter().flat_map(|call| &mut call.arguments) {
             // What differs from rank to rank is kept apart, so that the rest is alike.
@@ -166,12 +140,6 @@ impl Parts {
             }
         }
         insert(&mut self.within, tasks, probe.within);
-        if probe.inner_changed == Some(true) {
-            self.inner_changed.union_with(tasks);
-        }
-        if probe.outer_changed == Some(true) {
-            self.outer_changed.union_with(tasks);
-        }
         let waits = probe.waits.filter(|waits| !waits.is_empty());
         insert(&mut self.waits, tasks, waits);
         insert(&mut self.cpu_ms, tasks, probe.cpu_ms);
@@ -183,14 +151,10 @@ impl Parts {
         let mut numbers = self.numbers.clone();
         numbers.values_mut().for_each(Numbers::settle);
         Probes {
-            partial: self.partial.clone(),
-            starved: self.starved.clone(),
-            unfollowed: self.unfollowed.clone(),
+            marks: self.marks.clone(),
             numbers,
             within: classes(&self.within),
             stacks: classes(&self.stacks),
-            inner_changed: self.inner_changed.clone(),
-            outer_changed: self.outer_changed.clone(),
             waits: classes(&self.waits),
             cpu_ms: classes(&self.cpu_ms),
             processes: classes(&self.processes),
@@ -214,11 +178,7 @@ impl Gathers for Parts {
     }
 
     fn absorb(&mut self, other: Self) {
-        self.inner_changed.union_with(&other.inner_changed);
-        self.outer_changed.union_with(&other.outer_changed);
-        self.partial.union_with(&other.partial);
-        self.starved.union_with(&other.starved);
-        self.unfollowed.union_with(&other.unfollowed);
+        self.marks.absorb(&other.marks);
         absorb_numbers(&mut self.numbers, other.numbers);
         self.within.absorb(other.within);
         self.waits.absorb(other.waits);
@@ -236,13 +196,7 @@ fn write(mut parts: Parts, bytes_max: usize) -> Vec<u8> {
     // A share for each of the smaller ones; the stacks, without which nothing can be said, have the rest.
     let share = bytes_max / 16;
     let mut writer = Writer::new(RULE_PROBE);
-    for changed in [
-        &parts.inner_changed,
-        &parts.outer_changed,
-        &parts.partial,
-        &parts.starved,
-        &parts.unfollowed,
-    ] {
+    for changed in parts.marks.all() {
         let before = writer.out.len();
         writer.set(changed);
         if writer.out.len() - before > share {
@@ -274,11 +228,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
     }
     let mut reader = Reader::new(RULE_PROBE, payload, sources)?;
     let parts = Parts {
-        inner_changed: reader.set()?,
-        outer_changed: reader.set()?,
-        partial: reader.set()?,
-        starved: reader.set()?,
-        unfollowed: reader.set()?,
+        marks: Marks::read(&mut reader)?,
         waits: read_kind(&mut reader, is::<TaskWaits>)?,
         cpu_ms: read_kind(&mut reader, is::<u64>)?,
         processes: read_kind(&mut reader, is::<ProcessState>)?,

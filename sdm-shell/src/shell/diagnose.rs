@@ -147,7 +147,10 @@ pub(super) async fn diagnosis(
         let looked = let_run_between(session, &said.to, &mut observed);
         sample(session, said.line, (&looked, looks), &mut observed, since).await;
         note_ended(session, &looked, &mut observed);
-        let judged = judge(&observed);
+        let mut judged = judge(&observed);
+        if look_at_doubtful(session, said.line, &judged, (&looked, &mut observed), since).await {
+            judged = judge(&observed);
+        }
         let is_guessed = judged.is_guessed() && looks.between < BETWEEN * LONGER;
         let is_enough = has_settled(&observed, &judged) && !is_guessed;
         found = Some(judged);
@@ -196,6 +199,32 @@ async fn sample(
         }
     }
     observed.span = session.now() - began;
+}
+
+/// Lets only those run of whom it would be proved that they wait for each other, if they did not exchange data: memory that they share with
+/// others can be changed by who goes on. True where that was seen.
+async fn look_at_doubtful(
+    session: &SessionHandle,
+    line: &str,
+    judged: &Diagnosis,
+    (looked, observed): (&IdSet, &mut Observed),
+    since: u64,
+) -> bool {
+    let doubtful = judged.doubtful.intersection(looked);
+    if doubtful.is_empty() || looked.is_subset(&doubtful) {
+        return false;
+    }
+    run_for(session, line, (&doubtful, BETWEEN), since).await;
+    if session.is_over() || session.interrupted_since(since) {
+        return false;
+    }
+    let spec = ProbeSpec {
+        compare: true,
+        waits: false,
+    };
+    let alone = probe(session, line, &doubtful, spec).await;
+    observed.add_alone(&doubtful, &alone);
+    true
 }
 
 /// False where the last two samples alone would prove something else than all of them, or hold fewer to be waited for:
@@ -338,7 +367,7 @@ async fn look_again(
     since: u64,
 ) {
     for _ in 0..RETRIES {
-        let partial = probes.partial.intersection(among);
+        let partial = probes.marks.partial.intersection(among);
         let partial = partial.intersection(&session.standing());
         if partial.is_empty() || session.is_over() || session.interrupted_since(since) {
             return;

@@ -27,6 +27,12 @@ impl Mapping {
         is_file.then(|| Path::new(&self.name))
     }
 
+    /// Whether the process can write to it.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.rights.as_bytes().get(1) == Some(&b'w')
+    }
+
     /// Whether it holds code.
     #[must_use]
     pub fn is_executable(&self) -> bool {

@@ -4,10 +4,13 @@ use sdm_debug::probe::Within;
 use sdm_idset::IdSet;
 
 use super::evidence::{Evidence, in_kernel};
-use super::seen::{SamePlace, Seen};
+use super::seen::{SamePlace, Seen, groups};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
-use super::{Finding, Kind, Observed};
+use super::{Finding, Kind, Observed, Step};
+
+/// Why nothing is proved of who stays in a call.
+const EXCHANGED: &str = "data was exchanged meanwhile (shared memory, TCP)";
 
 /// What matters most first.
 pub(super) fn findings(
@@ -17,23 +20,30 @@ pub(super) fn findings(
     still: &[SamePlace],
     verdict: &Verdict,
 ) -> Vec<Finding> {
-    let mut list = apart(observed);
+    let mut list = apart(observed, verdict);
     list.extend(seen.unknown.iter().map(|(tasks, what)| Finding {
         tasks: tasks.clone(),
         kind: Kind::Unknown,
         what: what.clone(),
         evidence: Vec::new(),
     }));
-    for group in still {
-        let (verb, kind) = match group.wait.kind {
-            WaitKind::Running => ("standing", Kind::Runs),
-            WaitKind::Poll => ("asking", Kind::Runs),
-            _ => ("waiting", Kind::Waits),
+    let doubted = groups(&observed.samples, &seen.doubted);
+    for group in still.iter().chain(&doubted) {
+        const SAME: &str = "; nothing changed";
+        let (verb, kind, changed) = match group.wait.kind {
+            _ if group.tasks.is_subset(&seen.doubted) => ("staying", Kind::Unknown, ""),
+            WaitKind::Running => ("standing", Kind::Runs, SAME),
+            WaitKind::Poll => ("asking", Kind::Runs, SAME),
+            _ => ("waiting", Kind::Waits, SAME),
         };
-        let what = format!("{verb} {}; nothing changed", group.wait.text());
+        let what = format!("{verb} {}{changed}", group.wait.text());
         for tasks in divided(&group.tasks, verdict) {
             let mut lines = lines_of(observed, evidence, &tasks);
             lines.extend(unfollowed(observed, &tasks));
+            let counts = kind == Kind::Unknown || verdict.step == Step::CannotTell;
+            if counts && !seen.exchanged.is_disjoint(&tasks) {
+                lines.push(EXCHANGED.to_owned());
+            }
             list.push(Finding {
                 kind,
                 what: what.clone(),
@@ -68,7 +78,7 @@ fn divided(tasks: &IdSet, verdict: &Verdict) -> Vec<IdSet> {
 }
 
 /// Those who are gone, stopped, held, or could not be looked at.
-fn apart(observed: &Observed) -> Vec<Finding> {
+fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (kind, list) in [
         (Kind::Gone, &observed.gone),
@@ -76,12 +86,14 @@ fn apart(observed: &Observed) -> Vec<Finding> {
         (Kind::Unknown, &observed.states),
         (Kind::Unknown, &observed.stood),
     ] {
-        findings.extend(list.iter().map(|(tasks, what)| Finding {
-            tasks: tasks.clone(),
-            kind,
-            what: what.clone(),
-            evidence: Vec::new(),
-        }));
+        for (tasks, what) in list {
+            findings.extend(divided(tasks, verdict).into_iter().map(|tasks| Finding {
+                tasks,
+                kind,
+                what: what.clone(),
+                evidence: Vec::new(),
+            }));
+        }
     }
     if !observed.outside.is_empty() {
         findings.push(Finding {
@@ -104,7 +116,10 @@ fn apart(observed: &Observed) -> Vec<Finding> {
 /// Those who go on: where they are, and whether anything changed there.
 fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut rest = seen.moving.clone();
+    // Who went on and stopped or ended then is told of already.
+    let told = observed.stood.iter().chain(&observed.gone);
+    let told = IdSet::union_all(told.map(|(tasks, _)| tasks));
+    let mut rest = seen.moving.difference(&told);
     for (call, tasks) in &seen.polls {
         let tasks = tasks.intersection(&rest);
         let places = seen.within.iter();
@@ -155,9 +170,10 @@ fn stays(within: &Within) -> String {
         false => "none of its variables changed",
     };
     let place = place(&within.frame);
-    match within.depth {
-        0 => format!("making progress in {place}; {changed}"),
-        _ => format!("running within {place}, which it did not leave; {changed}"),
+    match (within.depth, within.noted) {
+        (0, _) => format!("making progress in {place}; {changed}"),
+        (_, true) => format!("running within {place}, which it did not leave; {changed}"),
+        (_, false) => format!("running within {place} at each look; {changed}"),
     }
 }
 
@@ -171,7 +187,7 @@ fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<
 /// That one call that lasts was not told from calls that are all alike.
 fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let mut looks = observed.samples.iter();
-    let any = looks.any(|sample| !sample.unfollowed.is_disjoint(tasks));
+    let any = looks.any(|sample| !sample.marks.unfollowed.is_disjoint(tasks));
     any.then(|| {
         "that it is one call, and not a loop of calls that are all alike, was not noted: the kernel lets nobody count \
          (kernel.perf_event_paranoid)"

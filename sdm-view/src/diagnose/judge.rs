@@ -23,12 +23,26 @@ const PAIRS_SHOWN: usize = 4;
 #[must_use]
 pub fn judge(observed: &Observed) -> Diagnosis {
     let seen = Seen::of(&observed.samples);
+    let found = judge_seen(observed, &seen);
+    if found.doubtful.is_empty() {
+        return found;
+    }
+    // Nothing is proved of ranks that exchange data.
+    let doubting = judge_seen(observed, &seen.doubting_exchange_of(&found.doubtful));
+    Diagnosis {
+        doubtful: found.doubtful,
+        ..doubting
+    }
+}
+
+fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     let still = groups(&observed.samples, &seen.still);
     let evidence = observed.samples.last().map(Evidence::of);
     let evidence = evidence.unwrap_or_default();
-    let case = Case::of(observed, &seen, &evidence, &still);
+    let case = Case::of(observed, seen, &evidence, &still);
     let verdict = case.conclude();
-    let findings = findings(observed, &evidence, &seen, &still, &verdict);
+    let doubtful = case.doubtful();
+    let findings = findings(observed, &evidence, seen, &still, &verdict);
     Diagnosis {
         samples: observed.samples.len(),
         span: observed.span,
@@ -38,6 +52,7 @@ pub fn judge(observed: &Observed) -> Diagnosis {
         held_up_by: verdict.held_up_by,
         circle: case.reduced.circle,
         graph: case.needs.graph,
+        doubtful,
         findings,
     }
 }
@@ -129,28 +144,49 @@ impl<'a> Case<'a> {
             let text = "nobody could be sampled twice: nothing can be said of progress";
             return Verdict::new(Step::CannotTell, text);
         }
+        if let Some(verdict) = self.beyond_doubt() {
+            return verdict;
+        }
+        let verdict = if !self.reduced.blocked.is_empty() {
+            self.blocked()
+        } else if !self.reduced.held_up.is_empty() {
+            self.held_up()
+        } else {
+            self.nobody_waits()
+        };
+        if self.seen.doubted.is_empty() || verdict.step.is_proved() {
+            return verdict;
+        }
+        let text = "they exchange data while they stay in their calls: it may just be long";
+        Verdict::new(Step::CannotTell, text)
+    }
+
+    /// What is proved whatever data ranks exchange.
+    fn beyond_doubt(&self) -> Option<Verdict> {
         let lost_on = &self.reduced.lost_on;
         let locked = IdSet::union_all(self.evidence.circles.iter().map(|(who, _)| who));
         let locked = locked.intersection(&self.seen.still);
         if !locked.is_empty() {
             let text = "threads wait for each other's locks in a circle";
-            return Verdict::new(Step::Deadlock, text).blaming(locked);
+            return Some(Verdict::new(Step::Deadlock, text).blaming(locked));
         }
         let orphaned = self.evidence.orphaned.intersection(&self.seen.still);
         if !orphaned.is_empty() {
             let text = "they wait for a lock whose holder has ended without giving it back";
-            return Verdict::new(Step::CannotGoOn, text).blaming(orphaned);
+            return Some(Verdict::new(Step::CannotGoOn, text).blaming(orphaned));
         }
-        if !lost_on.is_empty() {
-            return self.lost(lost_on);
+        (!lost_on.is_empty()).then(|| self.lost(lost_on))
+    }
+
+    /// Who would be proved to be stuck, were it not for data that some of them exchange.
+    fn doubtful(&self) -> IdSet {
+        let blocked = &self.reduced.blocked;
+        let in_doubt = !blocked.is_disjoint(&self.seen.exchanged) && self.beyond_doubt().is_none();
+        if in_doubt {
+            blocked.clone()
+        } else {
+            IdSet::new()
         }
-        if !self.reduced.blocked.is_empty() {
-            return self.blocked();
-        }
-        if !self.reduced.held_up.is_empty() {
-            return self.held_up();
-        }
-        self.nobody_waits()
     }
 
     /// They wait for tasks that cannot go on any more.

@@ -54,6 +54,21 @@ pub struct Observed {
     pub pids: BTreeMap<i32, TaskId>,
 }
 
+impl Observed {
+    /// Takes in how some tasks were while only they ran: who was as before has exchanged no data with the others of them.
+    pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
+        let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));
+        let changed = alone.marks.inner_changed.union(&alone.marks.outer_changed);
+        let quiet = seen.intersection(tasks).difference(&changed);
+        let quiet = quiet
+            .difference(&alone.marks.exchanged)
+            .difference(&alone.marks.partial);
+        for sample in &mut self.samples {
+            sample.marks.exchanged.subtract(&quiet);
+        }
+    }
+}
+
 /// How much was found: never more than the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
@@ -128,7 +143,7 @@ pub enum Kind {
     Runs,
     /// They make progress.
     Progress,
-    /// They were not let run, or could not be looked at.
+    /// They were not let run, could not be looked at, or exchanged data while they stayed in a call.
     Unknown,
 }
 
@@ -181,6 +196,9 @@ pub struct Diagnosis {
     pub circle: Vec<u32>,
     /// The waits that it was judged by.
     pub graph: WaitGraph,
+    /// Who would be proved to be stuck, were it not for data that some of them exchanged: with each other, or with memory that ranks share who
+    /// go on. Which of it shows where only they run.
+    pub doubtful: IdSet,
     /// All that was found, what matters most first.
     pub findings: Vec<Finding>,
 }

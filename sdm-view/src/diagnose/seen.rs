@@ -28,6 +28,10 @@ pub(super) struct Seen {
     pub(super) within: Vec<(IdSet, Within)>,
     /// Of whom nothing can be said, and why.
     pub(super) unknown: Vec<(IdSet, String)>,
+    /// Who stayed in the same call and exchanged data with others.
+    pub(super) exchanged: IdSet,
+    /// Of whom it is not known whether they wait, because they exchanged data.
+    pub(super) doubted: IdSet,
 }
 
 impl Seen {
@@ -36,9 +40,9 @@ impl Seen {
             return Self::default();
         };
         let parts = |part: fn(&Probes) -> &IdSet| IdSet::union_all(samples.iter().map(part));
-        let partial = parts(|sample| &sample.partial);
+        let partial = parts(|sample| &sample.marks.partial);
         let cut = parts(|sample| &sample.cut);
-        let mut starved = later.iter().map(|sample| sample.starved.clone());
+        let mut starved = later.iter().map(|sample| sample.marks.starved.clone());
         let first = starved.next().unwrap_or_default();
         let starved = starved.fold(first, |all, more| all.intersection(&more));
         let seen = samples.iter().map(|sample| all_of(&sample.stacks));
@@ -61,27 +65,43 @@ impl Seen {
             }
         }
         let looked = looked.difference(&starved);
-        let changed = |sample: &Probes| sample.inner_changed.union(&sample.outer_changed);
+        let changed = |sample: &Probes| {
+            sample
+                .marks
+                .inner_changed
+                .union(&sample.marks.outer_changed)
+        };
         let changed = later.iter().map(changed);
         let changed = changed.fold(IdSet::new(), |all, more| all.union(&more));
         let still = steady(samples, &looked)
             .difference(&changed)
             .difference(&busy(samples));
         let moving = looked.difference(&still);
+        let exchanged = IdSet::union_all(later.iter().map(|sample| &sample.marks.exchanged));
         let within = outermost(later, &moving);
         let polls = polls(samples, &looked);
         Self {
-            still,
             moving,
             polls,
             within,
             unknown,
+            exchanged: exchanged.intersection(&still),
+            doubted: IdSet::new(),
+            still,
         }
+    }
+
+    /// The same where none of some tasks is taken to wait that has exchanged data.
+    pub(super) fn doubting_exchange_of(mut self, tasks: &IdSet) -> Self {
+        self.doubted = self.exchanged.intersection(tasks);
+        self.still.subtract(&self.doubted);
+        self
     }
 
     /// All of whom nothing can be said.
     pub(super) fn unknown(&self) -> IdSet {
-        IdSet::union_all(self.unknown.iter().map(|(tasks, _)| tasks))
+        let unknown = self.unknown.iter().map(|(tasks, _)| tasks);
+        IdSet::union_all(unknown).union(&self.doubted)
     }
 
     /// All who poll.
@@ -137,6 +157,7 @@ fn outermost(later: &[Probes], among: &IdSet) -> Vec<(IdSet, Within)> {
                 std::cmp::Ordering::Greater => within.clone(),
                 std::cmp::Ordering::Equal => Within {
                     changed: known.changed || within.changed,
+                    noted: known.noted && within.noted,
                     ..known.clone()
                 },
             };

@@ -13,6 +13,7 @@ use sdm_idset::IdSet;
 use super::*;
 
 mod beside;
+mod exchange;
 mod past;
 
 fn set(text: &str) -> IdSet {
@@ -39,10 +40,10 @@ fn observed(looks: &[Look<'_>]) -> Observed {
             let before = index.checked_sub(1).map(|before| looks[before]);
             let was = before.and_then(|look| look.iter().find(|was| was.0 == *tasks));
             if was.is_some_and(|was| was.2 != *inner) {
-                probes.inner_changed.union_with(&set(tasks));
+                probes.marks.inner_changed.union_with(&set(tasks));
             }
             if was.is_some_and(|was| was.3 != *outer) {
-                probes.outer_changed.union_with(&set(tasks));
+                probes.marks.outer_changed.union_with(&set(tasks));
             }
         }
         probes
@@ -95,6 +96,26 @@ fn receive(seen: &mut Observed, tasks: &str, peer: &str) {
 fn reduce_all(seen: &mut Observed, tasks: &str) {
     let arguments = [(ArgumentRole::Count, "1"), WORLD];
     call(seen, tasks, "MPI_Allreduce", &arguments);
+}
+
+/// A thread waits for the lock that another one has, or that one had who has ended.
+fn waits_for_lock(thread: u32, holder: Option<u32>) -> ThreadWait {
+    ThreadWait {
+        thread,
+        what: WaitFor::Lock(LockWait {
+            mutex: "&m".to_owned(),
+            place: StackFrame::own("f", "a.c", 1),
+            holder,
+            orphaned: holder.is_none(),
+        }),
+    }
+}
+
+fn circle_of_locks() -> TaskWaits {
+    TaskWaits {
+        call: None,
+        threads: vec![waits_for_lock(1, Some(2)), waits_for_lock(2, Some(1))],
+    }
 }
 
 fn check(observed: &Observed, step: Step, named: &str, part: &str) {
@@ -245,13 +266,23 @@ fn who_computes_is_waited_for_and_not_accused() {
         depth: 1,
         frame: StackFrame::own("spin", "halo.c", 0),
         changed: true,
+        noted: true,
     };
-    seen.samples[1].within = vec![(set("3"), within)];
+    seen.samples[1].within = vec![(set("3"), within.clone())];
     check(&seen, Step::HeldUp, "3", "an endless loop, or just long");
     let found = judge(&seen);
     assert_eq!(
         found.findings[0].what,
         "running within spin () at halo.c, which it did not leave; its variables changed"
+    );
+    let within = Within {
+        noted: false,
+        ..within
+    };
+    seen.samples[1].within = vec![(set("3"), within)];
+    assert_eq!(
+        judge(&seen).findings[0].what,
+        "running within spin () at halo.c at each look; its variables changed"
     );
     // The step goes on: slow, not stuck.
     let looks: [Look<'_>; 2] = [
@@ -403,12 +434,32 @@ fn where_calls_could_not_be_told_apart_that_is_said() {
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
     let mut seen = observed(&[look, look]);
     assert!(judge(&seen).findings[0].evidence.is_empty());
-    seen.samples[1].unfollowed = set("2");
+    seen.samples[1].marks.unfollowed = set("2");
     let lines = judge(&seen).findings[0].evidence.join("; ");
     assert!(
         lines.contains("a loop of calls that are all alike, was not noted"),
         "{lines}"
     );
+}
+
+/// One of two that stood goes on before it stops: each is told once, and by itself where only one is waited for.
+#[test]
+fn who_goes_on_and_stops_is_told_once() {
+    let one: Look<'_> = &[
+        ("0-1", "main:80 exchange:60 MPI_Recv:60", "", ""),
+        ("2-3", "main:80 work:31", "", "x"),
+    ];
+    let two: Look<'_> = &[one[0], ("2-3", "main:80 work:31", "", "y")];
+    let mut seen = observed(&[one, two]);
+    receive(&mut seen, "0-1", "3");
+    seen.stood.push((set("2-3"), "at a breakpoint".to_owned()));
+    check(&seen, Step::HeldUp, "3", "");
+    let told: Vec<String> = judge(&seen)
+        .findings
+        .iter()
+        .map(|it| it.tasks.to_string())
+        .collect();
+    assert_eq!(told, ["3", "0-1", "2"]);
 }
 
 #[test]

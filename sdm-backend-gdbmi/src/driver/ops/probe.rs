@@ -157,12 +157,16 @@ async fn look(
     now.thread = thread.kernel_id;
     now.is_whole = true;
     note_time(gdb, thread, probe, compared, &mut now);
+    now.exchange = exchange(gdb, &threads);
     if let Some(before) = compared {
         let compared = now.since(before, &followed);
         probe.inner_changed = Some(compared.inner_changed);
         probe.outer_changed = Some(compared.outer_changed);
         probe.unfollowed = followed.main.refused && !compared.inner_changed;
         probe.within = compared.within;
+        let exchange = now.exchange.zip(before.exchange);
+        probe.exchanged =
+            !compared.inner_changed && exchange.is_some_and(|(now, before)| now != before);
     }
     drop(followed);
     if spec.waits {
@@ -177,6 +181,17 @@ async fn look(
         };
     }
     Ok(now)
+}
+
+/// A fingerprint of what a task exchanges data with others by, where a thread of it is in MPI.
+fn exchange(gdb: &Gdb, threads: &[ReadThread]) -> Option<u128> {
+    let frames = threads.iter().flat_map(|thread| &thread.raw.frames);
+    let mut functions = frames.flat_map(|frame| &frame.function);
+    let pid = gdb.get().pid()?;
+    functions
+        .any(|function| mpi_name(function).is_some())
+        .then(|| gdb.host().exchange(pid))
+        .flatten()
 }
 
 /// Where the other threads stand that are in a call of MPI's: any of them can be what its task goes on by.

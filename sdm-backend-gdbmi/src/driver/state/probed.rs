@@ -24,6 +24,8 @@ pub(in crate::driver) struct Probed {
     pub(in crate::driver) cpu_ms: Option<u64>,
     /// How long the main thread was on a processor, in nanoseconds.
     pub(in crate::driver) ran_ns: Option<u64>,
+    /// A fingerprint of what the process exchanges data with others by, where a thread of it is in MPI.
+    pub(in crate::driver) exchange: Option<u128>,
 }
 
 /// One activation of a function of the user's.
@@ -76,9 +78,15 @@ impl Probed {
         let main_changed = returned.is_some() || common < now.len() || now.len() != was.len();
         let mut beside = followed.beside.iter();
         let within = match returned {
-            Some(at) => Some(within(&now[at], false)),
+            Some(at) => Some((at, false)),
             None => self.within(before, common).filter(|_| main_changed),
         };
+        let within = within.map(|(at, changed)| Within {
+            depth: now[at].depth,
+            frame: now[at].place.clone(),
+            changed,
+            noted: at == 0 || followed.main.has_followed(addresses[at - 1]),
+        });
         Compared {
             inner_changed: main_changed
                 || self.beside != before.beside
@@ -90,23 +98,15 @@ impl Probed {
         }
     }
 
-    fn within(&self, before: &Self, common: usize) -> Option<Within> {
+    /// The innermost of the frames that is still the same call by what was seen, and whether its variables changed.
+    fn within(&self, before: &Self, common: usize) -> Option<(usize, bool)> {
         let there = self.frames.get(common).zip(before.frames.get(common));
         let there = there.filter(|(now, was)| now.is_same_activation(was));
-        let (frame, changed) = match there {
-            Some((now, was)) => (now, now.variables != was.variables),
+        match there {
+            Some((now, was)) => Some((common, now.variables != was.variables)),
             // What it calls is another; itself it stands where it stood.
-            None => (self.frames.get(common.checked_sub(1)?)?, false),
-        };
-        Some(within(frame, changed))
-    }
-}
-
-fn within(frame: &FrameState, changed: bool) -> Within {
-    Within {
-        depth: frame.depth,
-        frame: frame.place.clone(),
-        changed,
+            None => Some((common.checked_sub(1)?, false)),
+        }
     }
 }
 
@@ -207,6 +207,15 @@ mod tests {
     }
 
     #[derive(Debug)]
+    struct NotYet;
+
+    impl Arrival for NotYet {
+        fn has_happened(&self) -> bool {
+            false
+        }
+    }
+
+    #[derive(Debug)]
     struct Happened;
 
     impl Arrival for Happened {
@@ -246,6 +255,24 @@ mod tests {
         };
         let found = probed(text).since(&probed(text), &beside);
         assert!(found.inner_changed && !found.outer_changed);
+    }
+
+    #[test]
+    fn whether_a_function_was_left_is_known_of_those_that_are_followed() {
+        let noted = |address: u64, now| {
+            let main = Returns {
+                frames: vec![(address, Rc::new(NotYet) as Rc<dyn Arrival>)],
+                ..Returns::default()
+            };
+            let beside = Vec::new();
+            let found = probed(now).since(&probed("main:1 f:2 g:3"), &Followed { main, beside });
+            let within = found.within.unwrap();
+            (within.frame.function, within.noted)
+        };
+        assert_eq!(noted(2, "main:1 f:2 g:4"), ("g".to_owned(), true));
+        assert_eq!(noted(1, "main:1 f:2 g:4"), ("g".to_owned(), false));
+        assert_eq!(noted(1, "main:1 f:2"), ("f".to_owned(), true));
+        assert_eq!(noted(9, "main:1"), ("main".to_owned(), true));
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Returns {
         frames.iter().position(has_returned).or_else(inner)
     }
 
+    /// True where it is noted whether something returns to this address.
+    pub(in crate::driver) fn has_followed(&self, caller: u64) -> bool {
+        self.frames.iter().any(|(address, _)| *address == caller)
+    }
+
     /// True where the call of MPI's has returned.
     pub(in crate::driver) fn is_out(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.has_happened())

@@ -39,6 +39,33 @@ fn frames() -> Vec<String> {
     FRAMES.iter().enumerate().map(frame).collect()
 }
 
+/// That of the first look to that of the fourth, which is the last.
+fn spec(look: u64) -> ProbeSpec {
+    ProbeSpec {
+        compare: look > 1,
+        waits: look == 4,
+    }
+}
+
+/// A call that lasts because much is on its way looks like one that waits.
+#[test]
+fn data_that_is_exchanged_within_a_call_is_told() {
+    for registers in [0, 4] {
+        let host = FakeHost {
+            registers: (registers, Rc::new(())),
+            ..FakeHost::default()
+        };
+        let exchange = Rc::clone(&host.exchange);
+        let mut scene = Scene::at_main(host);
+        for look in 1..=4 {
+            exchange.set(if look < 3 { 7 } else { 8 });
+            let probe = scene.probe(look, spec(look));
+            assert_eq!(probe.exchanged, look == 3, "{probe:?}");
+            assert_eq!(probe.unfollowed, registers == 0 && look > 1);
+        }
+    }
+}
+
 /// A processor has four registers, and all of them are needed again after each look.
 #[test]
 fn each_look_follows_the_calls_anew() {
@@ -49,11 +76,7 @@ fn each_look_follows_the_calls_anew() {
     let used = Rc::downgrade(&host.registers.1);
     let mut scene = Scene::at_main(host);
     for look in 1..=4 {
-        let spec = ProbeSpec {
-            compare: look > 1,
-            waits: look == 4,
-        };
-        let probe = scene.probe(look, spec);
+        let probe = scene.probe(look, spec(look));
         assert!(
             !probe.partial && !probe.unfollowed,
             "look {look}: {probe:?}"

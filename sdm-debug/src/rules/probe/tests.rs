@@ -47,7 +47,10 @@ fn tasks_that_differ_in_one_part_are_together_in_the_others() {
     let probes = Probes::decode(&sources, &payload).unwrap();
     let expect = Probes {
         stacks: vec![(set("0-7"), stacks(9)), (set("8"), stacks(12))],
-        inner_changed: set("3"),
+        marks: Marks {
+            inner_changed: set("3"),
+            ..Marks::default()
+        },
         cpu_ms: vec![(set("0-2,4-7"), 500), (set("3,8"), 0)],
         ..Probes::default()
     };
@@ -98,7 +101,7 @@ fn who_does_not_fit_is_thought_to_have_changed() {
     let payload = rule.finish(acc, 1 << 10);
     assert!(payload.len() <= 1 << 10);
     let probes = Probes::decode(&all, &payload).unwrap();
-    assert_eq!(probes.inner_changed, all);
+    assert_eq!(probes.marks.inner_changed, all);
 }
 
 #[test]

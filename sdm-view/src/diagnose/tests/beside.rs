@@ -8,23 +8,12 @@ fn locks_and_files() {
     let look: Look<'_> = &[("0-3", lock, "", "")];
     let mut seen = observed(&[look, look]);
     check(&seen, Step::HeldUp, "0-3", "a lock or a thread");
-    let wait = |thread, holder: Option<u32>| ThreadWait {
-        thread,
-        what: WaitFor::Lock(LockWait {
-            mutex: "&m".to_owned(),
-            place: StackFrame::own("f", "a.c", 1),
-            holder,
-            orphaned: holder.is_none(),
-        }),
-    };
-    let waits = |threads| TaskWaits {
-        call: None,
-        threads,
-    };
-    let circle = waits(vec![wait(1, Some(2)), wait(2, Some(1))]);
-    seen.samples.last_mut().unwrap().waits = vec![(set("0-3"), circle)];
+    seen.samples.last_mut().unwrap().waits = vec![(set("0-3"), circle_of_locks())];
     check(&seen, Step::Deadlock, "0-3", "each other's locks");
-    let orphaned = waits(vec![wait(1, None)]);
+    let orphaned = TaskWaits {
+        call: None,
+        threads: vec![waits_for_lock(1, None)],
+    };
     seen.samples.last_mut().unwrap().waits = vec![(set("0-3"), orphaned)];
     check(&seen, Step::CannotGoOn, "0-3", "whose holder has ended");
     let look: Look<'_> = &[("0-3", "main:9 flock:9", "", "")];
@@ -103,7 +92,7 @@ fn nothing_is_claimed_of_what_was_not_seen() {
         let mut seen = observed(&[look, look]);
         reduce_all(&mut seen, "0-2");
         match why {
-            0 => seen.samples[0].partial = set("3"),
+            0 => seen.samples[0].marks.partial = set("3"),
             1 => seen.samples[1].cut = set("3"),
             2 => seen
                 .unseen
@@ -113,7 +102,7 @@ fn nothing_is_claimed_of_what_was_not_seen() {
                 seen.samples
                     .iter_mut()
                     .for_each(|one| one.stacks.push(own.clone()));
-                seen.samples[1].starved = set("3");
+                seen.samples[1].marks.starved = set("3");
             }
         }
         check(&seen, Step::CannotTell, "", "not known what they do");
@@ -250,7 +239,7 @@ fn who_is_missing_in_a_communicator_of_some_is_known_by_its_ranks() {
         seen
     };
     let mut found = seen("main:9 step:3", ArgumentRole::Target);
-    found.samples[1].inner_changed = set("4");
+    found.samples[1].marks.inner_changed = set("4");
     check(&found, Step::HeldUp, "4", "which compute");
     assert_eq!(judge(&found).graph.sets.len(), 1);
     let mut found = seen("main:9 MPI_Wait:9", ArgumentRole::Target);

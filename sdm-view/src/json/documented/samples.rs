@@ -320,6 +320,7 @@ fn diagnosis() -> Diagnosis {
         held_up_by: some(),
         circle: vec![0, 1],
         graph: WaitGraph::default(),
+        doubtful: some(),
         findings: kinds.map(finding).into(),
     }
 }

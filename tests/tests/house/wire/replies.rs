@@ -167,8 +167,10 @@ pub(super) fn probe() -> TaskProbe {
             depth: 1,
             frame: stack_frame(),
             changed: true,
+            noted: true,
         }),
         starved: true,
+        exchanged: true,
         unfollowed: true,
         waits: Some(TaskWaits {
             call: Some(Call {

@@ -15,6 +15,7 @@ pub(super) const HANGS: &[Case] = &[
     ("send_ring", "deadlock", "", "0 -> 1 -> 2 -> 3"),
     ("exchange", "deadlock", "", "in a circle"),
     ("pair", "deadlock", "2-3", "(2 -> 3 -> 2)"),
+    ("pair_beside", "deadlock", "", "(2 -> 3 -> 2)"),
     ("hub", "deadlock", "", "0 -> 3 -> 0"),
     (
         "tags",
@@ -113,6 +114,8 @@ pub(super) const HEALTHY: &[&str] = &[
     "served",
     "past_reduction",
     "two_on_a_line",
+    "long_messages",
+    "long_messages_beside",
 ];
 
 /// Nothing is wrong with these either, but all that can be seen of them is the same each time.

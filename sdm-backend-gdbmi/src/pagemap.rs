@@ -1,0 +1,60 @@
+//! Which pages of its memory a process has, as `/proc/PID/pagemap` says.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The largest mapping that is looked at, in pages.
+const PAGES_MAX: u64 = 1 << 20;
+
+/// One page of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Where it begins.
+    pub(crate) address: u64,
+    entry: u64,
+}
+
+impl Page {
+    /// The process has it in memory.
+    pub(crate) fn is_present(self) -> bool {
+        self.entry & 1 << 63 != 0
+    }
+
+    /// It was moved out of memory.
+    pub(crate) fn is_swapped(self) -> bool {
+        self.entry & 1 << 62 != 0
+    }
+
+    /// It is a file's, or shared memory.
+    pub(crate) fn is_of_file(self) -> bool {
+        self.entry & 1 << 61 != 0
+    }
+}
+
+/// The pages between two addresses, of which the first begins a page; of a large mapping the first ones. `pagemap` is the process's.
+///
+/// # Errors
+/// [`io::Error`] where the process is gone.
+pub(crate) fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<Page>> {
+    let page_bytes = page_size();
+    let count = (end.saturating_sub(start) / page_bytes).min(PAGES_MAX);
+    let mut entries = vec![0; usize::try_from(count * 8).unwrap_or(0)];
+    pagemap.read_exact_at(&mut entries, start / page_bytes * 8)?;
+    let entries = entries.chunks_exact(8).zip(0..);
+    let page = |(entry, at): (&[u8], u64)| Page {
+        address: start + at * page_bytes,
+        entry: u64::from_ne_bytes(entry.try_into().expect("chunks of eight")),
+    };
+    Ok(entries.map(page).collect())
+}
+
+/// How many bytes a page has.
+pub(crate) fn page_size() -> u64 {
+    let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+    let size = size
+        .ok()
+        .flatten()
+        .and_then(|size| u64::try_from(size).ok());
+    size.unwrap_or(4096)
+}
