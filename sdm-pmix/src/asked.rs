@@ -1,7 +1,7 @@
 //! What somebody who asks and a tool of ours (`sdm-pmix tool`) say to one another, in the frames of [`wire`](crate::wire).
 //!
 //! The one who asks begins with [`ToTool::Hello`]; the tool answers with [`FromTool::Hello`] once it is connected, or with
-//! [`FromTool::Failed`]. From then on each [`Ask`] has a number, and its answer comes in parts. Values of PMIx hold others; here they are a
+//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its answer comes in parts. Values of PMIx hold others; here they are a
 //! row of [`Line`]s that say how deep they are, so that no reader recurses.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire::fuzz;
 
 /// The version of these messages: both sides must have the same.
-pub const TOOL_VERSION: u16 = 1;
+pub const TOOL_VERSION: u16 = 2;
 /// The deepest a line can be.
 pub const DEPTH_MAX: u8 = 12;
 /// The longest text of a value, in bytes; what is longer is cut off.
@@ -145,6 +145,9 @@ pub enum FromTool {
         /// Which library it has loaded, in that library's words.
         library: String,
     },
+    /// The server has no job yet, and would end if it were left: the tool waits, whoever has started it, for that job, and [`Hello`](Self::Hello)
+    /// follows.
+    Starting,
     /// It cannot do anything, and why; the last message.
     Failed {
         /// The reason, on one line.

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -22,6 +23,8 @@ const TOOL_RANK: &CStr = c"pmix.tool.rank";
 const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 /// The server that ends with its job.
 const OF_ONE_JOB: &str = "prterun";
+/// How often it is looked whether that one has a job.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -48,6 +51,8 @@ pub(crate) struct CallError {
 
 /// A connection to a server.
 pub(crate) struct Tool {
+    /// The server, where it ends with its job.
+    of_one_job: Option<i32>,
     handle: *mut c_void,
     query: QueryInfo,
     error: ErrorString,
@@ -58,6 +63,8 @@ impl Tool {
     /// Loads the library and connects to the server in process `server`, by its rendezvous file where that is known.
     pub(crate) fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<Self> {
         let handle = load(library)?;
+        let program = std::fs::read_link(format!("/proc/{server}/exe")).unwrap_or_default();
+        let ends_with_job = program.file_name().is_some_and(|name| name == OF_ONE_JOB);
         // SAFETY: the names are those of functions with these signatures since version 2 of the
         // standard, and the library is never unloaded.
         let (init, tool) = unsafe {
@@ -66,6 +73,7 @@ impl Tool {
             let error = symbol(handle, c"PMIx_Error_string")?;
             let finalize = symbol(handle, c"PMIx_tool_finalize")?;
             let tool = Self {
+                of_one_job: ends_with_job.then_some(server),
                 handle,
                 query: std::mem::transmute::<*mut c_void, QueryInfo>(query),
                 error: std::mem::transmute::<*mut c_void, ErrorString>(error),
@@ -85,8 +93,7 @@ impl Tool {
             Info::string(TOOL_NAMESPACE, OWN_NAMESPACE),
             Info::number(TOOL_RANK, TYPE_RANK, 0),
         ];
-        let program = std::fs::read_link(format!("/proc/{server}/exe")).unwrap_or_default();
-        let count = match program.file_name().is_some_and(|name| name == OF_ONE_JOB) {
+        let count = match ends_with_job {
             true => infos.len(),
             false => 1,
         };
@@ -95,6 +102,26 @@ impl Tool {
         tool.check(status)
             .with_context(|| format!("connect to the PMIx server in process {server}"))?;
         Ok(tool)
+    }
+
+    /// Waits as long as the server is still on its way to its one job; `stays` is called where that is so.
+    ///
+    /// A `prterun` takes the last tool that leaves it for the end of all its work: where it starts its daemons, and so has no job yet, it ends
+    /// a second later, and the user's job with it (Open MPI 5.0.11).
+    pub(crate) fn wait_for_job(&self, stays: impl FnOnce()) {
+        let Some(server) = self.of_one_job else {
+            return;
+        };
+        let is_on_its_way = || self.namespaces().is_ok_and(|it| it.is_empty()) && starts(server);
+        if !is_on_its_way() {
+            return;
+        }
+        // The end of who has started this process is no longer its own; setting that has worked before.
+        let _ = nix::sys::prctl::set_pdeathsig(None);
+        stays();
+        while is_on_its_way() {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// The names of all jobs, other tools and servers that the server knows.
@@ -192,4 +219,12 @@ impl Tool {
             (self.finalize)();
         }
     }
+}
+
+/// Whether a server has processes of its own: what starts its daemons. At its end it has none, and would wait for its last tool.
+fn starts(server: i32) -> bool {
+    let stat = |pid| sdm_system::proc::of(pid).stat().ok();
+    let pids = sdm_system::proc::pids().into_iter().flatten();
+    pids.filter_map(stat)
+        .any(|stat| stat.parent() == Some(server) && !stat.state().has_ended())
 }

@@ -13,7 +13,8 @@
 //! `sdm-pmix tool LIBRARY PID FILE` does more than that for who has started it: see [`tool`] and `sdm_pmix::asked`.
 //!
 //! ```text
-//! sdm-pmix LIBRARY PID     ->   namespace TAB NAME                            one line for each
+//! sdm-pmix LIBRARY PID     ->   starting                                      where it has no job yet, and is waited for
+//!                               namespace TAB NAME                            one line for each
 //!                               process TAB NAMESPACE TAB RANK TAB PID TAB HOST TAB PROGRAM
 //!                               end
 //! ```
@@ -37,6 +38,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
+use sdm_hosts::job::STARTING;
 
 /// The last line of an answer.
 const END: &str = "end\n";
@@ -81,6 +83,10 @@ fn run() -> Result<()> {
 
 fn ask(library: &Path, server: i32) -> Result<String> {
     let (tool, turn) = connecting::connect(library, server, None)?;
+    tool.wait_for_job(|| {
+        // Whoever asked may be gone.
+        let _ = writeln!(std::io::stdout(), "{STARTING}");
+    });
     let mut text = String::new();
     for namespace in tool.namespaces()? {
         text.push_str(&format!("namespace\t{namespace}\n"));

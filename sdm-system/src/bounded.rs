@@ -39,6 +39,20 @@ pub struct Bounds {
 /// # Errors
 /// It cannot be started, or is beyond its bounds.
 pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Said> {
+    run_unless(command, input, bounds, |_| false)
+}
+
+/// As [`run`], but for a program that `is_spared` when it takes too long, by the lines of its standard output: nobody waits for it any
+/// more, and it ends by itself.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_unless(
+    command: &mut Command,
+    input: &[u8],
+    bounds: Bounds,
+    is_spared: impl FnOnce(&[String]) -> bool,
+) -> io::Result<Said> {
     let end = Instant::now() + bounds.wait;
     let (mut out, out_writer) = Stream::open(false)?;
     let (mut err, err_writer) = Stream::open(true)?;
@@ -56,17 +70,24 @@ pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Sa
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    let mut lines = Vec::new();
     let run = || -> io::Result<Said> {
         if let Some(mut feed) = feed {
             feed.write_all(input)?;
         }
-        read(&mut child, [&mut out, &mut err], end, bounds)
+        read(&mut child, [&mut out, &mut err], end, bounds, &mut lines)
     };
     let said = run();
-    if said.is_err() {
-        // It has ended, or has had its time.
-        let _ = child.kill();
-        let _ = child.wait();
+    match &said {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::TimedOut && is_spared(&lines) => {
+            std::thread::spawn(move || child.wait());
+        }
+        Err(_) => {
+            // It has ended, or has had its time.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
     said
 }
@@ -76,9 +97,10 @@ fn read(
     [out, err]: [&mut Stream; 2],
     end: Instant,
     bounds: Bounds,
+    lines: &mut Vec<String>,
 ) -> io::Result<Said> {
     let ended = sys::pidfd_open(child.id())?;
-    let (mut lines, mut complaints) = (Vec::new(), Vec::new());
+    let mut complaints = Vec::new();
     let mut said_bytes = 0;
     let mut status = None;
     loop {
@@ -86,7 +108,7 @@ fn read(
             let to = if line.stderr {
                 &mut complaints
             } else {
-                &mut lines
+                &mut *lines
             };
             let text = line.text();
             said_bytes += text.map_or(0, str::len);
@@ -99,7 +121,7 @@ fn read(
             out.close(&mut sort);
             err.close(&mut sort);
             return Ok(Said {
-                lines,
+                lines: std::mem::take(lines),
                 complaints,
                 status,
             });
@@ -176,5 +198,26 @@ mod tests {
         assert!(error.to_string().contains("too much"), "{error}");
         let said = sh("kill -9 $$", b"", 60).unwrap();
         assert_eq!(said.status.code(), None);
+    }
+
+    #[test]
+    fn who_is_spared_goes_on_by_itself() {
+        let bounds = Bounds {
+            wait: Duration::from_secs(1),
+            lines_max: 1000,
+        };
+        let mut pid = None;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo $$; exec sleep 1000"]);
+        let error = run_unless(&mut command, b"", bounds, |lines| {
+            pid = lines.first().and_then(|line| line.parse().ok());
+            pid.is_some()
+        });
+        // Where the line came too late it was killed.
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        let Some(pid) = pid.map(nix::unistd::Pid::from_raw) else {
+            return;
+        };
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 }

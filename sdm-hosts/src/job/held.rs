@@ -1,6 +1,7 @@
 //! Whether the processes of a job are held at their beginning.
 
 use std::path::Path;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use sdm_system::proc::{self, State};
@@ -23,9 +24,14 @@ pub enum Standing {
     ElsewhereToo,
 }
 
+/// What a server has said.
+type Answer = Result<Vec<pmix::Namespace>, PmixError>;
+
 /// Looks for the ranks of a job whose starter was told to hold them on their exec.
 pub struct HeldRanks {
     starter: i32,
+    /// Where the answer of a server comes to that is being asked.
+    asked: Option<Receiver<Answer>>,
     ask_next: Option<Instant>,
     unasked: Option<PmixError>,
 }
@@ -36,13 +42,14 @@ impl HeldRanks {
     pub fn of(starter: i32) -> Self {
         Self {
             starter,
+            asked: None,
             ask_next: None,
             unasked: None,
         }
     }
 
     /// Whether all ranks are there and stopped. Those on this host are looked at; for those on other hosts the
-    /// starter's PMIx server is asked, which has their pids once its daemons hold them.
+    /// starter's PMIx server is asked, which has their pids once its daemons hold them. That may take long, and is not waited for.
     ///
     /// # Errors
     /// Two processes of one rank, or `/proc` cannot be read.
@@ -62,19 +69,34 @@ impl HeldRanks {
         let Some(server) = server.filter(|process| pmix::is_server(process)) else {
             return Ok(Standing::NotYet);
         };
-        if self.ask_next.is_some_and(|next| Instant::now() < next) {
-            return Ok(Standing::NotYet);
-        }
-        let answer = pmix::ask(server);
-        self.ask_next = Some(Instant::now() + ASK_AGAIN);
-        Ok(match answer {
-            Ok(jobs) if is_whole(&jobs, size) => Standing::ElsewhereToo,
-            Ok(_) => Standing::NotYet,
-            Err(why) => {
+        Ok(match self.answer_of(server.pid) {
+            Some(Ok(jobs)) if is_whole(&jobs, size) => Standing::ElsewhereToo,
+            Some(Err(why)) => {
                 self.unasked = Some(why);
                 Standing::NotYet
             }
+            Some(Ok(_)) | None => Standing::NotYet,
         })
+    }
+
+    /// What a server has said; where nothing has come it is asked, now and then.
+    fn answer_of(&mut self, server: i32) -> Option<Answer> {
+        let Some(asked) = &self.asked else {
+            if self.ask_next.is_none_or(|next| next <= Instant::now()) {
+                let (tell, asked) = channel();
+                // Whoever asked may be gone by then.
+                std::thread::spawn(move || tell.send(pmix::ask(server)));
+                self.asked = Some(asked);
+            }
+            return None;
+        };
+        let answer = match asked.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            answer => answer.ok(),
+        };
+        self.asked = None;
+        self.ask_next = Some(Instant::now() + ASK_AGAIN);
+        answer
     }
 
     /// Why the starter's server could not be asked for ranks on other hosts, when it was asked last.

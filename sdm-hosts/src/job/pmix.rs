@@ -26,6 +26,8 @@ use super::{JobProcess, STARTERS};
 
 /// Programs whose PMIx server takes tools.
 const SERVERS: &[&str] = &["prterun", "prte"];
+/// What `sdm-pmix` says when its server has no job yet: it must not be killed, since the server would end with it.
+pub const STARTING: &str = "starting";
 /// What answers in a second here, and at once where nobody is there, has hung by then.
 const ANSWER_WAIT: Duration = Duration::from_secs(15);
 /// What the helper has of the server's environment: where the library finds what it needs, and the server. It has
@@ -86,6 +88,9 @@ pub enum PmixError {
     /// The helper cannot be started, or does not answer.
     #[error("sdm-pmix: {0}")]
     Run(io::Error),
+    /// The server starts its daemons.
+    #[error("it has no job yet: it is still starting")]
+    Starting,
     /// What the helper said.
     #[error("{0}")]
     Said(String),
@@ -104,8 +109,8 @@ pub(super) fn is_server(process: &Process) -> bool {
 ///
 /// # Errors
 /// [`PmixError`]: why it cannot be asked, or has not answered.
-pub(super) fn ask(server: &Process) -> Result<Vec<Namespace>, PmixError> {
-    answer(&mut helper(server.pid, &[])?, ANSWER_WAIT)
+pub(super) fn ask(server: i32) -> Result<Vec<Namespace>, PmixError> {
+    answer(&mut helper(server, &[])?, ANSWER_WAIT)
 }
 
 /// The helper that is to load the library of the server in process `pid`, with `words`, the library and the pid as arguments. It has given
@@ -169,8 +174,15 @@ fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixE
         wait,
         lines_max: 2 * PROCESSES_MAX as usize,
     };
-    let said = bounded::run(command, &[], bounds);
-    let said = said.map_err(PmixError::Run)?;
+    let mut is_starting = false;
+    let said = bounded::run_unless(command, &[], bounds, |lines| {
+        is_starting = lines.iter().any(|line| line == STARTING);
+        is_starting
+    });
+    let said = said.map_err(|error| match is_starting {
+        true => PmixError::Starting,
+        false => PmixError::Run(error),
+    })?;
     if !said.status.success() || said.lines.last().map(String::as_str) != Some("end") {
         return Err(PmixError::Said(why(&said)));
     }
@@ -277,5 +289,9 @@ mod tests {
         let hang = answer(hang.args(["-c", "exec sleep 1000"]), Duration::ZERO);
         let hang = hang.unwrap_err().to_string();
         assert!(hang.contains("no answer within"), "{hang}");
+        let mut starting = Command::new("/bin/sh");
+        let starting = starting.args(["-c", "echo starting; exec sleep 3"]);
+        let starting = answer(starting, Duration::from_secs(1));
+        assert!(starting.is_err());
     }
 }

@@ -122,7 +122,7 @@ impl Search {
             false => format!("where only {} is let in", starter.owner()),
         };
         if !is_all && pmix::is_server(starter) {
-            match pmix::ask(starter) {
+            match pmix::ask(starter.pid) {
                 Ok(jobs) => {
                     if let Some(job) = self.only_one(starter, jobs)? {
                         return Ok(Some(job));
@@ -195,7 +195,7 @@ impl Search {
             if !pmix::is_server(server) {
                 continue;
             }
-            match pmix::ask(server) {
+            match pmix::ask(server.pid) {
                 Ok(jobs) => {
                     for job in jobs {
                         if job.name == wanted {

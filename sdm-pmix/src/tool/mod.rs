@@ -47,6 +47,7 @@ pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
             return Err(error);
         }
     };
+    tool.wait_for_job(|| tell(FromTool::Starting));
     turn.end();
     let done = serve(&calls::Calls::of(&tool)?);
     tool.finish();

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sdm_hosts::pmix::{Rendezvous, tool};
+use sdm_hosts::pmix::{PmixError, Rendezvous, tool};
 use sdm_pmix::asked::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
 use sdm_pmix::wire::{Frames, frame};
 use sdm_system::proc::{self, State};
@@ -47,6 +47,8 @@ pub(super) struct Session {
     number: u32,
     /// What came while an answer was waited for.
     waiting: VecDeque<Heard>,
+    /// Its server would end with the tool, which goes when it may.
+    is_starting: bool,
 }
 
 impl Session {
@@ -77,11 +79,19 @@ impl Session {
             said,
             number: 0,
             waiting: VecDeque::new(),
+            is_starting: false,
         };
         let version = TOOL_VERSION;
         session.send(&ToTool::Hello { version });
-        match session.next(Some(ANSWER_WAIT))? {
+        let mut heard = session.next(Some(ANSWER_WAIT))?;
+        if let Some(Heard::Tool(FromTool::Starting)) = heard {
+            session.is_starting = true;
+            heard = session.next(Some(ANSWER_WAIT))?;
+        }
+        match heard {
+            None if session.is_starting => Err(ToolError::Helper(PmixError::Starting)),
             Some(Heard::Tool(FromTool::Hello { version, .. })) if version == TOOL_VERSION => {
+                session.is_starting = false;
                 Ok(session)
             }
             Some(Heard::Tool(FromTool::Failed { text })) => {
@@ -204,6 +214,9 @@ impl Drop for Session {
     /// The tool says goodbye once nothing more is asked; who hangs is killed, and what holds its connection goes on.
     fn drop(&mut self) {
         self.input = None;
+        if self.is_starting {
+            return;
+        }
         let deadline = Instant::now() + END_WAIT;
         while Instant::now() < deadline {
             match self

@@ -1,11 +1,15 @@
 //! Tools of ours beside a job of Open MPI 5: many of them, and killed ones, do not keep its `prterun` from ending.
 
+use std::fs::Permissions;
+use std::io::BufRead;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use sdm_tests::parts;
 use sdm_tests::place::Place;
+use sdm_tests::processes;
 use sdm_tests::run::{BOUND, alone};
 
 /// A job of two ranks that ends with 3 once there is a file.
@@ -16,6 +20,13 @@ struct Job {
 
 impl Job {
     fn start(mpi: &Path, place: &Place) -> Self {
+        let mut job = Self::begin(mpi, place, &[]);
+        job.wait_until_up();
+        job
+    }
+
+    /// Starts it with further options; it may not be up yet.
+    fn begin(mpi: &Path, place: &Place, options: &[&str]) -> Self {
         let mut prterun = Command::new(mpi.join("bin/prterun"));
         prterun.args(["--allow-run-as-root", "--map-by", ":oversubscribe"]);
         let end = place.path().join("end");
@@ -23,24 +34,27 @@ impl Job {
             "echo up >&2; until [ -e {} ]; do sleep 0.1; done; exit 3",
             end.display()
         );
-        prterun.args(["-n", "2", "sh", "-c", &script]);
+        prterun.args(options).args(["-n", "2", "sh", "-c", &script]);
         prterun.env("TMPDIR", place.path());
         prterun
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut prterun = prterun.spawn().expect("prterun runs");
-        let mut said = std::io::BufReader::new(prterun.stderr.take().expect("a pipe"));
+        let prterun = prterun.spawn().expect("prterun runs");
+        Self { prterun, end }
+    }
+
+    fn wait_until_up(&mut self) {
+        let mut said = std::io::BufReader::new(self.prterun.stderr.take().expect("a pipe"));
         let mut up = 0;
         while up < 2 {
             let mut line = String::new();
-            let count = std::io::BufRead::read_line(&mut said, &mut line).expect("text");
+            let count = said.read_line(&mut line).expect("text");
             assert!(count > 0, "the job ended before it was up");
             up += usize::from(line.contains("up"));
         }
         // What it says at the end is read by nobody, and must not stop it.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Self { prterun, end }
     }
 
     fn pid(&self) -> u32 {
@@ -50,16 +64,28 @@ impl Job {
     /// Ends the job, and gives the code of its starter.
     fn end(mut self) -> Option<i32> {
         std::fs::write(&self.end, "").expect("a file");
-        let deadline = Instant::now() + BOUND;
-        while Instant::now() < deadline {
-            if let Some(status) = self.prterun.try_wait().expect("it is ours") {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        self.prterun.kill().expect("it is ours");
-        self.prterun.wait().expect("it ends");
-        panic!("prterun has not ended with its job");
+        let mut status = None;
+        until("prterun has ended with its job", || {
+            status = self.prterun.try_wait().expect("it is ours");
+            status.is_some()
+        });
+        status.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.prterun.kill();
+        let _ = self.prterun.wait();
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + BOUND;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -104,5 +130,62 @@ fn a_job_outlives_many_tools_and_ends_with_its_own_code() {
         killed.wait().expect("it ends");
     }
     assert_answers(at_once());
+    assert_eq!(job.end(), Some(3));
+}
+
+/// What starts a daemon here in place of there, once it may.
+const AGENT: &str = r#"#!/bin/sh
+shift
+: > GO.waited-for
+until [ -e GO ]; do sleep 0.1; done
+exec sh -c "$*"
+"#;
+
+/// A `prterun` that has no job yet, since it waits for its daemons, ends a second after a tool has left it.
+#[test]
+fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let (agent, go) = (place.path().join("agent"), place.path().join("go"));
+    let text = AGENT.replace("GO", &go.display().to_string());
+    std::fs::write(&agent, text).expect("a file");
+    std::fs::set_permissions(&agent, Permissions::from_mode(0o755)).expect("it is ours");
+    let (agent, prefix) = (agent.to_string_lossy(), mpi.to_string_lossy());
+    let options = ["--prtemca", "plm_ssh_agent", &agent, "--prefix", &prefix];
+    // Nobody is asked where they are.
+    let options = [&options[..], &["--host", "10.255.255.1:1,10.255.255.2:1"]].concat();
+    let mut job = Job::begin(&mpi, &place, &options);
+    // It takes tools before it starts daemons.
+    until("a daemon is started", || {
+        go.with_extension("waited-for").exists()
+    });
+    let real = tool(&mpi, job.pid());
+    // The first one's starter dies.
+    let mut starter = Command::new("sh");
+    starter.args(["-c", r#""$@" & echo $!; wait"#, "sh"]);
+    starter.arg(real.get_program()).args(real.get_args());
+    starter.envs(
+        real.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    let mut starter = starter.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let starter = starter.as_mut().expect("it runs");
+    let mut said = std::io::BufReader::new(starter.stdout.take().expect("a pipe")).lines();
+    let mut line = || said.next().expect("a line").expect("text");
+    let pid: u32 = line().parse().expect("a pid");
+    assert_eq!(line(), "starting");
+    starter.kill().expect("it is ours");
+    starter.wait().expect("it ends");
+    // The second one waits for the first.
+    let second = tool(&mpi, job.pid()).spawn().expect("it runs");
+    std::fs::write(&go, "").expect("a file");
+    job.wait_until_up();
+    assert_answers(second);
+    until("the first one is gone", || {
+        processes::of(pid).state().is_none()
+    });
     assert_eq!(job.end(), Some(3));
 }
