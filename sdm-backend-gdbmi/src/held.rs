@@ -109,7 +109,7 @@ impl Held {
     /// gdb is gone: a stop of gdb's may have come to it after gdb had left it, and where gdb was killed one may still be on its
     /// way.
     pub(crate) fn wake(&mut self, was_killed: bool) {
-        self.frozen |= was_killed || is_stopped(self.who.pid());
+        self.frozen |= was_killed || is_stopping(self.who.pid());
     }
 }
 
@@ -126,4 +126,59 @@ impl Drop for Held {
 /// True where a signal has stopped the process, and no tracer.
 pub(crate) fn is_stopped(pid: i32) -> bool {
     proc::of(pid).state().is_some_and(State::is_stopped)
+}
+
+/// True where a signal has stopped a thread of the process, or is about to: who is given no processor stops long after the signal was
+/// sent, or after another of its threads has taken it.
+pub(crate) fn is_stopping(pid: i32) -> bool {
+    let process = proc::of(pid);
+    let is_sent = |status: &proc::Status| {
+        let mut pending = ["SigPnd", "ShdPnd"].into_iter();
+        pending.any(|field| status.signals(field).contains(&(Signal::SIGSTOP as i32)))
+    };
+    let mut threads = process.thread_ids().into_iter().flatten();
+    threads.any(|id| {
+        let thread = process.thread(id);
+        let status = thread.status();
+        thread.state().is_some_and(State::is_stopped) || status.as_ref().is_ok_and(is_sent)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use nix::sys::ptrace;
+    use nix::sys::signal::kill;
+    use nix::sys::wait::waitpid;
+    use nix::unistd::Pid;
+
+    use super::*;
+
+    #[test]
+    fn a_stop_that_is_on_its_way_is_seen() {
+        let mut child = Command::new("sleep");
+        child
+            .arg("1000")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = child.spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        assert!(!is_stopping(pid.as_raw()));
+        ptrace::attach(pid).unwrap();
+        waitpid(pid, None).unwrap();
+        assert!(!is_stopping(pid.as_raw()), "its tracer holds it");
+        kill(pid, Signal::SIGSTOP).unwrap();
+        assert!(is_stopping(pid.as_raw()) && !is_stopped(pid.as_raw()));
+        ptrace::detach(pid, None).unwrap();
+        // Between its being sent and its effect there is a moment in which the kernel shows nothing of it.
+        while !is_stopped(pid.as_raw()) {
+            std::thread::yield_now();
+        }
+        assert!(is_stopping(pid.as_raw()));
+        kill(pid, Signal::SIGCONT).unwrap();
+        assert!(!is_stopping(pid.as_raw()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

@@ -16,7 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, read, write};
 use sdm_system::proc::{self, State};
 
-use crate::held::is_stopped;
+use crate::held::is_stopping;
 use crate::process::{self, Identity, identity};
 use crate::{restore, sys};
 
@@ -131,7 +131,7 @@ fn keep(pipe: &OwnedFd) {
     }
     let until = Instant::now() + LATE_STOP;
     while Instant::now() < until {
-        let stopped = |it: &&&Attached| !it.stopped && is_stopped(it.who.pid());
+        let stopped = |it: &&&Attached| !it.stopped && is_stopping(it.who.pid());
         for it in attached.iter().filter(stopped) {
             it.who.signal(Signal::SIGCONT);
         }
