@@ -121,7 +121,11 @@ impl HeldJob {
         while !self.said.iter().any(|line| line.contains(wanted)) {
             match self.lines.recv_timeout(BOUND) {
                 Ok(line) => self.said.push(line),
-                Err(error) => panic!("no {wanted:?}: {error}: {:?}", self.said),
+                Err(error) => panic!(
+                    "no {wanted:?}: {error}: {:?}\n{}",
+                    self.said,
+                    threads_below(self.starter.id())
+                ),
             }
         }
     }
@@ -164,6 +168,25 @@ impl Drop for HeldJob {
         let _ = self.starter.kill();
         let _ = self.starter.wait();
     }
+}
+
+/// What the threads of all processes below one do, for who reads of a test that failed.
+fn threads_below(root: u32) -> String {
+    let mut text = String::new();
+    for pid in descendants(root) {
+        let process = processes::of(pid);
+        for id in process.thread_ids().into_iter().flatten() {
+            let thread = process.thread(id);
+            let (state, call) = (thread.state(), thread.system_call());
+            let tracer = processes::tracer(pid);
+            let line = format!(
+                "{} {pid}, thread {id}: {state:?}, system call {call:?}, traced by {tracer:?}\n",
+                processes::name(pid)
+            );
+            text.push_str(&line);
+        }
+    }
+    text
 }
 
 /// What can be seen of a process from outside that a debugger could have changed.

@@ -163,6 +163,9 @@ fn a_call_that_waits_does_not_outlive_the_server(starter: &str, ranks: &[u32], b
         let args = [starter, "--ranks", attached_to, "--timeout", "600"];
         let mut attached = Attached::new(&args, "attached");
         let own = descendants(attached.sdm.id());
+        // Who is just being attached to sleeps and is traced as well.
+        attached.say("print 1");
+        attached.wait_for(": 1");
         // Not sleep: the kernel would go on with it where it interrupted rank 1 in a sleep of its own.
         attached.say("print (int)pause()");
         let is_in_it = |pid: &u32| {
