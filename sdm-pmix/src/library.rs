@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -25,6 +25,8 @@ const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 const OF_ONE_JOB: &str = "prterun";
 /// How often it is looked whether that one has a job.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long it may take to have one. One whose job is over looks the same as long as another tool keeps it, and must not wait for ours for ever.
+const START_WAIT: Duration = Duration::from_secs(300);
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;
 
@@ -107,7 +109,7 @@ impl Tool {
     /// Waits as long as the server is still on its way to its one job; `stays` is called where that is so.
     ///
     /// A `prterun` takes the last tool that leaves it for the end of all its work: where it starts its daemons, and so has no job yet, it ends
-    /// a second later, and the user's job with it (Open MPI 5.0.11).
+    /// a second later, and the user's job with it (Open MPI 5.0.11). It is waited for five minutes at most.
     pub(crate) fn wait_for_job(&self, stays: impl FnOnce()) {
         let Some(server) = self.of_one_job else {
             return;
@@ -119,7 +121,8 @@ impl Tool {
         // The end of who has started this process is no longer its own; setting that has worked before.
         let _ = nix::sys::prctl::set_pdeathsig(None);
         stays();
-        while is_on_its_way() {
+        let deadline = Instant::now() + START_WAIT;
+        while is_on_its_way() && Instant::now() < deadline {
             std::thread::sleep(LOOK_EVERY);
         }
     }
