@@ -1,8 +1,8 @@
 //! What somebody who asks and a tool of ours (`sdm-pmix tool`) say to one another, in the frames of [`wire`](crate::wire).
 //!
 //! The one who asks begins with [`ToTool::Hello`]; the tool answers with [`FromTool::Hello`] once it is connected, or with
-//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its answer comes in parts. Values of PMIx hold others; here they are a
-//! row of [`Line`]s that say how deep they are, so that no reader recurses.
+//! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its answer comes in parts.
+//! Values of PMIx hold others; here they are a row of [`Line`]s that say how deep they are, so that no reader recurses.
 
 use serde::{Deserialize, Serialize};
 

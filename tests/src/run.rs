@@ -17,6 +17,18 @@ use crate::{binaries, processes};
 /// Longer than anything takes, also on a machine that has much else to do: only a hang reaches it.
 pub const BOUND: Duration = Duration::from_secs(180);
 
+/// Waits until something holds, as long as [`BOUND`].
+///
+/// # Panics
+/// Where that does not come about.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < BOUND, "waited for: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Sessions of many processes run one at a time within a test program.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());

@@ -58,8 +58,8 @@ impl Observed {
     /// Takes in how some tasks were while only they ran: who was as before has exchanged no data with the others of them.
     pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
         let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));
-        let changed = alone.marks.inner_changed.union(&alone.marks.outer_changed);
-        let quiet = seen.intersection(tasks).difference(&changed);
+        let quiet = seen.intersection(tasks);
+        let quiet = quiet.difference(&alone.marks.changed());
         let quiet = quiet
             .difference(&alone.marks.exchanged)
             .difference(&alone.marks.partial);

@@ -65,13 +65,7 @@ impl Seen {
             }
         }
         let looked = looked.difference(&starved);
-        let changed = |sample: &Probes| {
-            sample
-                .marks
-                .inner_changed
-                .union(&sample.marks.outer_changed)
-        };
-        let changed = later.iter().map(changed);
+        let changed = later.iter().map(|sample| sample.marks.changed());
         let changed = changed.fold(IdSet::new(), |all, more| all.union(&more));
         let still = steady(samples, &looked)
             .difference(&changed)

@@ -5,12 +5,12 @@ use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sdm_tests::parts;
 use sdm_tests::place::Place;
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, alone};
+use sdm_tests::run::{alone, until};
 
 /// A job of two ranks that ends with 3 once there is a file.
 struct Job {
@@ -78,14 +78,6 @@ impl Drop for Job {
         // It may have ended.
         let _ = self.prterun.kill();
         let _ = self.prterun.wait();
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + BOUND;
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -252,7 +252,8 @@ fn is_given_up(pids: &[u32], busy: Busy) -> bool {
         _ => {
             let done = running.finish();
             // Or it was stopped when it had answered already, and did not let go of them in time.
-            if busy == Busy::Attaching && (done.code == Some(0) || done.out.contains("fgets ()")) {
+            let stays = done.code == Some(2) && done.out.contains("fgets ()");
+            if busy == Busy::Attaching && (done.code == Some(0) || stays) {
                 return false;
             }
             let done = done.code(130);

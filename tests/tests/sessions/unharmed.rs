@@ -18,7 +18,7 @@ use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal, tracer};
-use sdm_tests::run::{BOUND, alone};
+use sdm_tests::run::{BOUND, alone, until};
 use sdm_tests::sdm::{Done, Running, Sdm};
 
 use code::changed_bytes;
@@ -299,14 +299,6 @@ fn processes_live_on_however_a_look_at_them_ends() {
 
 fn is_stopped(pid: u32) -> bool {
     processes::of(pid).state().expect("it lives").is_stopped()
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < BOUND, "waited for: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

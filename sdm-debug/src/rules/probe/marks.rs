@@ -24,6 +24,12 @@ pub struct Marks {
 }
 
 impl Marks {
+    /// Who has a variable that is another than at the probe before.
+    #[must_use]
+    pub fn changed(&self) -> IdSet {
+        self.inner_changed.union(&self.outer_changed)
+    }
+
     /// In the order in which they are written.
     pub(super) fn all(&self) -> [&IdSet; 6] {
         [
