@@ -58,8 +58,8 @@ pub(crate) trait Host {
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
     /// A fingerprint of what a process exchanges data with others by, where that can be read.
     fn exchange(&self, pid: i32) -> Option<u128>;
-    /// The number of the system call that a thread is in, where that may be known.
-    fn system_call(&self, pid: i32, thread: i32) -> Option<i64>;
+    /// The number of the system call that a thread is in, -1 for none, and its arguments, where that may be known.
+    fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
     /// What a thread waits for outside of its process, where the kernel's tables say.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
     /// Where gdb finds the files of a process that is in a container; where such a one was seen before, also for others.
@@ -197,7 +197,7 @@ impl Host for LocalHost {
         exchange::fingerprint(pid).ok()
     }
 
-    fn system_call(&self, pid: i32, thread: i32) -> Option<i64> {
+    fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
         proc::of(pid).thread(thread).system_call()
     }
 

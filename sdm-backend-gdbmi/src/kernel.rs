@@ -12,10 +12,24 @@ pub(crate) fn cpu_ms(pid: i32) -> Option<u64> {
     Some(ticks.saturating_mul(1000) / per_second)
 }
 
-/// The name of a system call in which a thread can wait; `number N` for another one, and `None` for the one
+/// What a wait for another thread is called that gives up after some time.
+pub(crate) const TIMED_FUTEX: &str = "timed futex";
+/// Where a wait for another thread says for how long, among its arguments.
+const TIME_LIMIT: usize = 3;
+
+/// The name of the system call that a thread is in, with these arguments.
+pub(crate) fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
+    let is_timed = number == libc::SYS_futex && arguments[TIME_LIMIT] != 0;
+    match is_timed {
+        true => Some(TIMED_FUTEX.to_owned()),
+        false => name_of(number),
+    }
+}
+
+/// The name of a system call in which a thread can wait; `number N` for another one, and `None` for none, and for the one
 /// by which the kernel goes on with a call that was interrupted, which does not say what that was.
 pub(crate) fn name_of(number: i64) -> Option<String> {
-    if number == libc::SYS_restart_syscall {
+    if number < 0 || number == libc::SYS_restart_syscall {
         return None;
     }
     let known = NAMES.iter().find(|(known, _)| *known == number);
@@ -36,6 +50,12 @@ const NAMES: &[(i64, &str)] = &[
     (libc::SYS_flock, "flock"),
     (libc::SYS_fsync, "fsync"),
     (libc::SYS_futex, "futex"),
+    (libc::SYS_io_getevents, "io_getevents"),
+    (libc::SYS_mq_timedreceive, "mq_timedreceive"),
+    (libc::SYS_mq_timedsend, "mq_timedsend"),
+    (libc::SYS_msgrcv, "msgrcv"),
+    (libc::SYS_msgsnd, "msgsnd"),
+    (libc::SYS_msync, "msync"),
     (libc::SYS_nanosleep, "nanosleep"),
     (libc::SYS_openat, "openat"),
     (libc::SYS_ppoll, "ppoll"),
@@ -49,8 +69,13 @@ const NAMES: &[(i64, &str)] = &[
     (libc::SYS_rt_sigsuspend, "rt_sigsuspend"),
     (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait"),
     (libc::SYS_sched_yield, "sched_yield"),
+    (libc::SYS_semop, "semop"),
+    (libc::SYS_semtimedop, "semtimedop"),
+    (libc::SYS_sendfile, "sendfile"),
     (libc::SYS_sendmsg, "sendmsg"),
     (libc::SYS_sendto, "sendto"),
+    (libc::SYS_sync, "sync"),
+    (libc::SYS_syncfs, "syncfs"),
     (libc::SYS_wait4, "wait4"),
     (libc::SYS_waitid, "waitid"),
     (libc::SYS_write, "write"),
@@ -80,8 +105,15 @@ mod tests {
         // The kernel is asked by this thread, which reads its answer.
         let (pid, thread) = (nix::unistd::getpid(), nix::unistd::gettid());
         let number = proc::of(pid.as_raw()).thread(thread.as_raw()).system_call();
-        assert_eq!(number.and_then(name_of).as_deref(), Some("read"));
+        assert_eq!(
+            number.and_then(|(number, _)| name_of(number)).as_deref(),
+            Some("read")
+        );
         assert_eq!(name_of(9999).as_deref(), Some("number 9999"));
         assert_eq!(name_of(libc::SYS_restart_syscall), None);
+        assert_eq!(name_of(-1), None);
+        let wait = |limit| name_with((libc::SYS_futex, [0x1000, 0, 2, limit, 0, 0]));
+        assert_eq!(wait(0).as_deref(), Some("futex"));
+        assert_eq!(wait(0x2000).as_deref(), Some(TIMED_FUTEX));
     }
 }

@@ -6,8 +6,16 @@
 //! is believed only where it fits: processes have to be of that list, and a message's rank has to be the place of its
 //! process in the message's communicator.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::python::Memory;
 
+/// What the communicator of all is called.
+const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
+/// The most of a name that is looked at, in bytes.
+const NAME_BYTES: usize = 64;
+/// What the names begin with that Open MPI gives to others.
+const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
 const WORD: usize = 8;
 /// How much of a communicator, a group, a process and a request is looked at, in bytes.
 const COMMUNICATOR_BYTES: usize = 512;
@@ -33,13 +41,47 @@ struct RankLayout {
     number: usize,
 }
 
+/// Where in a communicator its name stands, in bytes: itself (Open MPI 4), or where it is (5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameAt {
+    Place(usize),
+    Pointer(usize),
+}
+
+impl NameAt {
+    /// By the communicator of all.
+    fn learn(memory: &dyn Memory, world: &Piece) -> Option<Self> {
+        let mut parts = world.0.windows(WORLD_NAME.len());
+        if let Some(at) = parts.position(|part| part == WORLD_NAME) {
+            return Some(Self::Place(at));
+        }
+        let mut words = (0..COMMUNICATOR_BYTES).step_by(WORD);
+        let is_name = |at: &usize| {
+            let mut name = [0; WORLD_NAME.len()];
+            memory.read(world.word(*at), &mut name).is_some() && name == *WORLD_NAME
+        };
+        words.find(is_name).map(Self::Pointer)
+    }
+}
+
 /// What is known of a process's Open MPI.
 pub(crate) struct OpenMpi<'a> {
     memory: &'a dyn Memory,
     layout: RankLayout,
+    name: Option<NameAt>,
     /// How many ranks the job has.
     size: usize,
     job: u32,
+}
+
+/// The ranks of a communicator as ranks of the job, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Members {
+    Of(Vec<u32>),
+    /// It is between two groups: that of the caller, and that whose ranks calls name.
+    Between(Vec<u32>, Vec<u32>),
+    /// It is one to processes that are not of this job.
+    WithOtherJobs,
 }
 
 /// The message of a request.
@@ -90,6 +132,7 @@ impl<'a> OpenMpi<'a> {
         Some(Self {
             memory,
             layout,
+            name: NameAt::learn(memory, &head),
             size,
             job,
         })
@@ -101,9 +144,40 @@ impl<'a> OpenMpi<'a> {
     }
 
     /// The ranks of a communicator as ranks of the job, in its order.
-    pub(crate) fn members(&self, communicator: u64) -> Option<Vec<u32>> {
-        let ranks = self.processes(communicator)?.into_iter();
-        ranks.map(|process| self.rank(process)).collect()
+    pub(crate) fn members(&self, communicator: u64) -> Option<Members> {
+        let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
+        let groups = self.layout.groups.iter().map(|at| head.word(*at));
+        let mut groups: Vec<u64> = groups.collect();
+        groups.dedup();
+        let ranks = |group: &u64| -> Option<Vec<u32>> {
+            let processes = self.group(*group, RANKS_MAX)?.into_iter();
+            processes.map(|process| self.rank(process)).collect()
+        };
+        match groups[..] {
+            [one] => ranks(&one).map(Members::Of),
+            [ours, theirs] => {
+                let ours = ranks(&ours)?;
+                self.group(theirs, RANKS_MAX)?;
+                Some(match ranks(&theirs) {
+                    Some(theirs) => Members::Between(ours, theirs),
+                    None => Members::WithOtherJobs,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// What tells a communicator from others at all its ranks: Open MPI's own name of it, which has its number in it, as a number. Nothing of
+    /// one that the program has named.
+    pub(crate) fn context(&self, communicator: u64) -> Option<i64> {
+        let block = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
+        let name = match self.name? {
+            NameAt::Place(at) => Piece(block.0.get(at..)?.to_vec()),
+            NameAt::Pointer(at) => Piece::read(self.memory, block.word(at), NAME_BYTES)?,
+        };
+        let name = name.0.split(|byte| *byte == 0).next()?;
+        name.starts_with(NAMED_BY_LIBRARY)
+            .then(|| (xxh3_64(name) >> 1).cast_signed())
     }
 
     /// The message of a request.
@@ -150,13 +224,18 @@ impl<'a> OpenMpi<'a> {
         if self.layout.groups.iter().any(|at| head.word(*at) != group) {
             return None;
         }
-        let group = Piece::read(self.memory, group, GROUP_BYTES)?;
-        let count = usize::try_from(group.number(self.layout.count)).ok()?;
-        let count = Some(count).filter(|count| (1..=self.size).contains(count))?;
-        let list = words(self.memory, group.word(self.layout.processes), count)?;
+        let list = self.group(group, self.size)?;
         // The first one tells what is no list at all.
         self.rank(*list.first()?)?;
         Some(list)
+    }
+
+    /// The processes of a group, which are no more than so many.
+    fn group(&self, address: u64, most: usize) -> Option<Vec<u64>> {
+        let group = Piece::read(self.memory, address, GROUP_BYTES)?;
+        let count = usize::try_from(group.number(self.layout.count)).ok()?;
+        let count = Some(count).filter(|count| (1..=most).contains(count))?;
+        words(self.memory, group.word(self.layout.processes), count)
     }
 
     fn rank(&self, process: u64) -> Option<u32> {
@@ -305,15 +384,41 @@ mod tests {
     #[test]
     fn the_ranks_of_a_communicator_are_those_of_the_job() {
         let mut memory = memory();
-        // An intercommunicator has two groups.
+        // One between two groups.
         memory.communicator(0x500_0000, &[1, 2]);
         memory.set(0x500_0000, 256, &(HALF + 0x10000).to_ne_bytes());
         let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
         assert_eq!(known.size(), 8);
-        assert_eq!(known.members(HALF), Some(vec![7, 5, 6]));
-        assert_eq!(known.members(WORLD), Some((0..8).collect()));
-        assert_eq!(known.members(0x500_0000), None);
+        assert_eq!(known.members(HALF), Some(Members::Of(vec![7, 5, 6])));
+        assert_eq!(known.members(WORLD), Some(Members::Of((0..8).collect())));
+        let between = Members::Between(vec![1, 2], vec![7, 5, 6]);
+        assert_eq!(known.members(0x500_0000), Some(between));
         assert_eq!(known.members(REQUEST), None);
+    }
+
+    #[test]
+    fn communicators_of_the_same_ranks_are_told_apart_by_the_librarys_names() {
+        const NAME: usize = 80;
+        const NAMES: u64 = 0x700_0000;
+        for is_pointer in [false, true] {
+            let mut memory = memory();
+            let mut name = |address: u64, at: u64, name: &[u8]| match is_pointer {
+                true => {
+                    memory.set(address, NAME, &(NAMES + at).to_ne_bytes());
+                    memory.set(NAMES + at, 0, name);
+                }
+                false => memory.set(address, NAME, name),
+            };
+            name(WORLD, 0, WORLD_NAME);
+            name(HALF, 0x1000, b"MPI COMMUNICATOR 3 DUP FROM 0\0");
+            name(0x510_0000, 0x2000, b"MPI COMMUNICATOR 4 DUP FROM 0\0");
+            name(0x520_0000, 0x3000, b"rows\0");
+            let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
+            let contexts = [HALF, 0x510_0000, 0x520_0000].map(|one| known.context(one));
+            assert!(contexts[0].is_some() && contexts[0] != contexts[1]);
+            assert!(contexts[1].is_some());
+            assert_eq!(contexts[2], None, "the program may call several so");
+        }
     }
 
     #[test]
@@ -322,8 +427,13 @@ mod tests {
         memory.set(process(20), 40, &78_u32.to_ne_bytes());
         memory.set(process(20), 44, &1_u32.to_ne_bytes());
         memory.communicator(0x500_0000, &[7, 20]);
+        // What ranks of this job have spawned.
+        memory.communicator(0x520_0000, &[20]);
+        memory.communicator(0x510_0000, &[0, 1]);
+        memory.set(0x510_0000, 256, &(0x520_0000_u64 + 0x10000).to_ne_bytes());
         let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
         assert_eq!(known.members(0x500_0000), None);
+        assert_eq!(known.members(0x510_0000), Some(Members::WithOtherJobs));
     }
 
     #[test]

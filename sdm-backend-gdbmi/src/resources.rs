@@ -9,7 +9,7 @@ use std::path::Path;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::time::TimeVal;
-use sdm_debug::probe::{Holder, ResourceWait};
+use sdm_debug::probe::{Holder, LOCK_ON, ResourceWait};
 use sdm_system::proc::{self, Process};
 use sdm_system::{sock_diag, tcp_peer};
 use sdm_text::printable_name;
@@ -28,7 +28,7 @@ const ACCESS_MODE: u32 = 3;
 /// What a thread of a process waits for.
 pub(crate) fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     let process = proc::of(pid);
-    let (number, arguments) = process.thread(thread).system_call_with_arguments()?;
+    let (number, arguments) = process.thread(thread).system_call()?;
     let call = kernel::name_of(number)?;
     let (what, holders) = match call.as_str() {
         "flock" | "fcntl" => lock(pid, arguments[0])?,
@@ -63,7 +63,7 @@ fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     let table = proc::of_machine("locks").ok()?;
     let holders = holders(&table, file.dev(), file.ino());
     let holders = holders.into_iter().filter(|it| *it != pid);
-    let what = format!("the lock on {}", printable_name(&path));
+    let what = format!("{LOCK_ON}{}", printable_name(&path));
     Some((what, holders.take(HOLDERS_MAX).map(holder).collect()))
 }
 

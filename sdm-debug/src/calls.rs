@@ -1,96 +1,11 @@
 //! Calls of a runtime in the source: which functions wait for locks, which arguments say whom a call waits
 //! for, and where these stand in a line of source.
 
+mod waiting;
+
 use crate::probe::ArgumentRole;
 use crate::quoted::outside_quotes;
-
-/// Functions that wait for a lock or for another thread.
-const LOCKS: &[&str] = &[
-    "pthread_mutex_lock",
-    "pthread_mutex_timedlock",
-    "pthread_rwlock_rdlock",
-    "pthread_rwlock_wrlock",
-    "pthread_cond_wait",
-    "pthread_cond_timedwait",
-    "pthread_barrier_wait",
-    "pthread_join",
-    "pthread_spin_lock",
-    "sem_wait",
-    "sem_timedwait",
-    "mtx_lock",
-    "cnd_wait",
-    "thrd_join",
-    "std::mutex::lock",
-    "std::thread::join",
-    "std::condition_variable::wait",
-    "omp_set_lock",
-    "omp_set_nest_lock",
-    "GOMP_critical_start",
-    "GOMP_barrier",
-    "futex",
-];
-
-/// Functions that can wait for a file.
-const FILES: &[&str] = &[
-    "close",
-    "creat",
-    "creat64",
-    "fclose",
-    "fcntl",
-    "fcntl64",
-    "fdatasync",
-    "fflush",
-    "fgetc",
-    "fgets",
-    "flock",
-    "fopen",
-    "fopen64",
-    "fread",
-    "fscanf",
-    "fsync",
-    "fwrite",
-    "getc",
-    "getline",
-    "lockf",
-    "lockf64",
-    "open",
-    "open64",
-    "openat",
-    "pread",
-    "pread64",
-    "pwrite",
-    "pwrite64",
-    "read",
-    "readv",
-    "rename",
-    "write",
-    "writev",
-];
-
-/// True for a function that waits for a lock or for another thread, under any name of the C library's.
-#[must_use]
-pub fn is_lock(function: &str) -> bool {
-    LOCKS.contains(&plain(function))
-}
-
-/// True for a function that can wait for a file, under any name of the C library's.
-#[must_use]
-pub fn is_file(function: &str) -> bool {
-    FILES.contains(&plain(function))
-}
-
-/// The name without what the C library puts in front of its own names and behind versioned ones.
-#[must_use]
-pub fn plain(function: &str) -> &str {
-    let function = function.split('@').next().unwrap_or(function);
-    let inner = ["__GI___libc_", "__GI___", "__GI_", "__libc_", "___", "__"];
-    let stripped = inner
-        .iter()
-        .find_map(|prefix| function.strip_prefix(prefix));
-    stripped
-        .filter(|name| LOCKS.contains(name) || FILES.contains(name))
-        .unwrap_or(function)
-}
+pub use waiting::{is_file, is_join, is_lock, is_mutex, plain};
 
 /// What the names of MPI's functions begin with.
 const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];

@@ -100,6 +100,19 @@ pub enum WaitFor {
     SystemCall(String),
     /// Something outside of the process.
     Resource(ResourceWait),
+    /// The end of another thread.
+    Join(JoinWait),
+    /// Nothing of the kernel's: in an operation of MPI's that reads or writes files it is at no file, but asks for others again and again.
+    Polling,
+}
+
+/// A thread whose end another one of its process waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinWait {
+    /// Its number in the task, from 1.
+    pub thread: u32,
+    /// The user's frame that waits for it.
+    pub place: StackFrame,
 }
 
 /// What a thread waits for outside of its process, read from the kernel's tables.
@@ -199,6 +212,12 @@ pub enum ArgumentRole {
     Requests,
     /// The rank whose window is meant.
     Target,
+    /// What tells a communicator from others at all ranks: Open MPI's own name of it, as a number.
+    Context,
+    /// The communicator is one with processes of other jobs.
+    OtherJobs,
+    /// The handle that MPICH has given a communicator at this rank; others may have another one for the same.
+    Handle,
 }
 
 impl TaskWaits {
@@ -209,7 +228,30 @@ impl TaskWaits {
     }
 }
 
+impl ResourceWait {
+    /// True for a lock, which one has who does not give it back; what comes by a pipe may never have been sent.
+    #[must_use]
+    pub fn is_lock(&self) -> bool {
+        self.what.starts_with(LOCK_ON)
+    }
+}
+
+/// What the words for a lock of a file begin with; its path is behind.
+pub const LOCK_ON: &str = "the lock on ";
+
 impl CallArgument {
+    /// What is known of a call and is no argument of it: it is compared, and not shown.
+    #[must_use]
+    pub fn hidden(role: ArgumentRole, number: i64) -> Self {
+        Self {
+            role,
+            expression: String::new(),
+            value: None,
+            number: Some(number),
+            known: Known::Source,
+        }
+    }
+
     /// True for the communicator of all ranks: its name, MPICH's handle of it, or Open MPI's symbol.
     #[must_use]
     pub fn is_world(&self) -> bool {

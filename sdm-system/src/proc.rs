@@ -195,26 +195,22 @@ impl Process {
         line.split_ascii_whitespace().next()?.parse().ok()
     }
 
-    /// The number of the system call that a thread is in; absent where it is in none, or that may not be known.
+    /// The number of the system call that a thread is in, and its arguments, all 0 and the number -1 where it is in none; absent where it
+    /// runs, or that may not be known.
     #[must_use]
-    pub fn system_call(&self) -> Option<i64> {
-        let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
-        let number: i64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-        (number >= 0).then_some(number)
-    }
-
-    /// The system call that a thread is in, with its arguments, where that may be known.
-    #[must_use]
-    pub fn system_call_with_arguments(&self) -> Option<(i64, [u64; 6])> {
+    pub fn system_call(&self) -> Option<(i64, [u64; 6])> {
         let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
         let mut words = line.split_ascii_whitespace();
         let number: i64 = words.next()?.parse().ok()?;
         let mut arguments = [0; 6];
+        if number < 0 {
+            return Some((-1, arguments));
+        }
         for argument in &mut arguments {
             let word = words.next()?.strip_prefix("0x")?;
             *argument = u64::from_str_radix(word, 16).ok()?;
         }
-        (number >= 0).then_some((number, arguments))
+        Some((number, arguments))
     }
 
     /// A value that the kernel gave the program at its start, by its number in `getauxval(3)`.

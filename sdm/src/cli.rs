@@ -70,7 +70,8 @@ pub enum Verb {
     Attach(AttachArgs),
     /// Say why a job is stuck, as far as a few looks at its stacks show, and leave it as it is.
     ///
-    /// Exit code: 0 nothing seems stuck, 1 something is, 2 something went wrong, 130 given up by Ctrl-C.
+    /// Exit code: 0 no hang seen, 1 deadlock, 2 cannot tell, or something went wrong, 3 cannot go on, 4 held up by some, 130 given up by
+    /// Ctrl-C.
     Diagnose(DiagnoseArgs),
     /// Print the merged stacks of running processes, and leave them as they are.
     ///

@@ -86,7 +86,7 @@ impl Host for FakeHost {
         let is_free = Rc::strong_count(used) <= *all;
         is_free.then(|| Rc::new(Register(used.clone())) as Rc<dyn Arrival>)
     }
-    fn system_call(&self, _: i32, _: i32) -> Option<i64> {
+    fn system_call(&self, _: i32, _: i32) -> Option<(i64, [u64; 6])> {
         None
     }
     fn resource(&self, _: i32, _: i32) -> Option<sdm_debug::probe::ResourceWait> {

@@ -170,7 +170,7 @@ fn this_process_is_read_whole() {
     assert!(process.thread_ids().unwrap().any(|id| id == thread));
     // The kernel is asked by this thread, which reads its answer.
     assert_eq!(
-        process.thread(thread).system_call(),
+        process.thread(thread).system_call().map(|call| call.0),
         Some(nix::libc::SYS_read)
     );
     assert_eq!(own_thread().stat().unwrap().state(), State('R'));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Known, LockWait, ProcessState, ResourceWait, TaskWaits,
-    WaitFor,
+    ThreadWait, WaitFor,
 };
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::IdSet;
@@ -68,11 +68,17 @@ impl<'a> Evidence<'a> {
                 self.others
                     .push((tasks.clone(), vec![resource_text(resource)]));
             }
+            // It is told by the circle.
+            Some(WaitFor::Lock(lock)) if lock.holder == Some(1) => {}
             Some(WaitFor::Lock(lock)) => {
                 self.others.push((tasks.clone(), vec![lock_text(lock)]));
                 if lock.orphaned {
                     self.orphaned.union_with(tasks);
                 }
+            }
+            Some(WaitFor::Join(join)) => {
+                let line = format!("for thread {} to end", join.thread);
+                self.others.push((tasks.clone(), vec![line]));
             }
             _ => {}
         }
@@ -129,7 +135,11 @@ impl<'a> Evidence<'a> {
                     facts.push(format!("in {expression}{members}"));
                     continue;
                 }
-                R::Count | R::File => continue,
+                R::OtherJobs => {
+                    facts.push("with processes of another job".to_owned());
+                    continue;
+                }
+                R::Count | R::File | R::Context | R::Handle => continue,
             };
             // A name without a value: `MPI_ANY_SOURCE`.
             let value = self
@@ -215,33 +225,44 @@ fn numbered(call: &Call) -> String {
     }
 }
 
-/// Threads of a task that wait for each other's mutexes, in words.
+/// Threads of a task that wait for each other, in words.
 fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
-    let locks = waits.threads.iter().filter_map(|wait| match &wait.what {
-        WaitFor::Lock(lock) => Some((wait.thread, lock)),
-        WaitFor::SystemCall(_) | WaitFor::Resource(_) => None,
-    });
-    let locks: BTreeMap<u32, &LockWait> = locks.collect();
-    let held_by = |thread: u32| locks.get(&thread).and_then(|lock| lock.holder);
-    for start in locks.keys() {
+    let steps = waits.threads.iter().filter_map(step);
+    let steps: BTreeMap<u32, (u32, String)> = steps.collect();
+    for start in steps.keys() {
         let mut way = vec![*start];
-        while let Some(next) = way.last().and_then(|thread| held_by(*thread)) {
-            let Some(at) = way.iter().position(|thread| *thread == next) else {
-                way.push(next);
+        while let Some((next, _)) = way.last().and_then(|thread| steps.get(thread)) {
+            let Some(at) = way.iter().position(|thread| thread == next) else {
+                way.push(*next);
                 continue;
             };
-            let say = |thread: &u32| {
-                let (lock, holder) = (locks[thread], held_by(*thread)?);
-                let place = place(&lock.place);
-                Some(format!(
-                    "thread {thread} waits in {place} for {}, which thread {holder} holds",
-                    lock.mutex
-                ))
-            };
-            return way[at..].iter().map(say).collect();
+            let words = way[at..].iter().map(|thread| steps[thread].1.clone());
+            return Some(words.collect());
         }
     }
     None
+}
+
+/// A thread that waits for one of its task: which waits for which, and that in words.
+fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
+    let (whom, at, what) = match &wait.what {
+        WaitFor::Lock(lock) => {
+            let holder = lock.holder?;
+            let what = match holder == wait.thread {
+                true => format!("{}, which it holds itself", lock.mutex),
+                false => format!("{}, which thread {holder} holds", lock.mutex),
+            };
+            (holder, &lock.place, what)
+        }
+        WaitFor::Join(join) => {
+            let what = format!("thread {} to end", join.thread);
+            (join.thread, &join.place, what)
+        }
+        WaitFor::SystemCall(_) | WaitFor::Resource(_) | WaitFor::Polling => return None,
+    };
+    let thread = wait.thread;
+    let words = format!("thread {thread} waits in {} for {what}", place(at));
+    Some((thread, (whom, words)))
 }
 
 /// What the kernel says of tasks that could not be stopped.

@@ -48,6 +48,8 @@ pub struct Reduced {
     pub held_up: IdSet,
     /// For whom these wait in the end: those that can go on by themselves.
     pub holders: IdSet,
+    /// True where that is not known to be so: some of them wait for any of several, and it is not known for which.
+    pub holders_guessed: bool,
     /// Whom among those that cannot go on the blocked wait for.
     pub lost_on: IdSet,
     /// A circle of blocked tasks; the first one is not repeated.
@@ -92,8 +94,8 @@ impl WaitGraph {
                 _ => continue,
             };
         }
-        reduced.holders = table.reached(&reduced.held_up, Mark::Live);
-        reduced.lost_on = table.reached(&reduced.blocked, Mark::Never);
+        (reduced.holders, reduced.holders_guessed) = table.reached(&reduced.held_up, Mark::Live);
+        reduced.lost_on = table.reached(&reduced.blocked, Mark::Never).0;
         reduced.circle = table.circle(&reduced.blocked);
         reduced
     }
@@ -196,8 +198,8 @@ impl<'a> Table<'a> {
     }
 
     /// Who with this mark is waited for by some tasks, or by whom they wait for. What is only guessed counts where
-    /// nothing else is known.
-    fn reached(&self, from: &IdSet, wanted: Mark) -> IdSet {
+    /// nothing else is known; whether it does is told as well.
+    fn reached(&self, from: &IdSet, wanted: Mark) -> (IdSet, bool) {
         let mut found = IdSet::new();
         for guesses in [false, true] {
             let mut seen = vec![false; self.marks.len()];
@@ -221,18 +223,18 @@ impl<'a> Table<'a> {
                 }
             }
             if !found.is_empty() {
-                break;
+                return (found, guesses);
             }
         }
-        found
+        (found, false)
     }
 
-    /// The next one on the way through the blocked.
+    /// The next one on the way through the blocked, as far as it is known for whom each waits.
     fn next(&self, task: u32) -> Option<u32> {
         let blocked = |task: &u32| self.marks[*task as usize] == Mark::Waits;
         let one = self.wants_of(task).find(blocked);
         one.or_else(|| {
-            let set = self.set_of(task)?;
+            let set = self.set_of(task).filter(|set| !set.guessed)?;
             let mut peers = set.peers.iter().map(|task| task.0);
             peers.find(blocked)
         })

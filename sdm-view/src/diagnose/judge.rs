@@ -1,21 +1,20 @@
 //! From what was observed to what can be said.
 
-use sdm_debug::probe::Within;
+use sdm_debug::probe::{ArgumentRole, Within};
 use sdm_idset::{IdSet, TaskId};
 
+use super::blocked::Blocked;
 use super::evidence::Evidence;
 use super::findings::findings;
-use super::graph::{Reduced, WaitGraph};
+use super::graph::Reduced;
 use super::needs::{Gathering, Members, Needs, resources};
-use super::past::{left_behind, may_be_right, proving};
+use super::past::{left_behind, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
 use super::threads::Waiting;
 use super::verdict::Verdict;
 use super::wait::WaitKind;
 use super::{Diagnosis, Observed, Step};
 
-/// How much of a circle is written out: its beginning and its end.
-const CIRCLE_SHOWN: usize = 12;
 /// How many pairs of sender and receiver are written out.
 const PAIRS_SHOWN: usize = 4;
 
@@ -115,7 +114,7 @@ impl<'a> Case<'a> {
         if let Some(last) = observed.samples.last() {
             let elsewhere = seen.still.difference(&waiting).difference(&never);
             let elsewhere = elsewhere.difference(&acting);
-            resources(&mut needs.graph, &last.waits, &elsewhere, &observed.pids);
+            resources(&mut needs, &last.waits, &elsewhere, &observed.pids);
         }
         let mut reduced = needs.graph.reduce();
         if !reduced.blocked.is_disjoint(&needs.outside) {
@@ -167,7 +166,11 @@ impl<'a> Case<'a> {
         let locked = IdSet::union_all(self.evidence.circles.iter().map(|(who, _)| who));
         let locked = locked.intersection(&self.seen.still);
         if !locked.is_empty() {
-            let text = "threads wait for each other's locks in a circle";
+            let mut circles = self.evidence.circles.iter();
+            let text = match circles.all(|(_, circle)| circle.len() == 1) {
+                true => "a thread waits for a lock that it holds itself",
+                false => "threads wait for each other's locks in a circle",
+            };
             return Some(Verdict::new(Step::Deadlock, text).blaming(locked));
         }
         let orphaned = self.evidence.orphaned.intersection(&self.seen.still);
@@ -214,12 +217,20 @@ impl<'a> Case<'a> {
         if let Some(verdict) = verdict.or_else(|| mismatch(&proving(&there, &self.all))) {
             return verdict;
         }
-        if let Some((from, to, sent, wanted)) = self.needs.mismatched.first() {
+        let mismatched = self.needs.mismatched.iter();
+        let mismatched: Vec<_> = mismatched
+            .filter(|(from, to, ..)| {
+                [*from, *to]
+                    .iter()
+                    .all(|rank| blocked.contains(TaskId(*rank)))
+            })
+            .collect();
+        if let Some((from, to, sent, wanted)) = mismatched.first() {
             let mut text = format!(
                 "{from} sends to {to} under tag {sent}, which waits for tag {wanted} from it"
             );
-            let more = self.needs.mismatched.len().saturating_sub(1);
-            for (from, to, sent, wanted) in self.needs.mismatched.iter().skip(1).take(PAIRS_SHOWN) {
+            let more = mismatched.len().saturating_sub(1);
+            for (from, to, sent, wanted) in mismatched.iter().skip(1).take(PAIRS_SHOWN) {
                 text += &format!("; {from} to {to} under {sent} for {wanted}");
             }
             if more > PAIRS_SHOWN {
@@ -227,31 +238,13 @@ impl<'a> Case<'a> {
             }
             return Verdict::new(Step::CannotGoOn, text);
         }
-        let circle = circle_text(&self.reduced.circle);
-        let Some(most) = there.first() else {
-            let text = match circle {
-                Some(circle) => format!(
-                    "they wait for each other's messages in a circle ({circle}): no single one is to blame"
-                ),
-                None => "all wait for others of them, and nobody is left who could send anything; for whom each \
-                         waits is not known"
-                    .to_owned(),
-            };
-            return Verdict::new(Step::Deadlock, text);
-        };
-        let others = blocked.difference(&most.tasks);
-        // Who is in an operation of fewer ranks, or in one that others leave before it, may be where it should be.
-        let by_right = there.iter().filter(|one| may_be_right(one));
-        let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
-        let others = others.difference(&by_right);
-        let odd = closest(&self.needs.graph, &others, &most.tasks);
-        let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
-        let text = format!(
-            "the others wait in {}, which was not reached here{circle}",
-            most.call
-        );
-        let few = odd.len() < most.tasks.len();
-        Verdict::new(Step::Deadlock, text).blaming(if few { odd } else { IdSet::new() })
+        Blocked {
+            needs: &self.needs,
+            blocked,
+            circle: &self.reduced.circle,
+            there,
+        }
+        .conclude()
     }
 
     fn held_up(&self) -> Verdict {
@@ -279,11 +272,18 @@ impl<'a> Case<'a> {
             () if known.is_subset(&self.seen.moving) => {
                 "the others wait for these, which compute: an endless loop, or just long"
             }
+            () if known.is_subset(&self.seen.still) => {
+                "the others wait for these, which wait for something else: it is not known who can end that"
+            }
             () => "the others wait for these, which do not wait for them, as far as was seen",
+        };
+        let doubt = match self.reduced.holders_guessed {
+            true => "; for whom each of the others waits is not known",
+            false => "",
         };
         Verdict {
             held_up_by: known,
-            ..Verdict::new(Step::HeldUp, text)
+            ..Verdict::new(Step::HeldUp, format!("{text}{doubt}"))
         }
     }
 
@@ -293,10 +293,17 @@ impl<'a> Case<'a> {
             let call = self.needs.gatherings.iter();
             let call = call.filter(|one| one.tasks.is_subset(complete));
             let call = call.map(|one| one.call.as_str()).next();
+            let call = call.unwrap_or("operation");
+            if self.has_several_handles(complete) {
+                let text = format!(
+                    "all that were looked at are in {call}, but with different handles of communicators: they may be in \
+                     different ones"
+                );
+                return Verdict::new(Step::CannotTell, text);
+            }
             format!(
-                "all that were looked at are in the same {}: if others belong to it, they are not here; else its cause \
+                "all that were looked at are in the same {call}: if others belong to it, they are not here; else its cause \
                  is not in these stacks",
-                call.unwrap_or("operation")
             )
         } else if holders.is_subset(&self.needs.matched) {
             "a message is sent and received that should pass, and does not: the cause is below MPI, or it is long"
@@ -305,6 +312,17 @@ impl<'a> Case<'a> {
             "they wait for tasks of which it is not known what they do".to_owned()
         };
         Verdict::new(Step::CannotTell, text)
+    }
+
+    /// True where not all of these have the same handle for the communicator of their call.
+    fn has_several_handles(&self, tasks: &IdSet) -> bool {
+        let last = self.observed.samples.last();
+        let Some(handles) = last.and_then(|last| last.numbers.get(&ArgumentRole::Handle)) else {
+            return false;
+        };
+        let mut handles = tasks.iter().filter_map(|task| handles.of(task));
+        let first = handles.next();
+        handles.any(|handle| Some(handle) != first)
     }
 
     /// Nobody waits in MPI for anybody.
@@ -414,41 +432,4 @@ fn mismatch(world: &[&Gathering]) -> Option<Verdict> {
         odd = IdSet::new();
     }
     Some(verdict(text, most, &odd, other.tasks.len()))
-}
-
-/// Those of some tasks that wait for one of these themselves, and not for somebody who does; all where none does.
-fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
-    let mut found = IdSet::new();
-    let either = graph.either.iter();
-    let either = either.flat_map(|(who, peers)| peers.map(|peer| (*who, peer)));
-    for (who, peer) in graph.ones.iter().copied().chain(either) {
-        if some.contains(TaskId(who)) && these.contains(TaskId(peer)) {
-            found.insert(TaskId(who));
-        }
-    }
-    if found.is_empty() {
-        some.clone()
-    } else {
-        found
-    }
-}
-
-/// `0 -> 1 -> 2 -> 0`.
-fn circle_text(circle: &[u32]) -> Option<String> {
-    let first = circle.first()?;
-    let arrow = |ranks: &[u32]| {
-        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
-        ranks.join(" -> ")
-    };
-    Some(if circle.len() <= CIRCLE_SHOWN {
-        format!("{} -> {first}", arrow(circle))
-    } else {
-        let (head, tail) = (CIRCLE_SHOWN - 4, 2);
-        format!(
-            "{} -> ... {} more ... -> {} -> {first}",
-            arrow(&circle[..head]),
-            circle.len() - head - tail,
-            arrow(&circle[circle.len() - tail..])
-        )
-    })
 }

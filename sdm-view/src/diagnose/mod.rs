@@ -4,12 +4,14 @@
 //! where, whose lock or message. From the waits of those who stood in the same call all the time it makes a
 //! [`WaitGraph`], reduces it, and says in [`Step`]s what that proves.
 
+mod blocked;
 mod dot;
 mod evidence;
 mod findings;
 mod graph;
 mod judge;
 mod needs;
+mod operations;
 mod past;
 mod seen;
 #[cfg(test)]

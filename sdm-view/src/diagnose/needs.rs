@@ -8,6 +8,9 @@ use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
 
 use super::graph::{SetNeed, WaitGraph};
+use super::operations::{
+    is_of_all, is_outside, is_with_other_jobs, members_of, names_ranks_of_the_job, needs_all,
+};
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};
 
@@ -21,8 +24,10 @@ pub(super) struct Gathering {
     pub(super) call: String,
     /// The communicator: none for that of all.
     pub(super) communicator: Option<String>,
+    /// What tells it from others at all ranks, where that is known.
+    pub(super) context: Option<i64>,
     /// Its ranks, where they are known; of that of all they are those of the job.
-    members: Option<IdSet>,
+    pub(super) members: Option<IdSet>,
     pub(super) root: Option<i64>,
     pub(super) count: Option<i64>,
 }
@@ -41,6 +46,8 @@ pub(super) struct Needs {
     pub(super) outside: IdSet,
     /// Who is in a collective operation that nobody is missing in: these should go on.
     pub(super) complete: IdSet,
+    /// Who waits for a lock outside of MPI, and which ranks have it.
+    pub(super) locks: Vec<(IdSet, IdSet)>,
 }
 
 /// Who is who in the job.
@@ -61,18 +68,55 @@ struct Class<'a> {
     known: Option<&'a Call>,
 }
 
+impl Class<'_> {
+    /// The same of some of its tasks.
+    fn only(&self, tasks: IdSet) -> Self {
+        Self { tasks, ..*self }
+    }
+}
+
+impl Gathering {
+    /// True where both are in one operation, with the same arguments. A communicator may be called otherwise elsewhere: where its ranks are
+    /// known these tell it, unless more is known.
+    fn is_same_operation(&self, other: &Self) -> bool {
+        let key = |one: &Self| (one.root, one.count, one.context);
+        let is_named_alike = self.communicator == other.communicator;
+        let is_told = self.members.is_some() && self.communicator.is_some();
+        self.name == other.name
+            && self.members == other.members
+            && key(self) == key(other)
+            && (is_named_alike || is_told && other.communicator.is_some())
+    }
+}
+
 impl Needs {
     pub(super) fn of(probes: &Probes, still: &[SamePlace], members: &Members<'_>) -> Self {
         let mut needs = Self::default();
         needs.graph.live = members.live.clone();
         needs.graph.never = members.never.clone();
         let classes = classes(probes, still);
+        let polling = polling(probes);
         for class in &classes {
             match class.kind {
-                WaitKind::Message => needs.message(probes, class, members),
-                WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
+                WaitKind::Message | WaitKind::Collective if is_with_other_jobs(class.known) => {
                     needs.outside.union_with(&class.tasks);
                     needs.any_other(&class.tasks, members);
+                }
+                WaitKind::Message => needs.message(probes, class, members),
+                WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
+                    // Of an operation on files that all take part in those wait for others who are at no file.
+                    let there = match is_of_all(class.call) {
+                        true => class.tasks.intersection(&polling),
+                        false => IdSet::new(),
+                    };
+                    let outside = class.tasks.difference(&there);
+                    if !outside.is_empty() {
+                        needs.outside.union_with(&outside);
+                        needs.any_other(&outside, members);
+                    }
+                    if !there.is_empty() {
+                        needs.gather(probes, &class.only(there));
+                    }
                 }
                 WaitKind::Collective => needs.gather(probes, class),
                 WaitKind::Mpi => needs.any_other(&class.tasks, members),
@@ -116,7 +160,8 @@ impl Needs {
             let rank = u32::try_from(*number).ok();
             rank.filter(|rank| members.all.contains(TaskId(*rank)))
         };
-        let mut unknown = IdSet::new();
+        let (mut unknown, mut any) = (IdSet::new(), IdSet::new());
+        let is_any = source.is_some_and(|source| source.expression == "MPI_ANY_SOURCE");
         let number = |role, argument: Option<&CallArgument>, task| {
             argument.and_then(|argument| argument.number)?;
             probes.number(role, task)
@@ -133,10 +178,24 @@ impl Needs {
                 (Some(one), None) | (None, Some(one)) if !both => {
                     self.graph.ones.push((task.0, one));
                 }
+                // A receive that waits and names no rank takes what comes first.
+                _ if !both && (is_any || from.is_some_and(|from| from < 0)) => {
+                    any.insert(task);
+                }
                 _ => {
                     unknown.insert(task);
                 }
             }
+        }
+        if !any.is_empty() {
+            let all = of(R::Communicator).and_then(members_of);
+            let peers = all.as_ref().unwrap_or(members.all).difference(&any);
+            self.graph.sets.push(SetNeed {
+                who: any,
+                peers,
+                all: false,
+                guessed: false,
+            });
         }
         if !unknown.is_empty() {
             self.any_other(&unknown, members);
@@ -160,27 +219,26 @@ impl Needs {
             probes.numbers.get(&role)
         };
         let (roots, counts) = (numbers(R::Root), numbers(R::Count));
-        let mut parts: BTreeMap<(Option<i64>, Option<i64>), IdSet> = BTreeMap::new();
+        let contexts = numbers(R::Context);
+        let mut parts: BTreeMap<[Option<i64>; 3], IdSet> = BTreeMap::new();
         let number = |numbers: Option<&Numbers>, task| numbers.and_then(|all| all.of(task));
         for task in class.tasks.iter() {
-            let key = (number(roots, task), number(counts, task));
+            let key = [roots, counts, contexts].map(|numbers| number(numbers, task));
             parts.entry(key).or_default().insert(task);
         }
-        for ((root, count), tasks) in parts {
+        for ([root, count, context], tasks) in parts {
             let gathering = Gathering {
                 tasks,
                 name: name.clone(),
                 call: class.call.to_owned(),
                 communicator: communicator.clone(),
+                context,
                 members: members.clone(),
                 root,
                 count,
             };
-            let same = self.gatherings.iter_mut().find(|known| {
-                let key = |one: &Gathering| (one.name.clone(), one.communicator.clone());
-                (key(known), known.root, known.count) == (key(&gathering), root, count)
-                    && known.members == members
-            });
+            let is_same = |known: &&mut Gathering| known.is_same_operation(&gathering);
+            let same = self.gatherings.iter_mut().find(is_same);
             match same {
                 Some(known) => known.tasks.union_with(&gathering.tasks),
                 None => self.gatherings.push(gathering),
@@ -286,6 +344,16 @@ impl Needs {
     }
 }
 
+/// Who is in an operation on files and at none of them.
+fn polling(probes: &Probes) -> IdSet {
+    let waits = probes.waits.iter();
+    let polling = waits.filter(|(_, waits)| {
+        let main = waits.threads.iter().find(|wait| wait.thread == 1);
+        main.is_some_and(|wait| wait.what == WaitFor::Polling)
+    });
+    IdSet::union_all(polling.map(|(tasks, _)| tasks))
+}
+
 fn argument<'a>(class: &Class<'a>, role: ArgumentRole) -> Option<&'a CallArgument> {
     let arguments = class.known?.arguments.iter();
     arguments.into_iter().find(|one| one.role == role)
@@ -327,58 +395,10 @@ fn classes<'a>(probes: &'a Probes, still: &'a [SamePlace]) -> Vec<Class<'a>> {
     classes
 }
 
-/// True where a call's ranks are those of the job: of the communicator of all, or put in their place.
-fn names_ranks_of_the_job(call: &Call) -> bool {
-    let mut arguments = call.arguments.iter();
-    arguments.any(|one| match one.role {
-        ArgumentRole::Communicator => one.is_world() || members_of(one).is_some(),
-        ArgumentRole::Target => true,
-        _ => false,
-    })
-}
-
-/// The ranks of a communicator, where they are known.
-fn members_of(communicator: &CallArgument) -> Option<IdSet> {
-    let text = &communicator.value.as_ref()?.text;
-    let members: IdSet = text.parse().ok()?;
-    Some(members).filter(|members| !members.is_empty())
-}
-
-/// True for collective operations that end for nobody before all have come.
-pub(super) fn needs_all(name: &str) -> bool {
-    const ALL: &[&str] = &[
-        "allgather",
-        "allgatherv",
-        "allreduce",
-        "alltoall",
-        "alltoallv",
-        "alltoallw",
-        "barrier",
-        "comm_dup",
-        "comm_split",
-        "finalize",
-        "reduce_scatter_block",
-    ];
-    ALL.contains(&name)
-}
-
-/// True for calls that wait for others than the job's ranks: other programs, a disk.
-fn is_outside(call: &str) -> bool {
-    let name = mpi_name(call).unwrap_or_default();
-    let beginnings = [
-        "file_",
-        "comm_spawn",
-        "comm_accept",
-        "comm_connect",
-        "comm_join",
-    ];
-    beginnings.iter().any(|part| name.starts_with(part)) || name == "abort"
-}
-
 /// Who waits for processes of this job outside of MPI: for a lock of a file that one of them holds, for its end of a
 /// pipe.
 pub(super) fn resources(
-    graph: &mut WaitGraph,
+    needs: &mut Needs,
     waits: &[(IdSet, TaskWaits)],
     still: &IdSet,
     pids: &BTreeMap<i32, TaskId>,
@@ -402,8 +422,11 @@ pub(super) fn resources(
         let who = tasks.intersection(still);
         let who = who.difference(&peers);
         if !who.is_empty() {
-            graph.live.subtract(&who);
-            graph.sets.push(SetNeed {
+            if resource.is_lock() {
+                needs.locks.push((who.clone(), peers.clone()));
+            }
+            needs.graph.live.subtract(&who);
+            needs.graph.sets.push(SetNeed {
                 who,
                 peers,
                 all: false,

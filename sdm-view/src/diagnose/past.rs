@@ -3,7 +3,8 @@
 use sdm_idset::{IdSet, TaskId};
 
 use super::Step;
-use super::needs::{Gathering, Needs, needs_all};
+use super::needs::{Gathering, Needs};
+use super::operations::needs_all;
 use super::verdict::Verdict;
 
 /// The most ranks that are named one by one.

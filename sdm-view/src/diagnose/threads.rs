@@ -56,9 +56,9 @@ fn parked(last: Option<&Probes>) -> IdSet {
 
 fn is_for_a_thread(what: &WaitFor) -> bool {
     match what {
-        WaitFor::Lock(_) => true,
-        WaitFor::SystemCall(name) => name.starts_with("futex"),
-        WaitFor::Resource(_) => false,
+        WaitFor::Lock(_) | WaitFor::Join(_) => true,
+        WaitFor::SystemCall(name) => name == "futex",
+        WaitFor::Resource(_) | WaitFor::Polling => false,
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) async fn call(
         }
         if *role == ArgumentRole::Communicator {
             communicator = value.as_ref().and_then(pointer);
+            found.extend(value.as_ref().and_then(mpich_handle));
         }
         found.push(argument(*role, expression, value, known));
     }
@@ -92,6 +93,16 @@ pub(super) async fn call(
         source: text.lines().next().unwrap_or_default().trim().to_owned(),
         arguments: found,
     }))
+}
+
+/// MPICH's handle of a communicator that is not one of its own, by the bits that say what a handle is of.
+fn mpich_handle(value: &Value) -> Option<CallArgument> {
+    const KIND: u32 = 26;
+    const OF_COMMUNICATORS: [u32; 2] = [0b10_0001, 0b11_0001];
+    let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
+    let handle = number.or_else(|| u32::try_from(pointer(value)?).ok())?;
+    let is_one = OF_COMMUNICATORS.contains(&(handle >> KIND));
+    is_one.then(|| CallArgument::hidden(ArgumentRole::Handle, handle.into()))
 }
 
 /// The value of an argument as the source has it.

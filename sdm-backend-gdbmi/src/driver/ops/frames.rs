@@ -23,6 +23,8 @@ pub(in crate::driver) struct GdbFrame {
     line: u32,
     /// Without directories; empty for the program itself.
     module: String,
+    /// What its caller has called, where it has no name that says so.
+    called: Option<String>,
     /// For a frame without a name: what it stands in, and how far from its beginning.
     place: Option<(String, u64)>,
     arguments: Results,
@@ -47,6 +49,7 @@ impl GdbFrame {
                 .map(base_name)
                 .unwrap_or_default()
                 .to_owned(),
+            called: None,
             place: None,
             arguments: Results::default(),
             is_python: false,
@@ -97,6 +100,11 @@ impl GdbFrame {
         self.function.as_deref()
     }
 
+    /// Gives it the name of what its caller has called.
+    pub(super) fn set_called(&mut self, function: String) {
+        self.called = Some(function);
+    }
+
     fn find_place(&self, gdb: &Gdb) -> Option<(String, u64)> {
         let (pid, program) = {
             let state = gdb.get();
@@ -126,7 +134,7 @@ impl GdbFrame {
     /// For the fold rules.
     pub(in crate::driver) fn raw(&self) -> RawFrame {
         RawFrame {
-            function: self.function.clone(),
+            function: self.called.clone().or_else(|| self.function.clone()),
             file: Some(self.file.clone()).filter(|file| !file.is_empty()),
             line: self.line,
             module: self.module().to_owned(),

@@ -3,6 +3,7 @@
 pub(super) mod attach;
 mod breakpoints;
 mod call;
+mod called;
 mod clear;
 mod console;
 pub(super) mod core_file;
@@ -17,6 +18,7 @@ pub(super) mod interrupt;
 mod kept;
 mod leaks;
 mod lines;
+mod locks;
 mod memory;
 mod objects;
 pub(super) mod probe;

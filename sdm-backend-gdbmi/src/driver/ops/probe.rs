@@ -3,16 +3,16 @@
 //! gdb is asked in GDB/MI's typed forms, each naming its thread and frame, so that nothing that is selected
 //! changes; `/proc` says the rest. What a task remembers of one probe is compared at the next one.
 
-use sdm_debug::calls::{call_arguments, is_harmless, is_lock, mpi_name, plain};
+use sdm_debug::calls::{is_file, mpi_name};
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
-use sdm_debug::probe::{LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
+use sdm_debug::probe::{ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::{Failure, Reply};
 
-use super::call::{call, place_of, source_from};
-use super::evaluate::evaluate;
+use super::call::call;
 use super::frame_states::frame_states;
 use super::frames::GdbFrame;
+use super::locks::lock;
 use super::returns::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
@@ -229,8 +229,8 @@ fn note_time(
     let ran = |before: &Probed| now.ran_ns?.checked_sub(before.ran_ns?);
     let idle = before.and_then(ran).is_some_and(|ns| ns < STARVED_NS);
     let waits = match gdb.host().system_call(pid, id) {
-        None => false,
-        Some(number) => kernel::name_of(number).as_deref() != Some("sched_yield"),
+        None | Some((-1, _)) => false,
+        Some((number, _)) => kernel::name_of(number).as_deref() != Some("sched_yield"),
     };
     probe.starved = idle && !waits;
 }
@@ -249,20 +249,17 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
             waits.call = call(gdb, thread, function, user.index).await?;
         }
         let lock = match super::python::lock(thread, threads, user.index) {
-            Some(lock) => Some(lock),
-            None => lock(gdb, thread, threads).await?,
+            Some(lock) => Some(WaitFor::Lock(lock)),
+            None => lock(gdb, thread, threads, user.index).await?,
         };
         let what = match lock {
-            Some(lock) => Some(WaitFor::Lock(lock)),
-            // MPI polls: which system call it is in just now says nothing.
-            None if user
-                .inside
-                .as_deref()
-                .is_some_and(|f| mpi_name(f).is_some()) =>
-            {
-                None
-            }
-            None => outside(gdb, thread),
+            Some(lock) => Some(lock),
+            None => match user.inside.as_deref().and_then(mpi_name) {
+                Some(operation) if operation.starts_with("file_") => at_files(gdb, thread),
+                // MPI polls: which system call it is in just now says nothing.
+                Some(_) => None,
+                None => outside(gdb, thread),
+            },
         };
         let number = thread.number;
         waits.threads.extend(what.map(|what| ThreadWait {
@@ -273,6 +270,17 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
     Ok(waits)
 }
 
+/// What a thread waits in that is in an operation of MPI's on files: at a file, or for others.
+fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
+    let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
+    let (number, _) = gdb.host().system_call(pid, id)?;
+    match kernel::name_of(number) {
+        Some(call) if is_file(&call) => outside(gdb, thread),
+        Some(_) => Some(WaitFor::Polling),
+        None => (number < 0).then_some(WaitFor::Polling),
+    }
+}
+
 /// What the kernel says that a thread waits in; of the main one also for whom.
 fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
@@ -280,47 +288,8 @@ fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
         true => gdb.host().resource(pid, id),
         false => None,
     };
-    let call = || kernel::name_of(gdb.host().system_call(pid, id)?);
+    let call = || kernel::name_with(gdb.host().system_call(pid, id)?);
     resource
         .map(WaitFor::Resource)
         .or_else(|| call().map(WaitFor::SystemCall))
-}
-
-/// The mutex that a thread waits for: what the user's frame next to a function that locks has given it.
-async fn lock(
-    gdb: &Gdb,
-    thread: &ReadThread,
-    threads: &[ReadThread],
-) -> Result<Option<LockWait>, Failure> {
-    let raw = &thread.raw.frames;
-    let function = |index: usize| raw[index].function.as_deref().unwrap_or_default();
-    let Some(at) = (0..raw.len()).find(|index| is_lock(function(*index))) else {
-        return Ok(None);
-    };
-    let Some(user) = (at + 1..raw.len()).find(|index| raw[*index].line > 0) else {
-        return Ok(None);
-    };
-    let frame = &thread.frames[user];
-    let text = source_from(gdb, frame);
-    let mutex = call_arguments(&text, plain(function(at))).and_then(|all| all.into_iter().next());
-    let Some(mutex) = mutex else {
-        return Ok(None);
-    };
-    let owner = format!("({mutex})->__data.__owner");
-    let owner = match is_harmless(&mutex) {
-        true => evaluate(gdb, thread, frame, &owner).await?,
-        false => None,
-    };
-    let owner: Option<i32> = owner.and_then(|owner| owner.text.parse().ok());
-    // Of a mutex that processes share the holder is elsewhere.
-    let is_all = owner
-        .zip(gdb.get().pid())
-        .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
-    let holder = owner.and_then(|owner| threads.iter().find(|t| t.kernel_id == Some(owner)));
-    Ok(Some(LockWait {
-        mutex,
-        place: place_of(frame),
-        holder: holder.map(|thread| thread.number),
-        orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
-    }))
 }

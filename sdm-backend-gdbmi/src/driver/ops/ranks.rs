@@ -12,7 +12,7 @@ use super::frames::GdbFrame;
 use super::kept::Kept;
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
-use crate::openmpi::{Message, OpenMpi};
+use crate::openmpi::{Members, Message, OpenMpi};
 use crate::python::Memory;
 
 /// The most requests of one call that are looked at.
@@ -44,11 +44,12 @@ pub(super) fn pointer(value: &Value) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Puts ranks of the job in place of ranks of a communicator that is not that of all, and its members beside its name.
+/// Puts ranks of the job in place of ranks of a communicator that is not that of all, and its members beside its name; and adds what tells
+/// it from others.
 pub(super) async fn translate(
     place: &Place<'_>,
     communicator: u64,
-    arguments: &mut [CallArgument],
+    arguments: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
     use ArgumentRole as R;
     let Some((memory, world, alone)) = of_process(place).await? else {
@@ -57,11 +58,22 @@ pub(super) async fn translate(
     let Some(known) = OpenMpi::learn(&*memory, world, alone) else {
         return Ok(());
     };
-    let members = known.members(communicator);
-    let Some(members) = members.filter(|it| it.len() * COMMUNICATORS_MAX >= known.size()) else {
-        return Ok(());
+    let context = known.context(communicator);
+    arguments.extend(context.map(|number| CallArgument::hidden(R::Context, number)));
+    // Whom a call names, and who belongs to it.
+    let (named, all) = match known.members(communicator) {
+        Some(Members::Of(ranks)) => (ranks.clone(), ranks),
+        Some(Members::Between(ours, theirs)) => (theirs.clone(), [ours, theirs].concat()),
+        Some(Members::WithOtherJobs) => {
+            arguments.push(CallArgument::hidden(R::OtherJobs, 1));
+            return Ok(());
+        }
+        None => return Ok(()),
     };
-    let all: IdSet = members.iter().map(|rank| TaskId(*rank)).collect();
+    if all.len() * COMMUNICATORS_MAX < known.size() {
+        return Ok(());
+    }
+    let all: IdSet = all.into_iter().map(TaskId).collect();
     let text = all.to_string();
     if text.len() > TEXT_BYTES_MAX {
         return Ok(());
@@ -70,7 +82,7 @@ pub(super) async fn translate(
         match argument.role {
             R::Source | R::Destination | R::Root => {
                 let rank = argument.number.and_then(|it| usize::try_from(it).ok());
-                let rank = rank.and_then(|rank| members.get(rank));
+                let rank = rank.and_then(|rank| named.get(rank));
                 argument.number = rank.map(|rank| i64::from(*rank)).or(argument.number);
             }
             R::Communicator => {

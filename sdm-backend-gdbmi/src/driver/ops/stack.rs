@@ -5,6 +5,7 @@ use sdm_debug::fold::{RawFrame, RawThread, fold_task, innermost_user_frame};
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::called::name_called;
 use super::frames::{FRAMES_MAX, GdbFrame};
 pub(in crate::driver) use super::threads::ReadThread;
 use super::threads::kernel_id;
@@ -137,7 +138,8 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
     found.truncate(THREADS_MAX);
     let mut threads = Vec::new();
     for (id, thread) in found {
-        let frames = list_frames(gdb, Some(id)).await?;
+        let mut frames = list_frames(gdb, Some(id)).await?;
+        name_called(gdb, id, &mut frames).await?;
         let number = number_of(gdb, id);
         threads.push(ReadThread {
             id,

@@ -51,17 +51,14 @@ fn a_circle_can_go_through_the_lock_of_a_file() {
         }],
     };
     seen.samples[1].waits.push((set("0"), waits));
-    check(&seen, Step::HeldUp, "0", "do not wait for them");
+    check(&seen, Step::HeldUp, "0", "wait for something else");
     seen.pids.insert(4711, sdm_idset::TaskId(1));
-    check(
-        &seen,
-        Step::Deadlock,
-        "0",
-        "MPI_Barrier, which was not reached here",
-    );
+    // Who has taken it and keeps it while all others wait is the cause.
+    check(&seen, Step::Deadlock, "1", "a lock that is held here");
     let found = judge(&seen);
     let line = "in flock, for the lock on /scratch/x: process 4711 (solver)";
-    assert_eq!(found.findings[0].evidence, [line]);
+    let of_waiting = found.findings.iter().find(|one| one.tasks == set("0"));
+    assert_eq!(of_waiting.unwrap().evidence, [line]);
 }
 
 #[test]
@@ -117,7 +114,115 @@ fn real_input_and_output_is_no_deadlock() {
     ];
     let mut seen = observed(&[look, look]);
     call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
-    check(&seen, Step::HeldUp, "0-1", "do not wait for them");
+    check(&seen, Step::HeldUp, "0-1", "wait for something else");
+    let at = |tasks: &str, what| {
+        let mut seen = seen.clone();
+        let waits = TaskWaits {
+            call: None,
+            threads: vec![ThreadWait { thread: 1, what }],
+        };
+        seen.samples[1].waits.push((set(tasks), waits));
+        seen
+    };
+    let writing = at("0", WaitFor::SystemCall("pwrite64".to_owned()));
+    check(&writing, Step::HeldUp, "0-1", "wait for something else");
+    // Who is at no file waits for the other ranks.
+    let part = at("0", WaitFor::Polling);
+    check(&part, Step::HeldUp, "1", "wait for something else");
+    let polling = at("0-1", WaitFor::Polling);
+    check(
+        &polling,
+        Step::Deadlock,
+        "",
+        "others of them have not reached",
+    );
+}
+
+/// Rank 3 is in an operation of one of two communicators, the others in that of the other.
+#[test]
+fn communicators_of_the_same_ranks_are_told_apart() {
+    let look: Look<'_> = &[
+        ("0-2", "main:80 MPI_Allreduce:80", "", ""),
+        ("3", "main:90 MPI_Allreduce:90", "", ""),
+    ];
+    let seen = |role, numbers: [&'static str; 2]| {
+        let mut seen = observed(&[look, look]);
+        for (tasks, number) in ["0-2", "3"].into_iter().zip(numbers) {
+            let with = [(ArgumentRole::Communicator, "comm"), (role, number)];
+            call(&mut seen, tasks, "MPI_Allreduce", &with);
+        }
+        seen
+    };
+    let mut twins = seen(ArgumentRole::Context, ["7", "8"]);
+    for (_, waits) in &mut twins.samples[1].waits {
+        let arguments = &mut waits.call.as_mut().unwrap().arguments;
+        let text = "0-3".to_owned();
+        arguments[0].value = Some(Value { text, cut: None });
+    }
+    check(&twins, Step::CannotGoOn, "3", "different communicators");
+    // It may be called otherwise elsewhere.
+    let waits = &mut twins.samples[1].waits;
+    for (_, waits) in waits.iter_mut() {
+        let arguments = &mut waits.call.as_mut().unwrap().arguments;
+        arguments.retain(|one| one.role == ArgumentRole::Communicator);
+    }
+    let last = &mut waits[1].1.call.as_mut().unwrap().arguments[0];
+    last.expression = "solver->comm".to_owned();
+    let part = "are in the same MPI_Allreduce";
+    check(&twins, Step::CannotTell, "", part);
+    // A handle may be another one at each rank.
+    let handles = seen(ArgumentRole::Handle, ["7", "8"]);
+    check(&handles, Step::CannotTell, "", "different handles");
+    let alike = seen(ArgumentRole::Handle, ["7", "7"]);
+    check(
+        &alike,
+        Step::CannotTell,
+        "",
+        "are in the same MPI_Allreduce",
+    );
+}
+
+/// Ranks 1 and 3 wait for rank 2, which is with the others.
+#[test]
+fn for_whom_several_wait_is_named() {
+    let look: Look<'_> = &[
+        ("0,2,4", WAITING, "", ""),
+        ("1,3", "main:80 MPI_Recv:80", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    reduce_all(&mut seen, "0,2,4");
+    receive(&mut seen, "1,3", "2");
+    let part = "2 others wait for a message of this one";
+    check(&seen, Step::Deadlock, "2", part);
+    let mut own = observed(&[look, look]);
+    reduce_all(&mut own, "0,2,4");
+    receive(&mut own, "1,3", "1");
+    check(&own, Step::Deadlock, "1", "a message of its own");
+}
+
+/// Rank 0 waits for a process of another job, or of a communicator of which no ranks are known.
+#[test]
+fn nothing_is_proved_by_waits_for_another_job() {
+    let look: Look<'_> = &[
+        ("0", "main:80 MPI_Recv:80", "", ""),
+        ("1-3", "main:12 MPI_Barrier:12", "", ""),
+    ];
+    let seen = |more: &[(ArgumentRole, &str)]| {
+        let mut seen = observed(&[look, look]);
+        call(&mut seen, "1-3", "MPI_Barrier", &[WORLD]);
+        let from = [
+            (ArgumentRole::Source, "0"),
+            (ArgumentRole::Communicator, "ic"),
+        ];
+        call(&mut seen, "0", "MPI_Recv", &[&from, more].concat());
+        seen
+    };
+    let with_others = seen(&[(ArgumentRole::OtherJobs, "1")]);
+    check(&with_others, Step::HeldUp, "0", "wait for something else");
+    // A circle is not made of guesses.
+    let found = seen(&[]);
+    check(&found, Step::Deadlock, "0", "not reached here");
+    assert_eq!(judge(&found).circle, Vec::<u32>::new());
 }
 
 /// Ranks 0 and 1 receive from each other; a second thread of rank 1 is somewhere else.
@@ -167,6 +272,10 @@ fn whose_other_thread_can_go_on_is_in_no_deadlock() {
         ("work:5 step:9", None),
         ("work:5 sleep:9", system_call("clock_nanosleep")),
         ("work:5 read:9", system_call("read")),
+        (
+            "work:5 pthread_cond_timedwait:9",
+            system_call("timed futex"),
+        ),
     ] {
         let seen = with_a_thread(frames, what);
         check(&seen, Step::HeldUp, "1", "another thread goes on");
@@ -199,12 +308,17 @@ fn who_waits_for_threads_waits_for_what_these_wait_for() {
     };
     let join = "main:90 pthread_join:90";
     let found = seen("work:5 MPI_Recv:9", join);
-    check(&found, Step::Deadlock, "", "wait for each other");
+    check(
+        &found,
+        Step::Deadlock,
+        "",
+        "for whom each waits is not known",
+    );
     let found = seen("work:5 step:9", join);
-    check(&found, Step::HeldUp, "1", "do not wait for them");
+    check(&found, Step::HeldUp, "1", "wait for something else");
     // Where the function has no name the kernel says what it does.
     let mut found = seen("work:5 MPI_Recv:9", "main:90 libc.so.6:90");
-    check(&found, Step::HeldUp, "1", "do not wait for them");
+    check(&found, Step::HeldUp, "1", "wait for something else");
     let waits = TaskWaits {
         call: None,
         threads: vec![ThreadWait {
@@ -213,7 +327,12 @@ fn who_waits_for_threads_waits_for_what_these_wait_for() {
         }],
     };
     found.samples[1].waits.push((set("1"), waits));
-    check(&found, Step::Deadlock, "", "wait for each other");
+    check(
+        &found,
+        Step::Deadlock,
+        "",
+        "for whom each waits is not known",
+    );
 }
 
 /// Ranks 0 and 2 are in an operation of the even ones; 4 computes, or waits in a receive for 5.

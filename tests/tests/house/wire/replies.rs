@@ -2,8 +2,8 @@
 
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::probe::{
-    ArgumentRole, Call, CallArgument, Holder, Known, LockWait, ProcessState, ResourceWait,
-    TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
+    ArgumentRole, Call, CallArgument, Holder, JoinWait, Known, LockWait, ProcessState,
+    ResourceWait, TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
 };
 use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::reply::{
@@ -225,6 +225,9 @@ fn roles() -> Vec<(String, ArgumentRole)> {
         ArgumentRole::Root => ArgumentRole::Root,
         ArgumentRole::Requests => ArgumentRole::Requests,
         ArgumentRole::Target => ArgumentRole::Target,
+        ArgumentRole::Context => ArgumentRole::Context,
+        ArgumentRole::OtherJobs => ArgumentRole::OtherJobs,
+        ArgumentRole::Handle => ArgumentRole::Handle,
     )
 }
 
@@ -236,6 +239,11 @@ fn waits() -> Vec<(String, WaitFor)> {
             holder: Some(2),
             orphaned: false,
         }),
+        WaitFor::Join(_) => WaitFor::Join(JoinWait {
+            thread: 2,
+            place: stack_frame(),
+        }),
+        WaitFor::Polling => WaitFor::Polling,
         WaitFor::SystemCall(_) => WaitFor::SystemCall(text("futex")),
         WaitFor::Resource(_) => WaitFor::Resource(ResourceWait {
             call: text("flock"),

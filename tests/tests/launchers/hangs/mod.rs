@@ -213,6 +213,12 @@ fn a_program_without_debug_information_is_told_too() {
     for case in [
         ("ring", "deadlock", "", "MPI_Recv"),
         ("loop_of_calls", "held_up", "3", "which compute"),
+        (
+            "joined_locks",
+            "deadlock",
+            "3",
+            "waits in worker () for &first",
+        ),
     ] {
         check(Under::new(Compiler::Mpich), &program, case);
     }
@@ -235,6 +241,7 @@ fn ranks_of_communicators_and_requests_are_those_of_the_job() {
             ("requests", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 4"),
             ("request", "deadlock", "3", "with 0 (its request), tag 99"),
             ("halves", "deadlock", "3", "in half (ranks 0-3)"),
+            ("twins", "cannot_go_on", "3", "different communicators"),
         ] {
             check(Under::new(*compiler), &program, case);
         }

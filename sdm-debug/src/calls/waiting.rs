@@ -1,0 +1,115 @@
+//! Functions of the C and C++ libraries and of OpenMP that wait: for a lock, for a thread, for a file.
+
+/// Functions that wait for a lock or for another thread, for as long as it takes: who gives up after some time goes on by itself.
+const LOCKS: &[&str] = &[
+    "pthread_mutex_lock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_cond_wait",
+    "pthread_barrier_wait",
+    "pthread_join",
+    "pthread_once",
+    "pthread_spin_lock",
+    "sem_wait",
+    "mtx_lock",
+    "cnd_wait",
+    "thrd_join",
+    "std::mutex::lock",
+    "std::thread::join",
+    "std::condition_variable::wait",
+    "omp_set_lock",
+    "omp_set_nest_lock",
+    "GOMP_critical_start",
+    "GOMP_barrier",
+    "futex",
+];
+
+/// Functions that can wait for a file.
+const FILES: &[&str] = &[
+    "close",
+    "creat",
+    "creat64",
+    "fclose",
+    "fcntl",
+    "fcntl64",
+    "fdatasync",
+    "fflush",
+    "fgetc",
+    "fgets",
+    "flock",
+    "fopen",
+    "fopen64",
+    "fread",
+    "fscanf",
+    "fsync",
+    "fwrite",
+    "getc",
+    "getline",
+    "io_getevents",
+    "lockf",
+    "lockf64",
+    "msync",
+    "open",
+    "open64",
+    "openat",
+    "pread",
+    "pread64",
+    "pwrite",
+    "pwrite64",
+    "read",
+    "readv",
+    "rename",
+    "sendfile",
+    "sync",
+    "syncfs",
+    "write",
+    "writev",
+];
+
+/// True for a function that waits for a lock or for another thread, under any name of the C library's.
+#[must_use]
+pub fn is_lock(function: &str) -> bool {
+    LOCKS.contains(&plain(function))
+}
+
+/// Functions that wait for the end of a thread.
+const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
+
+/// Functions that wait for a mutex.
+const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
+
+/// True for a function that waits for the end of a thread.
+#[must_use]
+pub fn is_join(function: &str) -> bool {
+    JOINS.contains(&plain(function))
+}
+
+/// True for a function that waits for a mutex.
+#[must_use]
+pub fn is_mutex(function: &str) -> bool {
+    MUTEXES.contains(&plain(function))
+}
+
+/// True for a function that can wait for a file, under any name of the C library's.
+#[must_use]
+pub fn is_file(function: &str) -> bool {
+    FILES.contains(&plain(function))
+}
+
+/// The name without what the C library puts in front of its own names and behind versioned ones, and without the arguments of those of
+/// C++'s.
+#[must_use]
+pub fn plain(function: &str) -> &str {
+    let function = function.split('@').next().unwrap_or(function);
+    let function = match function.starts_with("std::") {
+        true => function.split('(').next().unwrap_or(function),
+        false => function,
+    };
+    let inner = ["__GI___libc_", "__GI___", "__GI_", "__libc_", "___", "__"];
+    let stripped = inner
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix));
+    stripped
+        .filter(|name| LOCKS.contains(name) || FILES.contains(name))
+        .unwrap_or(function)
+}

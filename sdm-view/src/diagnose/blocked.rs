@@ -1,0 +1,169 @@
+//! Of those who are blocked for good: how that is said, and who is likely to blame.
+
+use sdm_idset::{IdSet, TaskId};
+
+use super::Step;
+use super::graph::WaitGraph;
+use super::needs::{Gathering, Needs};
+use super::past::may_be_right;
+use super::verdict::Verdict;
+
+/// How much of a circle is written out: its beginning and its end.
+const CIRCLE_SHOWN: usize = 12;
+
+/// Those who wait only for one another.
+pub(super) struct Blocked<'a> {
+    pub(super) needs: &'a Needs,
+    pub(super) blocked: &'a IdSet,
+    /// A circle of them, where it is known for whom each waits.
+    pub(super) circle: &'a [u32],
+    /// The collective operations that some of them are in, the biggest first.
+    pub(super) there: Vec<&'a Gathering>,
+}
+
+impl Blocked<'_> {
+    pub(super) fn conclude(&self) -> Verdict {
+        if let Some(verdict) = self.twins() {
+            return verdict;
+        }
+        if let [alone] = self.circle {
+            let text = "it waits for a message of its own";
+            let alone = IdSet::single(TaskId(*alone));
+            return Verdict::new(Step::Deadlock, text).blaming(alone);
+        }
+        let Some(most) = self.there.first() else {
+            return self.without_collective();
+        };
+        let others = self.blocked.difference(&most.tasks);
+        // Who is in an operation of fewer ranks, or in one that others leave before it, may be where it should be.
+        let by_right = self.there.iter().filter(|one| may_be_right(one));
+        let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
+        let others = others.difference(&by_right);
+        let odd = closest(&self.needs.graph, &others, &most.tasks);
+        let circle = circle_text(self.circle);
+        let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
+        if let Some((whom, text)) = self.wanted_of(&odd, most) {
+            return Verdict::new(Step::Deadlock, text + &circle).blaming(whom);
+        }
+        if odd.is_empty() || odd.len() >= most.tasks.len() {
+            let text = format!(
+                "some wait in {}, which others of them have not reached{circle}: no single one is to blame",
+                most.call
+            );
+            return Verdict::new(Step::Deadlock, text);
+        }
+        let text = format!(
+            "the others wait in {}, which was not reached here{circle}",
+            most.call
+        );
+        Verdict::new(Step::Deadlock, text).blaming(odd)
+    }
+
+    /// They are in the same operation of two communicators of the same ranks.
+    fn twins(&self) -> Option<Verdict> {
+        let mut pairs = self.there.iter().enumerate().flat_map(|(at, one)| {
+            let others = self.there[at + 1..].iter();
+            others.map(move |other| (one, other))
+        });
+        let (most, other) = pairs.find(|(one, other)| {
+            let is_told = one.context.is_some() && other.context.is_some();
+            one.name == other.name
+                && one.members.is_some()
+                && one.members == other.members
+                && is_told
+                && one.context != other.context
+        })?;
+        let text = format!(
+            "they are in {}, but in different communicators of the same ranks",
+            most.call
+        );
+        // Of equally many on either side neither is the odd one.
+        let odd = match other.tasks.len() < most.tasks.len() {
+            true => other.tasks.clone(),
+            false => IdSet::new(),
+        };
+        Some(Verdict::new(Step::CannotGoOn, text).blaming(odd))
+    }
+
+    fn without_collective(&self) -> Verdict {
+        let text = match circle_text(self.circle) {
+            Some(circle) => format!(
+                "they wait for each other's messages in a circle ({circle}): no single one is to blame"
+            ),
+            None => "all wait for others of them, and nobody is left who could send anything; for whom each waits is \
+                     not known"
+                .to_owned(),
+        };
+        Verdict::new(Step::Deadlock, text)
+    }
+
+    /// Who is in the operation with most, and has what all of these wait for: a lock, or, where they are several, messages.
+    fn wanted_of(&self, odd: &IdSet, most: &Gathering) -> Option<(IdSet, String)> {
+        if odd.is_empty() {
+            return None;
+        }
+        let locks = self.needs.locks.iter();
+        let locks = locks.filter(|(who, _)| !who.is_disjoint(odd));
+        let locks: Vec<&(IdSet, IdSet)> = locks.collect();
+        let waiting = IdSet::union_all(locks.iter().map(|(who, _)| who));
+        let holders = IdSet::union_all(locks.iter().map(|(_, holders)| holders));
+        let call = &most.call;
+        if odd.is_subset(&waiting) && holders.is_subset(&most.tasks) {
+            let text =
+                format!("others wait for a lock that is held here, while {call} waits for them");
+            return Some((holders, text));
+        }
+        let ones = self.needs.graph.ones.iter();
+        let ones = ones.filter(|(who, _)| odd.contains(TaskId(*who)));
+        let (mut waiting, mut wanted) = (IdSet::new(), IdSet::new());
+        for (who, one) in ones {
+            waiting.insert(TaskId(*who));
+            wanted.insert(TaskId(*one));
+        }
+        let is_one = wanted.len() == 1 && wanted.is_subset(&most.tasks);
+        (odd.len() > 1 && *odd == waiting && is_one).then(|| {
+            let text = format!(
+                "{} others wait for a message of this one, which waits in {call}",
+                odd.len()
+            );
+            (wanted, text)
+        })
+    }
+}
+
+/// Those of some tasks that wait for one of these themselves, and not for somebody who does; all where none does.
+fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
+    let mut found = IdSet::new();
+    let either = graph.either.iter();
+    let either = either.flat_map(|(who, peers)| peers.map(|peer| (*who, peer)));
+    for (who, peer) in graph.ones.iter().copied().chain(either) {
+        if some.contains(TaskId(who)) && these.contains(TaskId(peer)) {
+            found.insert(TaskId(who));
+        }
+    }
+    if found.is_empty() {
+        some.clone()
+    } else {
+        found
+    }
+}
+
+/// `0 -> 1 -> 2 -> 0`.
+fn circle_text(circle: &[u32]) -> Option<String> {
+    let first = circle.first()?;
+    let arrow = |ranks: &[u32]| {
+        let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
+        ranks.join(" -> ")
+    };
+    Some(if circle.len() <= CIRCLE_SHOWN {
+        format!("{} -> {first}", arrow(circle))
+    } else {
+        let (head, tail) = (CIRCLE_SHOWN - 4, 2);
+        format!(
+            "{} -> ... {} more ... -> {} -> {first}",
+            arrow(&circle[..head]),
+            circle.len() - head - tail,
+            arrow(&circle[circle.len() - tail..])
+        )
+    })
+}
