@@ -48,6 +48,11 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     if behind.is_empty() {
         return None;
     }
+    // For whom several wait is the one that has left something out.
+    let (blamed, who) = match (behind.len() > 1, partners.len()) {
+        (true, 1) => (partners.clone(), "others"),
+        _ => (behind, "they"),
+    };
     let partners = match partners.len() {
         1 => format!("rank {partners}, which is in MPI_Finalize and sends and receives"),
         count if count <= NAMED_MAX => {
@@ -55,6 +60,6 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         }
         _ => "ranks that are in MPI_Finalize and send and receive".to_owned(),
     };
-    let text = format!("the message that they wait for is one of {partners} nothing more");
-    Some(Verdict::new(Step::CannotGoOn, text).blaming(behind))
+    let text = format!("the message that {who} wait for is one of {partners} nothing more");
+    Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }

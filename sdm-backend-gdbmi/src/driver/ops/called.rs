@@ -3,6 +3,8 @@
 //! A function that ends by jumping to another one (`sem_wait`, `pthread_join`) leaves that one's frame only, which a library without
 //! debug information has no name for. The instruction by which the program has called says whom.
 
+use std::collections::BTreeMap;
+
 use sdm_debug::calls::{is_file, is_lock};
 use sdm_debug::{Failure, FailureCode};
 
@@ -17,25 +19,48 @@ const CALL_BYTES: &[u64] = &[4];
 /// What it is called.
 const CALLS: [&str; 3] = ["call", "callq", "bl"];
 
-/// Names what the program's innermost frame of a thread has called, where that has no name by which a user knows it.
-pub(super) async fn name_called(
-    gdb: &Gdb,
-    thread: u32,
-    frames: &mut [GdbFrame],
-) -> Result<(), Failure> {
-    let is_own = |frame: &GdbFrame| frame.function().is_some() && frame.module().is_empty();
-    let caller = frames.iter().position(is_own);
-    let Some(caller) = caller.filter(|at| *at > 0) else {
-        return Ok(());
-    };
-    let callee = &frames[caller - 1];
-    if callee.module().is_empty() || !callee.function().is_none_or(is_internal) {
-        return Ok(());
+/// What was called at an address, or that it is not known: threads of a pool all stand at the same one.
+#[derive(Default)]
+pub(super) struct Calls(BTreeMap<u64, Option<String>>);
+
+impl Calls {
+    /// Names what the program's innermost frame of a thread has called, where that has no name by which a user knows it.
+    pub(super) async fn name(
+        &mut self,
+        gdb: &Gdb,
+        thread: u32,
+        frames: &mut [GdbFrame],
+    ) -> Result<(), Failure> {
+        let is_own = |frame: &GdbFrame| frame.function().is_some() && frame.module().is_empty();
+        let caller = frames.iter().position(is_own);
+        let Some(caller) = caller.filter(|at| *at > 0) else {
+            return Ok(());
+        };
+        let callee = &frames[caller - 1];
+        if callee.module().is_empty() || !callee.function().is_none_or(is_internal) {
+            return Ok(());
+        }
+        let after = frames[caller].address();
+        let known = match self.0.get(&after) {
+            Some(known) => known.clone(),
+            None => {
+                let known = before(gdb, thread, after).await?;
+                self.0.insert(after, known.clone());
+                known
+            }
+        };
+        if let Some(name) = known {
+            frames[caller - 1].set_called(name);
+        }
+        Ok(())
     }
-    let after = frames[caller].address();
+}
+
+/// What the instruction in front of an address calls.
+async fn before(gdb: &Gdb, thread: u32, after: u64) -> Result<Option<String>, Failure> {
     for bytes in CALL_BYTES {
-        let (id, from) = (thread, after.saturating_sub(*bytes));
-        let line = format!("-data-disassemble --thread {id} -s {from} -e {after} -- 0");
+        let from = after.saturating_sub(*bytes);
+        let line = format!("-data-disassemble --thread {thread} -s {from} -e {after} -- 0");
         let results = match gdb.mi(line).await {
             Ok(results) => results,
             Err(failure) if failure.code == FailureCode::Gdb => continue,
@@ -48,11 +73,10 @@ pub(super) async fn name_called(
         if let [instruction] = all[..]
             && let Some(name) = called(instruction)
         {
-            frames[caller - 1].set_called(name.to_owned());
-            return Ok(());
+            return Ok(Some(name.to_owned()));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// True for a name that only the library itself knows.

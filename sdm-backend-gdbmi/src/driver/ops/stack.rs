@@ -5,7 +5,7 @@ use sdm_debug::fold::{RawFrame, RawThread, fold_task, innermost_user_frame};
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::called::name_called;
+use super::called::Calls;
 use super::frames::{FRAMES_MAX, GdbFrame};
 pub(in crate::driver) use super::threads::ReadThread;
 use super::threads::kernel_id;
@@ -137,9 +137,10 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
     let beyond = found.len().saturating_sub(THREADS_MAX);
     found.truncate(THREADS_MAX);
     let mut threads = Vec::new();
+    let mut calls = Calls::default();
     for (id, thread) in found {
         let mut frames = list_frames(gdb, Some(id)).await?;
-        name_called(gdb, id, &mut frames).await?;
+        calls.name(gdb, id, &mut frames).await?;
         let number = number_of(gdb, id);
         threads.push(ReadThread {
             id,

@@ -35,6 +35,20 @@ fn who_is_past_a_reduction_is_not_to_blame() {
     let found = judge(&seen);
     assert!(!found.conclusion.contains("different"), "{found:#?}");
     assert!(!found.suspects.contains(TaskId(0)), "{found:#?}");
+    // For whom two wait is the one that has left something out.
+    let look: Look<'_> = &[
+        ("1,3-7", at_end, "", ""),
+        ("0,2", "main:80 MPI_Recv:80", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "1,3-7", "MPI_Finalize", &[]);
+    receive(&mut seen, "0,2", "7");
+    check(
+        &seen,
+        Step::CannotGoOn,
+        "7",
+        "others wait for is one of rank 7",
+    );
 }
 
 /// A root that waits for one rank that computes; the others have given it their parts, and wait for what it does next.
