@@ -153,6 +153,22 @@ fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
             });
         }
     }
+    // What they have not left is not known of these: a loop in which nothing can be seen to change, or another program.
+    for group in groups(&observed.samples, &rest) {
+        rest.subtract(&group.tasks);
+        let verb = match group.wait.kind {
+            WaitKind::Running => "running",
+            _ => "making progress",
+        };
+        for tasks in divided(&group.tasks, verdict) {
+            findings.push(Finding {
+                kind: Kind::Progress,
+                what: format!("{verb} {}", group.wait.text()),
+                evidence: processor_time(observed, &tasks).into_iter().collect(),
+                tasks,
+            });
+        }
+    }
     for tasks in divided(&rest, verdict) {
         findings.push(Finding {
             tasks,
