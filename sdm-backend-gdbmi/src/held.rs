@@ -150,7 +150,7 @@ mod tests {
 
     use nix::sys::ptrace;
     use nix::sys::signal::kill;
-    use nix::sys::wait::waitpid;
+    use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::Pid;
 
     use super::*;
@@ -166,7 +166,10 @@ mod tests {
         let pid = Pid::from_raw(child.id().cast_signed());
         assert!(!is_stopping(pid.as_raw()));
         ptrace::attach(pid).unwrap();
-        waitpid(pid, None).unwrap();
+        // Whoever is still about to become another program stops for that first.
+        while waitpid(pid, None).unwrap() != WaitStatus::Stopped(pid, Signal::SIGSTOP) {
+            ptrace::cont(pid, None).unwrap();
+        }
         assert!(!is_stopping(pid.as_raw()), "its tracer holds it");
         kill(pid, Signal::SIGSTOP).unwrap();
         assert!(is_stopping(pid.as_raw()) && !is_stopped(pid.as_raw()));
