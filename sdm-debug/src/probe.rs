@@ -221,6 +221,13 @@ pub enum ArgumentRole {
 }
 
 impl TaskWaits {
+    /// What the main thread waits in.
+    #[must_use]
+    pub fn main(&self) -> Option<&WaitFor> {
+        let main = self.threads.iter().find(|wait| wait.thread == 1);
+        main.map(|wait| &wait.what)
+    }
+
     /// True where nothing is known to be waited for.
     #[must_use]
     pub fn is_empty(&self) -> bool {

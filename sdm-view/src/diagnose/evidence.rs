@@ -57,8 +57,7 @@ impl<'a> Evidence<'a> {
             Some((call, _)) => self.calls.push((tasks, call)),
             _ => {}
         }
-        let main = waits.threads.iter().find(|wait| wait.thread == 1);
-        match main.map(|wait| &wait.what) {
+        match waits.main() {
             // What no table here knows is told by the system call that it waits in.
             Some(WaitFor::SystemCall(name)) if call.is_none() => {
                 let line = format!("in the system call {name}");

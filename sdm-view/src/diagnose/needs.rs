@@ -80,12 +80,9 @@ impl Gathering {
     /// known these tell it, unless more is known.
     fn is_same_operation(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.root, one.count, one.context);
-        let is_named_alike = self.communicator == other.communicator;
-        let is_told = self.members.is_some() && self.communicator.is_some();
-        self.name == other.name
-            && self.members == other.members
-            && key(self) == key(other)
-            && (is_named_alike || is_told && other.communicator.is_some())
+        let is_told = self.members.is_some() || self.communicator == other.communicator;
+        let is_same = self.name == other.name && self.members == other.members;
+        is_same && is_told && key(self) == key(other)
     }
 }
 
@@ -99,8 +96,7 @@ impl Needs {
         for class in &classes {
             match class.kind {
                 WaitKind::Message | WaitKind::Collective if is_with_other_jobs(class.known) => {
-                    needs.outside.union_with(&class.tasks);
-                    needs.any_other(&class.tasks, members);
+                    needs.outside(&class.tasks, members);
                 }
                 WaitKind::Message => needs.message(probes, class, members),
                 WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
@@ -109,11 +105,7 @@ impl Needs {
                         true => class.tasks.intersection(&polling),
                         false => IdSet::new(),
                     };
-                    let outside = class.tasks.difference(&there);
-                    if !outside.is_empty() {
-                        needs.outside.union_with(&outside);
-                        needs.any_other(&outside, members);
-                    }
+                    needs.outside(&class.tasks.difference(&there), members);
                     if !there.is_empty() {
                         needs.gather(probes, &class.only(there));
                     }
@@ -132,12 +124,19 @@ impl Needs {
     /// Of whom other threads are in MPI as well: whatever these wait for lets the task go on, and what that is is not
     /// known.
     pub(super) fn by_other_threads(&mut self, who: &IdSet, members: &Members<'_>) {
-        if !who.is_empty() {
-            self.any_other(who, members);
-        }
+        self.any_other(who, members);
+    }
+
+    /// Others than the job's ranks can be what these wait for.
+    fn outside(&mut self, who: &IdSet, members: &Members<'_>) {
+        self.outside.union_with(who);
+        self.any_other(who, members);
     }
 
     fn any_other(&mut self, who: &IdSet, members: &Members<'_>) {
+        if who.is_empty() {
+            return;
+        }
         self.graph.sets.push(SetNeed {
             who: who.clone(),
             peers: members.all.difference(who),
@@ -197,9 +196,7 @@ impl Needs {
                 guessed: false,
             });
         }
-        if !unknown.is_empty() {
-            self.any_other(&unknown, members);
-        }
+        self.any_other(&unknown, members);
     }
 
     fn gather(&mut self, probes: &Probes, class: &Class<'_>) {
@@ -347,10 +344,7 @@ impl Needs {
 /// Who is in an operation on files and at none of them.
 fn polling(probes: &Probes) -> IdSet {
     let waits = probes.waits.iter();
-    let polling = waits.filter(|(_, waits)| {
-        let main = waits.threads.iter().find(|wait| wait.thread == 1);
-        main.is_some_and(|wait| wait.what == WaitFor::Polling)
-    });
+    let polling = waits.filter(|(_, waits)| waits.main() == Some(&WaitFor::Polling));
     IdSet::union_all(polling.map(|(tasks, _)| tasks))
 }
 
@@ -404,8 +398,7 @@ pub(super) fn resources(
     pids: &BTreeMap<i32, TaskId>,
 ) {
     for (tasks, waits) in waits {
-        let main = waits.threads.iter().find(|wait| wait.thread == 1);
-        let Some(WaitFor::Resource(resource)) = main.map(|wait| &wait.what) else {
+        let Some(WaitFor::Resource(resource)) = waits.main() else {
             continue;
         };
         let holders = resource.holders.iter();

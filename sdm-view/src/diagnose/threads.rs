@@ -47,10 +47,8 @@ impl Waiting {
 /// Whose main thread the kernel has in a wait for another thread.
 fn parked(last: Option<&Probes>) -> IdSet {
     let waits = last.map(|last| &last.waits[..]).unwrap_or_default();
-    let parked = waits.iter().filter(|(_, waits)| {
-        let main = waits.threads.iter().find(|wait| wait.thread == 1);
-        main.is_some_and(|wait| is_for_a_thread(&wait.what))
-    });
+    let parked = waits.iter();
+    let parked = parked.filter(|(_, waits)| waits.main().is_some_and(is_for_a_thread));
     IdSet::union_all(parked.map(|(tasks, _)| tasks))
 }
 

@@ -36,8 +36,7 @@ pub(super) async fn lock(
     if is_join(function(at)) {
         // The number of a thread that has not ended is where its end is waited for.
         let number = word.and_then(|(_, number)| i32::try_from(number).ok());
-        let waited = threads.iter().find(|one| one.kernel_id == number);
-        let waited = waited.filter(|one| number.is_some() && one.id != thread.id);
+        let waited = of_kernel(threads, number).filter(|one| one.id != thread.id);
         return Ok(waited.map(|one| {
             WaitFor::Join(JoinWait {
                 thread: one.number,
@@ -67,13 +66,19 @@ pub(super) async fn lock(
     let is_all = owner
         .zip(gdb.get().pid())
         .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
-    let holder = owner.and_then(|owner| threads.iter().find(|t| t.kernel_id == Some(owner)));
+    let holder = of_kernel(threads, owner);
     Ok(Some(WaitFor::Lock(LockWait {
         mutex,
         place: place_of(frame),
         holder: holder.map(|thread| thread.number),
         orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
     })))
+}
+
+/// The thread that the kernel knows by a number.
+fn of_kernel(threads: &[ReadThread], number: Option<i32>) -> Option<&ReadThread> {
+    let number = number?;
+    threads.iter().find(|one| one.kernel_id == Some(number))
 }
 
 /// The address that a thread waits by in the kernel, and the number that is to change there.
