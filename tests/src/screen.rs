@@ -5,6 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use sdm_idset::IdSet;
+
 use crate::run::BOUND;
 
 /// Text that grows until its writer is gone.
@@ -65,13 +67,31 @@ impl Screen {
     /// # Panics
     /// Where it has not come within [`BOUND`], or nothing more can come.
     pub fn wait(&self, mark: usize, wanted: &str) -> String {
+        self.wait_until(mark, wanted, |new| new.contains(wanted))
+    }
+
+    /// Waits until `what` was said of every one of `ranks` since `mark`, at once or one after the other, as of ranks that end
+    /// by themselves.
+    ///
+    /// # Panics
+    /// As [`Screen::wait`] does.
+    pub fn wait_each(&self, mark: usize, ranks: &str, what: &str) -> String {
+        let all: IdSet = ranks.parse().expect("a set");
+        let wanted = format!("ranks {ranks}: {what}");
+        self.wait_until(mark, &wanted, |new| {
+            let said: Vec<_> = new.lines().filter_map(|line| ranks_of(line, what)).collect();
+            all.is_subset(&IdSet::union_all(&said))
+        })
+    }
+
+    fn wait_until(&self, mark: usize, wanted: &str, has_come: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + BOUND;
         let mut seen = self.lock();
         loop {
             let text = plain(&String::from_utf8_lossy(&seen.bytes));
             // A letter that had only half come may have got shorter.
             let new = text.get(mark..).unwrap_or_default();
-            if new.contains(wanted) {
+            if has_come(new) {
                 return new.to_owned();
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -103,6 +123,14 @@ impl Screen {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The ranks of which a line says `what`, as `ranks 0-1,3 (3): exited normally` does.
+fn ranks_of(line: &str, what: &str) -> Option<IdSet> {
+    let (before, said) = line.split_once(": ")?;
+    let ranks = before.rsplit_once("rank")?.1.trim_start_matches('s');
+    let ranks = ranks.split_whitespace().next()?;
+    said.starts_with(what).then(|| ranks.parse().ok())?
 }
 
 /// The lines of a terminal that moves within a line only, as prompts and status lines do; but for a prompt that is drawn

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use sdm_idset::IdSet;
 use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
@@ -85,13 +86,8 @@ impl<'a> Job<'a> {
 
     fn end(mut self, count: u32) {
         std::fs::write(&self.go, "").expect("a file");
-        let ranks = match count {
-            1 => "rank 0".to_owned(),
-            count => format!("ranks 0-{} ({count})", count - 1),
-        };
-        self.sdm
-            .out
-            .wait(0, &format!("{ranks}: exited with code 7"));
+        let ranks = IdSet::all_below(count).to_string();
+        self.sdm.out.wait_each(0, &ranks, "exited with code 7");
         self.sdm.ask("quit", "quit");
         let _done = self.sdm.finish();
     }

@@ -3,6 +3,7 @@
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::terminal::Terminal;
 
 const CTRL_C: &str = "\x03";
@@ -43,18 +44,18 @@ fn ctrl_c_stops_every_task_and_kills_none() {
     assert!(stacks.contains("solve () at halo.c:"), "{stacks}");
     let ranks = terminal.ask("ranks", "stopped");
     assert!(!ranks.contains("exited"), "{ranks}");
-    quit(terminal, &place);
+    quit(terminal, &place, "halo");
 }
 
 /// `quit` asks once; no brings the prompt back.
-fn quit(mut terminal: Terminal<'_>, place: &Place) {
+fn quit(mut terminal: Terminal<'_>, place: &Place, program: &str) {
     terminal.keys("quit\n");
     terminal.wait("kill 4 tasks started here? (y/n/detach) ");
     terminal.keys("n\n");
     terminal.wait("(sdm) ");
     terminal.keys(CTRL_D);
     terminal.wait("kill 4 tasks started here? (y/n/detach) ");
-    let program = place.path().join("halo");
+    let program = place.path().join(program);
     assert_eq!(place.pids(&program.display().to_string()).len(), 4);
     terminal.keys("y\n");
     let (code, screen) = terminal.finish();
@@ -64,30 +65,41 @@ fn quit(mut terminal: Terminal<'_>, place: &Place) {
 #[test]
 fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     let place = Place::new();
-    let mut terminal = start(&place);
+    let program = place.compile("hangs", Compiler::OpenMpi);
+    // Rank 3 is in a call of the kernel in which nobody can stop it, until its child is gone.
+    let args = "run -n 4 --launcher mpirun --tasks-per-server 1 -- ./hangs in_kernel";
+    let args: Vec<_> = args.split(' ').collect();
+    let mut terminal = Terminal::start(&place, &args, 200);
+    terminal.wait("ranks 0-3 (4): at main ()");
+    terminal.wait("(sdm) ");
     terminal.keys("continue\n");
     terminal.wait("running: 0-3 (");
     terminal.keys(CTRL_Z);
     terminal.wait("[all 4: 4 running] (sdm) ");
+    let ranks = place.pids(&program.display().to_string());
+    let is_child = |pid: &u32| processes::parent(*pid).is_some_and(|it| ranks.contains(&it));
+    let mut child = None;
+    until("rank 3 has a child", || {
+        let there = place.pids(&program.display().to_string());
+        child = there.into_iter().find(is_child);
+        child.is_some()
+    });
     // At an idle prompt Ctrl-C clears the line.
     terminal.keys(&format!("print 11{CTRL_C}"));
     terminal.wait("(sdm) ");
     terminal.ask("print 22", "running: ranks 0-3 (4) (interrupt first)\n");
-    // A server that stands still cannot stop its task; the last one has none below it.
-    let servers = place.pids("sdm-server");
-    let is_last = |pid: &&u32| processes::name(**pid) == "sdm-srv-3";
-    let last = *servers.iter().find(is_last).expect("the last server");
-    processes::signal(last, Signal::SIGSTOP);
     terminal.keys("wait\n");
     terminal.wait("wait: 0/4 stopped");
     terminal.keys(CTRL_C);
-    terminal.wait("wait: 3/4 stopped, running: ");
+    terminal.wait("wait: 3/4 stopped, running: 3 (");
     terminal.keys(CTRL_C);
     terminal.wait("[all 4: 3 stopped, 1 running] (sdm) ");
-    processes::signal(last, Signal::SIGCONT);
-    let last = terminal.ask("wait", "interrupted");
-    assert!(last.ends_with("[all 4: 4 stopped] (sdm) "), "{last}");
-    quit(terminal, &place);
+    terminal.keys("wait\n");
+    terminal.wait("wait: 3/4 stopped, running: 3 (");
+    processes::signal(child.expect("it was found"), Signal::SIGKILL);
+    terminal.wait("rank 3: ");
+    terminal.wait("[all 4: 4 stopped] (sdm) ");
+    quit(terminal, &place, "hangs");
 }
 
 /// While a command is waited for the line about it says what can be done, and what is typed stands behind it until the prompt

@@ -316,7 +316,7 @@ fn a_tool_follows_and_steers_all_hosts(place: &Place) {
     assert!(urged.status.success(), "{urged:?}");
     let debugged = a_debugger_has_daemons_on_all_hosts(place, &server);
     fs::write(&go, "").expect("a file");
-    sdm.out.wait(0, "ranks 0-3 (4): exited with code 7");
+    sdm.out.wait_each(0, "0-3", "exited with code 7");
     sdm.ask("quit", "quit");
     let _done = sdm.finish();
     let output = output.wait_with_output().expect("it ends");
