@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -68,6 +69,8 @@ pub(crate) trait Host {
     fn other_gdbs(&self) -> String;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
+    /// The variables of the program or library that has something at an address: its writable memory.
+    fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
     /// The memory of a process, where it is the user's own.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// True where there is a file at this path.
@@ -159,6 +162,11 @@ impl Host for LocalHost {
 
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)> {
         place_in(&proc::of(pid).maps().ok()?, address)
+    }
+
+    fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>> {
+        let maps = proc::of(pid).maps().unwrap_or_default();
+        variables_beside(&maps, address)
     }
 
     fn runs(&self, pid: i32, program: &Path) -> bool {
@@ -304,6 +312,23 @@ fn place_in(maps: &[Mapping], address: u64) -> Option<(String, u64)> {
     None
 }
 
+/// What can be written of the file that is mapped at an address, and what lies right behind it and is no file.
+fn variables_beside(maps: &[Mapping], address: u64) -> Vec<Range<u64>> {
+    let Some(file) = maps.iter().find(|it| it.holds(address)) else {
+        return Vec::new();
+    };
+    let is_file = |it: &Mapping| it.name == file.name;
+    let first = maps.iter().position(is_file).unwrap_or_default();
+    let mut end = maps[first].start;
+    let with_rest = maps[first..].iter().take_while(|it| {
+        let belongs = is_file(it) || it.name.is_empty() && it.start == end;
+        end = it.end;
+        belongs
+    });
+    let writable = with_rest.filter(|it| it.is_writable());
+    writable.map(|it| it.start..it.end).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +346,28 @@ mod tests {
         let expect = expect.map(|(path, offset)| (path.to_owned(), offset));
         let maps = proc::mappings(MAPS.as_bytes());
         assert_eq!(place_in(&maps, address), expect, "{address:#x}");
+    }
+
+    #[test]
+    fn variables_are_what_can_be_written() {
+        const MAPS: &str = "\
+555555554000-555555555000 r-xp 00000000 08:01 11 /tmp/my prog
+555555556000-555555557000 rw-p 00001000 08:01 11 /tmp/my prog
+555555557000-555555558000 rw-p 00000000 00:00 0
+555555560000-555555561000 rw-p 00000000 00:00 0 [heap]
+7ffff7dd4000-7ffff7dfa000 r--p 00000000 08:01 12 /lib/libmpi.so
+7ffff7dfa000-7ffff7dfb000 rw-p 00026000 08:01 12 /lib/libmpi.so
+7ffff7e00000-7ffff7e01000 rw-p 00000000 00:00 0
+";
+        let maps = proc::mappings(MAPS.as_bytes());
+        let program = [
+            0x5555_5555_6000..0x5555_5555_7000,
+            0x5555_5555_7000..0x5555_5555_8000,
+        ];
+        assert_eq!(variables_beside(&maps, 0x5555_5555_4100), program);
+        let library = 0x7fff_f7df_a000..0x7fff_f7df_b000;
+        assert_eq!(variables_beside(&maps, 0x7fff_f7dd_4000), [library]);
+        assert_eq!(variables_beside(&maps, 0x1000), []);
     }
 
     #[test]

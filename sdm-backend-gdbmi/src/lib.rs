@@ -30,7 +30,7 @@ mod leash;
 mod liveness;
 mod memory_estimate;
 pub mod mi;
-mod openmpi;
+mod mpi;
 mod pagemap;
 mod process;
 mod python;

@@ -79,7 +79,10 @@ impl Screen {
         let all: IdSet = ranks.parse().expect("a set");
         let wanted = format!("ranks {ranks}: {what}");
         self.wait_until(mark, &wanted, |new| {
-            let said: Vec<_> = new.lines().filter_map(|line| ranks_of(line, what)).collect();
+            let said: Vec<_> = new
+                .lines()
+                .filter_map(|line| ranks_of(line, what))
+                .collect();
             all.is_subset(&IdSet::union_all(&said))
         })
     }

@@ -101,6 +101,9 @@ impl Host for FakeHost {
     fn python_threads(&self, _: i32, _: u64, _: Option<u64>) -> BTreeMap<i32, PythonThread> {
         BTreeMap::new()
     }
+    fn variables(&self, _: i32, _: u64) -> Vec<std::ops::Range<u64>> {
+        Vec::new()
+    }
     fn process_memory(&self, _: i32) -> Option<Box<dyn Memory>> {
         None
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use sdm_debug::{Failure, FailureCode};
 use sdm_pmix::queues::TypeLayout;
 
-use crate::openmpi::Piece;
+use crate::mpi::Piece;
 use crate::python::Memory;
 
 /// A type: its name, its size in bytes, and the distances of fields from its beginning.

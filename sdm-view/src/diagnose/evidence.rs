@@ -13,6 +13,8 @@ use super::wait::{WaitKind, kind, place};
 
 /// The most different calls or circles that are told of one group.
 const GROUPS_MAX: usize = 8;
+/// The most values of an argument that are written out.
+const VALUES_MAX: usize = 4;
 
 /// What the last sample says of waits.
 #[derive(Debug, Default)]
@@ -161,7 +163,7 @@ impl<'a> Evidence<'a> {
         facts
     }
 
-    /// The value that an argument has for these tasks, in words where they have several.
+    /// The value that an argument has for these tasks, with those who have it where they have several.
     fn value(&self, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
         let Some(number) = argument.number else {
             return argument.value.as_ref().map(|value| value.text.clone());
@@ -173,11 +175,17 @@ impl<'a> Evidence<'a> {
             return Some(number.to_string());
         }
         let alike = self.probes?.numbers.get(&argument.role)?.alike(Some(tasks));
-        let mut alike = alike.keys();
-        match (alike.next()?, alike.len()) {
-            (Alike::Same(number), 0) => Some(number.to_string()),
-            (Alike::Away(by), 0) => Some(crate::queues::away_text(*by)),
-            (_, more) => Some(format!("{} different values", more + 1)),
+        let text = |alike: &Alike| match alike {
+            Alike::Same(number) => number.to_string(),
+            Alike::Away(by) => crate::queues::away_text(*by),
+        };
+        let several = alike.iter();
+        let several = several.map(|(alike, of)| format!("{} [{of}]", text(alike)));
+        match alike.len() {
+            0 => None,
+            1 => alike.keys().next().map(text),
+            2..=VALUES_MAX => Some(several.collect::<Vec<_>>().join(", ")),
+            more => Some(format!("{more} different values")),
         }
     }
 }
@@ -285,6 +293,7 @@ pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
 mod tests {
     use sdm_debug::probe::{TaskProbe, ThreadWait};
     use sdm_debug::reply::StackFrame;
+    use sdm_idset::TaskId;
 
     use super::*;
 
@@ -317,7 +326,8 @@ mod tests {
         assert_eq!(circle(&waits(&[(1, 2), (2, 3)])), None);
     }
 
-    fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
+    /// Rank 0 receives from one rank, the others from those that follow.
+    fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
         let argument = |role, expression: &str, number| CallArgument {
             role,
             expression: expression.to_owned(),
@@ -326,7 +336,7 @@ mod tests {
             known: Known::Source,
         };
         let (name, handle) = communicator;
-        let call = Call {
+        let call = |source: i64| Call {
             function: "MPI_Recv".to_owned(),
             place: StackFrame::own("halo", "halo.c", 60),
             source: "MPI_Recv(...)".to_owned(),
@@ -337,19 +347,38 @@ mod tests {
                 argument(ArgumentRole::Communicator, name, handle),
             ],
         };
-        let waits = TaskWaits {
-            call: Some(call),
-            threads: Vec::new(),
-        };
-        let probe = TaskProbe {
-            waits: Some(waits),
-            ..TaskProbe::default()
-        };
-        let tasks = "0".parse().unwrap();
-        let probes = Probes::of(&tasks, probe);
-        let lines = Evidence::of(&probes).lines(&tasks);
+        let mut probes = Probes::default();
+        for (rank, source) in (0..).zip(from) {
+            let waits = TaskWaits {
+                call: Some(call(*source)),
+                threads: Vec::new(),
+            };
+            let probe = TaskProbe {
+                waits: Some(waits),
+                ..TaskProbe::default()
+            };
+            probes.absorb(Probes::of(&IdSet::single(TaskId(rank)), probe));
+        }
+        let ranks = u32::try_from(from.len()).unwrap();
+        Evidence::of(&probes).lines(&IdSet::all_below(ranks))
+    }
+
+    fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
+        let lines = received(&[source], communicator);
         assert_eq!(lines[0], "60: MPI_Recv(...)");
         lines[1].clone()
+    }
+
+    #[test]
+    fn a_few_values_are_told_with_their_ranks() {
+        let facts = |from: &[i64]| received(from, ("MPI_COMM_WORLD", None))[1].clone();
+        let ring = facts(&[1, 2, 3, 0]);
+        assert_eq!(
+            ring,
+            "from the rank 1 above [0-2], 0 [3] (left), tag MPI_ANY_TAG"
+        );
+        let many = facts(&[9, 7, 12, 5, 30]);
+        assert_eq!(many, "from 5 different values (left), tag MPI_ANY_TAG");
     }
 
     #[test]

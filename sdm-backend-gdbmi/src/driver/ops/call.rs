@@ -12,6 +12,7 @@ use super::ranks::{Place, pointer, requests, translate, waits_for_requests};
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::variable;
+use crate::mpi::Communicator;
 
 /// How many lines of source a call can have.
 const CALL_LINES: u32 = 6;
@@ -72,8 +73,10 @@ pub(super) async fn call(
             expression = "?".to_owned();
         }
         if *role == ArgumentRole::Communicator {
-            communicator = value.as_ref().and_then(pointer);
-            found.extend(value.as_ref().and_then(mpich_handle));
+            let handle = value.as_ref().and_then(mpich_handle);
+            found.extend(handle.map(|it| CallArgument::hidden(ArgumentRole::Handle, it.into())));
+            let address = || value.as_ref().and_then(pointer).map(Communicator::At);
+            communicator = handle.map(Communicator::Handle).or_else(address);
         }
         found.push(argument(*role, expression, value, known));
     }
@@ -96,13 +99,12 @@ pub(super) async fn call(
 }
 
 /// MPICH's handle of a communicator that is not one of its own, by the bits that say what a handle is of.
-fn mpich_handle(value: &Value) -> Option<CallArgument> {
+fn mpich_handle(value: &Value) -> Option<u32> {
     const KIND: u32 = 26;
     const OF_COMMUNICATORS: [u32; 2] = [0b10_0001, 0b11_0001];
     let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
     let handle = number.or_else(|| u32::try_from(pointer(value)?).ok())?;
-    let is_one = OF_COMMUNICATORS.contains(&(handle >> KIND));
-    is_one.then(|| CallArgument::hidden(ArgumentRole::Handle, handle.into()))
+    Some(handle).filter(|handle| OF_COMMUNICATORS.contains(&(handle >> KIND)))
 }
 
 /// The value of an argument as the source has it.
@@ -119,11 +121,11 @@ async fn in_callers_frame(
     Ok(value.map(|value| (text.clone(), value, Known::Source)))
 }
 
-/// Reads from Open MPI's memory whom a call means that names no ranks of the job itself.
+/// Reads from the MPI library's memory whom a call means that names no ranks of the job itself.
 async fn by_ranks_of_the_job(
     place: &Place<'_>,
     (function, in_source): (&str, &Option<Vec<String>>),
-    communicator: Option<u64>,
+    communicator: Option<Communicator>,
     found: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
     if waits_for_requests(function) {

@@ -9,6 +9,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use sdm_pmix::queues::{ProcessQueues, QUEUES_VERSION, QueueKind, QueuesAsk, TypeLayout};
 
 use super::python::address;
+use super::ranks::VERSIONS_OF_MPICH;
 use crate::driver::gdb::Gdb;
 use crate::python::Memory;
 use crate::queues::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
@@ -26,8 +27,6 @@ const PATH_PIECE_BYTES: usize = 64;
 /// Where MPI libraries name their debug libraries: a list of texts that ends with a null pointer, and a text.
 const LIST: &str = "mpimsgq_dll_locations";
 const NAME: &str = "MPIR_dll_name";
-/// A symbol by which MPI libraries are known that have none.
-const MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
 const OPEN_MPI: &str = "ompi_mpi_comm_world";
 /// Where this is a symbol of the program its author wants no queues to be shown.
 const IGNORE: &str = "MPIR_Ignore_queues";
@@ -104,7 +103,7 @@ async fn library(gdb: &Gdb, memory: &dyn Memory) -> Result<Vec<u8>, Failure> {
             "the MPI library's debug library {path} is not installed"
         )));
     }
-    for name in MPICH {
+    for name in VERSIONS_OF_MPICH {
         if symbol(gdb, name).await.is_some() {
             return Err(unsupported(
                 "MPICH names no debug library that knows its queues",

@@ -1,4 +1,4 @@
-//! Whom a call of Open MPI's waits for, as ranks of the job: in a communicator of some ranks, and by requests.
+//! Whom a call waits for, as ranks of the job: in a communicator of some ranks, and by Open MPI's requests.
 
 use sdm_debug::Failure;
 use sdm_debug::calls::{is_harmless, mpi_name};
@@ -12,9 +12,11 @@ use super::frames::GdbFrame;
 use super::kept::Kept;
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
-use crate::openmpi::{Members, Message, OpenMpi};
+use crate::mpi::{Communicator, Members, Message, Mpich, OpenMpi};
 use crate::python::Memory;
 
+/// A symbol by which MPICH's library is known.
+pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
 /// The most requests of one call that are looked at.
 const REQUESTS_MAX: u64 = 4096;
 /// Ranks that are in more communicators than so many are not told apart by them.
@@ -44,24 +46,70 @@ pub(super) fn pointer(value: &Value) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
+/// What an MPI library knows of a communicator.
+#[derive(Default)]
+struct Told {
+    /// What tells it from others at all its ranks.
+    context: Option<i64>,
+    members: Option<Members>,
+    /// How many ranks the job has.
+    size: usize,
+}
+
+impl Told {
+    /// What Open MPI knows.
+    async fn by_open_mpi(place: &Place<'_>, address: u64) -> Result<Self, Failure> {
+        let process = of_process(place).await?;
+        let known = process.as_ref().and_then(|(memory, world, alone)| {
+            let known = OpenMpi::learn(&**memory, *world, *alone)?;
+            Some(Self {
+                context: known.context(address),
+                members: known.members(address),
+                size: known.size(),
+            })
+        });
+        Ok(known.unwrap_or_default())
+    }
+
+    /// What MPICH knows.
+    async fn by_mpich(place: &Place<'_>, handle: u32) -> Result<Self, Failure> {
+        let Some((pid, memory)) = memory(place) else {
+            return Ok(Self::default());
+        };
+        for name in VERSIONS_OF_MPICH {
+            if let Some(address) = symbol(place, name).await? {
+                let variables = place.gdb.host().variables(pid, address);
+                let known = Mpich::learn(&*memory, &variables).map(|known| Self {
+                    context: known.context(handle),
+                    members: known.members(handle),
+                    size: known.size(),
+                });
+                return Ok(known.unwrap_or_default());
+            }
+        }
+        Ok(Self::default())
+    }
+}
+
 /// Puts ranks of the job in place of ranks of a communicator that is not that of all, and its members beside its name; and adds what tells
 /// it from others.
 pub(super) async fn translate(
     place: &Place<'_>,
-    communicator: u64,
+    communicator: Communicator,
     arguments: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
     use ArgumentRole as R;
-    let Some((memory, world, alone)) = of_process(place).await? else {
-        return Ok(());
+    let known = match communicator {
+        Communicator::At(address) => Told::by_open_mpi(place, address).await?,
+        Communicator::Handle(handle) => Told::by_mpich(place, handle).await?,
     };
-    let Some(known) = OpenMpi::learn(&*memory, world, alone) else {
-        return Ok(());
-    };
-    let context = known.context(communicator);
-    arguments.extend(context.map(|number| CallArgument::hidden(R::Context, number)));
+    if let Some(context) = known.context {
+        // A handle may be another one at each rank.
+        arguments.retain(|one| one.role != R::Handle);
+        arguments.push(CallArgument::hidden(R::Context, context));
+    }
     // Whom a call names, and who belongs to it.
-    let (named, all) = match known.members(communicator) {
+    let (named, all) = match known.members {
         Some(Members::Of(ranks)) => (ranks.clone(), ranks),
         Some(Members::Between(ours, theirs)) => (theirs.clone(), [ours, theirs].concat()),
         Some(Members::WithOtherJobs) => {
@@ -70,7 +118,7 @@ pub(super) async fn translate(
         }
         None => return Ok(()),
     };
-    if all.len() * COMMUNICATORS_MAX < known.size() {
+    if all.len() * COMMUNICATORS_MAX < known.size {
         return Ok(());
     }
     let all: IdSet = all.into_iter().map(TaskId).collect();
@@ -141,24 +189,29 @@ fn told(message: Message) -> Vec<CallArgument> {
 
 /// The memory of a process with Open MPI, and where its communicators of all and of one are.
 async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, u64, u64)>, Failure> {
-    let gdb = place.gdb;
-    let memory = gdb
-        .get()
-        .pid()
-        .and_then(|pid| gdb.host().process_memory(pid));
-    let Some(memory) = memory else {
+    let Some((_, memory)) = memory(place) else {
         return Ok(None);
     };
     let mut found = [0; 2];
     for (address, name) in found.iter_mut().zip(["world", "self"]) {
-        let symbol = format!("(void *) &ompi_mpi_comm_{name}");
-        let value = unchecked(gdb, place.thread, place.user, &symbol).await?;
-        let Some(known) = value.and_then(|value| pointer(&value)) else {
+        let Some(known) = symbol(place, &format!("ompi_mpi_comm_{name}")).await? else {
             return Ok(None);
         };
         *address = known;
     }
     Ok(Some((memory, found[0], found[1])))
+}
+
+fn memory(place: &Place<'_>) -> Option<(i32, Box<dyn Memory>)> {
+    let pid = place.gdb.get().pid()?;
+    Some((pid, place.gdb.host().process_memory(pid)?))
+}
+
+/// Where a symbol is.
+async fn symbol(place: &Place<'_>, name: &str) -> Result<Option<u64>, Failure> {
+    let address = format!("(void *) &{name}");
+    let value = unchecked(place.gdb, place.thread, place.user, &address).await?;
+    Ok(value.as_ref().and_then(pointer))
 }
 
 /// Where the requests are.

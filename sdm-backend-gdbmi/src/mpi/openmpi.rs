@@ -8,15 +8,13 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::{Members, Piece, WORD, WORLD_NAME};
 use crate::python::Memory;
 
-/// What the communicator of all is called.
-const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
 /// The most of a name that is looked at, in bytes.
 const NAME_BYTES: usize = 64;
 /// What the names begin with that Open MPI gives to others.
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
-const WORD: usize = 8;
 /// How much of a communicator, a group, a process and a request is looked at, in bytes.
 const COMMUNICATOR_BYTES: usize = 512;
 const GROUP_BYTES: usize = 96;
@@ -72,16 +70,6 @@ pub(crate) struct OpenMpi<'a> {
     /// How many ranks the job has.
     size: usize,
     job: u32,
-}
-
-/// The ranks of a communicator as ranks of the job, in its order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Members {
-    Of(Vec<u32>),
-    /// It is between two groups: that of the caller, and that whose ranks calls name.
-    Between(Vec<u32>, Vec<u32>),
-    /// It is one to processes that are not of this job.
-    WithOtherJobs,
 }
 
 /// The message of a request.
@@ -291,58 +279,12 @@ fn words(memory: &dyn Memory, address: u64, count: usize) -> Option<Vec<u64>> {
     Some((0..count).map(|at| block.word(at * WORD)).collect())
 }
 
-/// A piece of memory.
-pub(crate) struct Piece(Vec<u8>);
-
-impl Piece {
-    /// So many bytes at an address; none where they cannot all be read.
-    pub(crate) fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
-        if address == 0 || !address.is_multiple_of(4) {
-            return None;
-        }
-        let mut block = vec![0; bytes];
-        memory.read(address, &mut block)?;
-        Some(Self(block))
-    }
-
-    /// The word at a distance from its beginning, which has to be in it.
-    pub(crate) fn word(&self, at: usize) -> u64 {
-        let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
-        bytes.map_or(0, u64::from_ne_bytes)
-    }
-
-    /// The number there.
-    pub(crate) fn number(&self, at: usize) -> i32 {
-        let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
-        bytes.map_or(-1, i32::from_ne_bytes)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-
-    /// Pieces of memory by address.
-    #[derive(Default)]
-    struct Pieces(BTreeMap<u64, Vec<u8>>);
-
-    impl Memory for Pieces {
-        fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
-            let (start, bytes) = self.0.range(..=address).next_back()?;
-            let from = usize::try_from(address - start).ok()?;
-            to.copy_from_slice(bytes.get(from..from + to.len())?);
-            Some(())
-        }
-    }
+    use crate::mpi::pieces::Pieces;
 
     impl Pieces {
-        fn set(&mut self, address: u64, at: usize, bytes: &[u8]) {
-            let piece = self.0.entry(address).or_insert_with(|| vec![0; 2048]);
-            piece[at..at + bytes.len()].copy_from_slice(bytes);
-        }
-
         /// A communicator with these ranks.
         fn communicator(&mut self, address: u64, ranks: &[u32]) {
             let group = address + 0x10000;

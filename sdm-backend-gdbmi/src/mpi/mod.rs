@@ -1,0 +1,86 @@
+//! What MPI libraries know of their communicators and requests, read from a process's memory.
+
+mod mpich;
+mod openmpi;
+
+use crate::python::Memory;
+
+pub(crate) use mpich::Mpich;
+pub(crate) use openmpi::{Message, OpenMpi};
+
+/// What the communicator of all is called.
+const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
+const WORD: usize = 8;
+
+/// The ranks of a communicator as ranks of the job, in its order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Members {
+    Of(Vec<u32>),
+    /// It is between two groups: that of the caller, and that whose ranks calls name.
+    Between(Vec<u32>, Vec<u32>),
+    /// It is one to processes that are not of this job.
+    WithOtherJobs,
+}
+
+/// A communicator as calls name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Communicator {
+    /// Open MPI's: an address.
+    At(u64),
+    /// MPICH's: a handle.
+    Handle(u32),
+}
+
+/// A piece of memory.
+pub(crate) struct Piece(Vec<u8>);
+
+impl Piece {
+    /// So many bytes at an address; none where they cannot all be read.
+    pub(crate) fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
+        if address == 0 || !address.is_multiple_of(4) {
+            return None;
+        }
+        let mut block = vec![0; bytes];
+        memory.read(address, &mut block)?;
+        Some(Self(block))
+    }
+
+    /// The word at a distance from its beginning, which has to be in it.
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    }
+
+    /// The number there.
+    pub(crate) fn number(&self, at: usize) -> i32 {
+        let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
+        bytes.map_or(-1, i32::from_ne_bytes)
+    }
+}
+
+#[cfg(test)]
+mod pieces {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Pieces of memory by address.
+    #[derive(Default)]
+    pub(super) struct Pieces(pub(super) BTreeMap<u64, Vec<u8>>);
+
+    impl Memory for Pieces {
+        fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+            let (start, bytes) = self.0.range(..=address).next_back()?;
+            let from = usize::try_from(address - start).ok()?;
+            to.copy_from_slice(bytes.get(from..from + to.len())?);
+            Some(())
+        }
+    }
+
+    impl Pieces {
+        pub(super) fn set(&mut self, address: u64, at: usize, bytes: &[u8]) {
+            let piece = self.0.entry(address).or_insert_with(|| vec![0; 2048]);
+            piece[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+}
