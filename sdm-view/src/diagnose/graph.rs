@@ -33,6 +33,8 @@ pub struct WaitGraph {
     pub never: IdSet,
     /// Who waits for one other.
     pub ones: Vec<(u32, u32)>,
+    /// Who of these waits for a request, the message of which can be under way.
+    pub by_request: IdSet,
     /// Who waits for either of two.
     pub either: Vec<(u32, [u32; 2])>,
     /// Who waits for many.

@@ -206,16 +206,22 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// True for a deadlock of tasks of none of which it is known for whom it waits: what only takes long looks the same.
+    /// True for a deadlock that names nobody, of tasks that wait for requests or for they do not know whom: a message that takes long, and
+    /// that a network card moves by itself, looks the same.
     #[must_use]
     pub fn is_guessed(&self) -> bool {
         let WaitGraph {
-            ones, either, sets, ..
+            ones,
+            by_request,
+            either,
+            sets,
+            ..
         } = &self.graph;
-        let nobody_is_known = ones.is_empty() && either.is_empty();
+        let may_come = |who: &u32| by_request.contains(TaskId(*who));
         self.step == Step::Deadlock
             && self.suspects.is_empty()
-            && nobody_is_known
+            && ones.iter().all(|(who, _)| may_come(who))
+            && either.is_empty()
             && sets.iter().all(|set| set.guessed)
     }
 }

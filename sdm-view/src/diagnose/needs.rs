@@ -176,6 +176,9 @@ impl Needs {
                 (Some(from), Some(to)) => self.graph.either.push((task.0, [from, to])),
                 (Some(one), None) | (None, Some(one)) if !both => {
                     self.graph.ones.push((task.0, one));
+                    if role == R::Target {
+                        self.graph.by_request.insert(task);
+                    }
                 }
                 // A receive that waits and names no rank takes what comes first.
                 _ if !both && (is_any || from.is_some_and(|from| from < 0)) => {

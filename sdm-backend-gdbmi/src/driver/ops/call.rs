@@ -73,10 +73,8 @@ pub(super) async fn call(
             expression = "?".to_owned();
         }
         if *role == ArgumentRole::Communicator {
-            let handle = value.as_ref().and_then(mpich_handle);
-            found.extend(handle.map(|it| CallArgument::hidden(ArgumentRole::Handle, it.into())));
-            let address = || value.as_ref().and_then(pointer).map(Communicator::At);
-            communicator = handle.map(Communicator::Handle).or_else(address);
+            communicator = value.as_ref().and_then(communicator_of);
+            found.extend(communicator.and_then(handle_of));
         }
         found.push(argument(*role, expression, value, known));
     }
@@ -98,13 +96,28 @@ pub(super) async fn call(
     }))
 }
 
-/// MPICH's handle of a communicator that is not one of its own, by the bits that say what a handle is of.
-fn mpich_handle(value: &Value) -> Option<u32> {
+/// The communicator of a value: MPICH's handle of one that is not one of its own, by the bits that say what a handle is of, or Open MPI's
+/// address.
+fn communicator_of(value: &Value) -> Option<Communicator> {
     const KIND: u32 = 26;
     const OF_COMMUNICATORS: [u32; 2] = [0b10_0001, 0b11_0001];
     let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
-    let handle = number.or_else(|| u32::try_from(pointer(value)?).ok())?;
-    Some(handle).filter(|handle| OF_COMMUNICATORS.contains(&(handle >> KIND)))
+    let address = pointer(value);
+    let handle = number.or_else(|| u32::try_from(address?).ok());
+    let handle = handle.filter(|handle| OF_COMMUNICATORS.contains(&(handle >> KIND)));
+    handle
+        .map(Communicator::Handle)
+        .or(address.map(Communicator::At))
+}
+
+/// MPICH's handle, by which it is compared where no more is known.
+fn handle_of(communicator: Communicator) -> Option<CallArgument> {
+    match communicator {
+        Communicator::Handle(handle) => {
+            Some(CallArgument::hidden(ArgumentRole::Handle, handle.into()))
+        }
+        Communicator::At(_) => None,
+    }
 }
 
 /// The value of an argument as the source has it.

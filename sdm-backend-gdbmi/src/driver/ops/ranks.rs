@@ -1,4 +1,6 @@
-//! Whom a call waits for, as ranks of the job: in a communicator of some ranks, and by Open MPI's requests.
+//! Whom a call waits for, as ranks of the job: in a communicator of some ranks, and by requests.
+
+use std::ops::Range;
 
 use sdm_debug::Failure;
 use sdm_debug::calls::{is_harmless, mpi_name};
@@ -73,21 +75,16 @@ impl Told {
 
     /// What MPICH knows.
     async fn by_mpich(place: &Place<'_>, handle: u32) -> Result<Self, Failure> {
-        let Some((pid, memory)) = memory(place) else {
-            return Ok(Self::default());
-        };
-        for name in VERSIONS_OF_MPICH {
-            if let Some(address) = symbol(place, name).await? {
-                let variables = place.gdb.host().variables(pid, address);
-                let known = Mpich::learn(&*memory, &variables).map(|known| Self {
-                    context: known.context(handle),
-                    members: known.members(handle),
-                    size: known.size(),
-                });
-                return Ok(known.unwrap_or_default());
-            }
-        }
-        Ok(Self::default())
+        let process = with_mpich(place).await?;
+        let known = process.as_ref().and_then(|(memory, variables)| {
+            let known = Mpich::learn(&**memory, variables)?;
+            Some(Self {
+                context: known.context(handle),
+                members: known.members(handle),
+                size: known.size(),
+            })
+        });
+        Ok(known.unwrap_or_default())
     }
 }
 
@@ -150,41 +147,52 @@ pub(super) async fn requests(
     (list, count): (Option<&str>, Option<i64>),
     at: usize,
 ) -> Result<Vec<CallArgument>, Failure> {
-    let Some((memory, world, alone)) = of_process(place).await? else {
-        return Ok(Vec::new());
-    };
-    let Some(known) = OpenMpi::learn(&*memory, world, alone) else {
-        return Ok(Vec::new());
-    };
+    let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
+    let count = count.unwrap_or_default().min(REQUESTS_MAX);
     let Some(list) = list_of(place, list, at).await? else {
         return Ok(Vec::new());
     };
-    let stack = stack(place).await?;
-    let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
-    let count = count.unwrap_or_default().min(REQUESTS_MAX);
-    let pending = (0..count).find_map(|index| {
-        let mut word = [0; 8];
-        memory.read(list.wrapping_add(8 * index), &mut word)?;
-        let request = u64::from_ne_bytes(word);
-        // A single one is what it waits for.
-        let waits = count == 1 || known.is_waited_for(request, stack.clone());
-        known.message(request).filter(|_| waits)
-    });
+    let mut pending = None;
+    if let Some((memory, world, alone)) = of_process(place).await? {
+        let stack = stack(place).await?;
+        pending = OpenMpi::learn(&*memory, world, alone).and_then(|known| {
+            (0..count).find_map(|index| {
+                let mut word = [0; 8];
+                memory.read(list.wrapping_add(8 * index), &mut word)?;
+                let request = u64::from_ne_bytes(word);
+                // A single one is what it waits for.
+                let waits = count == 1 || known.is_waited_for(request, stack.clone());
+                known.message(request).filter(|_| waits)
+            })
+        });
+    } else if let Some((memory, variables)) = with_mpich(place).await? {
+        pending = Mpich::learn(&*memory, &variables).and_then(|known| {
+            (0..count).find_map(|index| {
+                let mut handle = [0; 4];
+                memory.read(list.wrapping_add(4 * index), &mut handle)?;
+                known.message(u32::from_ne_bytes(handle))
+            })
+        });
+    }
     Ok(pending.map(told).unwrap_or_default())
 }
 
 fn told(message: Message) -> Vec<CallArgument> {
-    let argument = |role, number| CallArgument {
+    let argument = |role, expression: &str, number| CallArgument {
         role,
-        expression: "its request".to_owned(),
+        expression: expression.to_owned(),
         value: None,
-        number: Some(number),
+        number,
         known: Known::Source,
     };
-    vec![
-        argument(ArgumentRole::Target, i64::from(message.peer)),
-        argument(ArgumentRole::Tag, i64::from(message.tag)),
-    ]
+    let its = "its request";
+    let tag = match message.tag {
+        // What both libraries have for any.
+        -1 => argument(ArgumentRole::Tag, "MPI_ANY_TAG", None),
+        tag => argument(ArgumentRole::Tag, its, Some(i64::from(tag))),
+    };
+    let peer = i64::from(message.peer);
+    vec![argument(ArgumentRole::Target, its, Some(peer)), tag]
 }
 
 /// The memory of a process with Open MPI, and where its communicators of all and of one are.
@@ -200,6 +208,22 @@ async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, u64, u
         *address = known;
     }
     Ok(Some((memory, found[0], found[1])))
+}
+
+/// The memory of a process with MPICH, and where its variables are.
+async fn with_mpich(
+    place: &Place<'_>,
+) -> Result<Option<(Box<dyn Memory>, Vec<Range<u64>>)>, Failure> {
+    let Some((pid, memory)) = memory(place) else {
+        return Ok(None);
+    };
+    for name in VERSIONS_OF_MPICH {
+        if let Some(address) = symbol(place, name).await? {
+            let variables = place.gdb.host().variables(pid, address);
+            return Ok(Some((memory, variables)));
+        }
+    }
+    Ok(None)
 }
 
 fn memory(place: &Place<'_>) -> Option<(i32, Box<dyn Memory>)> {
@@ -233,7 +257,7 @@ async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Opt
 }
 
 /// The part of the stack that is the call's own.
-async fn stack(place: &Place<'_>) -> Result<std::ops::Range<u64>, Failure> {
+async fn stack(place: &Place<'_>) -> Result<Range<u64>, Failure> {
     let Place { gdb, thread, .. } = place;
     let mut ends = [0; 2];
     for (end, level) in ends.iter_mut().zip([0, place.user.level]) {

@@ -82,6 +82,7 @@ pub(super) const HANGS: &[Case] = &[
     ("window_lock", "held_up", "3", "running within spin ()"),
     ("unread", "held_up", "3", "pipe:"),
     ("ring_of_some", "deadlock", "", "have not reached"),
+    ("requests_of_some", "deadlock", "", "in a circle"),
     ("ring_beside", "deadlock", "", "in a circle"),
     ("grid", "deadlock", "", "have not reached"),
     ("some_compute", "held_up", "5", "which compute"),

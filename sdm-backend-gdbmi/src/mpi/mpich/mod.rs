@@ -1,0 +1,240 @@
+//! Ranks of MPICH's communicators, read from its memory.
+//!
+//! Its structures differ from version to version, and it has neither symbols nor debug information of them. But each
+//! communicator begins with its handle, and of two everything is known: that of all, and that of each rank alone, which
+//! lie beside each other. So their size, and where the ranks stand in them, is learned from these two. What is read by
+//! that layout afterwards is believed only where it fits: the handle has to be the communicator's own, its ranks
+//! different ones of the job, and the process itself has to be where it says that it is.
+
+mod objects;
+mod receives;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use objects::{COMMUNICATORS, Objects};
+
+use super::{Members, Message, Piece, WORD, WORLD_NAME};
+use crate::python::Memory;
+
+const WORLD: i32 = 0x4400_0000;
+const ALONE: i32 = 0x4400_0001;
+const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
+/// The most bytes of a communicator.
+const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
+/// How much of the library's variables is looked at, in bytes.
+const VARIABLES_BYTES_MAX: usize = 16 << 20;
+/// The numbers that the communicators of all and of one have among themselves.
+const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
+const RANKS_MAX: i32 = 1 << 20;
+
+/// A table of ranks: how they are told, of which processes, how many, and as what: first, distance, block; or where.
+const TABLE_BYTES: usize = 40;
+const TABLE_GROUP: usize = 4;
+const TABLE_COUNT: usize = 8;
+const TABLE_FIRST: usize = 12;
+const TABLE_DISTANCE: usize = 16;
+const TABLE_BLOCK: usize = 20;
+const TABLE_LIST: usize = 32;
+const NO_TABLE: i32 = 11;
+
+/// What is known of a process's MPICH.
+pub(crate) struct Mpich<'a> {
+    memory: &'a dyn Memory,
+    /// The library's variables.
+    variables: Vec<Piece>,
+    /// Those that were made later than the two that are known.
+    communicators: Objects,
+    /// Where in it stand how many ranks it has, the process's own one behind that, and in front of it what tells it from others.
+    count: usize,
+    /// Where in it the table of ranks is. That of a second group lies behind it.
+    table: usize,
+    /// The process's rank in the job, and how many the job has.
+    rank: u32,
+    size: u32,
+    tells_contexts: bool,
+}
+
+impl<'a> Mpich<'a> {
+    /// Learns the layout from the communicators of all and of one, which are in the library's variables; nothing where it
+    /// is not told apart from other layouts.
+    pub(crate) fn learn(memory: &'a dyn Memory, variables: &[Range<u64>]) -> Option<Self> {
+        let variables = blocks(memory, variables);
+        let mut found = variables.iter().filter_map(predefined);
+        let (world, alone) = found.next()?;
+        if found.next().is_some() {
+            return None;
+        }
+        let size_bytes = world.0.len();
+        let mut tables = (0..size_bytes.checked_sub(2 * TABLE_BYTES)?).step_by(4);
+        let table = tables.find(|at| is_table(&world, &alone, *at))?;
+        let size = world.number(table + TABLE_COUNT);
+        let rank = own_rank(&alone, table);
+        let mut counts = (0..table).step_by(4);
+        let count = counts.find(|at| {
+            let stands = |one: &Piece| [one.number(*at), one.number(at + 4)];
+            stands(&world) == [size, rank] && stands(&alone) == [1, 0]
+        })?;
+        let contexts = [&world, &alone].map(|one| count.checked_sub(4).map(|at| one.number(at)));
+        Some(Self {
+            memory,
+            communicators: Objects::find(memory, &variables, (COMMUNICATORS, Some(size_bytes)))?,
+            variables,
+            count,
+            table,
+            rank: u32::try_from(rank).ok()?,
+            size: u32::try_from(size).ok()?,
+            tells_contexts: contexts == CONTEXTS.map(Some),
+        })
+    }
+
+    /// How many ranks the job has.
+    pub(crate) fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// The ranks of a communicator as ranks of the job, in its order.
+    pub(crate) fn members(&self, handle: u32) -> Option<Members> {
+        self.members_of(&self.communicators.object(self.memory, handle)?.1)
+    }
+
+    fn members_of(&self, one: &Piece) -> Option<Members> {
+        let own = usize::try_from(one.number(self.count + 4)).ok()?;
+        let is_own = |ranks: &Vec<u32>| ranks.get(own) == Some(&self.rank);
+        let named = self.table;
+        let ours = named + TABLE_BYTES;
+        let is_of_one_group = one.number(ours) == NO_TABLE;
+        let theirs = match one.number(named + TABLE_GROUP) {
+            0 => self.ranks(one, named),
+            // The processes of a job that was spawned or connected are a group of their own.
+            1.. if !is_of_one_group => {
+                return self
+                    .ranks(one, ours)
+                    .filter(is_own)
+                    .map(|_| Members::WithOtherJobs);
+            }
+            _ => None,
+        }?;
+        let is_count = usize::try_from(one.number(self.count)) == Ok(theirs.len());
+        if !is_count {
+            return None;
+        }
+        if is_of_one_group {
+            return Some(theirs).filter(is_own).map(Members::Of);
+        }
+        let ours = self.ranks(one, ours).filter(is_own)?;
+        Some(Members::Between(ours, theirs))
+    }
+
+    /// What tells a communicator of one group from others at all its ranks.
+    pub(crate) fn context(&self, handle: u32) -> Option<i64> {
+        self.context_of(&self.communicators.object(self.memory, handle)?.1)
+            .map(i64::from)
+    }
+
+    fn context_of(&self, one: &Piece) -> Option<u16> {
+        let number = one.number(self.count.checked_sub(4)?).cast_unsigned();
+        // It is there twice: for what is sent, and for what is received.
+        let halves = [number & 0xffff, number >> 16];
+        let context = u16::try_from(halves[0]).ok();
+        context.filter(|_| self.tells_contexts && halves[0] == halves[1])
+    }
+
+    /// The ranks in a table, which are different ones of the job.
+    fn ranks(&self, one: &Piece, table: usize) -> Option<Vec<u32>> {
+        let number = |at| one.number(table + at);
+        let count = Some(number(TABLE_COUNT)).filter(|count| (1..=RANKS_MAX).contains(count))?;
+        let (first, distance, block) = (
+            number(TABLE_FIRST),
+            number(TABLE_DISTANCE),
+            number(TABLE_BLOCK),
+        );
+        let list = || {
+            let bytes = 4 * usize::try_from(count).ok()?;
+            Piece::read(self.memory, one.word(table + TABLE_LIST), bytes)
+        };
+        let ranks: Option<Vec<i32>> = match number(0) {
+            0 | 1 => Some((0..count).collect()),
+            2 | 3 => (0..count).map(|rank| rank.checked_add(first)).collect(),
+            4..=7 if block > 0 => {
+                let rank = |at: i32| {
+                    let of_block = (at / block).checked_mul(distance)?;
+                    of_block.checked_add(at % block)?.checked_add(first)
+                };
+                (0..count).map(rank).collect()
+            }
+            8 | 9 => list().map(|list| {
+                (0..list.0.len())
+                    .step_by(4)
+                    .map(|at| list.number(at))
+                    .collect()
+            }),
+            _ => None,
+        };
+        let is_rank = |rank: &u32| *rank < self.size;
+        let ranks: Option<Vec<u32>> = ranks?
+            .into_iter()
+            .map(|rank| u32::try_from(rank).ok().filter(is_rank))
+            .collect();
+        ranks.filter(|ranks| {
+            let mut sorted = ranks.clone();
+            sorted.sort_unstable();
+            sorted.windows(2).all(|pair| pair[0] != pair[1])
+        })
+    }
+}
+
+/// The library's variables, as far as they are looked at.
+fn blocks(memory: &dyn Memory, variables: &[Range<u64>]) -> Vec<Piece> {
+    let mut left = VARIABLES_BYTES_MAX;
+    let mut blocks = Vec::new();
+    for area in variables {
+        let bytes = usize::try_from(area.end.saturating_sub(area.start)).unwrap_or(usize::MAX);
+        let bytes = bytes.min(left);
+        left -= bytes;
+        blocks.extend(Piece::read(memory, area.start, bytes));
+    }
+    blocks
+}
+
+/// The communicators of all and of one in a block of variables: equally large, one behind the other, each with its name at the same place.
+fn predefined(block: &Piece) -> Option<(Piece, Piece)> {
+    let places = |handle, from| {
+        let places = (from..block.0.len()).step_by(WORD);
+        places.filter(move |at| block.number(*at) == handle)
+    };
+    let end = block.0.len();
+    places(WORLD, 0).find_map(|world| {
+        let alone = places(ALONE, world + WORD).next()?;
+        let bytes = Some(alone - world).filter(|bytes| *bytes <= COMMUNICATOR_BYTES_MAX)?;
+        let part = |from: usize| block.0.get(from..(from + bytes).min(end));
+        let (of_all, of_one) = (part(world)?, part(alone).filter(|it| it.len() == bytes)?);
+        let mut names = of_all.windows(WORLD_NAME.len());
+        let name = names.position(|part| part == WORLD_NAME)?;
+        let is_named = of_one.get(name..)?.starts_with(ALONE_NAME);
+        is_named.then(|| (Piece(of_all.to_vec()), Piece(of_one.to_vec())))
+    })
+}
+
+/// True where the tables of the communicators of all and of one can be.
+fn is_table(world: &Piece, alone: &Piece, at: usize) -> bool {
+    let is_alike =
+        |one: &Piece| one.number(at + TABLE_GROUP) == 0 && one.number(at + TABLE_BYTES) == NO_TABLE;
+    let size = world.number(at + TABLE_COUNT);
+    is_alike(world)
+        && is_alike(alone)
+        && (1..=RANKS_MAX).contains(&size)
+        && alone.number(at + TABLE_COUNT) == 1
+        && matches!(world.number(at), 0 | 1)
+        && matches!(alone.number(at), 0..=3)
+        && (0..size).contains(&own_rank(alone, at))
+}
+
+/// The rank of a process in its job, by the table of itself alone.
+fn own_rank(alone: &Piece, table: usize) -> i32 {
+    match alone.number(table) {
+        0 | 1 => 0,
+        _ => alone.number(table + TABLE_FIRST),
+    }
+}

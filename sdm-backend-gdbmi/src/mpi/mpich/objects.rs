@@ -1,0 +1,96 @@
+//! What MPICH has handles of: each begins with its own. Some lie in one list, the others in blocks.
+
+use super::{Piece, WORD};
+use crate::python::Memory;
+
+/// What handles are of.
+pub(super) const COMMUNICATORS: u32 = 0x1;
+pub(super) const REQUESTS: u32 = 0xb;
+
+/// The bits of a handle: where the object is, of what it is, and which one; of those in blocks the upper ones of these are the block's.
+const WHERE: u32 = 30;
+const KIND: u32 = 26;
+const INDEX: u32 = (1 << KIND) - 1;
+const IN_BLOCK: u32 = 12;
+const DIRECT: u32 = 0b10;
+const INDIRECT: u32 = 0b11;
+const BYTES_MIN: usize = 64;
+const BYTES_MAX: usize = 8 << 10;
+/// So many words in front of the size of what it keeps MPICH has where its blocks are.
+const BLOCKS_WORDS: usize = 6;
+
+/// All objects of a kind.
+pub(super) struct Objects {
+    kind: u32,
+    /// Of each, in bytes.
+    size_bytes: usize,
+    /// Where those are that were made first.
+    first: u64,
+    /// What can be the address of the list of blocks of the others.
+    blocks: Vec<u64>,
+}
+
+impl Objects {
+    /// Those of a kind, by what MPICH keeps of them among its variables: the kind, how large each is, and where the first are.
+    pub(super) fn find(
+        memory: &dyn Memory,
+        variables: &[Piece],
+        (kind, size_bytes): (u32, Option<usize>),
+    ) -> Option<Self> {
+        let in_block = |block: &Piece| {
+            let mut places = (4..block.0.len()).step_by(4);
+            places.find_map(|at| {
+                let size = usize::try_from(block.number(at)).ok()?;
+                let fits = (BYTES_MIN..=BYTES_MAX).contains(&size)
+                    && size_bytes.is_none_or(|wanted| wanted == size)
+                    && block.number(at - 4).cast_unsigned() == kind;
+                if !fits {
+                    return None;
+                }
+                let first = block.word((at + 4).next_multiple_of(WORD));
+                let head = Piece::read(memory, first, 4)?.number(0).cast_unsigned();
+                let from = at - at % WORD;
+                let before = (1..=BLOCKS_WORDS).filter_map(|words| from.checked_sub(words * WORD));
+                (head == DIRECT << WHERE | kind << KIND).then(|| Self {
+                    kind,
+                    size_bytes: size,
+                    first,
+                    blocks: before.map(|at| block.word(at)).collect(),
+                })
+            })
+        };
+        variables.iter().find_map(in_block)
+    }
+
+    /// The object of a handle, and where it is.
+    pub(super) fn object(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
+        let index = handle & INDEX;
+        let at = |list: u64, index: u32| {
+            let bytes = u64::from(index).checked_mul(self.size_bytes as u64)?;
+            let address = list.checked_add(bytes)?;
+            let one = Piece::read(memory, address, self.size_bytes)?;
+            (one.number(0).cast_unsigned() == handle).then_some((address, one))
+        };
+        if handle >> KIND & 0xf != self.kind {
+            return None;
+        }
+        match handle >> WHERE {
+            DIRECT => at(self.first, index),
+            INDIRECT => self.blocks.iter().find_map(|blocks| {
+                let block = u64::from(index >> IN_BLOCK) * WORD as u64;
+                let block = Piece::read(memory, blocks.checked_add(block)?, WORD)?;
+                at(block.word(0), index & ((1 << IN_BLOCK) - 1))
+            }),
+            _ => None,
+        }
+    }
+
+    /// Those of the first list and of the first block, up to so many of each.
+    pub(super) fn all(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
+        let lists = [DIRECT, INDIRECT].into_iter();
+        lists.flat_map(move |list| {
+            let handles = (0..most).map(move |index| list << WHERE | self.kind << KIND | index);
+            handles.map_while(move |handle| Some(self.object(memory, handle)?.1))
+        })
+    }
+}

@@ -1,0 +1,109 @@
+//! Whom a receive of MPICH's waits for that goes through UCX: both know of each other, and UCX has the communicator's number, the rank and the
+//! tag as one number, with a mask of what of it has to fit.
+
+use super::objects::{Objects, REQUESTS};
+use super::{Members, Message, Mpich, Piece, WORD};
+
+/// Where in a request its kind stands, in bytes, what a receive is, and one that can be started again: it has another request each time.
+const KIND: usize = 8;
+const RECEIVE: i32 = 2;
+const PERSISTENT_RECEIVE: i32 = 4;
+/// The part of a request in which it is said how much of it is to come, in bytes.
+const COUNTER_BYTES: usize = 64;
+/// How much of what UCX has of a receive is looked at: so many bytes in front of what MPICH knows of it.
+const UCX_BYTES: usize = 0x140;
+/// How the number is made: the communicator's, the rank, the tag.
+const CONTEXT: u32 = 48;
+const RANK: u32 = 32;
+/// What has to fit of a receive that takes what one rank sends, what more where it takes one tag only, and what never does.
+const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
+const OF_ONE_TAG: u64 = 0x0fff_ffff;
+const NEVER: u64 = 0x6000_0000;
+const ANY_TAG: i32 = -1;
+/// The most communicators that are looked at.
+const COMMUNICATORS_MAX: u32 = 256;
+
+impl Mpich<'_> {
+    /// The message that a request waits for: a receive that has not come and names a rank.
+    pub(crate) fn message(&self, request: u32) -> Option<Message> {
+        let requests = Objects::find(self.memory, &self.variables, (REQUESTS, None))?;
+        let (address, block) = requests.object(self.memory, request)?;
+        match block.number(KIND) {
+            RECEIVE => self.received(address, &block),
+            PERSISTENT_RECEIVE => words(&block).find_map(|word| {
+                let handle = Piece::read(self.memory, word, 4)?.number(0);
+                let started = requests.object(self.memory, handle.cast_unsigned());
+                let (at, block) = started.filter(|(at, _)| *at == word)?;
+                (block.number(KIND) == RECEIVE).then(|| self.received(at, &block))?
+            }),
+            _ => None,
+        }
+    }
+
+    /// The message of a receive at this address.
+    fn received(&self, address: u64, block: &Piece) -> Option<Message> {
+        if !is_to_come(address, block) {
+            return None;
+        }
+        let mut wanted = words(block).filter_map(|it| self.by_ucx(it, address));
+        let (wanted, mask) = wanted.next()?;
+        let context = u16::try_from(wanted >> CONTEXT).ok()?;
+        let rank = usize::try_from(wanted >> RANK & 0xffff).ok()?;
+        let peer = match context {
+            0 => u32::try_from(rank).ok().filter(|rank| *rank < self.size)?,
+            _ => *self.ranks_of(context)?.get(rank)?,
+        };
+        let tag = match mask & OF_ONE_TAG {
+            0 => ANY_TAG,
+            _ => i32::try_from(wanted & OF_ONE_TAG).ok()?,
+        };
+        Some(Message { peer, tag })
+    }
+
+    /// What UCX has of a receive with this request, where it is that: the number, and the mask.
+    fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
+        let block = Piece::read(
+            self.memory,
+            address.checked_sub(UCX_BYTES as u64)?,
+            UCX_BYTES,
+        )?;
+        let words: Vec<u64> = words(&block).collect();
+        if !words.contains(&request) {
+            return None;
+        }
+        let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
+        let mut masks = pairs.filter(|(_, mask)| {
+            let tag = mask & OF_ONE_TAG;
+            mask & (OF_ONE_RANK | NEVER) == OF_ONE_RANK && (tag == 0 || tag == OF_ONE_TAG)
+        });
+        // What is found twice may be something else once.
+        masks.next().filter(|_| masks.next().is_none())
+    }
+
+    /// The ranks of the one communicator of this number.
+    fn ranks_of(&self, context: u16) -> Option<Vec<u32>> {
+        let all = self.communicators.all(self.memory, COMMUNICATORS_MAX);
+        // Those that were freed have no owner.
+        let owned = all.filter(|one| one.number(4) > 0);
+        let mut fitting = owned.filter(|one| self.context_of(one) == Some(context));
+        let one = fitting.next().filter(|_| fitting.next().is_none())?;
+        match self.members_of(&one)? {
+            Members::Of(ranks) => Some(ranks),
+            Members::Between(..) | Members::WithOtherJobs => None,
+        }
+    }
+}
+
+fn words(block: &Piece) -> impl Iterator<Item = u64> {
+    (0..block.0.len()).step_by(WORD).map(|at| block.word(at))
+}
+
+/// True where a request's counter, of which it knows where it is, says that something is to come.
+fn is_to_come(address: u64, block: &Piece) -> bool {
+    let mut words = words(block).take(COUNTER_BYTES / WORD);
+    let counter = words.find_map(|word| {
+        let at = usize::try_from(word.checked_sub(address)?).ok()?;
+        (at < COUNTER_BYTES).then_some(at)
+    });
+    counter.is_some_and(|at| block.number(at) > 0)
+}

@@ -1,0 +1,239 @@
+//! Memory as MPICH 4.0 has it, and what does not fit.
+
+use super::objects::REQUESTS;
+use super::*;
+use crate::mpi::pieces::Pieces;
+
+const SIZE: usize = 0x368;
+const COUNT: usize = 0x44;
+const NAME: usize = 0x74;
+const TABLE: usize = 0x310;
+const LISTS: u64 = 0x10_0000;
+const FIRST: u64 = 0x20_0000;
+const LATER: u64 = 0x30_0000;
+const OF_ALL: u64 = 0x40_0000;
+const LIST: u64 = 0x50_0000;
+/// The beginning of handles of communicators: in one list, and in blocks.
+const DIRECT: u32 = 0x8400_0000;
+const INDIRECT: u32 = 0xc400_0000;
+/// Of 8 ranks this one is looked at.
+const RANK: i32 = 5;
+
+/// How a communicator's ranks are told: what its table has.
+type Table<'a> = &'a [i32];
+
+impl Pieces {
+    fn numbers(&mut self, address: u64, at: usize, numbers: &[i32]) {
+        let piece = self.0.entry(address).or_insert_with(|| vec![0; 8 * SIZE]);
+        for (number, part) in numbers.iter().zip(piece[at..].chunks_mut(4)) {
+            part.copy_from_slice(&number.to_ne_bytes());
+        }
+    }
+
+    /// A communicator: its handle, its number, the rank of the process in it, and its tables.
+    fn mpich(
+        &mut self,
+        (address, at): (u64, usize),
+        (handle, context, rank): (u32, i32, i32),
+        (table, other): (Table<'_>, Table<'_>),
+    ) {
+        self.numbers(address, at, &[handle.cast_signed(), 1]);
+        self.numbers(address, at + COUNT - 4, &[context, table[2], rank]);
+        self.numbers(address, at + TABLE, table);
+        self.numbers(address, at + TABLE + TABLE_BYTES, other);
+    }
+}
+
+const ONE: Table<'_> = &[NO_TABLE];
+
+/// The memory of rank 5 of 8.
+fn memory() -> Pieces {
+    let mut memory = Pieces::default();
+    let all = (WORLD.cast_unsigned(), 0, RANK);
+    memory.mpich((OF_ALL, 0x40), all, (&[1, 0, 8], ONE));
+    let alone = (ALONE.cast_unsigned(), 0x0010_0010, 0);
+    memory.mpich((OF_ALL, 0x40 + SIZE), alone, (&[3, 0, 1, RANK], ONE));
+    memory.set(OF_ALL, 0x40 + NAME, WORLD_NAME);
+    memory.set(OF_ALL, 0x40 + SIZE + NAME, ALONE_NAME);
+    // What MPICH keeps of all that are made: where the blocks are, of what, how large, and where the first are.
+    memory.set(LISTS, 16, &(LATER + 0x8000).to_ne_bytes());
+    memory.numbers(LISTS, 40, &[1, i32::try_from(SIZE).unwrap()]);
+    memory.set(LISTS, 48, &FIRST.to_ne_bytes());
+    memory.set(LATER + 0x8000, 0, &LATER.to_ne_bytes());
+    memory.numbers(FIRST, 0, &[DIRECT.cast_signed()]);
+    memory
+}
+
+fn learn(memory: &Pieces) -> Option<Mpich<'_>> {
+    let variables = [LISTS..LISTS + 0x400, OF_ALL..OF_ALL + 0x1000];
+    Mpich::learn(memory, &variables)
+}
+
+fn check(table: Table<'_>, rank: i32, expect: Option<&[u32]>) {
+    let mut memory = memory();
+    let handle = DIRECT + 2;
+    memory.mpich((FIRST, 2 * SIZE), (handle, 0x1e0_01e0, rank), (table, ONE));
+    memory.set(FIRST, 2 * SIZE + TABLE + TABLE_LIST, &LIST.to_ne_bytes());
+    memory.numbers(LIST, 0, &[7, 5, 1]);
+    let known = learn(&memory).unwrap();
+    assert_eq!(known.size(), 8);
+    let expect = expect.map(|ranks| Members::Of(ranks.to_vec()));
+    assert_eq!(known.members(handle), expect, "{table:?}");
+    assert_eq!(known.context(handle), Some(0x1e0));
+}
+
+#[test]
+fn ranks_are_told_in_several_ways() {
+    check(&[1, 0, 8], 5, Some(&[0, 1, 2, 3, 4, 5, 6, 7]));
+    check(&[3, 0, 4, 4], 1, Some(&[4, 5, 6, 7]));
+    check(&[5, 0, 4, 1, 2, 1], 2, Some(&[1, 3, 5, 7]));
+    check(&[7, 0, 4, 0, 4, 2], 3, Some(&[0, 1, 4, 5]));
+    check(&[8, 0, 3], 1, Some(&[7, 5, 1]));
+}
+
+#[test]
+fn what_does_not_fit_is_not_believed() {
+    // The process is not where it says that it is.
+    check(&[3, 0, 4, 4], 2, None);
+    // Ranks that the job does not have, one twice, a way that is not known, a block of nothing.
+    check(&[3, 0, 4, 5], 0, None);
+    check(&[5, 0, 4, 5, 0, 1], 0, None);
+    check(&[10, 0, 4, 4], 1, None);
+    check(&[7, 0, 4, 0, 4, 0], 3, None);
+    check(&[3, 0, i32::MAX, 4], 1, None);
+    check(&[3, 0, -1, 4], 1, None);
+    check(&[5, 0, 4, i32::MAX, i32::MAX, 1], 0, None);
+    let memory = memory();
+    let known = learn(&memory).unwrap();
+    // None of that handle is there: the first one behind what is there, one in a block that is not, something else.
+    for handle in [
+        DIRECT + 1,
+        DIRECT + 0x3ff_ffff,
+        INDIRECT + 0x1000,
+        INDIRECT,
+        7,
+    ] {
+        assert_eq!(known.members(handle), None, "{handle:#x}");
+    }
+}
+
+#[test]
+fn those_in_blocks_and_between_groups_are_found() {
+    let mut memory = memory();
+    let handle = INDIRECT + 3;
+    let tables: (Table<'_>, Table<'_>) = (&[1, 0, 4], &[3, 0, 4, 4]);
+    memory.mpich((LATER, 3 * SIZE), (handle, 0x1a0_01a2, 1), tables);
+    let spawned = INDIRECT + 4;
+    let tables: (Table<'_>, Table<'_>) = (&[1, 1, 2], &[1, 0, 8]);
+    memory.mpich((LATER, 4 * SIZE), (spawned, 0, RANK), tables);
+    let known = learn(&memory).unwrap();
+    let between = Members::Between(vec![4, 5, 6, 7], vec![0, 1, 2, 3]);
+    assert_eq!(known.members(handle), Some(between));
+    // Either side has another number for it.
+    assert_eq!(known.context(handle), None);
+    assert_eq!(known.members(spawned), Some(Members::WithOtherJobs));
+}
+
+#[test]
+fn without_the_two_that_are_known_nothing_is_learned() {
+    let mut memory = memory();
+    memory.set(OF_ALL, 0x40 + SIZE + NAME, b"MPI_COMM_NULL\0");
+    assert!(learn(&memory).is_none());
+    let mut memory = self::memory();
+    // Another layout: where the second table should be.
+    memory.numbers(OF_ALL, 0x40 + TABLE + TABLE_BYTES, &[12]);
+    assert!(learn(&memory).is_none());
+    assert!(Mpich::learn(&memory, &[]).is_none());
+    assert!(Mpich::learn(&memory, &[OF_ALL..u64::MAX, 0..8]).is_none());
+}
+
+const REQUESTS_AT: u64 = 0x60_0000;
+const REQUEST_BYTES: usize = 0x110;
+/// What MPICH knows of a receive of UCX's, which lies in front of it.
+const OF_UCX: u64 = 0x70_0000;
+const REQUEST: u32 = 0xac00_0001;
+const OF_ANY_RANK: u64 = 0xffff_0000_9fff_ffff;
+const OF_ANY_TAG: u64 = 0xffff_ffff_9000_0000;
+const OF_ONE: u64 = 0xffff_ffff_9fff_ffff;
+
+/// The memory of rank 5 with a request: of what kind, how much of it is to come, what UCX has.
+fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> Pieces {
+    let mut memory = memory();
+    let size = i32::try_from(REQUEST_BYTES).unwrap();
+    memory.numbers(LISTS, 0x100 + 36, &[REQUESTS.cast_signed(), size]);
+    memory.set(LISTS, 0x100 + 48, &REQUESTS_AT.to_ne_bytes());
+    memory.numbers(REQUESTS_AT, 0, &[(REQUEST - 1).cast_signed()]);
+    let head = [REQUEST.cast_signed(), 2, kind];
+    memory.numbers(REQUESTS_AT, REQUEST_BYTES, &head);
+    let address = REQUESTS_AT + REQUEST_BYTES as u64;
+    memory.set(
+        REQUESTS_AT,
+        REQUEST_BYTES + 16,
+        &(address + 24).to_ne_bytes(),
+    );
+    memory.numbers(REQUESTS_AT, REQUEST_BYTES + 24, &[to_come]);
+    memory.set(
+        REQUESTS_AT,
+        REQUEST_BYTES + 0xb0,
+        &(OF_UCX + 0x200).to_ne_bytes(),
+    );
+    memory.set(OF_UCX, 0x100, &address.to_ne_bytes());
+    // Numbers that look like a mask.
+    memory.set(OF_UCX, 0x120, &u64::MAX.to_ne_bytes());
+    memory.set(OF_UCX, 0x1b0, &wanted.to_ne_bytes());
+    memory.set(OF_UCX, 0x1b8, &mask.to_ne_bytes());
+    let half = (DIRECT + 1, 0x1e0_01e0, 1);
+    memory.mpich((FIRST, SIZE), half, (&[3, 0, 4, 4], ONE));
+    // One that was freed has the number that another one has now.
+    memory.mpich((FIRST, 0), (DIRECT, 0x1e0_01e0, 1), (&[1, 0, 8], ONE));
+    memory.numbers(FIRST, 4, &[0]);
+    memory
+}
+
+#[test]
+fn a_receive_waits_for_the_rank_that_it_names() {
+    let message = |peer, tag| Some(Message { peer, tag });
+    for (request, expect) in [
+        ((2, 1, (0x0000_0003_0000_0063, OF_ONE)), message(3, 99)),
+        ((2, 1, (0x01e0_0002_0000_0001, OF_ONE)), message(6, 1)),
+        ((2, 1, (0x01e0_0002_0000_0000, OF_ANY_TAG)), message(6, -1)),
+        // Of any rank, of one that there is not, in a communicator that there is not, come, a send.
+        ((2, 1, (0x01e0_0000_0000_0001, OF_ANY_RANK)), None),
+        ((2, 1, (0x01e0_0004_0000_0001, OF_ONE)), None),
+        ((2, 1, (0x0000_0008_0000_0001, OF_ONE)), None),
+        ((2, 1, (0x01e2_0002_0000_0001, OF_ONE)), None),
+        ((2, 0, (0x01e0_0002_0000_0001, OF_ONE)), None),
+        ((1, 1, (0x01e0_0002_0000_0001, OF_ONE)), None),
+    ] {
+        let (kind, to_come, has) = request;
+        let memory = with_request(kind, to_come, has);
+        let known = learn(&memory).unwrap();
+        assert_eq!(known.message(REQUEST), expect, "{request:x?}");
+        assert_eq!(known.message(REQUEST + 1), None);
+        assert_eq!(known.message(DIRECT + 1), None);
+    }
+}
+
+#[test]
+fn a_receive_that_was_started_again_is_that_of_its_last_start() {
+    let mut memory = with_request(2, 1, (0x0000_0003_0000_0063, OF_ONE));
+    let started = REQUESTS_AT + REQUEST_BYTES as u64;
+    let head = [(REQUEST + 1).cast_signed(), 1, 4];
+    memory.numbers(REQUESTS_AT, 2 * REQUEST_BYTES, &head);
+    let message = Message { peer: 3, tag: 99 };
+    assert_eq!(learn(&memory).unwrap().message(REQUEST + 1), None);
+    memory.set(REQUESTS_AT, 2 * REQUEST_BYTES + 80, &started.to_ne_bytes());
+    assert_eq!(learn(&memory).unwrap().message(REQUEST + 1), Some(message));
+}
+
+#[test]
+fn a_receive_of_which_ucx_knows_nothing_names_nobody() {
+    let has = (0x0000_0003_0000_0063, OF_ONE);
+    let mut memory = with_request(2, 1, has);
+    memory.set(OF_UCX, 0x100, &0x1234_u64.to_ne_bytes());
+    assert_eq!(learn(&memory).unwrap().message(REQUEST), None);
+    // What is found twice.
+    let mut memory = with_request(2, 1, has);
+    memory.set(OF_UCX, 0x140, &OF_ONE.to_ne_bytes());
+    assert_eq!(learn(&memory).unwrap().message(REQUEST), None);
+}
