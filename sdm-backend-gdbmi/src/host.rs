@@ -325,8 +325,14 @@ fn variables_beside(maps: &[Mapping], address: u64) -> Vec<Range<u64>> {
         end = it.end;
         belongs
     });
-    let writable = with_rest.filter(|it| it.is_writable());
-    writable.map(|it| it.start..it.end).collect()
+    let mut areas: Vec<Range<u64>> = Vec::new();
+    for it in with_rest.filter(|it| it.is_writable()) {
+        match areas.last_mut() {
+            Some(last) if last.end == it.start => last.end = it.end,
+            _ => areas.push(it.start..it.end),
+        }
+    }
+    areas
 }
 
 #[cfg(test)]
@@ -360,11 +366,8 @@ mod tests {
 7ffff7e00000-7ffff7e01000 rw-p 00000000 00:00 0
 ";
         let maps = proc::mappings(MAPS.as_bytes());
-        let program = [
-            0x5555_5555_6000..0x5555_5555_7000,
-            0x5555_5555_7000..0x5555_5555_8000,
-        ];
-        assert_eq!(variables_beside(&maps, 0x5555_5555_4100), program);
+        let program = 0x5555_5555_6000..0x5555_5555_8000;
+        assert_eq!(variables_beside(&maps, 0x5555_5555_4100), [program]);
         let library = 0x7fff_f7df_a000..0x7fff_f7df_b000;
         assert_eq!(variables_beside(&maps, 0x7fff_f7dd_4000), [library]);
         assert_eq!(variables_beside(&maps, 0x1000), []);

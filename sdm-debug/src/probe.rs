@@ -212,7 +212,7 @@ pub enum ArgumentRole {
     Requests,
     /// The rank whose window is meant.
     Target,
-    /// What tells a communicator from others at all ranks: Open MPI's own name of it, as a number.
+    /// What tells a communicator from others at all ranks: the MPI library's own name or number of it, as a number.
     Context,
     /// The communicator is one with processes of other jobs.
     OtherJobs,

@@ -10,11 +10,14 @@ use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::IdSet;
 
 use super::wait::{WaitKind, kind, place};
+use crate::render::set_text;
 
 /// The most different calls or circles that are told of one group.
 const GROUPS_MAX: usize = 8;
 /// The most values of an argument that are written out.
 const VALUES_MAX: usize = 4;
+/// The longest text of the ranks that have one of them.
+const RANKS_BYTES_MAX: usize = 40;
 
 /// What the last sample says of waits.
 #[derive(Debug, Default)]
@@ -180,7 +183,10 @@ impl<'a> Evidence<'a> {
             Alike::Away(by) => crate::queues::away_text(*by),
         };
         let several = alike.iter();
-        let several = several.map(|(alike, of)| format!("{} [{of}]", text(alike)));
+        let several = several.map(|(alike, of)| {
+            let of = set_text(of, RANKS_BYTES_MAX);
+            format!("{} [{of}]", text(alike))
+        });
         match alike.len() {
             0 => None,
             1 => alike.keys().next().map(text),
@@ -377,6 +383,10 @@ mod tests {
             ring,
             "from the rank 1 above [0-2], 0 [3] (left), tag MPI_ANY_TAG"
         );
+        let scattered = [4, 9, 4, 4, 9, 4, 9, 9, 9, 4].repeat(40);
+        let scattered = facts(&scattered);
+        assert!(scattered.contains(",...] (left)"), "{scattered}");
+        assert!(scattered.len() < 140, "{scattered}");
         let many = facts(&[9, 7, 12, 5, 30]);
         assert_eq!(many, "from 5 different values (left), tag MPI_ANY_TAG");
     }

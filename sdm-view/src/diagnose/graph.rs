@@ -33,7 +33,7 @@ pub struct WaitGraph {
     pub never: IdSet,
     /// Who waits for one other.
     pub ones: Vec<(u32, u32)>,
-    /// Who of these waits for a request, the message of which can be under way.
+    /// Who of these waits for a request: its message can be under way.
     pub by_request: IdSet,
     /// Who waits for either of two.
     pub either: Vec<(u32, [u32; 2])>,

@@ -206,22 +206,17 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// True for a deadlock that names nobody, of tasks that wait for requests or for they do not know whom: a message that takes long, and
-    /// that a network card moves by itself, looks the same.
+    /// True for a deadlock that names nobody, and is none if those go on who wait for requests or for they do not know whom: a message that
+    /// takes long, and that a network card moves by itself, looks the same.
     #[must_use]
     pub fn is_guessed(&self) -> bool {
-        let WaitGraph {
-            ones,
-            by_request,
-            either,
-            sets,
-            ..
-        } = &self.graph;
-        let may_come = |who: &u32| by_request.contains(TaskId(*who));
-        self.step == Step::Deadlock
-            && self.suspects.is_empty()
-            && ones.iter().all(|(who, _)| may_come(who))
-            && either.is_empty()
-            && sets.iter().all(|set| set.guessed)
+        if self.step != Step::Deadlock || !self.suspects.is_empty() {
+            return false;
+        }
+        let mut graph = self.graph.clone();
+        graph.live.union_with(&graph.by_request);
+        let guessed = self.graph.sets.iter().filter(|set| set.guessed);
+        guessed.for_each(|set| graph.live.union_with(&set.who));
+        graph.reduce().blocked.is_empty()
     }
 }

@@ -10,6 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::graph::{SetNeed, WaitGraph};
 use super::operations::{
     is_of_all, is_outside, is_with_other_jobs, members_of, names_ranks_of_the_job, needs_all,
+    waits_for_requests, waits_for_several,
 };
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};
@@ -83,6 +84,15 @@ impl Gathering {
         let is_told = self.members.is_some() || self.communicator == other.communicator;
         let is_same = self.name == other.name && self.members == other.members;
         is_same && is_told && key(self) == key(other)
+    }
+
+    /// True where this can be the other one, of which more is known: in which communicator this is was not found out.
+    fn can_be(&self, known: &Self) -> bool {
+        let is_unknown = match (&self.members, &known.members) {
+            (None, Some(_)) => self.communicator.is_some(),
+            (own, others) => own == others && self.context.is_none() != known.context.is_none(),
+        };
+        self.name == known.name && is_unknown
     }
 }
 
@@ -176,7 +186,7 @@ impl Needs {
                 (Some(from), Some(to)) => self.graph.either.push((task.0, [from, to])),
                 (Some(one), None) | (None, Some(one)) if !both => {
                     self.graph.ones.push((task.0, one));
-                    if role == R::Target {
+                    if waits_for_requests(class.call) {
                         self.graph.by_request.insert(task);
                     }
                 }
@@ -250,7 +260,9 @@ impl Needs {
     fn collectives(&mut self, members: &Members<'_>) {
         for one in &self.gatherings {
             let all = one.members.as_ref().unwrap_or(members.all);
-            let peers = all.difference(&one.tasks);
+            let unsure = self.gatherings.iter().filter(|other| other.can_be(one));
+            let there = IdSet::union_all(unsure.map(|other| &other.tasks)).union(&one.tasks);
+            let peers = all.difference(&there);
             let root = one.root.and_then(|root| u32::try_from(root).ok());
             let root = root.map(TaskId);
             let world = one.communicator.is_none() || one.members.is_some();
@@ -329,8 +341,10 @@ impl Needs {
                 let Some(sent) = sends.get(&(from, task.0)) else {
                     continue;
                 };
+                // Of several requests another one can be what is sent.
+                let is_one = !waits_for_several(class.call);
                 match (*sent, known(probes, class, tag_role, task)) {
-                    (Some(sent), Some(wanted)) if wanted >= 0 && sent != wanted => {
+                    (Some(sent), Some(wanted)) if is_one && wanted >= 0 && sent != wanted => {
                         self.mismatched.push((from, task.0, sent, wanted));
                     }
                     _ => {

@@ -10,6 +10,16 @@ pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
     arguments.any(|one| one.role == ArgumentRole::OtherJobs)
 }
 
+/// True for calls that wait for requests, all of them.
+pub(super) fn waits_for_requests(call: &str) -> bool {
+    waits_for_several(call) || mpi_name(call).as_deref() == Some("wait")
+}
+
+/// True for the call that waits for all of several requests.
+pub(super) fn waits_for_several(call: &str) -> bool {
+    mpi_name(call).as_deref() == Some("waitall")
+}
+
 /// True for operations on files in which all take part who have opened them.
 pub(super) fn is_of_all(call: &str) -> bool {
     let name = mpi_name(call).unwrap_or_default();

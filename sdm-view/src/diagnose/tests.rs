@@ -15,6 +15,7 @@ use super::*;
 mod beside;
 mod exchange;
 mod past;
+mod requests;
 
 fn set(text: &str) -> IdSet {
     text.parse().unwrap()

@@ -152,10 +152,10 @@ pub(super) async fn requests(
     let Some(list) = list_of(place, list, at).await? else {
         return Ok(Vec::new());
     };
-    let mut pending = None;
+    let mut found = Vec::new();
     if let Some((memory, world, alone)) = of_process(place).await? {
         let stack = stack(place).await?;
-        pending = OpenMpi::learn(&*memory, world, alone).and_then(|known| {
+        let pending = OpenMpi::learn(&*memory, world, alone).and_then(|known| {
             (0..count).find_map(|index| {
                 let mut word = [0; 8];
                 memory.read(list.wrapping_add(8 * index), &mut word)?;
@@ -165,34 +165,45 @@ pub(super) async fn requests(
                 known.message(request).filter(|_| waits)
             })
         });
+        // It may be a send.
+        found.extend(pending.map(|message| told(ArgumentRole::Target, message)));
     } else if let Some((memory, variables)) = with_mpich(place).await? {
-        pending = Mpich::learn(&*memory, &variables).and_then(|known| {
+        let known = Mpich::learn(&*memory, &variables);
+        let receives = known.as_ref().and_then(Mpich::receives);
+        let pending = receives.and_then(|known| {
             (0..count).find_map(|index| {
                 let mut handle = [0; 4];
                 memory.read(list.wrapping_add(4 * index), &mut handle)?;
                 known.message(u32::from_ne_bytes(handle))
             })
         });
+        if let Some(message) = pending {
+            // Its rank is that of the job.
+            let all = argument(ArgumentRole::Communicator, "MPI_COMM_WORLD", None);
+            found.push([told(ArgumentRole::Source, message), vec![all]].concat());
+        }
     }
-    Ok(pending.map(told).unwrap_or_default())
+    Ok(found.concat())
 }
 
-fn told(message: Message) -> Vec<CallArgument> {
-    let argument = |role, expression: &str, number| CallArgument {
-        role,
-        expression: expression.to_owned(),
-        value: None,
-        number,
-        known: Known::Source,
-    };
+fn told(role: ArgumentRole, message: Message) -> Vec<CallArgument> {
     let its = "its request";
     let tag = match message.tag {
         // What both libraries have for any.
         -1 => argument(ArgumentRole::Tag, "MPI_ANY_TAG", None),
         tag => argument(ArgumentRole::Tag, its, Some(i64::from(tag))),
     };
-    let peer = i64::from(message.peer);
-    vec![argument(ArgumentRole::Target, its, Some(peer)), tag]
+    vec![argument(role, its, Some(i64::from(message.peer))), tag]
+}
+
+fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallArgument {
+    CallArgument {
+        role,
+        expression: expression.to_owned(),
+        value: None,
+        number,
+        known: Known::Source,
+    }
 }
 
 /// The memory of a process with Open MPI, and where its communicators of all and of one are.

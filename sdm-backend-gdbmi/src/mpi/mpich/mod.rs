@@ -15,12 +15,14 @@ use std::ops::Range;
 
 use objects::{COMMUNICATORS, Objects};
 
-use super::{Members, Message, Piece, WORD, WORLD_NAME};
+use super::{Members, Piece, WORD, WORLD_NAME};
 use crate::python::Memory;
 
 const WORLD: i32 = 0x4400_0000;
 const ALONE: i32 = 0x4400_0001;
 const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
+/// At the beginning: the handle, and how many own it.
+const HEAD_BYTES: usize = 8;
 /// The most bytes of a communicator.
 const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
 /// How much of the library's variables is looked at, in bytes.
@@ -44,8 +46,8 @@ pub(crate) struct Mpich<'a> {
     memory: &'a dyn Memory,
     /// The library's variables.
     variables: Vec<Piece>,
-    /// Those that were made later than the two that are known.
-    communicators: Objects,
+    /// Those that were made later than the two that are known, where there are any.
+    communicators: Option<Objects>,
     /// Where in it stand how many ranks it has, the process's own one behind that, and in front of it what tells it from others.
     count: usize,
     /// Where in it the table of ranks is. That of a second group lies behind it.
@@ -61,31 +63,28 @@ impl<'a> Mpich<'a> {
     /// is not told apart from other layouts.
     pub(crate) fn learn(memory: &'a dyn Memory, variables: &[Range<u64>]) -> Option<Self> {
         let variables = blocks(memory, variables);
-        let mut found = variables.iter().filter_map(predefined);
-        let (world, alone) = found.next()?;
-        if found.next().is_some() {
-            return None;
-        }
+        let (world, alone) = only(variables.iter().filter_map(predefined))?;
         let size_bytes = world.0.len();
-        let mut tables = (0..size_bytes.checked_sub(2 * TABLE_BYTES)?).step_by(4);
-        let table = tables.find(|at| is_table(&world, &alone, *at))?;
+        let tables = (0..size_bytes.checked_sub(2 * TABLE_BYTES)?).step_by(4);
+        let table = only(tables.filter(|at| is_table(&world, &alone, *at)))?;
         let size = world.number(table + TABLE_COUNT);
         let rank = own_rank(&alone, table);
-        let mut counts = (0..table).step_by(4);
-        let count = counts.find(|at| {
+        let is_count = |at: &usize| {
             let stands = |one: &Piece| [one.number(*at), one.number(at + 4)];
             stands(&world) == [size, rank] && stands(&alone) == [1, 0]
-        })?;
-        let contexts = [&world, &alone].map(|one| count.checked_sub(4).map(|at| one.number(at)));
+        };
+        let has_contexts = |at: &usize| [&world, &alone].map(|one| one.number(at - 4)) == CONTEXTS;
+        let counts = || (HEAD_BYTES..table).step_by(4).filter(is_count);
+        let numbered = only(counts().filter(has_contexts));
         Some(Self {
             memory,
-            communicators: Objects::find(memory, &variables, (COMMUNICATORS, Some(size_bytes)))?,
+            communicators: Objects::find(memory, &variables, (COMMUNICATORS, Some(size_bytes))),
             variables,
-            count,
+            count: numbered.or_else(|| only(counts()))?,
             table,
             rank: u32::try_from(rank).ok()?,
             size: u32::try_from(size).ok()?,
-            tells_contexts: contexts == CONTEXTS.map(Some),
+            tells_contexts: numbered.is_some(),
         })
     }
 
@@ -96,7 +95,7 @@ impl<'a> Mpich<'a> {
 
     /// The ranks of a communicator as ranks of the job, in its order.
     pub(crate) fn members(&self, handle: u32) -> Option<Members> {
-        self.members_of(&self.communicators.object(self.memory, handle)?.1)
+        self.members_of(&self.communicator(handle)?)
     }
 
     fn members_of(&self, one: &Piece) -> Option<Members> {
@@ -129,8 +128,12 @@ impl<'a> Mpich<'a> {
 
     /// What tells a communicator of one group from others at all its ranks.
     pub(crate) fn context(&self, handle: u32) -> Option<i64> {
-        self.context_of(&self.communicators.object(self.memory, handle)?.1)
-            .map(i64::from)
+        self.context_of(&self.communicator(handle)?).map(i64::from)
+    }
+
+    fn communicator(&self, handle: u32) -> Option<Piece> {
+        let all = self.communicators.as_ref()?;
+        Some(all.object(self.memory, handle)?.1)
     }
 
     fn context_of(&self, one: &Piece) -> Option<u16> {
@@ -198,18 +201,26 @@ fn blocks(memory: &dyn Memory, variables: &[Range<u64>]) -> Vec<Piece> {
     blocks
 }
 
+/// What there is one of; nothing where there are several.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    all.next().filter(|_| all.next().is_none())
+}
+
 /// The communicators of all and of one in a block of variables: equally large, one behind the other, each with its name at the same place.
 fn predefined(block: &Piece) -> Option<(Piece, Piece)> {
-    let places = |handle, from| {
-        let places = (from..block.0.len()).step_by(WORD);
+    let places = |handle, area: Range<usize>| {
+        let places = area.step_by(WORD);
         places.filter(move |at| block.number(*at) == handle)
     };
     let end = block.0.len();
-    places(WORLD, 0).find_map(|world| {
-        let alone = places(ALONE, world + WORD).next()?;
-        let bytes = Some(alone - world).filter(|bytes| *bytes <= COMMUNICATOR_BYTES_MAX)?;
-        let part = |from: usize| block.0.get(from..(from + bytes).min(end));
-        let (of_all, of_one) = (part(world)?, part(alone).filter(|it| it.len() == bytes)?);
+    places(WORLD, 0..end).find_map(|world| {
+        let near = world + WORD..end.min(world + COMMUNICATOR_BYTES_MAX);
+        let alone = places(ALONE, near).next()?;
+        let bytes = alone - world;
+        let (of_all, of_one) = (
+            block.0.get(world..alone)?,
+            block.0.get(alone..alone + bytes)?,
+        );
         let mut names = of_all.windows(WORLD_NAME.len());
         let name = names.position(|part| part == WORLD_NAME)?;
         let is_named = of_one.get(name..)?.starts_with(ALONE_NAME);

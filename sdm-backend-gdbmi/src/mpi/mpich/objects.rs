@@ -62,8 +62,14 @@ impl Objects {
         variables.iter().find_map(in_block)
     }
 
-    /// The object of a handle, and where it is.
+    /// The object of a handle that somebody owns, and where it is.
     pub(super) fn object(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
+        self.any(memory, handle)
+            .filter(|(_, one)| one.number(4) > 0)
+    }
+
+    /// The same, also of one that was freed: it keeps its handle.
+    fn any(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         let index = handle & INDEX;
         let at = |list: u64, index: u32| {
             let bytes = u64::from(index).checked_mul(self.size_bytes as u64)?;
@@ -85,12 +91,13 @@ impl Objects {
         }
     }
 
-    /// Those of the first list and of the first block, up to so many of each.
+    /// Those of the first list and of the first block that somebody owns, among so many of each.
     pub(super) fn all(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
         let lists = [DIRECT, INDIRECT].into_iter();
-        lists.flat_map(move |list| {
+        let all = lists.flat_map(move |list| {
             let handles = (0..most).map(move |index| list << WHERE | self.kind << KIND | index);
-            handles.map_while(move |handle| Some(self.object(memory, handle)?.1))
-        })
+            handles.map_while(move |handle| Some(self.any(memory, handle)?.1))
+        });
+        all.filter(|one| one.number(4) > 0)
     }
 }

@@ -1,8 +1,11 @@
 //! Whom a receive of MPICH's waits for that goes through UCX: both know of each other, and UCX has the communicator's number, the rank and the
 //! tag as one number, with a mask of what of it has to fit.
 
+use std::collections::BTreeMap;
+
 use super::objects::{Objects, REQUESTS};
-use super::{Members, Message, Mpich, Piece, WORD};
+use super::{Members, Mpich, Piece, WORD, only};
+use crate::mpi::Message;
 
 /// Where in a request its kind stands, in bytes, what a receive is, and one that can be started again: it has another request each time.
 const KIND: usize = 8;
@@ -15,6 +18,8 @@ const UCX_BYTES: usize = 0x140;
 /// How the number is made: the communicator's, the rank, the tag.
 const CONTEXT: u32 = 48;
 const RANK: u32 = 32;
+/// The bits of a rank in it. Higher ones are cut off.
+const RANKS: u64 = 0xffff;
 /// What has to fit of a receive that takes what one rank sends, what more where it takes one tag only, and what never does.
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
@@ -23,21 +28,55 @@ const ANY_TAG: i32 = -1;
 /// The most communicators that are looked at.
 const COMMUNICATORS_MAX: u32 = 256;
 
+/// The receives of a process.
+pub(crate) struct Receives<'a> {
+    mpich: &'a Mpich<'a>,
+    requests: Objects,
+    /// The communicators of each number.
+    communicators: BTreeMap<u16, Vec<Piece>>,
+}
+
 impl Mpich<'_> {
+    /// What is known of receives; nothing where communicators have other numbers than those that UCX is given.
+    pub(crate) fn receives(&self) -> Option<Receives<'_>> {
+        if !self.tells_contexts {
+            return None;
+        }
+        let mut communicators: BTreeMap<u16, Vec<Piece>> = BTreeMap::new();
+        let all = self.communicators.iter();
+        for one in all.flat_map(|all| all.all(self.memory, COMMUNICATORS_MAX)) {
+            if let Some(context) = self.context_of(&one) {
+                communicators.entry(context).or_default().push(one);
+            }
+        }
+        Some(Receives {
+            mpich: self,
+            requests: Objects::find(self.memory, &self.variables, (REQUESTS, None))?,
+            communicators,
+        })
+    }
+}
+
+impl Receives<'_> {
     /// The message that a request waits for: a receive that has not come and names a rank.
     pub(crate) fn message(&self, request: u32) -> Option<Message> {
-        let requests = Objects::find(self.memory, &self.variables, (REQUESTS, None))?;
-        let (address, block) = requests.object(self.memory, request)?;
+        let (address, block) = self.requests.object(self.mpich.memory, request)?;
         match block.number(KIND) {
             RECEIVE => self.received(address, &block),
-            PERSISTENT_RECEIVE => words(&block).find_map(|word| {
-                let handle = Piece::read(self.memory, word, 4)?.number(0);
-                let started = requests.object(self.memory, handle.cast_unsigned());
-                let (at, block) = started.filter(|(at, _)| *at == word)?;
-                (block.number(KIND) == RECEIVE).then(|| self.received(at, &block))?
-            }),
+            PERSISTENT_RECEIVE => {
+                let (at, started) = only(words(&block).filter_map(|word| self.request_at(word)))?;
+                (started.number(KIND) == RECEIVE).then(|| self.received(at, &started))?
+            }
             _ => None,
         }
+    }
+
+    /// The request at an address, where there is one.
+    fn request_at(&self, address: u64) -> Option<(u64, Piece)> {
+        let memory = self.mpich.memory;
+        let handle = Piece::read(memory, address, 4)?.number(0);
+        let found = self.requests.object(memory, handle.cast_unsigned());
+        found.filter(|(at, _)| *at == address)
     }
 
     /// The message of a receive at this address.
@@ -48,9 +87,12 @@ impl Mpich<'_> {
         let mut wanted = words(block).filter_map(|it| self.by_ucx(it, address));
         let (wanted, mask) = wanted.next()?;
         let context = u16::try_from(wanted >> CONTEXT).ok()?;
-        let rank = usize::try_from(wanted >> RANK & 0xffff).ok()?;
+        let rank = usize::try_from(wanted >> RANK & RANKS).ok()?;
         let peer = match context {
-            0 => u32::try_from(rank).ok().filter(|rank| *rank < self.size)?,
+            0 if u64::from(self.mpich.size) <= RANKS + 1 => u32::try_from(rank)
+                .ok()
+                .filter(|rank| *rank < self.mpich.size)?,
+            0 => return None,
             _ => *self.ranks_of(context)?.get(rank)?,
         };
         let tag = match mask & OF_ONE_TAG {
@@ -62,33 +104,27 @@ impl Mpich<'_> {
 
     /// What UCX has of a receive with this request, where it is that: the number, and the mask.
     fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
-        let block = Piece::read(
-            self.memory,
-            address.checked_sub(UCX_BYTES as u64)?,
-            UCX_BYTES,
-        )?;
+        let from = address.checked_sub(UCX_BYTES as u64)?;
+        let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;
         let words: Vec<u64> = words(&block).collect();
         if !words.contains(&request) {
             return None;
         }
         let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
-        let mut masks = pairs.filter(|(_, mask)| {
+        // What is found twice may be something else once.
+        only(pairs.filter(|(_, mask)| {
             let tag = mask & OF_ONE_TAG;
             mask & (OF_ONE_RANK | NEVER) == OF_ONE_RANK && (tag == 0 || tag == OF_ONE_TAG)
-        });
-        // What is found twice may be something else once.
-        masks.next().filter(|_| masks.next().is_none())
+        }))
     }
 
-    /// The ranks of the one communicator of this number.
+    /// The ranks of the one communicator of this number: no more than the number of a rank has bits for.
     fn ranks_of(&self, context: u16) -> Option<Vec<u32>> {
-        let all = self.communicators.all(self.memory, COMMUNICATORS_MAX);
-        // Those that were freed have no owner.
-        let owned = all.filter(|one| one.number(4) > 0);
-        let mut fitting = owned.filter(|one| self.context_of(one) == Some(context));
-        let one = fitting.next().filter(|_| fitting.next().is_none())?;
-        match self.members_of(&one)? {
-            Members::Of(ranks) => Some(ranks),
+        let [one] = &self.communicators.get(&context)?[..] else {
+            return None;
+        };
+        match self.mpich.members_of(one)? {
+            Members::Of(ranks) => Some(ranks).filter(|ranks| ranks.len() as u64 <= RANKS + 1),
             Members::Between(..) | Members::WithOtherJobs => None,
         }
     }

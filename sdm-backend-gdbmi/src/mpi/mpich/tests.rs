@@ -2,6 +2,7 @@
 
 use super::objects::REQUESTS;
 use super::*;
+use crate::mpi::Message;
 use crate::mpi::pieces::Pieces;
 
 const SIZE: usize = 0x368;
@@ -190,6 +191,10 @@ fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> Pieces {
     memory
 }
 
+fn message_of(memory: &Pieces, request: u32) -> Option<Message> {
+    learn(memory)?.receives()?.message(request)
+}
+
 #[test]
 fn a_receive_waits_for_the_rank_that_it_names() {
     let message = |peer, tag| Some(Message { peer, tag });
@@ -207,10 +212,9 @@ fn a_receive_waits_for_the_rank_that_it_names() {
     ] {
         let (kind, to_come, has) = request;
         let memory = with_request(kind, to_come, has);
-        let known = learn(&memory).unwrap();
-        assert_eq!(known.message(REQUEST), expect, "{request:x?}");
-        assert_eq!(known.message(REQUEST + 1), None);
-        assert_eq!(known.message(DIRECT + 1), None);
+        assert_eq!(message_of(&memory, REQUEST), expect, "{request:x?}");
+        assert_eq!(message_of(&memory, REQUEST + 1), None);
+        assert_eq!(message_of(&memory, DIRECT + 1), None);
     }
 }
 
@@ -221,9 +225,9 @@ fn a_receive_that_was_started_again_is_that_of_its_last_start() {
     let head = [(REQUEST + 1).cast_signed(), 1, 4];
     memory.numbers(REQUESTS_AT, 2 * REQUEST_BYTES, &head);
     let message = Message { peer: 3, tag: 99 };
-    assert_eq!(learn(&memory).unwrap().message(REQUEST + 1), None);
+    assert_eq!(message_of(&memory, REQUEST + 1), None);
     memory.set(REQUESTS_AT, 2 * REQUEST_BYTES + 80, &started.to_ne_bytes());
-    assert_eq!(learn(&memory).unwrap().message(REQUEST + 1), Some(message));
+    assert_eq!(message_of(&memory, REQUEST + 1), Some(message));
 }
 
 #[test]
@@ -231,9 +235,87 @@ fn a_receive_of_which_ucx_knows_nothing_names_nobody() {
     let has = (0x0000_0003_0000_0063, OF_ONE);
     let mut memory = with_request(2, 1, has);
     memory.set(OF_UCX, 0x100, &0x1234_u64.to_ne_bytes());
-    assert_eq!(learn(&memory).unwrap().message(REQUEST), None);
+    assert_eq!(message_of(&memory, REQUEST), None);
     // What is found twice.
     let mut memory = with_request(2, 1, has);
     memory.set(OF_UCX, 0x140, &OF_ONE.to_ne_bytes());
-    assert_eq!(learn(&memory).unwrap().message(REQUEST), None);
+    assert_eq!(message_of(&memory, REQUEST), None);
+}
+
+#[test]
+fn without_a_communicator_of_its_own_a_job_has_its_requests() {
+    let has = (0x0000_0003_0000_0063, OF_ONE);
+    let mut memory = with_request(2, 1, has);
+    memory.numbers(FIRST, 0, &[0]);
+    let message = Message { peer: 3, tag: 99 };
+    assert_eq!(message_of(&memory, REQUEST), Some(message));
+    // Numbers of communicators that are others than UCX is given.
+    memory.numbers(OF_ALL, 0x40 + SIZE + COUNT - 4, &[2]);
+    assert_eq!(message_of(&memory, REQUEST), None);
+}
+
+#[test]
+fn a_rank_of_which_not_all_bits_are_kept_is_not_told() {
+    let mut memory = with_request(2, 1, (0x0000_0003_0000_0063, OF_ONE));
+    let many = 100_000;
+    memory.numbers(OF_ALL, 0x40 + COUNT, &[many, RANK]);
+    memory.numbers(OF_ALL, 0x40 + TABLE, &[1, 0, many]);
+    assert_eq!(learn(&memory).unwrap().size(), 100_000);
+    assert_eq!(message_of(&memory, REQUEST), None);
+}
+
+/// Of two ranks the first one, which has as many owners of the communicator of all as there are ranks.
+#[test]
+fn how_many_own_it_is_not_how_many_are_in_it() {
+    let mut memory = memory();
+    let all = (WORLD.cast_unsigned(), 0, 0);
+    memory.mpich((OF_ALL, 0x40), all, (&[1, 0, 2], ONE));
+    memory.numbers(OF_ALL, 0x44, &[2, 0]);
+    let alone = (ALONE.cast_unsigned(), 0x0010_0010, 0);
+    memory.mpich((OF_ALL, 0x40 + SIZE), alone, (&[3, 0, 1, 0], ONE));
+    let both = (DIRECT + 1, 0x1e0_01e0, 0);
+    memory.mpich((FIRST, SIZE), both, (&[1, 0, 2], ONE));
+    let known = learn(&memory).unwrap();
+    assert_eq!(known.members(DIRECT + 1), Some(Members::Of(vec![0, 1])));
+    assert_eq!(known.context(DIRECT + 1), Some(0x1e0));
+    // Freed, it keeps its handle.
+    memory.numbers(FIRST, SIZE + 4, &[0]);
+    assert_eq!(learn(&memory).unwrap().members(DIRECT + 1), None);
+}
+
+/// Whatever stands in the memory, ranks are those of the job.
+#[test]
+fn any_memory_is_read_to_its_end() {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for round in 0..2000 {
+        let mut memory = with_request(2, 1, (0x01e0_0002_0000_0001, OF_ONE));
+        for _ in 0..=round % 5 {
+            let index = usize::try_from(random() % 8).unwrap();
+            let Some(piece) = memory.0.values_mut().nth(index) else {
+                continue;
+            };
+            let at = usize::try_from(random()).unwrap() % (piece.len() / 4) * 4;
+            let values = [0, 1, 11, u32::MAX, 0x7fff_ffff, 8, DIRECT, 0x8000_0000];
+            let value = values[usize::try_from(random() % 8).unwrap()];
+            piece[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        let Some(known) = learn(&memory) else {
+            continue;
+        };
+        for handle in [DIRECT, DIRECT + 1, INDIRECT, INDIRECT + 3] {
+            if let Some(Members::Of(ranks)) = known.members(handle) {
+                assert!(ranks.iter().all(|rank| (*rank as usize) < known.size()));
+            }
+            let _ = known.context(handle);
+        }
+        if let Some(message) = message_of(&memory, REQUEST) {
+            assert!((message.peer as usize) < known.size(), "{message:?}");
+        }
+    }
 }

@@ -398,21 +398,3 @@ fn the_graph_is_drawn_by_groups() {
     }
     assert!(text.lines().count() < 12, "{text}");
 }
-
-/// A message of a request can be under way where nothing of that is seen; what one asks for by a receive that blocks has not come.
-#[test]
-fn a_circle_of_requests_is_looked_at_for_longer() {
-    for (role, place, longer) in [
-        (ArgumentRole::Target, "main:80 MPI_Waitall:80", true),
-        (ArgumentRole::Source, "main:80 MPI_Recv:80", false),
-    ] {
-        let look: Look<'_> = &[("0-1", place, "", "")];
-        let mut seen = observed(&[look, look]);
-        let function = if longer { "MPI_Waitall" } else { "MPI_Recv" };
-        for (task, peer) in [("0", "1"), ("1", "0")] {
-            call(&mut seen, task, function, &[(role, peer), WORLD]);
-        }
-        check(&seen, Step::Deadlock, "", "(0 -> 1 -> 0)");
-        assert_eq!(judge(&seen).is_guessed(), longer, "{place}");
-    }
-}

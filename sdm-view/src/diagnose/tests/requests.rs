@@ -1,0 +1,106 @@
+//! Ranks that wait for requests, and of which not everything could be read.
+
+use sdm_debug::probe::ArgumentRole as R;
+
+use super::*;
+
+const WAIT: &str = "main:80 MPI_Wait:80";
+const WAIT_FOR_ALL: &str = "main:80 MPI_Waitall:80";
+
+/// Ranks 0 and 1 wait for each other's messages in such calls; the others are as they are there.
+fn pair(place: &str, look: Look<'_>) -> Observed {
+    let look: Vec<_> = [&[("0-1", place, "", "")], look].concat();
+    let mut seen = observed(&[&look, &look]);
+    let function = place.split_once(' ').unwrap().1;
+    let function = function.split_once(':').unwrap().0;
+    for (task, peer) in [("0", "1"), ("1", "0")] {
+        call(&mut seen, task, function, &[(R::Source, peer), WORLD]);
+    }
+    seen
+}
+
+/// The message of a request can be under way where nothing of that is seen.
+#[test]
+fn who_waits_for_requests_is_looked_at_for_longer() {
+    let receiving = "main:80 MPI_Recv:80";
+    let waiting: Look<'_> = &[("2-3", "main:12 MPI_Barrier:12", "", "")];
+    for (place, others, longer) in [
+        (WAIT_FOR_ALL, &[][..], true),
+        (WAIT, &[], true),
+        (receiving, &[], false),
+        // These wait only for those who may go on; for those who do not they may wait as well.
+        (WAIT, waiting, true),
+        (receiving, waiting, false),
+    ] {
+        let mut seen = pair(place, others);
+        if !others.is_empty() {
+            call(&mut seen, "2-3", "MPI_Barrier", &[WORLD]);
+        }
+        let found = judge(&seen);
+        assert_eq!(found.step, Step::Deadlock, "{place}: {found:#?}");
+        assert_eq!(found.is_guessed(), longer, "{place}: {found:#?}");
+    }
+}
+
+#[test]
+fn who_waits_for_another_one_that_goes_on_changes_nothing_of_that() {
+    let look: Look<'_> = &[("2", "main:80 MPI_Recv:80", "", "")];
+    let mut seen = pair(WAIT, look);
+    call(&mut seen, "2", "MPI_Recv", &[(R::Source, "3"), WORLD]);
+    for (sample, line) in seen.samples.iter_mut().zip(["main:7", "main:8"]) {
+        sample.stacks.push((set("3"), stacks(line)));
+    }
+    let found = judge(&seen);
+    assert_eq!(found.step, Step::Deadlock, "{found:#?}");
+    assert!(found.is_guessed(), "{found:#?}");
+}
+
+/// What is sent to a rank that waits for a request of that should pass.
+#[test]
+fn what_is_sent_to_a_request_is_under_way() {
+    let passes = (Step::CannotTell, "should pass");
+    let never = (
+        Step::CannotGoOn,
+        "1 sends to 0 under tag 5, which waits for tag 9",
+    );
+    for (place, function, tag, (step, part)) in [
+        (WAIT, "MPI_Wait", "5", passes),
+        (WAIT, "MPI_Wait", "9", never),
+        // Another one of them may be what is sent.
+        (WAIT_FOR_ALL, "MPI_Waitall", "9", passes),
+    ] {
+        let look: Look<'_> = &[("0", place, "", ""), ("1", "main:80 MPI_Send:80", "", "")];
+        let mut seen = observed(&[look, look]);
+        let request = [(R::Source, "1"), (R::Tag, tag), WORLD];
+        call(&mut seen, "0", function, &request);
+        let sent = [(R::Destination, "0"), (R::Tag, "5"), WORLD];
+        call(&mut seen, "1", "MPI_Send", &sent);
+        check(&seen, step, "", part);
+    }
+}
+
+/// All are in one operation; at one of them it could not be read of which communicator.
+#[test]
+fn who_may_be_in_the_same_operation_is_not_missing() {
+    let look: Look<'_> = &[("0-3", "main:12 MPI_Barrier:12", "", "")];
+    for without in [&[R::Context][..], &[R::Context, R::Communicator]] {
+        let mut seen = observed(&[look, look]);
+        for tasks in ["1-3", "0"] {
+            let with = [(R::Communicator, "comm"), (R::Context, "7")];
+            call(&mut seen, tasks, "MPI_Barrier", &with);
+        }
+        let last = seen.samples.last_mut().unwrap();
+        for (tasks, waits) in &mut last.waits {
+            let arguments = &mut waits.call.as_mut().unwrap().arguments;
+            let text = "0-3".to_owned();
+            arguments[0].value = Some(Value { text, cut: None });
+            if *tasks == set("0") {
+                if without.contains(&R::Communicator) {
+                    arguments[0].value = None;
+                }
+                arguments.retain(|one| one.role != R::Context);
+            }
+        }
+        check(&seen, Step::CannotTell, "", "in the same MPI_Barrier");
+    }
+}
