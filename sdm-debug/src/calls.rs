@@ -37,6 +37,12 @@ const OF_TORCH: &[(&str, &str)] = &[
     ("send", "send"),
 ];
 
+/// True for calls that wait for requests, all of them.
+#[must_use]
+pub fn waits_for_requests(function: &str) -> bool {
+    matches!(mpi_name(function).as_deref(), Some("wait" | "waitall"))
+}
+
 /// The name of an MPI function without `MPI_` and what a language binding adds, in lower case:
 /// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; of `torch.distributed.all_reduce`, which waits in the same way, `allreduce`. `None`
 /// for what is no such function.

@@ -6,7 +6,7 @@ mod openmpi;
 use crate::python::Memory;
 
 pub(crate) use mpich::Mpich;
-pub(crate) use openmpi::{Message, OpenMpi};
+pub(crate) use openmpi::OpenMpi;
 
 /// What the communicator of all is called.
 const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
@@ -20,6 +20,14 @@ pub(crate) enum Members {
     Between(Vec<u32>, Vec<u32>),
     /// It is one to processes that are not of this job.
     WithOtherJobs,
+}
+
+/// The message of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// The other one's rank in the job.
+    pub(crate) peer: u32,
+    pub(crate) tag: i32,
 }
 
 /// A communicator as calls name it.
@@ -51,11 +59,21 @@ impl Piece {
         bytes.map_or(0, u64::from_ne_bytes)
     }
 
+    /// All its words; what is left behind the last one is none.
+    fn words(&self) -> impl Iterator<Item = u64> {
+        (0..self.0.len() / WORD).map(|at| self.word(at * WORD))
+    }
+
     /// The number there.
     pub(crate) fn number(&self, at: usize) -> i32 {
         let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
         bytes.map_or(-1, i32::from_ne_bytes)
     }
+}
+
+/// What there is one of; nothing where there are several.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    all.next().filter(|_| all.next().is_none())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Members, Piece, WORD, WORLD_NAME};
+use super::{Members, Message, Piece, WORD, WORLD_NAME, only};
 use crate::python::Memory;
 
 /// The most of a name that is looked at, in bytes.
@@ -70,14 +70,6 @@ pub(crate) struct OpenMpi<'a> {
     /// How many ranks the job has.
     size: usize,
     job: u32,
-}
-
-/// The message of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
-    /// The other one's rank in the job.
-    pub(crate) peer: u32,
-    pub(crate) tag: i32,
 }
 
 impl<'a> OpenMpi<'a> {
@@ -171,7 +163,7 @@ impl<'a> OpenMpi<'a> {
     /// The message of a request.
     pub(crate) fn message(&self, request: u64) -> Option<Message> {
         let block = Piece::read(self.memory, request, REQUEST_BYTES)?;
-        let communicators = (0..STATE_BYTES).step_by(WORD).map(|at| block.word(at));
+        let communicators = block.words().take(STATE_BYTES / WORD);
         let mut lists: Vec<Vec<u64>> = Vec::new();
         for list in communicators.filter_map(|it| self.processes(it)) {
             if !lists.contains(&list) {
@@ -185,12 +177,8 @@ impl<'a> OpenMpi<'a> {
                 .iter()
                 .any(|list| process(list) == Some(block.word(*at)))
         };
-        let mut places = (WORD..REQUEST_BYTES).step_by(WORD).filter(fits);
-        let at = places.next()?;
         // What is found twice may be something else once.
-        if places.next().is_some() {
-            return None;
-        }
+        let at = only((WORD..REQUEST_BYTES).step_by(WORD).filter(fits))?;
         Some(Message {
             peer: self.rank(block.word(at))?,
             tag: block.number(at - WORD + 4),
@@ -200,10 +188,7 @@ impl<'a> OpenMpi<'a> {
     /// True where the state of a request leads to this part of the stack: to where a thread waits for it.
     pub(crate) fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
         let block = Piece::read(self.memory, request, STATE_BYTES);
-        block.is_some_and(|block| {
-            let mut words = (0..STATE_BYTES).step_by(WORD).map(|at| block.word(at));
-            words.any(|word| stack.contains(&word))
-        })
+        block.is_some_and(|block| block.words().any(|word| stack.contains(&word)))
     }
 
     fn processes(&self, communicator: u64) -> Option<Vec<u64>> {
@@ -268,15 +253,13 @@ fn numbered(
             usize::try_from(block.number(*at)) == Ok(*place) && job(*at, block) == job(*at, first)
         })
     };
-    let mut numbers = (4..PROCESS_BYTES).step_by(4).filter(is_number);
-    let number = numbers.next()?;
-    let job = job(number, first).cast_unsigned();
-    numbers.next().is_none().then_some((number, count, job))
+    let number = only((4..PROCESS_BYTES).step_by(4).filter(is_number))?;
+    Some((number, count, job(number, first).cast_unsigned()))
 }
 
 fn words(memory: &dyn Memory, address: u64, count: usize) -> Option<Vec<u64>> {
     let block = Piece::read(memory, address, count * WORD)?;
-    Some((0..count).map(|at| block.word(at * WORD)).collect())
+    Some(block.words().collect())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::calls::mpi_name;
+use sdm_debug::calls::{mpi_name, waits_for_requests};
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
@@ -10,7 +10,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::graph::{SetNeed, WaitGraph};
 use super::operations::{
     is_of_all, is_outside, is_with_other_jobs, members_of, names_ranks_of_the_job, needs_all,
-    waits_for_requests, waits_for_several,
+    waits_for_several,
 };
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};

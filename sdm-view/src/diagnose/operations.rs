@@ -10,11 +10,6 @@ pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
     arguments.any(|one| one.role == ArgumentRole::OtherJobs)
 }
 
-/// True for calls that wait for requests, all of them.
-pub(super) fn waits_for_requests(call: &str) -> bool {
-    waits_for_several(call) || mpi_name(call).as_deref() == Some("wait")
-}
-
 /// True for the call that waits for all of several requests.
 pub(super) fn waits_for_several(call: &str) -> bool {
     mpi_name(call).as_deref() == Some("waitall")

@@ -10,10 +10,9 @@ const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
 
-/// Four ranks of a job that computes for ever, under `mpirun`, held at `main`.
-fn start(place: &Place) -> Terminal<'_> {
-    let _halo = place.compile("halo", Compiler::OpenMpi);
-    let args = "run -n 4 --launcher mpirun --tasks-per-server 1 -- ./halo 1000000000";
+/// Four ranks of a job under `mpirun`, held at `main`.
+fn start<'a>(place: &'a Place, program: &str) -> Terminal<'a> {
+    let args = format!("run -n 4 --launcher mpirun --tasks-per-server 1 -- {program}");
     let args: Vec<_> = args.split(' ').collect();
     let mut terminal = Terminal::start(place, &args, 200);
     terminal.wait("ranks 0-3 (4): at main ()");
@@ -24,7 +23,9 @@ fn start(place: &Place) -> Terminal<'_> {
 #[test]
 fn ctrl_c_stops_every_task_and_kills_none() {
     let place = Place::new();
-    let mut terminal = start(&place);
+    let _halo = place.compile("halo", Compiler::OpenMpi);
+    // It computes for ever.
+    let mut terminal = start(&place, "./halo 1000000000");
     terminal.ask("tbreak solve", "breakpoint 1");
     terminal.ask("continue", "stopped at breakpoint 1");
     let all = "ranks 0-3 (4): stopped at breakpoint 1";
@@ -67,11 +68,7 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     let place = Place::new();
     let program = place.compile("hangs", Compiler::OpenMpi);
     // Rank 3 is in a call of the kernel in which nobody can stop it, until its child is gone.
-    let args = "run -n 4 --launcher mpirun --tasks-per-server 1 -- ./hangs in_kernel";
-    let args: Vec<_> = args.split(' ').collect();
-    let mut terminal = Terminal::start(&place, &args, 200);
-    terminal.wait("ranks 0-3 (4): at main ()");
-    terminal.wait("(sdm) ");
+    let mut terminal = start(&place, "./hangs in_kernel");
     terminal.keys("continue\n");
     terminal.wait("running: 0-3 (");
     terminal.keys(CTRL_Z);
@@ -97,7 +94,7 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     terminal.keys("wait\n");
     terminal.wait("wait: 3/4 stopped, running: 3 (");
     processes::signal(child.expect("it was found"), Signal::SIGKILL);
-    terminal.wait("rank 3: ");
+    terminal.wait("interrupted");
     terminal.wait("[all 4: 4 stopped] (sdm) ");
     quit(terminal, &place, "hangs");
 }

@@ -1,18 +1,18 @@
 //! The call that a thread is in, with those of its arguments that say whom it waits for.
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{call_arguments, mpi_name, plain, roles};
+use sdm_debug::calls::{call_arguments, mpi_name, plain, roles, waits_for_requests};
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
 use sdm_debug::reply::{StackFrame, Value, Variable};
 
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::kept::{Kept, kept};
-use super::ranks::{Place, pointer, requests, translate, waits_for_requests};
+use super::ranks::{Place, pointer, requests, translate};
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::variable;
-use crate::mpi::Communicator;
+use crate::mpi::{Communicator, Mpich};
 
 /// How many lines of source a call can have.
 const CALL_LINES: u32 = 6;
@@ -99,12 +99,10 @@ pub(super) async fn call(
 /// The communicator of a value: MPICH's handle of one that is not one of its own, by the bits that say what a handle is of, or Open MPI's
 /// address.
 fn communicator_of(value: &Value) -> Option<Communicator> {
-    const KIND: u32 = 26;
-    const OF_COMMUNICATORS: [u32; 2] = [0b10_0001, 0b11_0001];
     let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
     let address = pointer(value);
     let handle = number.or_else(|| u32::try_from(address?).ok());
-    let handle = handle.filter(|handle| OF_COMMUNICATORS.contains(&(handle >> KIND)));
+    let handle = handle.filter(|handle| Mpich::is_later_communicator(*handle));
     handle
         .map(Communicator::Handle)
         .or(address.map(Communicator::At))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{is_harmless, mpi_name};
+use sdm_debug::calls::is_harmless;
 use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
 use sdm_debug::reply::Value;
 use sdm_idset::{IdSet, TaskId};
@@ -33,12 +33,6 @@ pub(super) struct Place<'a> {
     /// The caller's frame.
     pub(super) user: &'a GdbFrame,
     pub(super) kept: Option<&'a Kept>,
-}
-
-/// True for calls that wait for requests, all of them.
-pub(super) fn waits_for_requests(function: &str) -> bool {
-    let name = mpi_name(function);
-    matches!(name.as_deref(), Some("wait" | "waitall"))
 }
 
 /// The number in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.

@@ -13,9 +13,9 @@ mod tests;
 
 use std::ops::Range;
 
-use objects::{COMMUNICATORS, Objects};
+use objects::{COMMUNICATORS, Objects, is_later};
 
-use super::{Members, Piece, WORD, WORLD_NAME};
+use super::{Members, Piece, WORD, WORLD_NAME, only};
 use crate::python::Memory;
 
 const WORLD: i32 = 0x4400_0000;
@@ -86,6 +86,11 @@ impl<'a> Mpich<'a> {
             size: u32::try_from(size).ok()?,
             tells_contexts: numbered.is_some(),
         })
+    }
+
+    /// True for handles of communicators that are not MPICH's own.
+    pub(crate) fn is_later_communicator(handle: u32) -> bool {
+        is_later(handle, COMMUNICATORS)
     }
 
     /// How many ranks the job has.
@@ -199,11 +204,6 @@ fn blocks(memory: &dyn Memory, variables: &[Range<u64>]) -> Vec<Piece> {
         blocks.extend(Piece::read(memory, area.start, bytes));
     }
     blocks
-}
-
-/// What there is one of; nothing where there are several.
-fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
-    all.next().filter(|_| all.next().is_none())
 }
 
 /// The communicators of all and of one in a block of variables: equally large, one behind the other, each with its name at the same place.

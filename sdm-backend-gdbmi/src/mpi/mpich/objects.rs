@@ -64,8 +64,7 @@ impl Objects {
 
     /// The object of a handle that somebody owns, and where it is.
     pub(super) fn object(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
-        self.any(memory, handle)
-            .filter(|(_, one)| one.number(4) > 0)
+        self.any(memory, handle).filter(|(_, one)| is_owned(one))
     }
 
     /// The same, also of one that was freed: it keeps its handle.
@@ -77,7 +76,7 @@ impl Objects {
             let one = Piece::read(memory, address, self.size_bytes)?;
             (one.number(0).cast_unsigned() == handle).then_some((address, one))
         };
-        if handle >> KIND & 0xf != self.kind {
+        if !is_later(handle, self.kind) {
             return None;
         }
         match handle >> WHERE {
@@ -98,6 +97,17 @@ impl Objects {
             let handles = (0..most).map(move |index| list << WHERE | self.kind << KIND | index);
             handles.map_while(move |handle| Some(self.any(memory, handle)?.1))
         });
-        all.filter(|one| one.number(4) > 0)
+        all.filter(is_owned)
     }
+}
+
+/// True for a handle of an object of this kind that is not one of MPICH's own.
+pub(super) fn is_later(handle: u32, kind: u32) -> bool {
+    let of_kind = |place| place << (WHERE - KIND) | kind;
+    [DIRECT, INDIRECT].map(of_kind).contains(&(handle >> KIND))
+}
+
+/// True where somebody owns an object.
+fn is_owned(one: &Piece) -> bool {
+    one.number(4) > 0
 }

@@ -64,7 +64,7 @@ impl Receives<'_> {
         match block.number(KIND) {
             RECEIVE => self.received(address, &block),
             PERSISTENT_RECEIVE => {
-                let (at, started) = only(words(&block).filter_map(|word| self.request_at(word)))?;
+                let (at, started) = only(block.words().filter_map(|word| self.request_at(word)))?;
                 (started.number(KIND) == RECEIVE).then(|| self.received(at, &started))?
             }
             _ => None,
@@ -84,7 +84,7 @@ impl Receives<'_> {
         if !is_to_come(address, block) {
             return None;
         }
-        let mut wanted = words(block).filter_map(|it| self.by_ucx(it, address));
+        let mut wanted = block.words().filter_map(|it| self.by_ucx(it, address));
         let (wanted, mask) = wanted.next()?;
         let context = u16::try_from(wanted >> CONTEXT).ok()?;
         let rank = usize::try_from(wanted >> RANK & RANKS).ok()?;
@@ -106,7 +106,7 @@ impl Receives<'_> {
     fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
         let from = address.checked_sub(UCX_BYTES as u64)?;
         let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;
-        let words: Vec<u64> = words(&block).collect();
+        let words: Vec<u64> = block.words().collect();
         if !words.contains(&request) {
             return None;
         }
@@ -130,13 +130,9 @@ impl Receives<'_> {
     }
 }
 
-fn words(block: &Piece) -> impl Iterator<Item = u64> {
-    (0..block.0.len()).step_by(WORD).map(|at| block.word(at))
-}
-
 /// True where a request's counter, of which it knows where it is, says that something is to come.
 fn is_to_come(address: u64, block: &Piece) -> bool {
-    let mut words = words(block).take(COUNTER_BYTES / WORD);
+    let mut words = block.words().take(COUNTER_BYTES / WORD);
     let counter = words.find_map(|word| {
         let at = usize::try_from(word.checked_sub(address)?).ok()?;
         (at < COUNTER_BYTES).then_some(at)
