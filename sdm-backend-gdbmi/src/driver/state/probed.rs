@@ -79,7 +79,7 @@ impl Probed {
         let mut beside = followed.beside.iter();
         let within = match returned {
             Some(at) => Some((at, false)),
-            None => self.within(before, common).filter(|_| main_changed),
+            None => (self.within(before, common, followed)).filter(|_| main_changed),
         };
         let within = within.map(|(at, changed)| Within {
             depth: now[at].depth,
@@ -98,15 +98,26 @@ impl Probed {
         }
     }
 
-    /// The innermost of the frames that is still the same call by what was seen, and whether its variables changed.
-    fn within(&self, before: &Self, common: usize) -> Option<(usize, bool)> {
-        let there = self.frames.get(common).zip(before.frames.get(common));
-        let there = there.filter(|(now, was)| now.is_same_activation(was));
-        match there {
-            Some((now, was)) => Some((common, now.variables != was.variables)),
-            // What it calls is another; itself it stands where it stood.
-            None => Some((common.checked_sub(1)?, false)),
+    /// The innermost of the frames that is still the same call by what was seen, and whether its variables changed, or those of the functions
+    /// around it which it changes: of the first `common` ones nothing did.
+    fn within(&self, before: &Self, common: usize, followed: &Followed) -> Option<(usize, bool)> {
+        let pairs = self.frames.iter().zip(&before.frames).enumerate();
+        let mut found = None;
+        let mut changed = false;
+        for (at, (now, was)) in pairs.skip(common) {
+            if !now.is_same_activation(was) {
+                break;
+            }
+            changed |= now.variables != was.variables;
+            found = Some((at, changed));
+            // What has been called there is the same only if it was noted that it has not returned.
+            let is_inside = now.address == was.address && followed.main.has_followed(was.address);
+            if !is_inside {
+                break;
+            }
         }
+        // What it calls is another; itself it stands where it stood.
+        found.or_else(|| Some((common.checked_sub(1)?, false)))
     }
 }
 
@@ -273,6 +284,9 @@ mod tests {
         assert_eq!(noted(1, "main:1 f:2 g:4"), ("g".to_owned(), false));
         assert_eq!(noted(1, "main:1 f:2"), ("f".to_owned(), true));
         assert_eq!(noted(9, "main:1"), ("main".to_owned(), true));
+        // What it calls changes a variable of its caller's, by an address.
+        assert_eq!(noted(1, "main:1:x f:4 g:3"), ("f".to_owned(), true));
+        assert_eq!(noted(9, "main:1:x f:4 g:3"), ("main".to_owned(), true));
     }
 
     #[test]
