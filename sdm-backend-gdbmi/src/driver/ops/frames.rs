@@ -1,5 +1,7 @@
 //! Turns gdb's stack frames into those of the fold rules and of the front-end.
 
+use std::path::Path;
+
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::Frame;
 
@@ -11,6 +13,8 @@ use crate::python::PythonFrame;
 
 /// The most frames of one stack that are asked for.
 pub(in crate::driver) const FRAMES_MAX: u32 = 1024;
+/// What the names of Fortran's files end with, in lower case.
+const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
 
 /// One frame as gdb gives it.
 #[derive(Clone, Debug, Default)]
@@ -129,6 +133,13 @@ impl GdbFrame {
     /// False where nothing is known of it but its address.
     pub(in crate::driver) fn is_known(&self) -> bool {
         self.function.is_some() || !self.module().is_empty()
+    }
+
+    /// True where its source is Fortran's, by the name of the file.
+    pub(in crate::driver) fn is_fortran(&self) -> bool {
+        let extension = Path::new(&self.file).extension();
+        let extension = extension.map(|text| text.to_string_lossy().to_ascii_lowercase());
+        extension.is_some_and(|text| FORTRAN.contains(&text.as_str()))
     }
 
     /// For the fold rules.

@@ -73,6 +73,17 @@ pub(in crate::driver) async fn list_frames(
     thread: Option<u32>,
 ) -> Result<Vec<GdbFrame>, Failure> {
     let thread = thread.map_or_else(String::new, |id| format!("--thread {id} "));
+    let frames = listed(gdb, &thread).await?;
+    // gdb stops at Fortran's main program at one time, and at another goes on to the `main` that has called it, so that one place looked
+    // like two.
+    if !frames.last().is_some_and(GdbFrame::is_fortran) {
+        return Ok(frames);
+    }
+    gdb.mi("-gdb-set backtrace past-main on").await?;
+    listed(gdb, &thread).await
+}
+
+async fn listed(gdb: &Gdb, thread: &str) -> Result<Vec<GdbFrame>, Failure> {
     let results = gdb
         .mi(format!("-stack-list-frames {thread}0 {FRAMES_MAX}"))
         .await?;

@@ -9,6 +9,17 @@ const FRAMES: [&str; 5] = ["MPI_Recv", "exchange", "step", "solve", "main"];
 
 impl Scene {
     fn probe(&mut self, id: u64, spec: ProbeSpec) -> TaskProbe {
+        self.probe_of(id, spec, |_| frames())
+    }
+
+    /// `frames_after` has what gdb lists behind such a line.
+    fn probe_of(
+        &mut self,
+        id: u64,
+        spec: ProbeSpec,
+        frames_after: impl Fn(&str) -> Vec<String>,
+    ) -> TaskProbe {
+        let mut before = String::new();
         self.command(id, Command::Probe(spec));
         while let Some((_, line)) = self.sent.first() {
             let answer = match line.split(' ').next() {
@@ -16,9 +27,12 @@ impl Scene {
                     "^done,threads=[{id=\"1\",target-id=\"process 77\",state=\"stopped\"}],current-thread-id=\"1\""
                         .to_owned()
                 }
-                Some("-stack-list-frames") => format!("^done,stack=[{}]", frames().join(",")),
+                Some("-stack-list-frames") => {
+                    format!("^done,stack=[{}]", frames_after(&before).join(","))
+                }
                 _ => "^done".to_owned(),
             };
+            before.clone_from(line);
             self.reply(&answer);
         }
         match &self.answers[&id] {
@@ -37,6 +51,32 @@ fn frames() -> Vec<String> {
         format!("frame={{level=\"{level}\",addr=\"0x{level}00\",func=\"{function}\",{file}}}")
     };
     FRAMES.iter().enumerate().map(frame).collect()
+}
+
+/// gdb goes on from Fortran's main program to what has called it at one time, and at another does not.
+#[test]
+fn a_main_program_of_fortran_is_in_one_place() {
+    let mut scene = Scene::at_main(FakeHost::default());
+    let frame = |function: &str, file: &str| {
+        format!("frame={{level=\"0\",addr=\"0x100\",func=\"{function}\",{file}}}")
+    };
+    let listed = |whole: bool| {
+        let own = "file=\"ocean.F90\",fullname=\"/ocean.F90\",line=\"9\"";
+        let mut frames = vec![
+            frame("mpi_waitall__", "from=\"/usr/lib/libmpi.so\""),
+            frame("ocean", own),
+        ];
+        if whole {
+            frames.push(frame("main", own));
+            frames.push(frame("_start", "from=\"\""));
+        }
+        frames
+    };
+    let first = scene.probe_of(1, spec(1), |_| listed(true));
+    let past_main = "-gdb-set backtrace past-main on";
+    let second = scene.probe_of(2, spec(2), |before| listed(before.ends_with(past_main)));
+    assert_eq!(first.stacks, second.stacks);
+    assert_eq!(second.inner_changed, Some(false), "{second:?}");
 }
 
 /// That of the first look to that of the fourth, which is the last.
