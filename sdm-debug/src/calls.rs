@@ -5,7 +5,7 @@ mod waiting;
 
 use crate::probe::ArgumentRole;
 use crate::quoted::outside_quotes;
-pub use waiting::{is_file, is_join, is_lock, is_mutex, plain};
+pub use waiting::{is_file, is_join, is_lock, is_mutex, is_sleep, plain};
 
 /// What the names of MPI's functions begin with.
 const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
@@ -58,6 +58,7 @@ pub fn mpi_name(function: &str) -> Option<String> {
     let name = prefixes.find_map(|p| lower.strip_prefix(p))?;
     let name = name
         .trim_end_matches('_')
+        .trim_end_matches("_f08ts")
         .trim_end_matches("_f08")
         .trim_end_matches("_c");
     Some(name.to_owned())
@@ -117,6 +118,7 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
         ],
         "sendrecv_replace" => &[
             (1, R::Count),
+            (1, R::Count),
             (3, R::Destination),
             (4, R::Tag),
             (5, R::Source),
@@ -132,6 +134,9 @@ fn collective_roles(name: &str) -> &'static [(usize, ArgumentRole)] {
     use ArgumentRole as R;
     match name {
         "barrier" | "comm_dup" | "comm_split" | "comm_create" => &[(0, R::Communicator)],
+        "comm_dup_with_info" | "comm_split_type" => &[(0, R::Communicator)],
+        "cart_create" | "cart_sub" | "graph_create" => &[(0, R::Communicator)],
+        "dist_graph_create" | "dist_graph_create_adjacent" => &[(0, R::Communicator)],
         "bcast" => &[(1, R::Count), (3, R::Root), (4, R::Communicator)],
         "reduce" => &[(2, R::Count), (5, R::Root), (6, R::Communicator)],
         "allreduce" | "scan" | "exscan" | "reduce_scatter_block" => {
@@ -142,8 +147,13 @@ fn collective_roles(name: &str) -> &'static [(usize, ArgumentRole)] {
         "gatherv" => &[(7, R::Root), (8, R::Communicator)],
         "scatterv" => &[(7, R::Root), (8, R::Communicator)],
         "allgather" | "alltoall" => &[(6, R::Communicator)],
-        "allgatherv" => &[(7, R::Communicator)],
+        "neighbor_allgather" | "neighbor_alltoall" => &[(6, R::Communicator)],
+        "allgatherv" | "neighbor_allgatherv" => &[(7, R::Communicator)],
         "alltoallv" | "alltoallw" => &[(8, R::Communicator)],
+        "neighbor_alltoallv" | "neighbor_alltoallw" => &[(8, R::Communicator)],
+        "win_allocate" | "win_allocate_shared" => &[(3, R::Communicator)],
+        "win_create" => &[(4, R::Communicator)],
+        "win_create_dynamic" => &[(1, R::Communicator)],
         "waitall" | "waitany" | "waitsome" | "testall" | "testany" | "testsome" => {
             &[(0, R::Requests)]
         }

@@ -1,4 +1,4 @@
-//! Functions of the C and C++ libraries and of OpenMP that wait: for a lock, for a thread, for a file.
+//! Functions of the C and C++ libraries and of OpenMP that wait: for a lock, for a thread, for a file, for some time.
 
 /// Functions that wait for a lock or for another thread, for as long as it takes: who gives up after some time goes on by itself.
 const LOCKS: &[&str] = &[
@@ -72,6 +72,21 @@ pub fn is_lock(function: &str) -> bool {
     LOCKS.contains(&plain(function))
 }
 
+/// Functions that let some time pass.
+const SLEEPS: &[&str] = &[
+    "clock_nanosleep",
+    "nanosleep",
+    "sleep",
+    "thrd_sleep",
+    "usleep",
+];
+
+/// True for a function that only lets some time pass, under any name of the C library's.
+#[must_use]
+pub fn is_sleep(function: &str) -> bool {
+    SLEEPS.contains(&plain(function))
+}
+
 /// Functions that wait for the end of a thread.
 const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 
@@ -110,6 +125,10 @@ pub fn plain(function: &str) -> &str {
         .iter()
         .find_map(|prefix| function.strip_prefix(prefix));
     stripped
-        .filter(|name| LOCKS.contains(name) || FILES.contains(name))
+        .filter(|name| {
+            [LOCKS, FILES, SLEEPS]
+                .iter()
+                .any(|list| list.contains(name))
+        })
         .unwrap_or(function)
 }

@@ -40,6 +40,10 @@ impl Blocked<'_> {
         let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
         let others = others.difference(&by_right);
         let odd = closest(&self.needs.graph, &others, &most.tasks);
+        // Who is of another communicator is not missing there.
+        let missing = most.members.as_ref();
+        let is_missing = missing.is_none_or(|members| !odd.is_disjoint(members));
+        let odd = if is_missing { odd } else { IdSet::new() };
         let circle = circle_text(self.circle);
         let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
         if let Some((whom, text)) = self.wanted_of(&odd, most) {
@@ -52,11 +56,38 @@ impl Blocked<'_> {
             );
             return Verdict::new(Step::Deadlock, text);
         }
+        if let Some((one, other)) = self.pair(&odd, most) {
+            // A circle of two is said by that.
+            let circle = Some(circle).filter(|_| self.circle.len() > 2);
+            let text = format!(
+                "one of these two: {one} waits for {other}, which waits for it in {}{}",
+                most.call,
+                circle.unwrap_or_default()
+            );
+            let both = [one, other].map(TaskId).into_iter().collect();
+            return Verdict::new(Step::Deadlock, text).blaming(both);
+        }
+        // Somebody who has to do with it can have left out what it waits for.
+        let doubt = match odd.len() == 1 && odd.is_subset(&self.needs.messages) {
+            true => ": it waits for a message, which another one may have left out",
+            false => "",
+        };
         let text = format!(
-            "the others wait in {}, which was not reached here{circle}",
+            "the others wait in {}, which was not reached here{doubt}{circle}",
             most.call
         );
         Verdict::new(Step::Deadlock, text).blaming(odd)
+    }
+
+    /// The one who is elsewhere, and the only one that it waits for, who is in the operation with most: either the one communicates once too
+    /// often, or the other has left that out, which nothing here tells.
+    fn pair(&self, odd: &IdSet, most: &Gathering) -> Option<(u32, u32)> {
+        let one = odd.first().filter(|_| odd.len() == 1)?;
+        let ones = self.needs.graph.ones.iter();
+        let mut wanted = ones.filter(|(who, _)| *who == one.0);
+        let (_, other) = wanted.next()?;
+        let is_only = wanted.next().is_none() && most.tasks.contains(TaskId(*other));
+        is_only.then_some((one.0, *other))
     }
 
     /// They are in the same operation of two communicators of the same ranks.

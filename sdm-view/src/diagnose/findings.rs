@@ -1,5 +1,7 @@
 //! What was found of each group of tasks, in words.
 
+use std::collections::BTreeMap;
+
 use sdm_debug::probe::Within;
 use sdm_idset::IdSet;
 
@@ -34,6 +36,7 @@ pub(super) fn findings(
             _ if group.tasks.is_subset(&seen.doubted) => ("staying", Kind::Unknown, ""),
             WaitKind::Running => ("standing", Kind::Runs, SAME),
             WaitKind::Poll => ("asking", Kind::Runs, SAME),
+            WaitKind::Sleep => ("sleeping", Kind::Waits, SAME),
             _ => ("waiting", Kind::Waits, SAME),
         };
         let what = format!("{verb} {}{changed}", group.wait.text());
@@ -60,9 +63,18 @@ pub(super) fn findings(
             finding.kind = Kind::Holds;
         }
     }
+    let mut crowds: BTreeMap<String, u64> = BTreeMap::new();
+    for finding in &list {
+        *crowds.entry(finding.what.clone()).or_default() += finding.tasks.len();
+    }
+    // Of those to blame first who is there with the fewest others.
+    let crowd = |one: &Finding| match one.kind {
+        Kind::Suspect => crowds.get(&one.what).copied(),
+        _ => None,
+    };
     list.sort_by(|a, b| {
+        let by_kind = a.kind.cmp(&b.kind).then(crowd(a).cmp(&crowd(b)));
         let size = b.tasks.len().cmp(&a.tasks.len());
-        let by_kind = a.kind.cmp(&b.kind);
         by_kind
             .then(size)
             .then(a.tasks.first().cmp(&b.tasks.first()))
@@ -120,7 +132,10 @@ fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let told = observed.stood.iter().chain(&observed.gone);
     let told = IdSet::union_all(told.map(|(tasks, _)| tasks));
     let mut rest = seen.moving.difference(&told);
-    for (call, tasks) in &seen.polls {
+    let polls = seen.polls.iter().map(|entry| ("polling with", entry));
+    let sleeps = seen.sleeps.iter();
+    let sleeps = sleeps.map(|entry| ("sleeping again and again in", entry));
+    for (verb, (call, tasks)) in sleeps.chain(polls) {
         let tasks = tasks.intersection(&rest);
         let places = seen.within.iter();
         let places = places.filter(|(who, _)| !who.is_disjoint(&tasks));
@@ -129,8 +144,8 @@ fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
             findings.push(Finding {
                 kind: Kind::Runs,
                 what: match places.first() {
-                    Some(first) => format!("polling with {call}, within {first}"),
-                    None => format!("polling with {call}"),
+                    Some(first) => format!("{verb} {call}, within {first}"),
+                    None => format!("{verb} {call}"),
                 },
                 evidence: processor_time(observed, &tasks).into_iter().collect(),
                 tasks,
@@ -187,7 +202,8 @@ fn stays(within: &Within) -> String {
     };
     let place = place(&within.frame);
     match (within.depth, within.noted) {
-        (0, _) => format!("making progress in {place}; {changed}"),
+        (0, _) if within.changed => format!("making progress in {place}; {changed}"),
+        (0, _) => format!("running in {place}; {changed}"),
         (_, true) => format!("running within {place}, which it did not leave; {changed}"),
         (_, false) => format!("running within {place} at each look; {changed}"),
     }

@@ -33,7 +33,7 @@ pub struct WaitGraph {
     pub never: IdSet,
     /// Who waits for one other.
     pub ones: Vec<(u32, u32)>,
-    /// Who of these waits for a request: its message can be under way.
+    /// Who waits for a request, or sends and receives in one call: a message can be under way.
     pub by_request: IdSet,
     /// Who waits for either of two.
     pub either: Vec<(u32, [u32; 2])>,
@@ -109,7 +109,8 @@ impl<'a> Table<'a> {
         for (who, peers) in &graph.either {
             wants.extend(peers.map(|peer| (*who, peer)));
         }
-        wants.sort_unstable();
+        // Of two the first stays the first.
+        wants.sort_by_key(|(who, _)| *who);
         let mut wanted: Vec<(u32, u32)> = wants.iter().map(|(who, peer)| (*peer, *who)).collect();
         wanted.sort_unstable();
         let sets = graph.sets.iter();

@@ -214,7 +214,12 @@ impl<'a> Case<'a> {
             .collect();
         there.sort_by_key(|one| std::cmp::Reverse(one.tasks.len()));
         let verdict = left_behind(&self.needs, blocked);
-        if let Some(verdict) = verdict.or_else(|| mismatch(&proving(&there, &self.all))) {
+        let mismatched = || {
+            proving(&there, &self.all)
+                .iter()
+                .find_map(|these| mismatch(these))
+        };
+        if let Some(verdict) = verdict.or_else(mismatched) {
             return verdict;
         }
         let mismatched = self.needs.mismatched.iter();
@@ -268,6 +273,9 @@ impl<'a> Case<'a> {
             () if known.is_subset(&polls) => {
                 "the others wait for these, which ask again and again whether something has come: what they ask for \
                  does not come, or it is just not their turn"
+            }
+            () if known.is_subset(&self.seen.sleeping()) => {
+                "the others wait for these, which sleep, for once or again and again: it is not known for what"
             }
             () if known.is_subset(&self.seen.moving) => {
                 "the others wait for these, which compute: an endless loop, or just long"
@@ -345,15 +353,7 @@ impl<'a> Case<'a> {
             return Verdict::new(Step::CannotTell, "nobody could be looked at");
         }
         if elsewhere.is_empty() && self.waiting.is_empty() {
-            let stays = |within: &Within| within.depth > 0 && !within.changed;
-            let text = match self.seen.within.iter().all(|(_, within)| stays(within)) {
-                true if !self.seen.within.is_empty() => {
-                    "nobody waits; everybody runs within one function, in which nothing changed: an endless loop, or \
-                     just long"
-                }
-                _ => "there is progress, as far as the samples show",
-            };
-            return Verdict::new(Step::NoHangSeen, text);
+            return self.nobody_stands();
         }
         let biggest = stands
             .first()
@@ -379,10 +379,34 @@ impl<'a> Case<'a> {
             ..Verdict::new(Step::HeldUp, text)
         }
     }
+
+    /// Nobody was in one call all the time.
+    fn nobody_stands(&self) -> Verdict {
+        let within = &self.seen.within;
+        let polls = self.seen.polling();
+        // Nobody is left who was seen to do something else.
+        if self.all == polls {
+            let text = "everybody asks again and again whether something has come: it does not, or this is how they \
+                        always work";
+            return Verdict {
+                held_up_by: polls,
+                ..Verdict::new(Step::HeldUp, text)
+            };
+        }
+        let stays = |within: &Within| within.depth > 0 && !within.changed;
+        let text = match within.iter().all(|(_, within)| stays(within)) {
+            true if !within.is_empty() => {
+                "nobody waits; everybody runs within one function, in which nothing changed: an endless loop, or \
+                 just long"
+            }
+            _ => "there is progress, as far as the samples show",
+        };
+        Verdict::new(Step::NoHangSeen, text)
+    }
 }
 
-/// Those who are in operations of all ranks that do not fit together: other ones, or with other arguments.
-fn mismatch(world: &[&Gathering]) -> Option<Verdict> {
+/// Those who are in operations of the same ranks that do not fit together: other ones, or with other arguments.
+fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     let verdict = |what: String, most: &Gathering, others: &IdSet, largest: u64| {
         // Of equally many on either side neither is the odd one.
         let few = largest < most.tasks.len();
@@ -390,27 +414,30 @@ fn mismatch(world: &[&Gathering]) -> Option<Verdict> {
         Verdict::new(Step::CannotGoOn, what).blaming(odd)
     };
     // Who has come to the same operation and differs in an argument is the cause of what came after it.
-    for (index, most) in world.iter().enumerate() {
-        let same = world[index + 1..].iter();
-        let same: Vec<_> = same.filter(|one| one.name == most.name).collect();
-        let Some(other) = same.first() else { continue };
-        let said = |number: Option<i64>| number.map_or("?".to_owned(), |number| number.to_string());
-        let (what, one, two) = match most.root == other.root {
-            true => ("counts", most.count, other.count),
-            false => ("roots", most.root, other.root),
+    let differ = |one: Option<i64>, two| one.zip(two).filter(|(one, two)| one != two);
+    for (index, most) in these.iter().enumerate() {
+        let found = |one: &Gathering| {
+            let roots = differ(most.root, one.root).map(|two| ("roots", two));
+            let found = roots.or_else(|| Some(("counts", differ(most.count, one.count)?)));
+            found.filter(|_| one.name == most.name)
+        };
+        let same = these[index + 1..].iter();
+        let same: Vec<_> = same.filter(|one| found(one).is_some()).collect();
+        let Some((other, (what, (one, two)))) =
+            same.first().and_then(|one| Some((one, found(one)?)))
+        else {
+            continue;
         };
         let text = format!(
-            "they are in {}, but with different {what}: {} and {}",
-            most.call,
-            said(one),
-            said(two)
+            "they are in {}, but with different {what}: {one} and {two}",
+            most.call
         );
         let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
         return Some(verdict(text, most, &others, other.tasks.len()));
     }
-    let [most, others @ ..] = world else {
-        return None;
-    };
+    let most = these.first()?;
+    let others = these.iter().filter(|one| one.name != most.name);
+    let others: Vec<_> = others.collect();
     let other = others.first()?;
     let text = format!(
         "they are in different collective operations: {} and {}",
@@ -425,7 +452,7 @@ fn mismatch(world: &[&Gathering]) -> Option<Verdict> {
         ]
         .contains(&name)
     };
-    if world
+    if these
         .iter()
         .any(|one| is_rooted(&one.name) && one.root.is_none())
     {

@@ -15,6 +15,9 @@ use super::operations::{
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};
 
+/// The most elements of a message that is there at once when both sides have come to it.
+const SHORT_MAX: i64 = 4096;
+
 /// Tasks that are in a collective operation together, as far as its arguments say.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Gathering {
@@ -47,6 +50,8 @@ pub(super) struct Needs {
     pub(super) outside: IdSet,
     /// Who is in a collective operation that nobody is missing in: these should go on.
     pub(super) complete: IdSet,
+    /// Who waits for messages.
+    pub(super) messages: IdSet,
     /// Who waits for a lock outside of MPI, and which ranks have it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
 }
@@ -157,6 +162,7 @@ impl Needs {
 
     fn message(&mut self, probes: &Probes, class: &Class<'_>, members: &Members<'_>) {
         use ArgumentRole as R;
+        self.messages.union_with(&class.tasks);
         let Some(call) = class.known.filter(|call| names_ranks_of_the_job(call)) else {
             return self.any_other(&class.tasks, members);
         };
@@ -313,7 +319,7 @@ impl Needs {
             let of = |role| argument(class, role).is_some();
             of(R::Destination)
         };
-        let mut sends: BTreeMap<(u32, u32), Option<i64>> = BTreeMap::new();
+        let mut sends: BTreeMap<(u32, u32), (Option<i64>, bool)> = BTreeMap::new();
         for class in classes
             .iter()
             .filter(is_ready)
@@ -323,7 +329,11 @@ impl Needs {
                 if let Some(Ok(to)) = known(probes, class, R::Destination, task).map(u32::try_from)
                 {
                     let tag = known(probes, class, R::Tag, task);
-                    sends.insert((task.0, to), tag);
+                    // Who receives as well may have sent long ago, and waits for that only; what is short is not still on its way.
+                    let count = known(probes, class, R::Count, task);
+                    let is_short = count.is_some_and(|count| count <= SHORT_MAX);
+                    let is_sent = is_short && argument(class, R::Source).is_some();
+                    sends.insert((task.0, to), (tag, is_sent));
                 }
             }
         }
@@ -343,9 +353,15 @@ impl Needs {
                 };
                 // Of several requests another one can be what is sent.
                 let is_one = !waits_for_several(class.call);
-                match (*sent, known(probes, class, tag_role, task)) {
+                let (sent, is_sent) = *sent;
+                match (sent, known(probes, class, tag_role, task)) {
                     (Some(sent), Some(wanted)) if is_one && wanted >= 0 && sent != wanted => {
                         self.mismatched.push((from, task.0, sent, wanted));
+                    }
+                    // Derived types of few elements can be long.
+                    _ if is_sent => {
+                        self.graph.by_request.insert(TaskId(from));
+                        self.graph.by_request.insert(task);
                     }
                     _ => {
                         self.matched.insert(TaskId(from));

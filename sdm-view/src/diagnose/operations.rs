@@ -57,10 +57,19 @@ pub(super) fn needs_all(name: &str) -> bool {
         "alltoallv",
         "alltoallw",
         "barrier",
+        "cart_create",
+        "cart_sub",
+        "comm_create",
         "comm_dup",
+        "comm_dup_with_info",
         "comm_split",
+        "comm_split_type",
         "finalize",
         "reduce_scatter_block",
+        "win_allocate",
+        "win_allocate_shared",
+        "win_create",
+        "win_create_dynamic",
     ];
     ALL.contains(&name)
 }

@@ -10,19 +10,31 @@ use super::verdict::Verdict;
 /// The most ranks that are named one by one.
 const NAMED_MAX: u64 = 4;
 
-/// The operations of all ranks of which some prove that others are in the wrong one. Ranks leave a reduction before the others of them
-/// are done, and are in the next operation by right: that they are in different ones proves something only where everybody is in one, so
-/// that nobody is left for whom those who are behind could wait.
-pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<&'a Gathering> {
-    // Who belongs to another communicator is not known.
-    let world = there.iter().filter(|one| one.communicator.is_none());
-    let world: Vec<&Gathering> = world.copied().collect();
-    let covered = IdSet::union_all(world.iter().map(|one| &one.tasks));
-    let is_everybody = all.is_subset(&covered);
-    let proving = world.into_iter();
-    proving
-        .filter(|one| is_everybody || needs_all(&one.name))
-        .collect()
+/// The operations of the same ranks of which some prove that others are in the wrong one, for each set of ranks, that of the biggest first. Ranks
+/// leave a reduction before the others of them are done, and are in the next operation by right: that they are in different ones proves something
+/// only where everybody is in one, so that nobody is left for whom those who are behind could wait.
+pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a Gathering>> {
+    let mut by_ranks: Vec<(&IdSet, Vec<&Gathering>)> = Vec::new();
+    for one in there {
+        let ranks = match &one.communicator {
+            None => Some(all),
+            // Who belongs to it is not known of each.
+            Some(_) => one.members.as_ref(),
+        };
+        let Some(ranks) = ranks else { continue };
+        match by_ranks.iter_mut().find(|(known, _)| *known == ranks) {
+            Some((_, list)) => list.push(one),
+            None => by_ranks.push((ranks, vec![one])),
+        }
+    }
+    let proving = |(ranks, list): (&IdSet, Vec<&'a Gathering>)| {
+        let covered = IdSet::union_all(list.iter().map(|one| &one.tasks));
+        let is_everybody = ranks.is_subset(&covered);
+        let proving = list.into_iter();
+        let proving = proving.filter(|one| is_everybody || needs_all(&one.name));
+        proving.collect()
+    };
+    by_ranks.into_iter().map(proving).collect()
 }
 
 /// True where ranks may be in this operation by right while others are elsewhere.

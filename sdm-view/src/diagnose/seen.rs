@@ -24,6 +24,8 @@ pub(super) struct Seen {
     pub(super) moving: IdSet,
     /// Of the moving, who was seen asking whether something has come, and how: `MPI_Iprobe`.
     pub(super) polls: BTreeMap<String, IdSet>,
+    /// Who was seen asleep at each look, and in what: `usleep`.
+    pub(super) sleeps: BTreeMap<String, IdSet>,
     /// Which function of theirs the moving have not left, the outermost of all samples.
     pub(super) within: Vec<(IdSet, Within)>,
     /// Of whom nothing can be said, and why.
@@ -73,10 +75,16 @@ impl Seen {
         let moving = looked.difference(&still);
         let exchanged = IdSet::union_all(later.iter().map(|sample| &sample.marks.exchanged));
         let within = outermost(later, &moving);
-        let polls = polls(samples, &looked);
+        let polls = seen_in(WaitKind::Poll, samples, &looked);
+        let awake = samples
+            .iter()
+            .map(|sample| in_kinds_but(WaitKind::Sleep, sample));
+        let awake = awake.fold(IdSet::new(), |all, more| all.union(&more));
+        let sleeps = seen_in(WaitKind::Sleep, samples, &looked.difference(&awake));
         Self {
             moving,
             polls,
+            sleeps,
             within,
             unknown,
             exchanged: exchanged.intersection(&still),
@@ -102,6 +110,11 @@ impl Seen {
     pub(super) fn polling(&self) -> IdSet {
         IdSet::union_all(self.polls.values())
     }
+
+    /// All who sleep.
+    pub(super) fn sleeping(&self) -> IdSet {
+        IdSet::union_all(self.sleeps.values())
+    }
 }
 
 /// Those who are in code of their own and spent processor time between the samples: they go on, though
@@ -116,20 +129,28 @@ fn busy(samples: &[Probes]) -> IdSet {
     IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&IdSet::union_all(spent))
 }
 
-/// Those who were seen in a call that only asks. Who asks and computes in turn may wait for anything.
-fn polls(samples: &[Probes], among: &IdSet) -> BTreeMap<String, IdSet> {
-    let mut polls: BTreeMap<String, IdSet> = BTreeMap::new();
+/// Those who were seen at least once in a call of this kind, by the call that was seen last. Who asks, or sleeps, and computes in turn may
+/// wait for anything.
+fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String, IdSet> {
+    let mut found: BTreeMap<String, IdSet> = BTreeMap::new();
     for (tasks, stacks) in samples.iter().rev().flat_map(|sample| &sample.stacks) {
-        let Some(wait) = Wait::of(stacks).filter(|wait| wait.kind == WaitKind::Poll) else {
+        let Some(wait) = Wait::of(stacks).filter(|wait| wait.kind == kind) else {
             continue;
         };
-        let known = IdSet::union_all(polls.values());
+        let known = IdSet::union_all(found.values());
         let more = tasks.intersection(among).difference(&known);
         if !more.is_empty() {
-            polls.entry(wait.call).or_default().union_with(&more);
+            found.entry(wait.call).or_default().union_with(&more);
         }
     }
-    polls
+    found
+}
+
+/// Those who were elsewhere than in a call of this kind.
+fn in_kinds_but(kind: WaitKind, sample: &Probes) -> IdSet {
+    let stacks = sample.stacks.iter();
+    let others = stacks.filter(|(_, stacks)| Wait::of(stacks).is_none_or(|wait| wait.kind != kind));
+    IdSet::union_all(others.map(|(tasks, _)| tasks))
 }
 
 /// What tasks have not left in any of the samples: of what each sample says the outermost.

@@ -1,6 +1,6 @@
 //! What a stack waits in, told by the name of the runtime's function that its user called.
 
-use sdm_debug::calls::{is_file, is_lock, mpi_name, plain, spoken};
+use sdm_debug::calls::{is_file, is_lock, is_sleep, mpi_name, plain, spoken};
 use sdm_debug::reply::{StackFrame, TaskStacks};
 
 /// What is waited for.
@@ -18,6 +18,8 @@ pub enum WaitKind {
     Lock,
     /// Reading, writing or syncing a file.
     File,
+    /// Nothing: it lets some time pass.
+    Sleep,
     /// Another function of a runtime.
     Other,
     /// Nothing: it is in its own code.
@@ -54,11 +56,20 @@ const COLLECTIVES: &[&str] = &[
     "scatter",
     "scatterv",
     "comm_dup",
+    "comm_dup_with_info",
     "comm_split",
+    "comm_split_type",
     "comm_create",
     "comm_free",
     "cart_create",
+    "cart_sub",
+    "graph_create",
+    "dist_graph_create",
+    "dist_graph_create_adjacent",
+    "win_allocate",
+    "win_allocate_shared",
     "win_create",
+    "win_create_dynamic",
     "win_fence",
     "win_free",
     "file_open",
@@ -206,6 +217,7 @@ pub(super) fn kind(call: &str) -> WaitKind {
     match () {
         () if is_lock(call) => WaitKind::Lock,
         () if is_file(call) => WaitKind::File,
+        () if is_sleep(call) => WaitKind::Sleep,
         () => WaitKind::Other,
     }
 }

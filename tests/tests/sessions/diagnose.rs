@@ -40,7 +40,7 @@ fn hangs_are_told_by_what_was_seen() {
         (
             "receive",
             "deadlock",
-            "3",
+            "0,3",
             ["MPI_Recv, called from receive", "from 0 (neighbour)"],
         ),
         (

@@ -367,8 +367,8 @@ fn who_is_missing_in_a_communicator_of_some_is_known_by_its_ranks() {
     check(
         &found,
         Step::Deadlock,
-        "5",
-        "which was not reached here (0 -> 4 -> 5 -> 0)",
+        "",
+        "have not reached (0 -> 4 -> 5 -> 0): no single one is to blame",
     );
     let lines = judge(&found).findings;
     let lines: Vec<&String> = lines.iter().flat_map(|one| &one.evidence).collect();
@@ -376,6 +376,44 @@ fn who_is_missing_in_a_communicator_of_some_is_known_by_its_ranks() {
         lines.iter().any(|line| **line == "with 5, tag 1"),
         "{lines:?}"
     );
+}
+
+#[test]
+fn where_everybody_asks_that_is_no_progress() {
+    let seen = |three| {
+        let look = |inner| {
+            [
+                ("0-2", "main:80 ask:60 MPI_Iprobe:60", inner, ""),
+                ("3", three, inner, ""),
+            ]
+        };
+        observed(&[&look("x"), &look("y")])
+    };
+    let found = seen("main:80 ask:60 MPI_Test:60");
+    check(
+        &found,
+        Step::HeldUp,
+        "0-3",
+        "everybody asks again and again",
+    );
+    let found = seen("main:80 work:31");
+    check(&found, Step::NoHangSeen, "", "there is progress");
+}
+
+#[test]
+fn who_sleeps_again_and_again_does_not_compute() {
+    let look = |three, inner| [("0-2", WAITING, "", ""), ("3", three, inner, "")];
+    let naps = "main:80 retry:18 usleep:18";
+    let mut seen = observed(&[&look(naps, "x"), &look(naps, "y")]);
+    reduce_all(&mut seen, "0-2");
+    check(&seen, Step::HeldUp, "3", "which sleep, ");
+    let found = judge(&seen).findings;
+    let told = "sleeping again and again in usleep";
+    assert!(found[0].what.starts_with(told), "{found:?}");
+    // Who was seen at work as well is at work.
+    let mut seen = observed(&[&look("main:80 work:31", "x"), &look(naps, "y")]);
+    reduce_all(&mut seen, "0-2");
+    check(&seen, Step::HeldUp, "3", "which compute");
 }
 
 #[test]

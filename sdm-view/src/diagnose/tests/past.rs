@@ -98,7 +98,7 @@ fn a_root_that_is_past_its_broadcast_does_not_keep_those_in_it() {
     check(
         &seen,
         Step::Deadlock,
-        "0",
-        "MPI_Bcast, which was not reached here",
+        "0,3",
+        "0 waits for 3, which waits for it in MPI_Bcast",
     );
 }

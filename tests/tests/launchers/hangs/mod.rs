@@ -242,7 +242,7 @@ fn ranks_of_communicators_and_requests_are_those_of_the_job() {
             ("grid", "deadlock", "", "0 -> 3 -> 7 -> 4 -> 0"),
             ("ring_beside", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
             ("requests", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 4"),
-            ("request", "deadlock", "3", with),
+            ("request", "deadlock", "0,3", with),
             ("requests_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
             ("halves", "deadlock", "3", "in half (ranks 0-3)"),
             ("twins", "cannot_go_on", "3", "different communicators"),
@@ -390,7 +390,8 @@ fn who_waits_is_never_said_to_go_on() {
         for time in 0..times {
             let place = Place::new();
             let done = Sdm::new(&place, "diagnose").args([&pid]).finish();
-            let expect = "Deadlock: likely to blame: rank 3: ";
+            let expect =
+                "Deadlock: likely to blame: ranks 3-4 (2): one of these two: 3 waits for 4";
             assert!(done.out.starts_with(expect), "{compiler:?}, {time}: {done}");
         }
     }

@@ -6,13 +6,13 @@ use super::MANY;
 pub(super) type Case = (&'static str, &'static str, &'static str, &'static str);
 
 pub(super) const HANGS: &[Case] = &[
-    ("receive", "deadlock", "3", "from 4 (who)"),
-    ("probe", "deadlock", "3", "MPI_Probe"),
+    ("receive", "deadlock", "3-4", "from 4 (who)"),
+    ("probe", "deadlock", "3-4", "MPI_Probe"),
     ("any_source", "deadlock", "3", "(0 -> 3 -> 0)"),
     ("wanted", "deadlock", "3", "wait for a message of this one"),
     ("own_message", "deadlock", "3", "a message of its own"),
     ("waits_any", "deadlock", "3", "MPI_Waitany"),
-    ("request", "deadlock", "3", "MPI_Wait"),
+    ("request", "deadlock", "0,3", "MPI_Wait"),
     ("requests", "deadlock", "", "MPI_Waitall"),
     ("ring", "deadlock", "", "0 -> 7 -> 6 -> 5"),
     ("send_ring", "deadlock", "", "0 -> 1 -> 2 -> 3"),
@@ -26,15 +26,22 @@ pub(super) const HANGS: &[Case] = &[
         "",
         "2 sends to 3 under tag 1, which waits for tag 99",
     ),
-    ("broadcast", "deadlock", "3", "MPI_Bcast"),
+    ("broadcast", "deadlock", "0,3", "MPI_Bcast"),
     (
         "collective",
         "cannot_go_on",
         "3",
         "different collective operations",
     ),
+    (
+        "operations_of_duplicate",
+        "cannot_go_on",
+        "3",
+        "different collective operations",
+    ),
+    ("wrong_source", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 3 -> 2"),
     ("gathers", "cannot_go_on", "3", "MPI_Alltoall"),
-    ("duplicate", "deadlock", "3", "MPI_Comm_dup"),
+    ("duplicate", "deadlock", "0,3", "MPI_Comm_dup"),
     ("root", "cannot_go_on", "3", "MPI_Reduce"),
     ("halves", "deadlock", "3", "in half"),
     ("stopped", "cannot_go_on", "3", "a signal has stopped"),
@@ -50,6 +57,8 @@ pub(super) const HANGS: &[Case] = &[
     ("polls", "held_up", "3", "MPI_Iprobe"),
     ("tests", "held_up", "3", "MPI_Test"),
     ("sleeps", "held_up", "3", "pause"),
+    ("naps", "held_up", "3", "which sleep, "),
+    ("consensus", "held_up", "0-7", "everybody asks again"),
     ("chain", "held_up", "0", "running within spin ()"),
     ("file_lock", "held_up", "3", "for the lock on "),
     ("file_lock_of_a_rank", "deadlock", "2", "for the lock on "),
@@ -106,6 +115,8 @@ pub(super) const OUTSIDE: &[Case] = &[
 const OF_MANY: &[Case] = &[
     ("ring", "deadlock", "", "0 -> 31 -> 30 -> 29"),
     ("grid", "deadlock", "0,3-4,7", "(0 -> 3 -> 7 -> 4 -> 0)"),
+    ("consensus", "held_up", "0-31", "everybody asks again"),
+    ("wrong_source", "deadlock", "", "0 -> 31 -> 30 -> 29"),
 ];
 
 pub(super) const HEALTHY: &[&str] = &[
