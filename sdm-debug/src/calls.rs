@@ -118,7 +118,6 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
         ],
         "sendrecv_replace" => &[
             (1, R::Count),
-            (1, R::Count),
             (3, R::Destination),
             (4, R::Tag),
             (5, R::Source),
@@ -182,7 +181,7 @@ pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     let lower = text.to_ascii_lowercase();
     let name = function.to_ascii_lowercase();
     let name = name.trim_start_matches("pmpi_").trim_end_matches('_');
-    let name = name.trim_end_matches("_f08");
+    let name = name.trim_end_matches("_f08ts").trim_end_matches("_f08");
     let mut from = 0;
     let mut first: Option<(usize, Vec<String>)> = None;
     while let Some(found) = lower[from..].find(name) {

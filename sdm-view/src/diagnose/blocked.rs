@@ -41,9 +41,10 @@ impl Blocked<'_> {
         let others = others.difference(&by_right);
         let odd = closest(&self.needs.graph, &others, &most.tasks);
         // Who is of another communicator is not missing there.
-        let missing = most.members.as_ref();
-        let is_missing = missing.is_none_or(|members| !odd.is_disjoint(members));
-        let odd = if is_missing { odd } else { IdSet::new() };
+        let odd = match &most.members {
+            Some(members) => odd.intersection(members),
+            None => odd,
+        };
         let circle = circle_text(self.circle);
         let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
         if let Some((whom, text)) = self.wanted_of(&odd, most) {
@@ -68,9 +69,12 @@ impl Blocked<'_> {
             return Verdict::new(Step::Deadlock, text).blaming(both);
         }
         // Somebody who has to do with it can have left out what it waits for.
-        let doubt = match odd.len() == 1 && odd.is_subset(&self.needs.messages) {
-            true => ": it waits for a message, which another one may have left out",
-            false => "",
+        let only_each_other =
+            !self.circle.is_empty() && self.circle.iter().all(|rank| odd.contains(TaskId(*rank)));
+        let doubt = match odd.len() {
+            _ if only_each_other || !odd.is_subset(&self.needs.messages) => "",
+            1 => ": it waits for a message, which another one may have left out",
+            _ => ": they wait for messages, which others may have left out",
         };
         let text = format!(
             "the others wait in {}, which was not reached here{doubt}{circle}",
@@ -82,7 +86,8 @@ impl Blocked<'_> {
     /// The one who is elsewhere, and the only one that it waits for, who is in the operation with most: either the one communicates once too
     /// often, or the other has left that out, which nothing here tells.
     fn pair(&self, odd: &IdSet, most: &Gathering) -> Option<(u32, u32)> {
-        let one = odd.first().filter(|_| odd.len() == 1)?;
+        let is_told = most.communicator.is_none() || most.members.is_some();
+        let one = odd.first().filter(|_| odd.len() == 1 && is_told)?;
         let ones = self.needs.graph.ones.iter();
         let mut wanted = ones.filter(|(who, _)| *who == one.0);
         let (_, other) = wanted.next()?;

@@ -8,6 +8,7 @@ use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
 use super::needs::{Gathering, Members, Needs, resources};
+use super::operations::needs_all;
 use super::past::{left_behind, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
 use super::threads::Waiting;
@@ -383,13 +384,19 @@ impl<'a> Case<'a> {
     /// Nobody was in one call all the time.
     fn nobody_stands(&self) -> Verdict {
         let within = &self.seen.within;
-        let polls = self.seen.polling();
+        let asking = &self.seen.asking;
+        let left = self.all.difference(&self.needs.graph.never);
+        let is_known = self.unknown.is_empty();
         // Nobody is left who was seen to do something else.
-        if self.all == polls {
+        let everybody = left.difference(&self.unknown) == *asking;
+        if everybody && !asking.is_disjoint(&self.seen.polling()) && !is_known {
+            return self.cannot_tell(&self.unknown);
+        }
+        if everybody && !asking.is_disjoint(&self.seen.polling()) {
             let text = "everybody asks again and again whether something has come: it does not, or this is how they \
                         always work";
             return Verdict {
-                held_up_by: polls,
+                held_up_by: asking.clone(),
                 ..Verdict::new(Step::HeldUp, text)
             };
         }
@@ -417,9 +424,10 @@ fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     let differ = |one: Option<i64>, two| one.zip(two).filter(|(one, two)| one != two);
     for (index, most) in these.iter().enumerate() {
         let found = |one: &Gathering| {
+            let key = |one: &Gathering| (one.context, one.communicator.is_none());
             let roots = differ(most.root, one.root).map(|two| ("roots", two));
             let found = roots.or_else(|| Some(("counts", differ(most.count, one.count)?)));
-            found.filter(|_| one.name == most.name)
+            found.filter(|_| one.name == most.name && key(one) == key(most))
         };
         let same = these[index + 1..].iter();
         let same: Vec<_> = same.filter(|one| found(one).is_some()).collect();
@@ -439,23 +447,18 @@ fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     let others = these.iter().filter(|one| one.name != most.name);
     let others: Vec<_> = others.collect();
     let other = others.first()?;
-    let text = format!(
+    let mut text = format!(
         "they are in different collective operations: {} and {}",
         most.call, other.call
     );
     let mut odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
-    // Ranks come to the operation behind one with a root at different times; if it is not known which root each
-    // has meant, those who are still in it may be where they should be.
-    let is_rooted = |name: &str| {
-        [
-            "bcast", "reduce", "gather", "gatherv", "scatter", "scatterv",
-        ]
-        .contains(&name)
-    };
-    if these
-        .iter()
-        .any(|one| is_rooted(&one.name) && one.root.is_none())
-    {
+    // Ranks leave such an operation one by one. Those who are still in it may be where they should be, and wait for one that has left it out
+    // and is with the others.
+    if !these.iter().all(|one| needs_all(&one.name)) {
+        if odd.len() < most.tasks.len() {
+            let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
+            text += &format!(" ({ranks} {odd}, or who has left that out)");
+        }
         odd = IdSet::new();
     }
     Some(verdict(text, most, &odd, other.tasks.len()))

@@ -10,6 +10,7 @@ mod evidence;
 mod findings;
 mod graph;
 mod judge;
+mod messages;
 mod needs;
 mod operations;
 mod past;

@@ -10,13 +10,9 @@ use sdm_idset::{IdSet, TaskId};
 use super::graph::{SetNeed, WaitGraph};
 use super::operations::{
     is_of_all, is_outside, is_with_other_jobs, members_of, names_ranks_of_the_job, needs_all,
-    waits_for_several,
 };
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};
-
-/// The most elements of a message that is there at once when both sides have come to it.
-const SHORT_MAX: i64 = 4096;
 
 /// Tasks that are in a collective operation together, as far as its arguments say.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,10 +63,10 @@ pub(super) struct Members<'a> {
 }
 
 /// What of a class of calls matters here.
-struct Class<'a> {
-    tasks: IdSet,
-    kind: WaitKind,
-    call: &'a str,
+pub(super) struct Class<'a> {
+    pub(super) tasks: IdSet,
+    pub(super) kind: WaitKind,
+    pub(super) call: &'a str,
     known: Option<&'a Call>,
 }
 
@@ -310,68 +306,6 @@ impl Needs {
             }
         }
     }
-
-    /// Where one side sends what the other receives, nobody knows why that does not go on.
-    fn match_messages(&mut self, probes: &Probes, classes: &[Class<'_>]) {
-        use ArgumentRole as R;
-        let is_ready = |class: &&Class<'_>| class.kind == WaitKind::Message;
-        let sender = |class: &Class<'_>| {
-            let of = |role| argument(class, role).is_some();
-            of(R::Destination)
-        };
-        let mut sends: BTreeMap<(u32, u32), (Option<i64>, bool)> = BTreeMap::new();
-        for class in classes
-            .iter()
-            .filter(is_ready)
-            .filter(|class| sender(class))
-        {
-            for task in class.tasks.iter() {
-                if let Some(Ok(to)) = known(probes, class, R::Destination, task).map(u32::try_from)
-                {
-                    let tag = known(probes, class, R::Tag, task);
-                    // Who receives as well may have sent long ago, and waits for that only; what is short is not still on its way.
-                    let count = known(probes, class, R::Count, task);
-                    let is_short = count.is_some_and(|count| count <= SHORT_MAX);
-                    let is_sent = is_short && argument(class, R::Source).is_some();
-                    sends.insert((task.0, to), (tag, is_sent));
-                }
-            }
-        }
-        for class in classes.iter().filter(is_ready) {
-            let tag_role = match argument(class, R::ReceiveTag) {
-                Some(_) => R::ReceiveTag,
-                None => R::Tag,
-            };
-            if argument(class, R::Source).is_none() {
-                continue;
-            }
-            for task in class.tasks.iter() {
-                let from = known(probes, class, R::Source, task).map(u32::try_from);
-                let Some(Ok(from)) = from else { continue };
-                let Some(sent) = sends.get(&(from, task.0)) else {
-                    continue;
-                };
-                // Of several requests another one can be what is sent.
-                let is_one = !waits_for_several(class.call);
-                let (sent, is_sent) = *sent;
-                match (sent, known(probes, class, tag_role, task)) {
-                    (Some(sent), Some(wanted)) if is_one && wanted >= 0 && sent != wanted => {
-                        self.mismatched.push((from, task.0, sent, wanted));
-                    }
-                    // Derived types of few elements can be long.
-                    _ if is_sent => {
-                        self.graph.by_request.insert(TaskId(from));
-                        self.graph.by_request.insert(task);
-                    }
-                    _ => {
-                        self.matched.insert(TaskId(from));
-                        self.matched.insert(task);
-                    }
-                }
-            }
-        }
-        self.graph.live.union_with(&self.matched);
-    }
 }
 
 /// Who is in an operation on files and at none of them.
@@ -381,12 +315,17 @@ fn polling(probes: &Probes) -> IdSet {
     IdSet::union_all(polling.map(|(tasks, _)| tasks))
 }
 
-fn argument<'a>(class: &Class<'a>, role: ArgumentRole) -> Option<&'a CallArgument> {
+pub(super) fn argument<'a>(class: &Class<'a>, role: ArgumentRole) -> Option<&'a CallArgument> {
     let arguments = class.known?.arguments.iter();
     arguments.into_iter().find(|one| one.role == role)
 }
 
-fn known(probes: &Probes, class: &Class<'_>, role: ArgumentRole, task: TaskId) -> Option<i64> {
+pub(super) fn known(
+    probes: &Probes,
+    class: &Class<'_>,
+    role: ArgumentRole,
+    task: TaskId,
+) -> Option<i64> {
     argument(class, role)?.number?;
     probes.number(role, task)
 }

@@ -21,7 +21,11 @@ pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a G
             // Who belongs to it is not known of each.
             Some(_) => one.members.as_ref(),
         };
-        let Some(ranks) = ranks else { continue };
+        // Between two groups the roots differ by right: that of one's own group is none.
+        let is_between = one.root.is_some_and(|root| root < 0);
+        let Some(ranks) = ranks.filter(|_| !is_between) else {
+            continue;
+        };
         match by_ranks.iter_mut().find(|(known, _)| *known == ranks) {
             Some((_, list)) => list.push(one),
             None => by_ranks.push((ranks, vec![one])),

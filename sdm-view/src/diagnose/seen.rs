@@ -24,6 +24,8 @@ pub(super) struct Seen {
     pub(super) moving: IdSet,
     /// Of the moving, who was seen asking whether something has come, and how: `MPI_Iprobe`.
     pub(super) polls: BTreeMap<String, IdSet>,
+    /// Who was seen at most looks to ask so, or asleep.
+    pub(super) asking: IdSet,
     /// Who was seen asleep at each look, and in what: `usleep`.
     pub(super) sleeps: BTreeMap<String, IdSet>,
     /// Which function of theirs the moving have not left, the outermost of all samples.
@@ -80,10 +82,12 @@ impl Seen {
             .iter()
             .map(|sample| in_kinds_but(WaitKind::Sleep, sample));
         let awake = awake.fold(IdSet::new(), |all, more| all.union(&more));
+        let asking = mostly(&[WaitKind::Poll, WaitKind::Sleep], samples);
         let sleeps = seen_in(WaitKind::Sleep, samples, &looked.difference(&awake));
         Self {
             moving,
             polls,
+            asking: asking.intersection(&looked),
             sleeps,
             within,
             unknown,
@@ -144,6 +148,25 @@ fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String
         }
     }
     found
+}
+
+/// Those who were in calls of these kinds at most looks.
+fn mostly(kinds: &[WaitKind], samples: &[Probes]) -> IdSet {
+    // From that number on.
+    let mut at_least: Vec<IdSet> = Vec::new();
+    for sample in samples {
+        let there = sample.stacks.iter();
+        let there = there
+            .filter(|(_, stacks)| Wait::of(stacks).is_some_and(|wait| kinds.contains(&wait.kind)));
+        let there = IdSet::union_all(there.map(|(tasks, _)| tasks));
+        at_least.push(IdSet::new());
+        for more in (1..at_least.len()).rev() {
+            let once_more = at_least[more - 1].intersection(&there);
+            at_least[more].union_with(&once_more);
+        }
+        at_least[0].union_with(&there);
+    }
+    at_least.get(samples.len() / 2).cloned().unwrap_or_default()
 }
 
 /// Those who were elsewhere than in a call of this kind.

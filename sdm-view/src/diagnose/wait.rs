@@ -143,10 +143,10 @@ impl Wait {
         let last = frames.last()?;
         let user = user_frame(frames)?;
         let call = spoken(&last.function);
-        let kind = if std::ptr::eq(last, user) && kind(&call) == WaitKind::Other {
-            WaitKind::Running
-        } else {
-            kind(&call)
+        let kind = match kind(&call) {
+            // A function of the user's own.
+            WaitKind::Other | WaitKind::Sleep if std::ptr::eq(last, user) => WaitKind::Running,
+            kind => kind,
         };
         Some(Self {
             kind,

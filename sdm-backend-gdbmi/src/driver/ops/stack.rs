@@ -76,11 +76,14 @@ pub(in crate::driver) async fn list_frames(
     let frames = listed(gdb, &thread).await?;
     // gdb stops at Fortran's main program at one time, and at another goes on to the `main` that has called it, so that one place looked
     // like two.
-    if !frames.last().is_some_and(GdbFrame::is_fortran) {
+    let is_cut = frames.len() > FRAMES_MAX as usize;
+    if is_cut || !frames.last().is_some_and(GdbFrame::is_fortran) {
         return Ok(frames);
     }
-    gdb.mi("-gdb-set backtrace past-main on").await?;
-    listed(gdb, &thread).await
+    match gdb.mi("-gdb-set backtrace past-main on").await {
+        Ok(_) => listed(gdb, &thread).await,
+        Err(_) => Ok(frames),
+    }
 }
 
 async fn listed(gdb: &Gdb, thread: &str) -> Result<Vec<GdbFrame>, Failure> {

@@ -111,7 +111,7 @@ impl Probed {
             changed |= now.variables != was.variables;
             found = Some((at, changed));
             // What has been called there is the same only if it was noted that it has not returned.
-            let is_inside = now.address == was.address && followed.main.has_followed(was.address);
+            let is_inside = now.address == was.address && followed.main.stays_below(was.address);
             if !is_inside {
                 break;
             }
@@ -287,6 +287,14 @@ mod tests {
         // What it calls changes a variable of its caller's, by an address.
         assert_eq!(noted(1, "main:1:x f:4 g:3"), ("f".to_owned(), true));
         assert_eq!(noted(9, "main:1:x f:4 g:3"), ("main".to_owned(), true));
+        let main = Returns {
+            frames: vec![(1, Rc::new(Happened))],
+            ..Returns::default()
+        };
+        let beside = Vec::new();
+        let before = probed("main:1 f:2 g:3");
+        let found = probed("main:1:x f:4 g:3").since(&before, &Followed { main, beside });
+        assert_eq!(found.within.unwrap().frame.function, "main");
     }
 
     #[test]

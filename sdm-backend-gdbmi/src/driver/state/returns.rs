@@ -54,6 +54,13 @@ impl Returns {
         self.frames.iter().any(|(address, _)| *address == caller)
     }
 
+    /// True where it is noted that nothing has returned to this address.
+    pub(in crate::driver) fn stays_below(&self, caller: u64) -> bool {
+        let there = self.frames.iter().filter(|(address, _)| *address == caller);
+        let mut there = there.peekable();
+        there.peek().is_some() && !there.any(|(_, arrival)| arrival.has_happened())
+    }
+
     /// True where the call of MPI's has returned.
     pub(in crate::driver) fn is_out(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.has_happened())

@@ -398,6 +398,30 @@ fn where_everybody_asks_that_is_no_progress() {
     );
     let found = seen("main:80 work:31");
     check(&found, Step::NoHangSeen, "", "there is progress");
+    // A rank that naps between its questions asks as well; who is gone has nothing to ask.
+    let found = seen("main:80 ask:61 usleep:61");
+    check(&found, Step::HeldUp, "0-3", "everybody asks");
+    let mut found = seen("main:80 ask:60 MPI_Test:60");
+    for sample in &mut found.samples {
+        sample.forget(&set("3"));
+    }
+    found.gone.push((set("3"), "exited with code 1".to_owned()));
+    check(&found, Step::HeldUp, "0-2", "everybody asks");
+    // Of whom nothing is known, that one can send.
+    found.gone.clear();
+    found.unseen.push((set("3"), "its gdb is gone".to_owned()));
+    check(&found, Step::CannotTell, "", "not known what they do");
+}
+
+/// Who asks now and then, and works in between, is not asking all the time.
+#[test]
+fn who_asks_between_steps_goes_on() {
+    let look = |frames, inner| [("0-3", frames, inner, "")];
+    let (work, ask) = ("main:80 work:31", "main:80 MPI_Testall:81");
+    let found = observed(&[&look(work, "x"), &look(ask, "y"), &look(work, "z")]);
+    check(&found, Step::NoHangSeen, "", "there is progress");
+    let found = observed(&[&look(ask, "x"), &look(work, "y"), &look(ask, "z")]);
+    check(&found, Step::HeldUp, "0-3", "everybody asks");
 }
 
 #[test]

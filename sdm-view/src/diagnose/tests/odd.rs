@@ -6,19 +6,28 @@ use super::*;
 
 const IN_SENDRECV: &str = "main:80 MPI_Sendrecv:80";
 
-/// A ring in which rank 5 receives from another rank than sends to it.
-fn ring(count: &str) -> Observed {
+/// A ring in which rank 5 receives from this rank.
+fn ring(count: &str, source_of_5: u32) -> Observed {
+    ring_with(count, source_of_5, |_| 1)
+}
+
+/// The same where each rank is in a turn of its own, which is its tag.
+fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observed {
     let look: Look<'_> = &[("0-7", IN_SENDRECV, "", "")];
     let mut seen = observed(&[look, look]);
     for rank in 0..8_u32 {
-        let left = if rank == 5 { 3 } else { (rank + 7) % 8 };
+        let left = match rank {
+            5 => source_of_5,
+            _ => (rank + 7) % 8,
+        };
+        let tag = turn(rank).to_string();
         let [rank, left, right] = [rank, left, (rank + 1) % 8].map(|rank| rank.to_string());
         let arguments = [
             (R::Count, count),
             (R::Destination, &right),
-            (R::Tag, "1"),
+            (R::Tag, &tag),
             (R::Source, &left),
-            (R::ReceiveTag, "1"),
+            (R::ReceiveTag, &tag),
             WORLD,
         ];
         call(&mut seen, &rank, "MPI_Sendrecv", &arguments);
@@ -29,7 +38,7 @@ fn ring(count: &str) -> Observed {
 /// Who sends and receives at once may have sent long ago, to a rank that waits for its next message.
 #[test]
 fn what_is_short_is_not_on_its_way_any_more() {
-    let seen = ring("8");
+    let seen = ring("8", 3);
     check(&seen, Step::Deadlock, "", "in a circle");
     let found = judge(&seen);
     assert_eq!(found.circle, [0, 7, 6, 5, 3, 2, 1]);
@@ -37,7 +46,46 @@ fn what_is_short_is_not_on_its_way_any_more() {
         found.is_guessed(),
         "few elements of a derived type are long"
     );
-    check(&ring("1000000"), Step::CannotTell, "", "should pass");
+    check(&ring("1000000", 3), Step::CannotTell, "", "should pass");
+    // Where all fit on both sides, the one that is behind has what it waits for.
+    check(&ring("8", 4), Step::CannotTell, "", "should pass");
+}
+
+/// A tag of which the message may have been taken long ago proves nothing.
+#[test]
+fn a_tag_for_each_turn_is_no_other_tag() {
+    let seen = ring_with("8", 3, |rank| (rank + 3) % 8);
+    check(&seen, Step::Deadlock, "", "in a circle");
+}
+
+/// Who is still in a reduction may wait for one that has left it out and is with the others.
+#[test]
+fn a_minority_in_a_reduction_may_be_right() {
+    let look: Look<'_> = &[
+        ("0,2", "main:9 MPI_Reduce:9", "", ""),
+        ("1,3-7", "main:12 MPI_Barrier:12", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0,2", "MPI_Reduce", &[(R::Root, "0"), WORLD]);
+    call(&mut seen, "1,3-7", "MPI_Barrier", &[WORLD]);
+    let part = "MPI_Barrier and MPI_Reduce (ranks 0,2, or who has left that out)";
+    check(&seen, Step::CannotGoOn, "", part);
+}
+
+/// Two that wait for others of whom nothing is known are not to blame alone.
+#[test]
+fn of_several_odd_ones_it_is_said_what_is_not_known() {
+    let look: Look<'_> = &[
+        ("3", "main:80 MPI_Recv:80", "", ""),
+        ("4", "main:80 MPI_Recv:80", "", ""),
+        ("0-2,5-9", "main:12 MPI_Barrier:12", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    receive(&mut seen, "3", "0");
+    receive(&mut seen, "4", "1");
+    call(&mut seen, "0-2,5-9", "MPI_Barrier", &[WORLD]);
+    let part = "they wait for messages, which others may have left out";
+    check(&seen, Step::Deadlock, "3-4", part);
 }
 
 #[test]
@@ -76,6 +124,28 @@ fn operations_of_a_duplicate_do_not_fit_together_either() {
     check(&seen("0-3"), Step::CannotGoOn, "2", part);
     // Where the ranks are not known they may be other ones.
     check(&seen(""), Step::Deadlock, "", "no single one is to blame");
+}
+
+/// Two communicators of the same ranks are told apart before what is done in each is compared.
+#[test]
+fn counts_in_two_communicators_are_not_compared() {
+    let look: Look<'_> = &[("0-3", WAITING, "", "")];
+    let mut seen = observed(&[look, look]);
+    for (tasks, context, count) in [("0-2", "7", "1"), ("3", "8", "4")] {
+        let arguments = [
+            (R::Communicator, "comm"),
+            (R::Context, context),
+            (R::Count, count),
+        ];
+        call(&mut seen, tasks, "MPI_Allreduce", &arguments);
+    }
+    for (_, waits) in &mut seen.samples[1].waits {
+        let text = "0-3".to_owned();
+        let arguments = &mut waits.call.as_mut().unwrap().arguments;
+        arguments[0].value = Some(Value { text, cut: None });
+    }
+    let part = "different communicators of the same ranks";
+    check(&seen, Step::CannotGoOn, "3", part);
 }
 
 /// Of what is not known of all nothing is said to differ.

@@ -1,0 +1,103 @@
+//! Of messages that both sides are at: which of them should pass, and which do not fit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sdm_debug::probe::ArgumentRole as R;
+use sdm_debug::rules::Probes;
+use sdm_idset::{IdSet, TaskId};
+
+use super::needs::{Class, Needs, argument, known};
+use super::operations::waits_for_several;
+use super::wait::WaitKind;
+
+/// The most elements of a message that is there at once when both sides have come to it.
+const SHORT_MAX: i64 = 4096;
+
+/// What a rank sends.
+struct Sent {
+    tag: Option<i64>,
+    /// True where it may have been taken long ago: it is short, and its sender receives as well and may wait for that.
+    may_be_old: bool,
+}
+
+impl Needs {
+    /// Where one side sends what the other receives, nobody knows why that does not go on.
+    pub(super) fn match_messages(&mut self, probes: &Probes, classes: &[Class<'_>]) {
+        let classes = classes.iter();
+        let classes: Vec<_> = classes
+            .filter(|class| class.kind == WaitKind::Message)
+            .collect();
+        let sends = sends(probes, &classes);
+        let mut fit = BTreeMap::new();
+        for class in classes {
+            let tag_role = match argument(class, R::ReceiveTag) {
+                Some(_) => R::ReceiveTag,
+                None => R::Tag,
+            };
+            for task in class.tasks.iter() {
+                let from = known(probes, class, R::Source, task).map(u32::try_from);
+                let Some(Ok(from)) = from else { continue };
+                let Some(sent) = sends.get(&(from, task.0)) else {
+                    continue;
+                };
+                let wanted = known(probes, class, tag_role, task);
+                let tags = sent.tag.zip(wanted);
+                let other = tags.filter(|(sent, wanted)| *wanted >= 0 && sent != wanted);
+                // Of several requests another one can be what is sent.
+                let other = other.filter(|_| !waits_for_several(class.call));
+                let both = [TaskId(from), task];
+                match other {
+                    _ if sent.may_be_old => {
+                        // Few elements of a derived type can be long.
+                        self.graph.by_request.extend(both);
+                        if other.is_none() {
+                            fit.insert(from, task.0);
+                        }
+                    }
+                    Some((sent, wanted)) => self.mismatched.push((from, task.0, sent, wanted)),
+                    None => self.matched.extend(both),
+                }
+            }
+        }
+        let both_ways = sends.iter().filter(|(_, sent)| sent.may_be_old);
+        let both_ways = both_ways.map(|((from, _), _)| *from);
+        self.matched.union_with(&all_fitting(both_ways, &fit));
+        self.graph.live.union_with(&self.matched);
+    }
+}
+
+/// What is sent from whom to whom.
+fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> {
+    let mut sends = BTreeMap::new();
+    for class in classes {
+        let receives = argument(class, R::Source).is_some();
+        for task in class.tasks.iter() {
+            let to = known(probes, class, R::Destination, task).map(u32::try_from);
+            let Some(Ok(to)) = to else { continue };
+            let count = known(probes, class, R::Count, task);
+            let is_short = count.is_some_and(|count| count <= SHORT_MAX);
+            let sent = Sent {
+                tag: known(probes, class, R::Tag, task),
+                may_be_old: is_short && receives,
+            };
+            sends.insert((task.0, to), sent);
+        }
+    }
+    sends
+}
+
+/// Of those who send and receive a short message at once (`both_ways`), and of who receives from them: whose messages fit on either side (`fit`: from
+/// whom to whom), as do those of all others that these lead to. The one of them that is the fewest turns ahead has what it waits for.
+fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -> IdSet {
+    let from: BTreeMap<u32, u32> = fit.iter().map(|(from, to)| (*to, *from)).collect();
+    let mut found: BTreeSet<u32> = fit.keys().chain(fit.values()).copied().collect();
+    let is_open = |task: &u32| !fit.contains_key(task) || !from.contains_key(task);
+    let mut open: Vec<u32> = both_ways.filter(is_open).collect();
+    while let Some(task) = open.pop() {
+        if found.remove(&task) {
+            let partners = [fit.get(&task), from.get(&task)];
+            open.extend(partners.into_iter().flatten());
+        }
+    }
+    found.into_iter().map(TaskId).collect()
+}
