@@ -386,13 +386,12 @@ impl<'a> Case<'a> {
         let within = &self.seen.within;
         let asking = &self.seen.asking;
         let left = self.all.difference(&self.needs.graph.never);
-        let is_known = self.unknown.is_empty();
         // Nobody is left who was seen to do something else.
-        let everybody = left.difference(&self.unknown) == *asking;
-        if everybody && !asking.is_disjoint(&self.seen.polling()) && !is_known {
-            return self.cannot_tell(&self.unknown);
-        }
-        if everybody && !asking.is_disjoint(&self.seen.polling()) {
+        let is_everybody = left.difference(&self.unknown) == *asking;
+        if is_everybody && !asking.is_disjoint(&self.seen.polling()) {
+            if !self.unknown.is_empty() {
+                return self.cannot_tell(&self.unknown);
+            }
             let text = "everybody asks again and again whether something has come: it does not, or this is how they \
                         always work";
             return Verdict {

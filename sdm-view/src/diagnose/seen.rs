@@ -78,12 +78,12 @@ impl Seen {
         let exchanged = IdSet::union_all(later.iter().map(|sample| &sample.marks.exchanged));
         let within = outermost(later, &moving);
         let polls = seen_in(WaitKind::Poll, samples, &looked);
-        let awake = samples
-            .iter()
-            .map(|sample| in_kinds_but(WaitKind::Sleep, sample));
-        let awake = awake.fold(IdSet::new(), |all, more| all.union(&more));
         let asking = mostly(&[WaitKind::Poll, WaitKind::Sleep], samples);
-        let sleeps = seen_in(WaitKind::Sleep, samples, &looked.difference(&awake));
+        let asleep = samples.iter();
+        let asleep = asleep.fold(looked.clone(), |all, sample| {
+            all.intersection(&in_kinds(&[WaitKind::Sleep], sample))
+        });
+        let sleeps = seen_in(WaitKind::Sleep, samples, &asleep);
         Self {
             moving,
             polls,
@@ -155,10 +155,7 @@ fn mostly(kinds: &[WaitKind], samples: &[Probes]) -> IdSet {
     // From that number on.
     let mut at_least: Vec<IdSet> = Vec::new();
     for sample in samples {
-        let there = sample.stacks.iter();
-        let there = there
-            .filter(|(_, stacks)| Wait::of(stacks).is_some_and(|wait| kinds.contains(&wait.kind)));
-        let there = IdSet::union_all(there.map(|(tasks, _)| tasks));
+        let there = in_kinds(kinds, sample);
         at_least.push(IdSet::new());
         for more in (1..at_least.len()).rev() {
             let once_more = at_least[more - 1].intersection(&there);
@@ -169,11 +166,11 @@ fn mostly(kinds: &[WaitKind], samples: &[Probes]) -> IdSet {
     at_least.get(samples.len() / 2).cloned().unwrap_or_default()
 }
 
-/// Those who were elsewhere than in a call of this kind.
-fn in_kinds_but(kind: WaitKind, sample: &Probes) -> IdSet {
-    let stacks = sample.stacks.iter();
-    let others = stacks.filter(|(_, stacks)| Wait::of(stacks).is_none_or(|wait| wait.kind != kind));
-    IdSet::union_all(others.map(|(tasks, _)| tasks))
+/// Those who were in a call of one of these kinds.
+fn in_kinds(kinds: &[WaitKind], sample: &Probes) -> IdSet {
+    let is_there = |stacks| Wait::of(stacks).is_some_and(|wait| kinds.contains(&wait.kind));
+    let there = sample.stacks.iter().filter(|(_, stacks)| is_there(stacks));
+    IdSet::union_all(there.map(|(tasks, _)| tasks))
 }
 
 /// What tasks have not left in any of the samples: of what each sample says the outermost.

@@ -38,10 +38,7 @@ impl Returns {
     /// The outermost of the frames of then, which stood at these addresses, whose call has returned: its place among them. Of a function
     /// that calls itself the outermost call is taken to be the one.
     pub(in crate::driver) fn outermost(&self, frames: &[u64]) -> Option<usize> {
-        let has_returned = |frame: &u64| {
-            let mut known = self.frames.iter();
-            known.any(|(address, arrival)| address == frame && arrival.has_happened())
-        };
+        let has_returned = |frame: &u64| self.has_returned(*frame);
         let inner = || {
             let call = self.call.as_ref()?;
             frames.len().checked_sub(1).filter(|_| call.has_happened())
@@ -56,9 +53,12 @@ impl Returns {
 
     /// True where it is noted that nothing has returned to this address.
     pub(in crate::driver) fn stays_below(&self, caller: u64) -> bool {
-        let there = self.frames.iter().filter(|(address, _)| *address == caller);
-        let mut there = there.peekable();
-        there.peek().is_some() && !there.any(|(_, arrival)| arrival.has_happened())
+        self.has_followed(caller) && !self.has_returned(caller)
+    }
+
+    fn has_returned(&self, caller: u64) -> bool {
+        let mut known = self.frames.iter();
+        known.any(|(address, arrival)| *address == caller && arrival.has_happened())
     }
 
     /// True where the call of MPI's has returned.

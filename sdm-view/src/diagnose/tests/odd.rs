@@ -35,6 +35,15 @@ fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observ
     seen
 }
 
+/// The ranks of the communicators of all calls, which have these as their first arguments.
+fn of_ranks(seen: &mut Observed, ranks: &str) {
+    for (_, waits) in &mut seen.samples.last_mut().unwrap().waits {
+        let text = ranks.to_owned();
+        let arguments = &mut waits.call.as_mut().unwrap().arguments;
+        arguments[0].value = Some(Value { text, cut: None });
+    }
+}
+
 /// Who sends and receives at once may have sent long ago, to a rank that waits for its next message.
 #[test]
 fn what_is_short_is_not_on_its_way_any_more() {
@@ -112,12 +121,7 @@ fn operations_of_a_duplicate_do_not_fit_together_either() {
         let comm = (R::Communicator, "comm");
         call(&mut seen, "0-1,3", "MPI_Allreduce", &[comm]);
         call(&mut seen, "2", "MPI_Barrier", &[comm]);
-        let last = seen.samples.last_mut().unwrap();
-        for (_, waits) in &mut last.waits {
-            let text = text.to_owned();
-            let arguments = &mut waits.call.as_mut().unwrap().arguments;
-            arguments[0].value = Some(Value { text, cut: None });
-        }
+        of_ranks(&mut seen, text);
         seen
     };
     let part = "different collective operations: MPI_Allreduce and MPI_Barrier";
@@ -139,11 +143,7 @@ fn counts_in_two_communicators_are_not_compared() {
         ];
         call(&mut seen, tasks, "MPI_Allreduce", &arguments);
     }
-    for (_, waits) in &mut seen.samples[1].waits {
-        let text = "0-3".to_owned();
-        let arguments = &mut waits.call.as_mut().unwrap().arguments;
-        arguments[0].value = Some(Value { text, cut: None });
-    }
+    of_ranks(&mut seen, "0-3");
     let part = "different communicators of the same ranks";
     check(&seen, Step::CannotGoOn, "3", part);
 }
