@@ -9,7 +9,7 @@ use super::findings::findings;
 use super::graph::Reduced;
 use super::needs::{Gathering, Members, Needs, resources};
 use super::operations::needs_all;
-use super::past::{left_behind, proving};
+use super::past::{NAMED_MAX, left_behind, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
 use super::threads::Waiting;
 use super::verdict::Verdict;
@@ -454,7 +454,7 @@ fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     // Ranks leave such an operation one by one. Those who are still in it may be where they should be, and wait for one that has left it out
     // and is with the others.
     if !these.iter().all(|one| needs_all(&one.name)) {
-        if odd.len() < most.tasks.len() {
+        if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
             let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
             text += &format!(" ({ranks} {odd}, or who has left that out)");
         }

@@ -8,7 +8,7 @@ use super::operations::needs_all;
 use super::verdict::Verdict;
 
 /// The most ranks that are named one by one.
-const NAMED_MAX: u64 = 4;
+pub(super) const NAMED_MAX: u64 = 4;
 
 /// The operations of the same ranks of which some prove that others are in the wrong one, for each set of ranks, that of the biggest first. Ranks
 /// leave a reduction before the others of them are done, and are in the next operation by right: that they are in different ones proves something
