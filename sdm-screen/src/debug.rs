@@ -83,6 +83,8 @@ pub struct Debugger {
     pub(crate) helps: bool,
     /// Why the last key did nothing; empty where it did.
     pub(crate) hint: String,
+    /// The hint is true only while the shell carries out a line.
+    hints_at_line: bool,
     pub(crate) bindings: Bindings,
     /// The key of what is to be done once the shell asks for a line.
     held: Option<char>,
@@ -124,6 +126,7 @@ impl Debugger {
             zoomed: false,
             helps: false,
             hint: String::new(),
+            hints_at_line: false,
             bindings: Bindings::default(),
             held: None,
             area: Rect::default(),
@@ -259,6 +262,9 @@ impl Debugger {
         }
         if asked.is_some() {
             self.console.end_answer();
+            if self.hints_at_line {
+                self.clear_hint();
+            }
         }
         self.asked = asked;
         self.changed = true;

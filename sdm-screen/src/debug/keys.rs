@@ -59,7 +59,7 @@ impl Debugger {
     /// Takes a key.
     pub fn handle_key(&mut self, key: KeyEvent) {
         self.set_changed();
-        self.hint.clear();
+        self.clear_hint();
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if std::mem::take(&mut self.is_prefixed) {
             // gdb takes both, with and without Ctrl.
@@ -195,7 +195,9 @@ impl Debugger {
     fn act(&mut self, action: &Action) {
         let word = action.line.trim_end_matches(" &");
         if self.asked.is_none() {
-            self.hint = format!("{word}: follows the line before; Ctrl-C breaks both off");
+            self.hint_at_line(format!(
+                "{word}: follows the line before; Ctrl-C breaks both off"
+            ));
             self.held = Some(action.key);
             return;
         }
@@ -232,10 +234,22 @@ impl Debugger {
     /// Whether the shell asks for a line; else it is said why not.
     fn is_free(&mut self, word: &str) -> bool {
         if self.asked.is_none() {
-            self.hint =
-                format!("{word}: the line before is carried out still; Ctrl-C breaks it off");
+            self.hint_at_line(format!(
+                "{word}: the line before is carried out still; Ctrl-C breaks it off"
+            ));
         }
         self.asked.is_some()
+    }
+
+    pub(super) fn clear_hint(&mut self) {
+        self.hint.clear();
+        self.hints_at_line = false;
+    }
+
+    /// Says why a key did nothing yet; no longer than that is so.
+    fn hint_at_line(&mut self, hint: String) {
+        self.hint = hint;
+        self.hints_at_line = true;
     }
 
     fn pause(&mut self) {

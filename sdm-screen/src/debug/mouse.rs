@@ -38,7 +38,7 @@ impl Debugger {
             }
             return;
         }
-        self.hint.clear();
+        self.clear_hint();
         let Some((panel, place)) = self.panel_at(body, at) else {
             return;
         };

@@ -201,11 +201,15 @@ fn a_key_waits_for_the_line_before() {
         let mut debugger = debugger(PLAIN, board());
         debugger.handle_asked(None);
         assert_eq!(keys(&mut debugger, typed), before);
+        let told = debugger.hint.clone();
+        assert_eq!(told.contains("follows"), before.is_empty(), "{told}");
         for asked in [next, &None, &prompt] {
             debugger.handle_asked(asked.clone());
         }
         let deeds: Vec<Deed> = std::iter::from_fn(|| debugger.poll_deed()).collect();
         assert_eq!(deeds, expect, "{typed}");
+        // What waits no longer is not said to.
+        assert_eq!(debugger.hint, "", "{typed}");
     }
 }
 

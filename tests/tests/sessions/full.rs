@@ -42,7 +42,12 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
     terminal.keys(":break twice\r");
     terminal.wait_displayed(&["breakpoint 1 at work.c:"]);
     terminal.keys("c");
-    terminal.wait_displayed(&["stopped at breakpoint 1", "1 work.c: twice", "rank 1: 5"]);
+    terminal.wait_displayed(&[
+        "stopped at breakpoint 1",
+        "1 work.c: twice",
+        "rank 1: 5",
+        "c continue",
+    ]);
     // The line that stands is no breakpoint any more, and one again.
     terminal.keys("b");
     terminal.wait_displayed(&["(sdm) delete 1"]);
