@@ -1,25 +1,26 @@
 //! `diagnose`: the stacks are sampled a few times, the tasks run in between, and what is stuck is judged.
 
+mod sample;
+
 use std::time::Duration;
 
 use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::reply::StopReason;
-use sdm_debug::rules::Probes;
-use sdm_debug::{Command, Reply, TaskState};
+use sdm_debug::{Command, TaskState};
 use sdm_idset::IdSet;
 
-use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
+use sample::{note_missed, probe, run_for, sample};
 use sdm_view::diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 
+pub(super) use sample::stop_quietly;
+
 /// How long tasks run between two samples.
 const BETWEEN: Duration = Duration::from_millis(500);
-/// How long interrupted tasks are given to stop.
-const STOP_WAIT: Duration = Duration::from_secs(10);
 
 /// What `sdm diagnose` came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,13 +33,7 @@ pub enum Diagnosed {
     Interrupted,
 }
 
-/// How long a task runs before it is looked at again whose stack could not be read to its end.
-const RETRY_AFTER: Duration = Duration::from_millis(20);
-/// How often it is looked at again. In the middle of the few functions that gdb finds no way out of, a runtime
-/// spends some percent of its time.
-const RETRIES: u32 = 8;
-
-/// How often it is looked over again where tasks came to rest while they were looked at.
+/// How often it is looked over again where tasks came to rest while they were looked at, or were not seen at each look.
 const AGAIN: u32 = 2;
 
 /// How much longer is looked where it is not known for whom tasks wait: a large message that is on its way looks the same.
@@ -138,21 +133,24 @@ pub(super) async fn diagnosis(
     let since = session.interrupts();
     session.edit(|model| model.open.set_run_end(RunEnd::Looked));
     let ran = session.running().intersection(&said.to);
-    stop_quietly(session, said.line, &ran, since).await;
     let mut found = None;
     for _ in 0..=AGAIN {
+        // Who did not stop in time the last time may now.
+        let running = session.running().intersection(&said.to);
+        stop_quietly(session, said.line, &running, since).await;
         let mut observed = known.clone();
         note_absent(session, &said.to, &mut observed);
         note_outside(session, &said.to, &mut observed);
         let looked = let_run_between(session, &said.to, &mut observed);
-        sample(session, said.line, (&looked, looks), &mut observed, since).await;
+        let missed = sample(session, said.line, (&looked, looks), &mut observed, since).await;
         note_ended(session, &looked, &mut observed);
+        let is_whole = note_missed(missed, &mut observed);
         let mut judged = judge(&observed);
         if look_at_doubtful(session, said.line, &judged, (&looked, &mut observed), since).await {
             judged = judge(&observed);
         }
         let is_guessed = judged.is_guessed() && looks.between < BETWEEN * LONGER;
-        let is_enough = has_settled(&observed, &judged) && !is_guessed;
+        let is_enough = is_whole && has_settled(&observed, &judged) && !is_guessed;
         found = Some(judged);
         if is_guessed {
             looks.between = BETWEEN * LONGER;
@@ -167,38 +165,6 @@ pub(super) async fn diagnosis(
         session.send_unattended(said.line, &going_on, &Command::Continue, RunEnd::Shown);
     }
     found.filter(|_| !session.interrupted_since(since))
-}
-
-/// Looks at the tasks so often, and lets them run in between.
-async fn sample(
-    session: &SessionHandle,
-    line: &str,
-    (looked, looks): (&IdSet, Looks),
-    observed: &mut Observed,
-    since: u64,
-) {
-    let began = session.now();
-    for number in 0..looks.samples {
-        if number > 0 {
-            observed.ran += run_for(session, line, (looked, looks.between), since).await;
-        }
-        if session.is_over() || session.interrupted_since(since) {
-            break;
-        }
-        let unseen = all_of(&observed.unseen);
-        let spec = ProbeSpec {
-            compare: number > 0,
-            waits: number + 1 == looks.samples,
-        };
-        let asked = looked.union(&unseen);
-        let mut probes = probe(session, line, &asked, spec).await;
-        look_again(session, line, &mut probes, (looked, spec), since).await;
-        // Where nobody could be asked nothing was seen.
-        if probes != Probes::default() {
-            observed.samples.push(probes);
-        }
-    }
-    observed.span = session.now() - began;
 }
 
 /// Lets only those run of whom it would be proved that they wait for each other, if they did not exchange data: memory that they share with
@@ -222,7 +188,7 @@ async fn look_at_doubtful(
         compare: true,
         waits: false,
     };
-    let alone = probe(session, line, &doubtful, spec).await;
+    let (alone, _) = probe(session, line, &doubtful, spec).await;
     observed.add_alone(&doubtful, &alone);
     true
 }
@@ -358,31 +324,6 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
     standing.intersection(&free)
 }
 
-/// A stack that was not read to its end says nothing: those tasks run on for a moment and are looked at again.
-async fn look_again(
-    session: &SessionHandle,
-    line: &str,
-    probes: &mut Probes,
-    (among, spec): (&IdSet, ProbeSpec),
-    since: u64,
-) {
-    for _ in 0..RETRIES {
-        let partial = probes.marks.partial.intersection(among);
-        let partial = partial.intersection(&session.standing());
-        if partial.is_empty() || session.is_over() || session.interrupted_since(since) {
-            return;
-        }
-        run_for(session, line, (&partial, RETRY_AFTER), since).await;
-        let again = probe(session, line, &partial, spec).await;
-        // What has come in the way is no reason to say nothing of what was seen before.
-        if again == Probes::default() {
-            return;
-        }
-        probes.forget(&partial);
-        probes.absorb(again);
-    }
-}
-
 /// True for a stop that is a signal's own effect: the program would stand without a debugger too.
 fn is_job_control(reason: &StopReason) -> bool {
     match reason {
@@ -391,76 +332,4 @@ fn is_job_control(reason: &StopReason) -> bool {
         }
         _ => false,
     }
-}
-
-/// Gives how long they ran.
-async fn run_for(
-    session: &SessionHandle,
-    line: &str,
-    (tasks, time): (&IdSet, Duration),
-    since: u64,
-) -> Duration {
-    let began = session.now();
-    let tasks = tasks.intersection(&free(session));
-    if tasks.is_empty() {
-        return Duration::ZERO;
-    }
-    session.send_unattended(line, &tasks, &Command::Continue, RunEnd::Looked);
-    let until = session.now() + time;
-    while session.now() < until && !session.is_over() && !session.interrupted_since(since) {
-        session.turn(Some(until)).await;
-        if session.take_break().is_some() {
-            session.edit(|model| model.requests.interrupts += 1);
-        }
-    }
-    let running = session.running().intersection(&tasks);
-    stop_quietly(session, line, &running, since).await;
-    session.now() - began
-}
-
-/// Stops tasks without a word; false where a person gave up waiting for it. `since` is how many
-/// interrupts there were when the look at the tasks began.
-pub(super) async fn stop_quietly(
-    session: &SessionHandle,
-    line: &str,
-    tasks: &IdSet,
-    since: u64,
-) -> bool {
-    if tasks.is_empty() {
-        return true;
-    }
-    let before = session.interrupted_since(since);
-    let (verdict, _) = session.ask_quietly(line, tasks, &Command::Interrupt).await;
-    if session.interrupted_since(since) && !before {
-        // Some were not told to stop: nobody waits for them.
-        return false;
-    }
-    let until = Some(session.now() + STOP_WAIT);
-    let waited = session
-        .wait_for(&Goal::Still(tasks.clone(), RunEnd::Looked), line, until)
-        .await;
-    verdict != Verdict::GivenUp && waited != Waited::GivenUp
-}
-
-/// Asks all of the tasks one question, however many they are.
-async fn probe(session: &SessionHandle, line: &str, tasks: &IdSet, spec: ProbeSpec) -> Probes {
-    let mut probes = Probes::default();
-    if tasks.is_empty() {
-        return probes;
-    }
-    let command = Command::Probe(spec);
-    let (_, open) = session.ask_quietly(line, tasks, &command).await;
-    let Some(open) = open else { return probes };
-    for (tasks, reply) in open.gathered.ok {
-        if let Reply::Probe(probe) = reply {
-            probes.absorb(Probes::of(&tasks, *probe));
-        }
-    }
-    for (tasks, bytes) in open.gathered.merged {
-        if let Ok(merged) = Probes::decode(&tasks, &bytes) {
-            probes.absorb(merged);
-        }
-    }
-    probes.cut.union_with(&open.gathered.others);
-    probes
 }

@@ -92,8 +92,10 @@ pub(super) async fn next_line(
     source: &mut dyn LineSource,
 ) -> Option<Control> {
     loop {
-        // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own.
-        let _ = session.take_break();
+        // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own. Behind a line that waits they are for that.
+        if session.read(|model| model.requests.lines.is_empty()) {
+            let _ = session.take_break();
+        }
         if session.is_over() {
             return None;
         }

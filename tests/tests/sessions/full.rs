@@ -46,13 +46,19 @@ fn a_program_is_stepped_through_by_keys_and_its_values_differ() {
         "stopped at breakpoint 1",
         "1 work.c: twice",
         "rank 1: 5",
+        "[all 4: 4 stopped]",
         "c continue",
     ]);
     // The line that stands is no breakpoint any more, and one again.
     terminal.keys("b");
     terminal.wait_displayed(&["(sdm) delete 1"]);
     terminal.keys("n");
-    terminal.wait_displayed(&["(sdm) next &", "twice () at work.c:26", "c continue"]);
+    terminal.wait_displayed(&[
+        "(sdm) next &",
+        "twice () at work.c:26",
+        "[all 4: 4 stopped]",
+        "c continue",
+    ]);
     terminal.keys("f");
     terminal.wait_displayed(&["1 work.c: step_through"]);
     // A rank is the focus: what is there is of it alone.

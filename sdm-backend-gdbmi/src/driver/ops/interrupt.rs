@@ -20,6 +20,8 @@ use crate::driver::state::signals::Sigint;
 
 /// How long a program may take to stop on SIGSTOP.
 const STOP_WAIT: Duration = Duration::from_secs(3);
+/// How long gdb may take to say that a program has stopped which the kernel has stopped already.
+const HELD_WAIT: Duration = Duration::from_secs(30);
 /// How often Valgrind is asked to stop a program.
 const ASK_TIMES: u32 = 5;
 /// How long gdb may take to begin to run a program that is to be stopped.
@@ -78,6 +80,10 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     }
     send_stop(gdb, pid);
     if gdb.until_within(STOP_WAIT, has_stopped).await.is_some() {
+        return Ok(());
+    }
+    // On a busy machine gdb comes to it late.
+    if gdb.is_held() && gdb.until_within(HELD_WAIT, has_stopped).await.is_some() {
         return Ok(());
     }
     Err(not_stoppable(gdb, pid))

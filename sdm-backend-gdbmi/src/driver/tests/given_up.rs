@@ -101,3 +101,29 @@ fn a_process_that_is_held_is_waited_for_while_gdb_reads_its_symbols() {
         assert_eq!((held, &*failure.text), (false, "it did not stop"));
     }
 }
+
+/// The kernel has stopped it, and gdb has no processor to say so.
+#[test]
+fn a_program_that_is_held_is_waited_for_while_gdb_does_not_say_that_it_has_stopped() {
+    for held in [true, false] {
+        let mut scene = Scene::at_main(FakeHost {
+            held,
+            ..FakeHost::default()
+        });
+        scene.command(1, Command::Continue);
+        scene.answer_all();
+        scene.reply("^running");
+        scene.gdb("*running,thread-id=\"all\"");
+        scene.command(2, Command::Interrupt);
+        scene.answer_all();
+        scene.pass(Duration::from_secs(20));
+        if held {
+            assert!(!scene.answers.contains_key(&2), "{:?}", scene.answers);
+            scene.stop("reason=\"signal-received\",signal-name=\"SIGINT\"");
+            assert_eq!(scene.answers[&2], Ok(Reply::Done));
+        } else {
+            let failure = scene.answers[&2].as_ref().expect_err("it runs");
+            assert_eq!(failure.code, FailureCode::NotStoppable);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use sdm_debug::command::ProbeSpec;
 use sdm_debug::probe::{Call, LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::reply::{StackFrame, StopReason, TaskStacks};
 use sdm_debug::rules::{RULE_PROBE, rule};
-use sdm_debug::{Command, Reply, wire};
+use sdm_debug::{Command, FailureCode, Reply, wire};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{Class, ClassAnswer, SessionEvent};
 
@@ -140,6 +140,37 @@ fn a_diagnosis_sends_as_many_commands_to_many_tasks_as_to_few() {
                 done.screen
             );
         }
+    }
+}
+
+/// Task 3 does not answer the second look of so many rounds.
+#[test]
+fn who_was_not_seen_at_each_look_is_looked_at_again_and_not_judged() {
+    for (rounds, looks) in [(1, 6), (9, 9)] {
+        let mut probes = 0;
+        let mut answers = session();
+        let responder: Responder = Box::new(move |id, to, command| {
+            let Command::Probe(spec) = command else {
+                return answers(id, to, command);
+            };
+            probes += 1;
+            if probes % 3 != 2 || probes > 3 * rounds {
+                return answers(id, to, command);
+            }
+            let silent = failed("3", FailureCode::TimedOut, "gdb does not answer");
+            let seen = merged(&to.difference(&set("3")), *spec);
+            all(id, vec![seen, silent])
+        });
+        let done = run(
+            (4, 100),
+            Options::default(),
+            &["continue &", "diagnose"],
+            responder,
+        );
+        let asked = done.sent.iter().filter(|line| line.ends_with(" probe"));
+        assert_eq!(asked.count(), looks, "{}", done.screen);
+        let why = "rank 3: not judged: it could not be looked at each time: gdb does not answer";
+        assert_eq!(done.screen.contains(why), rounds > 1, "{}", done.screen);
     }
 }
 
