@@ -44,6 +44,15 @@ const PLACED_MAX: usize = 50;
 /// How many jobs of the accounting are told.
 const ENDED_MAX: usize = 1000;
 
+/// What is known of where a job's ranks are.
+#[derive(Default)]
+struct Placed {
+    /// Where; none while nobody says that of all.
+    ranks: Vec<Rank>,
+    /// How often that was asked.
+    tries: u32,
+}
+
 /// The Slurm whose programs are on `PATH`.
 pub struct Slurm {
     user: String,
@@ -51,8 +60,8 @@ pub struct Slurm {
     cluster: Option<String>,
     /// It has no JSON.
     is_text_only: bool,
-    /// The ranks of this user's jobs; how often they were asked for where there are none yet.
-    ranks: BTreeMap<String, Result<Vec<Rank>, u32>>,
+    /// The ranks of this user's jobs, where anybody knows them.
+    ranks: BTreeMap<String, Placed>,
     accounting: Accounting,
 }
 
@@ -102,6 +111,14 @@ impl Slurm {
     }
 }
 
+impl Placed {
+    /// True where nothing new can come: a step that has just begun has none of its processes yet.
+    fn is_final(&self) -> bool {
+        let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
+        self.tries >= TRIES || (has_pids && !self.ranks.is_empty())
+    }
+}
+
 impl Slurm {
     /// Says of the ranks of this user's jobs where they are.
     fn place(&mut self, jobs: &mut BTreeMap<String, Job>) {
@@ -112,7 +129,7 @@ impl Slurm {
         self.ranks.retain(|id, _| jobs.get(id).is_some_and(is_own));
         let own = jobs.iter().filter(|(_, job)| is_own(job));
         let mut unknown: Vec<&String> = own.map(|(id, _)| id).collect();
-        unknown.retain(|id| !matches!(self.ranks.get(*id), Some(Ok(_) | Err(TRIES..))));
+        unknown.retain(|id| !self.ranks.get(*id).is_some_and(Placed::is_final));
         unknown.truncate(PLACED_MAX);
         if !unknown.is_empty() {
             let said = ask("scontrol", &["--oneliner", "show", "step"], &[]);
@@ -129,16 +146,15 @@ impl Slurm {
             for id in unknown {
                 let step = steps.get(id);
                 let ranks = step.and_then(|step| steps::ranks(step, pids.get(&step.id)));
-                let tries = match self.ranks.get(id) {
-                    Some(Err(tries)) => *tries,
-                    _ => 0,
-                };
-                self.ranks.insert(id.clone(), ranks.ok_or(tries + 1));
+                let placed = self.ranks.entry(id.clone()).or_default();
+                placed.tries += 1;
+                placed.ranks = ranks.unwrap_or_default();
             }
         }
-        for (id, ranks) in &self.ranks {
-            if let (Some(job), Ok(ranks)) = (jobs.get_mut(id), ranks) {
-                job.processes = ranks.iter().map(process).collect();
+        for (id, placed) in &self.ranks {
+            let known = placed.ranks.iter().map(process);
+            if let Some(job) = jobs.get_mut(id).filter(|_| known.len() > 0) {
+                job.processes = known.collect();
             }
         }
     }

@@ -150,7 +150,10 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
     };
     let mut rows: Vec<&Row> = connection.rows.iter().filter(stopped).collect();
     rows.sort_by_key(|row| (row.id != focused, !is_crash(row)));
-    let all = connection.tasks.running().is_empty();
+    // Who has come to a stand meanwhile is told of next; the client then asks where that is.
+    let standing = connection.tasks.standing();
+    let untold = connection.settling.fresh.intersection(&standing);
+    let all = connection.tasks.running().is_empty() && untold.is_empty();
     // What another client has done takes the focus from nobody.
     let is_foreign = fresh.is_subset(&connection.settling.foreign);
     let mut events = Vec::new();

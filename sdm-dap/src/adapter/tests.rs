@@ -195,6 +195,21 @@ fn a_stop_waits_a_moment_for_those_that_stop_too() {
     assert_eq!(stops(&scene.stand("2-3")), [(2, true)]);
 }
 
+/// Nothing is known yet of where it stands: the client would take all for stopped and show it elsewhere.
+#[test]
+fn all_stand_only_once_the_last_one_is_told() {
+    let mut scene = Scene::new(&json!({"program": "a", "ranks": 4, "threads": "classes"}));
+    let run = scene.of("continue");
+    let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
+    scene.answer(run, "0-2", at_breakpoint(7));
+    scene.pass(150);
+    // It comes while the others are asked where they are.
+    scene.answer(run, "3", at_breakpoint(7));
+    scene.complete(run);
+    assert_eq!(stops(&scene.stand("0-2")), [(1, false)]);
+    assert_eq!(stops(&scene.stand("3")), [(1, true)]);
+}
+
 #[test]
 fn a_step_says_after_a_second_who_has_not_arrived() {
     let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
