@@ -2,8 +2,6 @@
 
 mod sample;
 
-use std::time::Duration;
-
 use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, TaskState};
@@ -12,15 +10,13 @@ use sdm_idset::IdSet;
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
-use sample::{note_missed, probe, run_for, sample};
+use sample::{BETWEEN, all_of, free, note_missed, probe, run_for, sample, where_stopped};
 use sdm_view::diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 
+pub use sample::Looks;
 pub(super) use sample::stop_quietly;
-
-/// How long tasks run between two samples.
-const BETWEEN: Duration = Duration::from_millis(500);
 
 /// What `sdm diagnose` came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,28 +34,6 @@ const AGAIN: u32 = 2;
 
 /// How much longer is looked where it is not known for whom tasks wait: a large message that is on its way looks the same.
 const LONGER: u32 = 6;
-
-/// How long is looked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
-    /// How often.
-    pub samples: u32,
-    /// How long the tasks run between two looks.
-    pub between: Duration,
-}
-
-impl Looks {
-    /// So many looks, half a second apart, or over so many seconds where that is longer.
-    #[must_use]
-    pub fn of(samples: u32, seconds: Option<u32>) -> Self {
-        let gaps = samples.saturating_sub(1).max(1);
-        let over = Duration::from_secs(seconds.unwrap_or_default().into());
-        Self {
-            samples,
-            between: (over / gaps).max(BETWEEN),
-        }
-    }
-}
 
 /// `diagnose [SAMPLES] [for SECONDS]`.
 pub(super) async fn diagnose(
@@ -214,11 +188,6 @@ fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
     }
 }
 
-/// All of whom something is said.
-fn all_of(said: &[(IdSet, String)]) -> IdSet {
-    IdSet::union_all(said.iter().map(|(tasks, _)| tasks))
-}
-
 /// Who is gone, and who cannot be reached.
 fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let all_lost = session.read(|model| model.tasks.lost());
@@ -280,21 +249,6 @@ fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     note_absent(session, &others.intersection(&session.all()), observed);
     let gone = all_of(&observed.gone);
     observed.outside = others.union(&detached).difference(&gone);
-}
-
-fn where_stopped(session: &SessionHandle, is: fn(&StopReason) -> bool) -> IdSet {
-    session.read(|model| {
-        model.tasks.where_last(|last| match last {
-            Happening::Stopped(stop) => is(&stop.reason),
-            _ => false,
-        })
-    })
-}
-
-/// Those that stand because they were to be looked at, and for nothing else.
-fn free(session: &SessionHandle) -> IdSet {
-    let is_ours = |reason: &_| matches!(reason, StopReason::Interrupted | StopReason::Attached);
-    where_stopped(session, is_ours).intersection(&session.standing())
 }
 
 /// Those that may run between samples. Who stands at a breakpoint or behind a step is where

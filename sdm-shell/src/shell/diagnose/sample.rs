@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use sdm_debug::command::ProbeSpec;
+use sdm_debug::reply::StopReason;
 use sdm_debug::rules::Probes;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_view::diagnose::Observed;
 use sdm_view::gather::join;
+use sdm_view::item::Happening;
 
-use super::{Looks, all_of, free};
 use crate::shell::model::goal::{Goal, Waited};
 use crate::shell::model::open_commands::RunEnd;
 use crate::shell::{SessionHandle, Verdict};
 
+/// How long tasks run between two samples.
+pub(super) const BETWEEN: Duration = Duration::from_millis(500);
 /// How long interrupted tasks are given to stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long a task runs before it is looked at again whose stack could not be read to its end.
@@ -21,6 +24,28 @@ const RETRY_AFTER: Duration = Duration::from_millis(20);
 /// How often it is looked at again. In the middle of the few functions that gdb finds no way out of, a runtime
 /// spends some percent of its time.
 const RETRIES: u32 = 8;
+
+/// How long is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// How often.
+    pub samples: u32,
+    /// How long the tasks run between two looks.
+    pub between: Duration,
+}
+
+impl Looks {
+    /// So many looks, half a second apart, or over so many seconds where that is longer.
+    #[must_use]
+    pub fn of(samples: u32, seconds: Option<u32>) -> Self {
+        let gaps = samples.saturating_sub(1).max(1);
+        let over = Duration::from_secs(seconds.unwrap_or_default().into());
+        Self {
+            samples,
+            between: (over / gaps).max(BETWEEN),
+        }
+    }
+}
 
 /// Looks at the tasks so often, and lets them run in between. Gives who was not seen at each look, and why.
 pub(super) async fn sample(
@@ -188,4 +213,24 @@ pub(super) async fn probe(
     let failed = gathered.failed.into_iter();
     let failed = failed.map(|(tasks, failure)| (tasks, failure.text));
     (probes, failed.chain(gathered.missing).collect())
+}
+
+/// All of whom something is said.
+pub(super) fn all_of(said: &[(IdSet, String)]) -> IdSet {
+    IdSet::union_all(said.iter().map(|(tasks, _)| tasks))
+}
+
+pub(super) fn where_stopped(session: &SessionHandle, is: fn(&StopReason) -> bool) -> IdSet {
+    session.read(|model| {
+        model.tasks.where_last(|last| match last {
+            Happening::Stopped(stop) => is(&stop.reason),
+            _ => false,
+        })
+    })
+}
+
+/// Those that stand because they were to be looked at, and for nothing else.
+pub(super) fn free(session: &SessionHandle) -> IdSet {
+    let is_ours = |reason: &_| matches!(reason, StopReason::Interrupted | StopReason::Attached);
+    where_stopped(session, is_ours).intersection(&session.standing())
 }
