@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command as Process, Stdio};
+use std::process::{Child, ChildStdin, Command as Process, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Instant;
 
 use sdm_runtime::ids::Ids;
 use sdm_runtime::wire::Dialect;
@@ -11,13 +13,15 @@ use sdm_runtime::wire::command::Command;
 use sdm_runtime::wire::event::Event;
 
 use crate::binaries;
+use crate::run::BOUND;
 
 /// An agent, and a client of it.
 pub struct Talk {
     /// Its process.
     pub child: Child,
     input: ChildStdin,
-    output: ChildStdout,
+    /// What it writes, until it ends.
+    output: Receiver<Vec<u8>>,
     client: Client,
     /// The attributes of elements by their ids.
     pub elements: BTreeMap<u32, BTreeMap<String, String>>,
@@ -36,7 +40,7 @@ impl Talk {
         let mut child = command.spawn().expect("an agent");
         Self {
             input: child.stdin.take().expect("piped"),
-            output: child.stdout.take().expect("piped"),
+            output: read(child.stdout.take().expect("piped")),
             child,
             client: Client::new(dialect, "1000").expect("a short id"),
             elements: BTreeMap::new(),
@@ -46,9 +50,9 @@ impl Talk {
     /// Reports until one is what is looked for.
     ///
     /// # Panics
-    /// Where the agent ends before, or says what is no event.
+    /// Where none is within [`BOUND`], the agent ends before, or says what is no event.
     pub fn until(&mut self, found: impl Fn(&Self, &Report) -> bool) -> Report {
-        let mut buffer = [0; 4096];
+        let deadline = Instant::now() + BOUND;
         loop {
             while let Some(report) = self.client.poll().expect("events") {
                 if let Report::Event(_, Event::New(_, _, groups) | Event::Change(_, _, groups)) =
@@ -71,9 +75,14 @@ impl Talk {
             self.input
                 .write_all(&self.client.take_output())
                 .expect("the agent reads");
-            let count = self.output.read(&mut buffer).expect("the agent writes");
-            assert!(count > 0, "the agent has ended");
-            self.client.receive(&buffer[..count]);
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.client.receive(&bytes),
+                Err(RecvTimeoutError::Disconnected) => panic!("the agent has ended"),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("it does not come; elements: {:?}", self.elements)
+                }
+            }
         }
     }
 
@@ -139,6 +148,20 @@ impl Talk {
         self.until(|_, report| *report == Report::Shutdown);
         assert!(self.child.wait().expect("a child").success());
     }
+}
+
+/// Reads to the end, in a thread of its own.
+fn read(mut source: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (send, received) = channel();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 4096];
+        while let Ok(count @ 1..) = source.read(&mut buffer) {
+            if send.send(buffer[..count].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    received
 }
 
 impl Drop for Talk {

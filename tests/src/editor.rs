@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -108,11 +108,6 @@ impl<'a> Editor<'a> {
         let path = place.path().join("sockets/editor");
         let text = format!("unix:{}", path.to_str().expect("text"));
         let child = adapter(place, &["--listen", &text]);
-        let until = Instant::now() + BOUND;
-        while !path.exists() {
-            assert!(Instant::now() < until, "it does not listen");
-            thread::yield_now();
-        }
         Self::connected(place, Some(child), Address::Unix(path))
     }
 
@@ -135,7 +130,7 @@ impl<'a> Editor<'a> {
                 Self::over(place, child, known, (input, stream))
             }
             Address::Unix(path) => {
-                let stream = UnixStream::connect(path).expect("it listens");
+                let stream = connect(&path);
                 let input = stream.try_clone().expect("a descriptor");
                 Self::over(place, child, known, (input, stream))
             }
@@ -403,6 +398,18 @@ impl<'a> Editor<'a> {
             (thread["id"].as_i64().expect("a number"), name)
         };
         threads.map(thread).collect()
+    }
+}
+
+/// Connects once somebody listens: the socket is there a moment before that.
+fn connect(path: &Path) -> UnixStream {
+    let until = Instant::now() + BOUND;
+    loop {
+        match UnixStream::connect(path) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(Instant::now() < until, "it does not listen: {error}"),
+        }
+        thread::yield_now();
     }
 }
 

@@ -15,6 +15,7 @@ pub mod guide;
 pub mod hammer;
 pub mod invoke;
 pub mod job;
+pub mod late;
 pub mod ledger;
 pub mod leftovers;
 pub mod neighbour;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
 use crate::screen::Screen;
-use crate::united::united;
+use crate::united::{all_told, united};
 
 /// A command line of `sdm`.
 pub struct Sdm<'a> {
@@ -274,10 +274,11 @@ impl Done {
         united(&self.out)
     }
 
-    /// What came before the first command.
+    /// What came before the first command, put together as by [`Done::united`].
     #[must_use]
-    pub fn beginning(&self) -> &str {
-        self.out.split("(sdm) ").next().unwrap_or_default()
+    pub fn beginning(&self) -> String {
+        let united = self.united();
+        united.split("(sdm) ").next().unwrap_or_default().to_owned()
     }
 
     /// Checks what came of a command line, put together as by [`Done::united`].
@@ -300,6 +301,15 @@ impl Done {
             self.answer_in(&united, line).contains(part),
             "`{line}` without {part:?} in {self}"
         );
+    }
+
+    /// Checks that behind a command line `what` was said of each of `ranks`, at once or one after the other.
+    ///
+    /// # Panics
+    /// Where it was not, or of others as well; the screen is shown.
+    pub fn expect_each(&self, line: &str, ranks: &str, what: &str) {
+        let told = all_told(self.answer(line), what);
+        assert_eq!(told.to_string(), ranks, "{what:?}, `{line}` of {self}");
     }
 
     /// The records of `--json`.

@@ -90,6 +90,26 @@ pub fn told_of(line: &str) -> Option<(IdSet, &str)> {
     (kind == Kind::Event).then_some((tasks, text))
 }
 
+/// All of whom a line of `screen` says what begins with `what`, at once or one after the other: as of ranks of which some
+/// come to their end before others.
+#[must_use]
+pub fn all_told(screen: &str, what: &str) -> IdSet {
+    let told = screen.lines().filter_map(told_of);
+    let told = told.filter(|(_, said)| said.starts_with(what));
+    let sets: Vec<IdSet> = told.map(|(tasks, _)| tasks).collect();
+    IdSet::union_all(&sets)
+}
+
+/// The whole lines that a task has printed on its standard output.
+#[must_use]
+pub fn printed_by(screen: &str, task: TaskId) -> Vec<String> {
+    let mut begun = String::new();
+    let labels = screen.lines().filter_map(label);
+    let own = labels.filter(|(kind, tasks, _)| *kind == Kind::Output && tasks.contains(task));
+    own.filter_map(|(_, _, text)| whole(&mut begun, text))
+        .collect()
+}
+
 /// The whole line of output that ends with `text`. A line that does not go on for a second is shown in
 /// parts, each but the last with a backslash behind it: they are kept in `begun` until it ends.
 pub fn whole(begun: &mut String, text: &str) -> Option<String> {
@@ -102,7 +122,8 @@ pub fn whole(begun: &mut String, text: &str) -> Option<String> {
 
 fn entries(screen: &str) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
-    let mut runs = false;
+    // What stands before the first command is what happens at the start, and all there is where nobody gives commands.
+    let mut runs = true;
     for line in screen.split_inclusive('\n') {
         if let Some(command) = command(line) {
             runs = lets_run(command);
@@ -216,6 +237,14 @@ mod tests {
             "(sdm) detach\n[1] going\nranks 1-2 (2): detached\n[2] going\n",
             "(sdm) detach\n[1-2] going\nranks 1-2 (2): detached\n",
         );
+        check(
+            "rank 0: at main () at a.c:9\n9\t  x();\nrank 1: at main () at a.c:9\n9\t  x();\n(sdm) bt\n",
+            "ranks 0-1 (2): at main () at a.c:9\n9\t  x();\n(sdm) bt\n",
+        );
+        check(
+            "rank 2: exited with code 9\nrank 0: killed\nrank 1: killed\n",
+            "rank 2: exited with code 9\nranks 0-1 (2): killed\n",
+        );
     }
 
     #[test]
@@ -238,6 +267,21 @@ mod tests {
             .filter_map(|text| whole(&mut begun, text))
             .collect();
         assert_eq!(lines, ["a", "bcd", "e"]);
+    }
+
+    #[test]
+    fn what_was_said_apart_is_known_of_all() {
+        let screen = "ranks 0,2 (2): exited normally\n[1] exited\nrank 1: running on\n";
+        let ended = |screen: &str| all_told(screen, "exited").to_string();
+        assert_eq!(ended(screen), "0,2");
+        assert_eq!(ended(&format!("{screen}rank 1: exited normally\n")), "0-2");
+    }
+
+    #[test]
+    fn what_a_task_has_printed_is_whole() {
+        let screen = "[0-1] a\n[1] b\\\n[0] c\n[1 err] d\nrank 1: e\n[1] f\n";
+        assert_eq!(printed_by(screen, TaskId(1)), ["a", "bf"]);
+        assert_eq!(printed_by(screen, TaskId(0)), ["a", "c"]);
     }
 
     #[test]

@@ -52,8 +52,9 @@ pub(in crate::driver) struct Mpi {
 }
 
 impl Mpi {
-    /// True between `MPI_Init` and `MPI_Finalize`.
+    /// True between `MPI_Init` and `MPI_Finalize`. In a program that another one has become, as a shell's `exec`, nobody counts the second
+    /// before a stop.
     pub(in crate::driver) fn is_open(self) -> bool {
-        self.initialized && !self.finalized
+        self.initialized && self.watched && !self.finalized
     }
 }

@@ -1,0 +1,107 @@
+//! What `sdm` is told to do where any process may be seconds late: how many lines tell what comes of it is not promised, and what gives up after
+//! a time is said again.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use sdm_idset::IdSet;
+
+use crate::processes;
+use crate::run::BOUND;
+use crate::screen::Screen;
+use crate::sdm::Running;
+use crate::united::all_told;
+
+/// What `sh -c` makes of it writes `waits` again and again until there is the file `seen`, and is `mpi_held GO 0` then. Who follows what it
+/// writes can be waited for by that: only what is written after a tool has come reaches it.
+#[must_use]
+pub fn waits_for_tools(seen: &Path, held: &Path, go: &Path) -> String {
+    let [seen, held, go] = [seen, held, go].map(Path::display);
+    format!("until [ -e {seen} ]; do echo waits; sleep 0.1; done; exec {held} {go} 0")
+}
+
+/// A command that goes on beside the test.
+pub struct Beside {
+    child: Child,
+    /// Its standard output.
+    pub out: Screen,
+    err: Screen,
+}
+
+impl Beside {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    #[must_use]
+    pub fn start(command: &mut Command) -> Self {
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().expect("it starts");
+        let out = child.stdout.take().expect("it is a pipe");
+        let err = child.stderr.take().expect("it is a pipe");
+        Self {
+            child,
+            out: Screen::read(out).0,
+            err: Screen::read(err).0,
+        }
+    }
+
+    /// Waits for its end; gives all that it has written to standard output.
+    ///
+    /// # Panics
+    /// Where it does not end.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        let ended = self.out.wait_end() && self.err.wait_end();
+        let (out, err) = (self.out.text(), self.err.text());
+        assert!(ended, "it does not end:\n{out}{err}");
+        self.child.wait().expect("it is a child of this process");
+        out
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running<'_> {
+    /// Gives it a command and waits until `what` was said of every one of `ranks` from then on, at once or one after the other.
+    ///
+    /// # Panics
+    /// Where it is not.
+    pub fn ask_each(&mut self, line: &str, ranks: &str, what: &str) -> String {
+        let mark = self.out.mark();
+        self.ask(line, &format!("(sdm) {line}\n"));
+        self.out.wait_each(mark, ranks, what)
+    }
+
+    /// Stops `ranks`, which run as long as nobody stops them, and waits until all have said that they were interrupted.
+    ///
+    /// `interrupt` fails where one does not stop within some seconds, and a session whose commands come through a pipe ends at the first
+    /// that fails. Ctrl-C at a `wait` asks for the same, and never fails: it is asked again.
+    ///
+    /// # Panics
+    /// Where one does not stop.
+    pub fn stop(&mut self, ranks: &str) {
+        /// Longer than `sdm` tries to stop them; as many seconds as `wait` waits then.
+        const TRIED_SECONDS: u32 = 20;
+        let all: IdSet = ranks.parse().expect("a set");
+        let (mark, end) = (self.out.mark(), Instant::now() + BOUND);
+        loop {
+            self.ask(&format!("wait {ranks} {TRIED_SECONDS}"), "(sdm) wait ");
+            processes::signal(self.pid(), Signal::SIGINT);
+            // Its echo says that the `wait` is over.
+            self.ask("# waited", "(sdm) # waited");
+            let said = self.out.text()[mark..].to_owned();
+            if all.is_subset(&all_told(&said, "interrupted")) {
+                return;
+            }
+            assert!(Instant::now() < end, "not all of {ranks} stop:\n{said}");
+        }
+    }
+}
