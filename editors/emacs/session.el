@@ -19,10 +19,10 @@
 
 (defun story-wait (what done)
   "Let Emacs work until DONE says so; WHAT is waited for."
-  (let ((until (+ (float-time) 60)))
+  (let ((until (+ (float-time) 180)))
     (while (not (funcall done))
       (when (> (float-time) until)
-        (story-say "no %s in a minute" what)
+        (story-say "no %s in three minutes" what)
         (kill-emacs 1))
       (accept-process-output nil 0.05))))
 

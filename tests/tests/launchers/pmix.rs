@@ -254,6 +254,8 @@ fn a_pmix_server_that_is_not_wanted_or_cannot_be() {
     std::fs::remove_dir_all(place.path()).expect("ours");
 }
 
+const AT_ADD_UP: &str = "stopped at breakpoint 1, add_up ()";
+
 /// Its death is told, and harms neither the session nor who stands in gdb.
 #[test]
 fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
@@ -265,10 +267,7 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
         .program(&sum, &[])
         .spawn();
     sdm.ask("break add_up", "breakpoint 1 at");
-    sdm.ask(
-        "continue",
-        "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
-    );
+    sdm.ask_each("continue", "0-3", AT_ADD_UP);
     let found = hosts(&place);
     assert_eq!(found.len(), 1, "one for the node: {found:?}");
     let position = sdm.out.text().len();
@@ -281,10 +280,10 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     sdm.ask("up", "mpi_sum.c");
     sdm.ask("print rank_count", "ranks 0-3 (4): 4\n");
     // A job with another one.
-    sdm.ask("run", "ranks 0-3 (4): stopped at breakpoint 1, add_up ()");
+    sdm.ask_each("run", "0-3", AT_ADD_UP);
     assert_eq!(hosts(&place).len(), 1);
     sdm.ask("delete", "");
-    sdm.ask("continue", "ranks 0-3 (4): exited normally\n");
+    sdm.ask_each("continue", "0-3", "exited normally");
     let _done = sdm.finish();
     assert_no_folder(&place);
 }
@@ -301,10 +300,7 @@ fn the_pmix_server_outlives_each_server_of_the_session() {
             .program(&sum, &[])
             .spawn();
         sdm.ask("break add_up", "breakpoint 1 at");
-        sdm.ask(
-            "continue",
-            "ranks 0-3 (4): stopped at breakpoint 1, add_up ()",
-        );
+        sdm.ask_each("continue", "0-3", AT_ADD_UP);
         let before = hosts(&place);
         let servers = processes::servers(place.mark());
         processes::signal(servers[&victim], Signal::SIGKILL);
@@ -359,7 +355,7 @@ fn a_rank_that_is_killed_is_told_and_the_others_stay() {
     let victim = place.pids("mpi_held").into_iter().find(is_held);
     processes::signal(victim.expect("a rank"), Signal::SIGKILL);
     sdm.out.wait(0, "rank 0: killed (SIGKILL)");
-    sdm.ask("[1-2] interrupt", "ranks 1-2 (2): interrupted");
+    sdm.stop("1-2");
     sdm.ask("[1-2] stacks", "mpi_held.c");
     assert_eq!(hosts(&place).len(), 1);
     sdm.ask("quit", "quit");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use sdm_idset::IdSet;
+use sdm_tests::late::{Beside, waits_for_tools};
 use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
@@ -42,12 +43,32 @@ impl<'a> Job<'a> {
     fn begin(place: &'a Place, count: u32) -> Self {
         let held = place.compile("mpi_held", Compiler::OpenMpi);
         let go = place.path().join("go");
-        let sdm = local(place, count)
-            .args(["--no-stop"])
-            .talk()
-            .program(&held, &[go.to_str().expect("text"), "0"])
-            .spawn();
-        sdm.out.wait(0, &format!("held {count}"));
+        let sdm = local(place, count).args(["--no-stop"]).talk();
+        let sdm = sdm.program(&held, &[go.to_str().expect("text"), "0"]);
+        Self::of(place, sdm, count, &format!("held {count}"))
+    }
+
+    /// The same of ranks that write again and again until [`Job::see`].
+    fn that_waits_for_tools(place: &'a Place, count: u32) -> Self {
+        let held = place.compile("mpi_held", Compiler::OpenMpi);
+        let [seen, go] = ["seen", "go"].map(|name| place.path().join(name));
+        let script = waits_for_tools(&seen, &held, &go);
+        // What a shell is linked with does not say that a program of MPI is to come.
+        let sdm = local(place, count).args(["--no-stop", "--no-holds", "--pmix", "on"]);
+        let sdm = sdm.talk().program(Path::new("/bin/sh"), &["-c", &script]);
+        Self::of(place, sdm, count, "waits")
+    }
+
+    /// Whoever follows what it writes is there.
+    fn see(&self, count: u32) {
+        std::fs::write(self.place.path().join("seen"), "").expect("a file");
+        self.sdm.out.wait(0, &format!("held {count}"));
+    }
+
+    fn of(place: &'a Place, sdm: Sdm<'a>, count: u32, begins: &str) -> Self {
+        let go = place.path().join("go");
+        let sdm = sdm.spawn();
+        sdm.out.wait(0, begins);
         let servers = place.pids("sdm-pmix host");
         let [server] = servers[..] else {
             panic!("servers {servers:?}");
@@ -131,7 +152,7 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
 #[test]
 fn a_tool_sends_signals_and_hears_of_ends() {
     let place = Place::new();
-    let job = Job::begin(&place, 2);
+    let job = Job::that_waits_for_tools(&place, 2);
     for channel in ["stdout", "stderr"] {
         let text = format!("to {channel}");
         let logged = job.pmix(&["log", channel, &text]).output();
@@ -140,8 +161,10 @@ fn a_tool_sends_signals_and_hears_of_ends() {
         let shown = format!("ranks 0-1 (2): a PMIx tool says: to {channel}\n");
         job.sdm.out.wait(0, &shown);
     }
-    let events = begun(&mut job.pmix(&["events", "--json"]));
-    let output = begun(&mut job.pmix(&["io", &job.name]));
+    let events = Beside::start(&mut job.pmix(&["events", "--json"]));
+    let output = Beside::start(&mut job.pmix(&["io", &job.name]));
+    output.out.wait(0, "waits\n");
+    job.see(2);
     let spawn = ["spawn", "-n", "1", "--", "/bin/sleep", "1000"];
     let sleep = begun(&mut job.pmix(&spawn));
     job.sdm
@@ -155,15 +178,15 @@ fn a_tool_sends_signals_and_hears_of_ends() {
     let sleep = sleep.wait_with_output().expect("it ends");
     assert_eq!(sleep.status.code(), Some(128 + 15), "{sleep:?}");
     let name = job.name.clone();
+    // By now it is there, or hears of this one as of an earlier one.
+    events.out.wait(0, &asleep);
     job.end(2);
-    let output = output.wait_with_output().expect("it ends");
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = output.finish();
     for rank in 0..2 {
         let line = format!("rank {rank}: sum 1\n");
-        assert!(printed.contains(&line), "no {line:?} in {output:?}");
+        assert!(printed.contains(&line), "no {line:?} in {printed}");
     }
-    let events = events.wait_with_output().expect("it ends");
-    let told = String::from_utf8_lossy(&events.stdout).into_owned();
+    let told = events.finish();
     let ended = |name: &str| {
         let lines = told
             .lines()

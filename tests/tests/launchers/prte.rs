@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use sdm_idset::IdSet;
 use sdm_tests::clusters::Shell;
 use sdm_tests::parts;
 use serde_json::Value;
@@ -199,9 +200,10 @@ fn a_signal_reaches_one_rank_and_prterun_ends_with_it() {
     let shell = Shell::new();
     let mut job = shell.program(&mpi.join("bin/prterun"), &[]);
     job.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    let script = "trap 'echo rank $PMIX_RANK has it' USR1; while :; do echo hi; sleep 0.1; done";
+    let script = "trap 'echo rank $PMIX_RANK has it' USR1; while :; do echo hi of $PMIX_RANK; sleep 0.1; done";
     job.args(["-n", "2", "sh", "-c", script]);
-    let mut job = Watched::of(job, "hi\n");
+    // Whoever has written has set its trap.
+    let mut job = Watched::of(job, "hi of 1\n");
     let pid = job.child.id();
     let listed = shell.sdm(&format!("pmix --pid {pid} list --json")).done();
     let listed: Value = serde_json::from_str(&listed.out).expect("JSON");
@@ -244,8 +246,14 @@ fn its_jobs_are_those_of_a_cluster() {
         "{ranks}"
     );
     let stacks = shell.sdm(&format!("stacks dvm:{foreign}"));
-    assert_eq!(stacks.code, Some(0), "{}", stacks.err);
-    assert!(stacks.out.contains("(2)"), "{}", stacks.out);
+    // Shells that start a program again and again agree or differ.
+    assert!(matches!(stacks.code, Some(0 | 1)), "{}", stacks.err);
+    let whose = stacks.out.lines().filter_map(|line| {
+        let who = line.strip_prefix("pids ").or(line.strip_prefix("pid "))?;
+        who.split([' ', ':']).next()?.parse().ok()
+    });
+    let whose = IdSet::union_all(&whose.collect::<Vec<IdSet>>());
+    assert_eq!(whose.len(), 2, "{}", stacks.out);
     prte.go("foreign");
     shell.wait_job(&foreign, "jobState", "TERMINATED");
     let own = shell.submit(&["-M", "dvm", "-n", "2", "--", "sleep", "1000"]);

@@ -45,7 +45,7 @@ fn stacks_and_bt_are_those_of_python() {
     sdm.ask("continue &", "waiting");
     // They are where they wait soon after that.
     let stacks = || {
-        sdm.ask("interrupt", "ranks ");
+        sdm.stop("0-2");
         let stacks = sdm.ask("stacks", "left out\n");
         let trace = sdm.ask("[1] bt", "<module>");
         sdm.ask("continue &", "continue &");
@@ -70,7 +70,7 @@ fn stacks_and_bt_are_those_of_python() {
         line("self.comm.recv")
     );
     assert!(trace.contains(&halo), "{trace}");
-    sdm.ask("interrupt", "ranks ");
+    sdm.stop("0-2");
     // A diagnosis and the report are made of the same.
     sdm.ask("diagnose", "called from Solver.halo () at mpi_solver.py:");
     sdm.ask("report r.html", "r.html");

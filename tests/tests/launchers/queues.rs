@@ -51,7 +51,7 @@ fn open_mpi<'a>(place: &'a Place, way: &str) -> Running<'a> {
 fn expect(sdm: &mut Running<'_>, wanted: &[&str]) {
     let end = Instant::now() + BOUND;
     loop {
-        sdm.ask("interrupt", "(sdm) interrupt");
+        sdm.stop("0-7");
         let mark = sdm.out.mark();
         sdm.ask("queues", NO_UNEXPECTED);
         let said = sdm.out.text()[mark..].to_owned();
@@ -123,7 +123,7 @@ fn receives_and_sends_are_those_of_the_program() {
 fn who_has_no_such_library_says_so() {
     let place = Place::new();
     let mut sdm = hanging(&place, &["--launcher", "mpiexec"], Compiler::Mpich, "ring");
-    sdm.ask("interrupt", "(sdm) interrupt");
+    sdm.stop("0-7");
     let why = "ranks 0-7 (8): MPICH names no debug library that knows its queues";
     sdm.ask("queues", why);
     // A command that fails is the last one of a session without a terminal.

@@ -73,7 +73,7 @@ fn a_killed_server_costs_its_ranks_only_and_the_job_goes_on() {
             "a gdb and its program each: {programs:?}"
         );
         processes::signal(*server, Signal::SIGKILL);
-        sdm.out.wait(0, "ranks 0-1 (2): lost: ");
+        sdm.out.wait_each(0, "0-1", "lost: ");
         gone(&place, &programs);
         assert_eq!(
             self::shims(&place),

@@ -7,6 +7,7 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
+use sdm_tests::processes;
 use serde_json::Value;
 
 const PID: &str = "/tmp/sdm-gridengine/pid";
@@ -19,6 +20,15 @@ fn shell() -> Shell {
     let shell = shell.with("SGE_CELL", "default");
     let _done = shell.sdm("cluster add g gridengine").done();
     shell
+}
+
+/// The process of Grid Engine's master.
+fn master() -> u32 {
+    let pid = fs::read_to_string(PID).expect("it is up");
+    let all = processes::below(pid.trim().parse().expect("a pid"));
+    let mut masters = all.into_iter().map(|(pid, _)| pid);
+    let master = masters.find(|pid| processes::name(*pid) == "sge_qmaster");
+    master.expect("it is up")
 }
 
 /// Something that only Grid Engine's managers may do.
@@ -119,9 +129,12 @@ fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_
     let out = shell.sdm(&format!("logs {merged}")).done().out;
     assert_eq!(out, "out\nerr\n");
     // Grid Engine goes, its cluster says so, and knows all again once it is back.
+    let master = master();
     as_manager(&["qconf", "-km"]);
     let is_well = || shell.state("g")["reason"].is_null();
     shell.wait_for(|| !is_well());
+    // One that has not ended yet has the port and the database of the next one.
+    processes::wait_state(master, "Z");
     as_manager(&["/usr/sbin/sge_qmaster"]);
     shell.wait_for(is_well);
     let _done = shell.sdm("cluster stop g").done();

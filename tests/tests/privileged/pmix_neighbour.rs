@@ -66,10 +66,7 @@ fn who_is_another_user_is_not_heard_and_garbage_costs_nothing() {
         .program(&sum, &[])
         .spawn();
     sdm.ask("break add_up", "breakpoint 1 at");
-    sdm.ask(
-        "continue",
-        "ranks 0-1 (2): stopped at breakpoint 1, add_up ()",
-    );
+    sdm.ask_each("continue", "0-1", "stopped at breakpoint 1, add_up ()");
     let uri = address(&place);
     let port = uri.rsplit(':').next().and_then(|port| port.parse().ok());
     let port: u16 = port.unwrap_or_else(|| panic!("no port in {uri}"));
@@ -94,8 +91,7 @@ fn who_is_another_user_is_not_heard_and_garbage_costs_nothing() {
         let _ = stream.read(&mut [0; 16]);
     }
     sdm.ask("delete", "");
-    // One may end a moment before the other, and is shown then.
-    sdm.ask("continue", ": exited normally\n");
+    sdm.ask_each("continue", "0-1", "exited normally");
     sdm.ask("ranks", "ranks 0-1 (2)  exited");
     let done = sdm.finish().code(0);
     let refused = format!("a connection is refused: it is user {NEIGHBOUR}'s");

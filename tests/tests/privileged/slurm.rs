@@ -221,7 +221,8 @@ fn a_job_is_attached_to_on_its_nodes() {
     // The job by its number, and no server on the nodes of other ranks.
     let mut squeue = Command::new("squeue");
     squeue
-        .args(["-h", "-o", "slurm:%i"])
+        // Jobs of before may be completing.
+        .args(["-h", "-t", "R", "-o", "slurm:%i"])
         .env("SLURM_CONF", CONFIG);
     let queue = squeue.output().expect("squeue runs");
     let id = String::from_utf8(queue.stdout).expect("text");

@@ -10,7 +10,7 @@ use sdm_tests::terminal::Terminal;
 fn those_below_a_server_that_stands_still_are_not_held_up() {
     let place = Place::new();
     let _work = place.compile("work", Compiler::C);
-    let options = ["-n", "8", "--topology", "binomial", "--timeout", "2"];
+    let options = ["-n", "8", "--topology", "binomial", "--timeout", "10"];
     let options = [&options[..], &["--tasks-per-server", "1"]].concat();
     let arguments = [&["run"], &options[..], &["--", "./work", "spin"]].concat();
     let mut terminal = Terminal::start(&place, &arguments, 120);

@@ -59,7 +59,7 @@ fn the_program_keeps_its_binding_and_its_debugger_has_none() {
         .talk()
         .program(&work, &["spin"])
         .spawn();
-    sdm.out.wait(0, "at main ()");
+    sdm.out.wait_each(0, "0-1", "at main ()");
     check(&sdm, &work, |sets| sets == ["0", "0"], &all);
     // What it starts itself is bound, too, and the whole of it still after it has run.
     sdm.ask("continue &", "spinning");
@@ -73,7 +73,7 @@ fn the_program_keeps_its_binding_and_its_debugger_has_none() {
         .talk()
         .program(&sum, &[])
         .spawn();
-    sdm.out.wait(0, "ranks 0-1 (2): at main ()");
+    sdm.out.wait_each(0, "0-1", "at main ()");
     // A core each, with as many processors as a core has here.
     let apart = |sets: &[String]| sets.len() == 2 && sets[0] != sets[1] && !sets.contains(&all);
     check(&sdm, &sum, apart, &all);

@@ -32,7 +32,7 @@ fn start_sharing<'a>(place: &'a Place, launcher: &str, tasks: u32) -> Running<'a
         .talk()
         .program(&program, what)
         .spawn();
-    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    sdm.out.wait_each(0, "0-3", "at main ()");
     sdm.ask("[0-1] continue &", "continue &\n");
     sdm.ask("print 1", "running: ranks 0-1 (2) (interrupt first)\n");
     sdm
@@ -106,7 +106,7 @@ fn a_killed_server_of_several_tasks_costs_all_of_them_and_no_others() {
     let below = children_of(&place, servers[&0], "gdb");
     assert_eq!(below.len(), 2, "a gdb for each of its tasks");
     kill_9(servers[&0]);
-    sdm.out.wait(0, "ranks 0-1 (2): lost: ");
+    sdm.out.wait_each(0, "0-1", "lost: ");
     leftovers::assert_none_left(|| {
         let mut left = leftovers::holding(place.mark());
         left.retain(|(pid, _)| below.contains(pid));

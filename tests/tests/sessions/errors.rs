@@ -257,7 +257,9 @@ fn a_prompt_lives_on_where_what_is_wrong_can_be_mended() {
     terminal.wait("(sdm) ");
     terminal.ask("print 1", "ranks 0-1 (2): not started\n");
     std::os::unix::fs::symlink("/usr/bin/gdb", gdb).expect("a link");
-    terminal.ask("start", "ranks 0-1 (2): at main ()");
+    terminal.ask("start", "at main ()");
+    let held = "ranks 0-1 (2): at main ()";
+    assert!(terminal.united().contains(held), "{}", terminal.text());
     terminal.keys("quit\ny\n");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 0, "{screen}");

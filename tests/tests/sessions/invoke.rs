@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use nix::sys::signal::Signal;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
@@ -192,10 +194,16 @@ fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
     let mut client = Client::start(&shell, "SDMlocal");
     let job = client.create("/bin/true", &[], &[]);
     client.wait(&job, "DONE");
-    // It, and its guard.
-    assert_eq!(shell.place.pids("ng_invoke_server.SDMlocal").len(), 2);
+    // It, and its guard: what ran the job ends by itself.
+    shell.wait_for(|| shell.place.pids("ng_invoke_server.SDMlocal").len() == 2);
     client.exit();
     shell.place.assert_gone();
+}
+
+/// Kills a process that may have ended by itself since it was found.
+fn kill_if_there(pid: u32) {
+    let killed = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+    assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
 }
 
 /// Who is killed, and behind which step of a job's life.
@@ -249,7 +257,7 @@ fn whoever_is_killed_at_whatever_step_nothing_is_left() {
                         "--run-job"
                     };
                     for pid in shell.place.pids(part) {
-                        processes::signal(pid, Signal::SIGKILL);
+                        kill_if_there(pid);
                     }
                 }
             }

@@ -23,7 +23,7 @@ fn who_is_killed_while_it_stands_still_has_ended() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 2).talk().program(&work, &["spin"]).spawn();
-    sdm.out.wait(0, "ranks 0-1 (2): at main ()");
+    sdm.out.wait_each(0, "0-1", "at main ()");
     let ranks = named(&place, "work");
     assert_eq!(ranks.len(), 2);
     signal(ranks[0], Signal::SIGKILL);
@@ -90,11 +90,11 @@ fn who_had_ended_is_not_lost_with_the_master() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(&place, 3).talk().program(&work, &["spin"]).spawn();
-    sdm.out.wait(0, "ranks 0-2 (3): at main ()");
+    sdm.out.wait_each(0, "0-2", "at main ()");
     let _ = sdm.ask("[1] kill", "rank 1: killed");
     let master = named(&place, "sdm-master");
     assert_eq!(master.len(), 1);
     signal(master[0], Signal::SIGKILL);
-    sdm.out.wait(0, "ranks 0,2 (2): lost");
+    sdm.out.wait_each(0, "0,2", "lost");
     let _ = sdm.finish();
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
-use sdm_tests::united::whole;
+use sdm_tests::united::{printed_by, whole};
 
 /// The number of the line of the fixture that holds `text`.
 fn line(text: &str) -> usize {
@@ -117,7 +117,7 @@ fn ranks_run_crash_and_exit_side_by_side() {
         .talk()
         .program(&work, &["spin", "segv", "exit"])
         .spawn();
-    sdm.out.wait(0, "ranks 0-5 (6): at main ()");
+    sdm.out.wait_each(0, "0-5", "at main ()");
     for line in [
         "next",
         "[1] set var what = argv[2]",
@@ -174,13 +174,13 @@ fn input_reaches_those_it_was_sent_to_and_ends() {
         .program(&work, &["echo"])
         .finish()
         .code(0);
-    let said = |wanted: &str| {
-        assert!(done.out.contains(wanted), "no {wanted:?} in {done}");
-    };
-    said("[1] read hello\n");
-    said(&format!("[1] read {long}\n"));
-    said("[1] end of input after 2 lines\n");
-    said("end of input after 0 lines\n");
+    let printed = printed_by(&done.out, TaskId(1));
+    let read = |text: &str| format!("read {text}");
+    let end = "end of input after 2 lines".to_owned();
+    let expect = [read("hello"), read(&long), end];
+    assert!(printed == expect, "{printed:?} in {done}");
+    let said = "end of input after 0 lines\n";
+    assert!(done.out.contains(said), "no {said:?} in {done}");
     let done = Sdm::run(&place, 2)
         .lines(&["send 1 hello"])
         .program(&work, &["echo"])

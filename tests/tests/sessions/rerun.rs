@@ -69,7 +69,7 @@ fn a_person_runs_the_job_again() {
     terminal.ask("[all] kill", "killed");
     // Nothing runs, so nothing is asked.
     terminal.ask("[all] set args", "");
-    terminal.ask("start", "ranks 0-1 (2): at main ()");
+    terminal.ask("start", "at main ()");
     terminal.ask("[all] print argc", "ranks 0-1 (2): 1");
     terminal.ask("set confirm off", "");
     terminal.ask("release 1", "");

@@ -47,7 +47,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
         .talk()
         .program(&work, &["spin"])
         .spawn();
-    sdm.out.wait(0, "ranks 0-3 (4): at main ()");
+    sdm.out.wait_each(0, "0-3", "at main ()");
     sdm.ask("[0-1] continue &", "continue &\n");
     sdm.ask("print 1", "running: ranks 0-1 (2) (interrupt first)\n");
     sdm

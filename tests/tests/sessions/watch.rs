@@ -15,7 +15,10 @@ fn waiting(place: &Place) -> Child {
         .arg("echo")
         .stdin(Stdio::piped())
         .stdout(Stdio::null());
-    command.spawn().expect("it was compiled")
+    let process = command.spawn().expect("it was compiled");
+    // Nothing of it changes between two looks from the first one on.
+    processes::wait_state(process.id(), "S");
+    process
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A front-end that stops reading while its tasks print as fast as they can.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sdm_core::limits::{BULK_WINDOW_BYTES, LINK_BULK_BYTES_MAX};
 use sdm_debug::event::Stream;
@@ -17,6 +17,10 @@ const NOISY: &str = "continue = never\noutput_lines = 100\n\
     output = 1ms {n} of {rank} .................................................\n";
 /// How long nobody reads.
 const STALL: Duration = Duration::from_secs(3);
+/// How long nothing comes where all has come.
+const QUIET: Duration = Duration::from_secs(2);
+/// How many lines a task writes at once.
+const AT_ONCE: u64 = 100;
 /// What may be under way to the front-end when it reads again: windows of all members, and what the
 /// system's sockets hold. Without credit it would be all that was offered, 300 MB.
 const UNDER_WAY_MAX: usize = 32 << 20;
@@ -46,6 +50,11 @@ impl Lines {
             from += length + 1;
         }
         self.rest.drain(..from);
+    }
+
+    /// All has come of what the task wrote last.
+    fn is_whole(&self) -> bool {
+        self.rest.is_empty() && self.count.is_multiple_of(AT_ONCE)
     }
 }
 
@@ -102,8 +111,8 @@ fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
     const { assert!(GROWTH_MAX < LINK_BULK_BYTES_MAX as u64 && BULK_WINDOW_BYTES <= 256 << 10) };
     let _alone = alone();
     let mut config = fake(TASKS, NOISY);
-    // Standing still for a while is no silence here.
-    config.config.ping_after = Duration::from_secs(2);
+    // Standing still for a while is no silence here, on a busy machine either.
+    config.config.ping_after = Duration::from_secs(30);
     let mut run = Run::start(&config);
     run.start_tasks();
     let before = peaks(&run);
@@ -136,15 +145,12 @@ fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
     let under_way = heard.bytes - so_far;
     println!("{} KiB came before all had stopped", under_way >> 10);
     assert!(under_way < UNDER_WAY_MAX, "{under_way} bytes");
-    // What they had printed comes to its end.
-    while heard.turn(&mut run, Duration::from_secs(2)) {}
-    for (task, lines) in &heard.lines {
-        assert!(lines.rest.is_empty(), "task {task}: its last line is whole");
-        assert_eq!(
-            lines.count % 100,
-            0,
-            "task {task}: all of what it wrote at once"
-        );
+    // What they had printed comes to its end, and nothing behind it.
+    let begun = Instant::now();
+    while heard.turn(&mut run, QUIET) || !heard.lines.values().all(Lines::is_whole) {
+        let cut = heard.lines.iter().filter(|(_, lines)| !lines.is_whole());
+        let cut: Vec<_> = cut.map(|(task, _)| task).collect();
+        assert!(begun.elapsed() < BOUND, "the rest of what {cut:?} wrote");
     }
     let total: u64 = heard.lines.values().map(|lines| lines.count).sum();
     println!("{total} lines in order, {} KiB", heard.bytes >> 10);

@@ -25,6 +25,15 @@ const VICTIM: u32 = 7;
 /// What strangers may cost a server, in bytes.
 const COST_MAX: u64 = 8 << 20;
 
+/// What a server on a busy machine warns of beside strangers.
+const NO_REFUSALS: [&str; 5] = [
+    "nothing is heard over the link",
+    "time is over: missing",
+    "lost: ",
+    "not reached: ",
+    "no parent: ",
+];
+
 /// How many connect and say nothing, and how many of them are there at a time at most.
 const CROWD: usize = 10_000;
 const HELD_MAX: usize = 2000;
@@ -74,6 +83,25 @@ impl Town {
             "{:?}",
             (&ledger.reasons, self.run.to_string())
         );
+    }
+
+    /// Each cause of a refusal was said once, and again only after a minute, which this may take on a busy machine.
+    fn check_log(&self) {
+        let log = self.log(VICTIM);
+        let anew = |line: &&String| !line.contains(" times since it was last said)");
+        let first: Vec<_> = log.iter().filter(anew).collect();
+        for cause in [
+            "not an SDM peer",
+            "the peer does not hold the same session key",
+            "the peer belongs to another session",
+            "too many connections without a handshake",
+        ] {
+            let lines = first.iter().filter(|line| line.contains(cause)).count();
+            assert_eq!(lines, 1, "{cause}: {log:#?}");
+        }
+        let is_refusal = |line: &&&String| !NO_REFUSALS.iter().any(|it| line.contains(it));
+        let causes = first.iter().filter(is_refusal).count();
+        assert!(causes < 12, "a line per cause: {log:#?}");
     }
 
     fn log(&self, server: u32) -> Vec<String> {
@@ -202,17 +230,7 @@ fn strangers_of_every_kind_change_nothing() {
     assert!(cost < COST_MAX, "{cost} bytes");
     drop(held);
     town.check(&all);
-    let log = town.log(VICTIM);
-    for cause in [
-        "not an SDM peer",
-        "the peer does not hold the same session key",
-        "the peer belongs to another session",
-        "too many connections without a handshake",
-    ] {
-        let lines = log.iter().filter(|line| line.contains(cause)).count();
-        assert_eq!(lines, 1, "{cause}: {log:#?}");
-    }
-    assert!(log.len() < 12, "a line per cause: {log:#?}");
+    town.check_log();
     let key = town.key.to_hex();
     for server in 0..SERVERS {
         assert!(!town.log(server).iter().any(|line| line.contains(&**key)));

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
+use sdm_tests::late::{Beside, waits_for_tools};
 use sdm_tests::parts::{self, Part};
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::alone;
+use sdm_tests::run::{alone, until};
 use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::{binaries, processes};
 use serde_json::Value;
@@ -226,8 +227,7 @@ fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     let servers = processes::servers(place.mark());
     processes::signal(servers[&2], Signal::SIGKILL);
     sdm.out.wait(0, "MPI cannot go on");
-    sdm.out
-        .wait(0, "ranks 0-1 (2): terminated by signal SIGTERM");
+    sdm.out.wait_each(0, "0-1", "terminated by signal SIGTERM");
     sdm.ask("quit", "quit");
     let _done = sdm.finish();
 }
@@ -292,45 +292,54 @@ fn name_of_job(server: &str) -> String {
 /// Tools of one host follow and steer the ranks of all.
 fn a_tool_follows_and_steers_all_hosts(place: &Place) {
     let held = place.compile("mpi_held", Compiler::OpenMpi);
-    let go = place.path().join("go-held");
+    let [seen, go] = ["seen-held", "go-held"].map(|name| place.path().join(name));
+    let script = waits_for_tools(&seen, &held, &go);
     let mut sdm = run(place, 4, TWO)
-        .args(["--no-stop", "--no-holds"])
+        .args(["--no-stop", "--no-holds", "--pmix", "on"])
         .talk()
-        .program(&held, &[go.to_str().expect("text"), "0"])
+        .program(Path::new("/bin/sh"), &["-c", &script])
         .spawn();
-    sdm.out.wait(0, "held 4");
+    sdm.out.wait(0, "waits");
+    until("each host has a PMIx server", || {
+        place.pids("sdm-pmix host").len() == 2
+    });
     let server = place.pids("sdm-pmix host")[1].to_string();
     let pmix = |words: &[&str]| {
         let mut command = at_the_host_of(&server);
         command.arg(binaries::folder().join("sdm")).arg("pmix");
         let (verb, rest) = words.split_first().expect("a verb");
         command.arg(verb).args(["--pid", &server]).args(rest);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     };
     let name = &*name_of_job(&server);
-    let events = pmix(&["events", "--json"]).spawn().expect("sdm");
-    let output = pmix(&["io", name]).spawn().expect("sdm");
+    let events = Beside::start(&mut pmix(&["events", "--json"]));
+    let output = Beside::start(&mut pmix(&["io", name]));
+    output.out.wait(0, "waits\n");
+    fs::write(&seen, "").expect("a file");
+    sdm.out.wait(0, "held 4");
     // It sends one on its way once the others are there; nobody minds that one.
     let urged = pmix(&["signal", name, "SIGURG"]).output().expect("sdm");
     assert!(urged.status.success(), "{urged:?}");
     let debugged = a_debugger_has_daemons_on_all_hosts(place, &server);
+    // By now it is there, or hears of the debugger's jobs as of earlier ones.
+    events.out.wait(0, "PMIX_EVENT_JOB_END");
     fs::write(&go, "").expect("a file");
     sdm.out.wait_each(0, "0-3", "exited with code 7");
     sdm.ask("quit", "quit");
     let _done = sdm.finish();
-    let output = output.wait_with_output().expect("it ends");
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = output.finish();
     for rank in 0..4 {
         let line = format!("rank {rank}: sum ");
-        assert!(printed.contains(&line), "no {line:?} in {output:?}");
+        assert!(printed.contains(&line), "no {line:?} in {printed}");
     }
-    let events = events.wait_with_output().expect("it ends");
-    let told = String::from_utf8_lossy(&events.stdout).into_owned();
-    assert!(
-        told.contains("PMIX_EVENT_JOB_END") && told.contains(name),
-        "{told}"
-    );
+    let told = events.finish();
+    let mut lines = told
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let ended = lines.any(|it: Value| {
+        it["event"] == "PMIX_EVENT_JOB_END" && it["namespace"].as_str() == Some(name)
+    });
+    assert!(ended, "{told}");
     let sums = debugged.matches(" of 3: sum 6\n").count();
     assert_eq!(sums, 3, "{debugged}");
     let mut sdm = run(place, 2, "10.77.0.1,10.77.0.2")
@@ -346,8 +355,7 @@ fn a_tool_follows_and_steers_all_hosts(place: &Place) {
     let listed = name_of_job(&server);
     let killed = kill.args([&*listed, "SIGTERM"]).output().expect("sdm");
     assert!(killed.status.success(), "{killed:?}");
-    sdm.out
-        .wait(0, "ranks 0-1 (2): terminated by signal SIGTERM");
+    sdm.out.wait_each(0, "0-1", "terminated by signal SIGTERM");
     sdm.ask("quit", "quit");
     let _done = sdm.finish();
 }
@@ -401,7 +409,7 @@ fn who_is_left_running_ends(place: &Place, late: &Path) {
         for rank in 0..4 {
             sdm.out.wait(0, &format!("rank {rank} of 4: 2 here"));
         }
-        sdm.ask("interrupt", "rank 3: interrupted");
+        sdm.stop("0-3");
         sdm.ask("detach", "detached");
         if killed {
             processes::signal(sdm.pid(), Signal::SIGKILL);

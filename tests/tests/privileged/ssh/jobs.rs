@@ -32,6 +32,12 @@ fn held_by_open_mpi(folder: &Folder, program: &Path) -> HeldJob {
     HeldJob::start(mpirun, folder, program, 4)
 }
 
+/// Settings of ssh's for when a host is cut off: that one is waited for a moment only, as nothing comes of it, and the others for as long
+/// as they take.
+fn settings_without(host: &str) -> String {
+    format!("Include {CONFIG}\nHost {host}\n  ConnectTimeout 3\n")
+}
+
 /// `sdm stacks` or `attach` of a job.
 fn look_at<'a>(place: &'a Place, verb: &str, job: &HeldJob) -> Sdm<'a> {
     Sdm::new(place, verb)
@@ -82,7 +88,9 @@ pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
     let folder = Folder::new("hydra");
     let program = folder.compile(Compiler::Mpich, "mpi_held");
     let login = folder.0.join("login");
-    let text = format!("#!/bin/sh\nexec ssh -F {CONFIG} -oConnectTimeout=3 \"$@\"\n");
+    let config = folder.0.join("ssh_config");
+    fs::write(&config, format!("Include {CONFIG}\n")).expect("a file");
+    let text = format!("#!/bin/sh\nexec ssh -F {} \"$@\"\n", config.display());
     fs::write(&login, text).expect("a file");
     fs::set_permissions(&login, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let mut mpiexec = Command::new("mpiexec.hydra");
@@ -120,6 +128,7 @@ pub(super) fn a_hydra_job_is_attached_to_on_its_hosts(place: &Place) {
     assert_eq!(attached.finish().code, None);
     assert_eq!(looks(), before);
     // A host that cannot be asked any more is said, and costs its own ranks only.
+    fs::write(&config, settings_without("10.77.0.3")).expect("a file");
     hosts_script(&["cut", "3"]);
     let done = look_at(place, "stacks", &job).finish().code(2);
     hosts_script(&["mend", "3"]);
@@ -179,9 +188,12 @@ fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
     ] {
         assert!(done.out.contains(part), "no {part:?} in {done}");
     }
+    let config = place.path().join("without-2");
+    fs::write(&config, settings_without("10.77.0.2")).expect("a file");
     hosts_script(&["cut", "2"]);
     let done = look_at(place, "attach", job)
-        .args(["--launcher-option", "-oConnectTimeout=3"])
+        .args(["--launcher-option", "-F", "--launcher-option"])
+        .args([&config])
         .lines(&["print 6 * 7", "ranks"])
         .finish()
         .code(0);

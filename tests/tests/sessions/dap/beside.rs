@@ -4,7 +4,10 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{at_entry, configuration, joined, set, set_none};
+use super::{
+    all_stopped, at_entry, configuration, joined, set, set_none, wait_for_output,
+    wait_for_second_threads,
+};
 
 #[test]
 fn a_rank_is_debugged_beside_the_others() {
@@ -64,7 +67,8 @@ fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
     let mut editor = Editor::new(&place);
     editor.launch(&configuration(&work, &["spin"], 3));
     editor.ask("configurationDone", &Value::Null);
-    super::wait_for_output(&mut editor, "spinning");
+    wait_for_output(&mut editor, "[0-2] spinning");
+    wait_for_second_threads(&work, 3);
     editor.ask("sdm/focus", &json!({"rank": 1}));
     let asked = editor.request("startDebugging");
     let mut other = joined(Editor::new(&place), &asked);
@@ -89,7 +93,7 @@ fn a_rank_beside_the_others_moves_with_them_and_ends_with_their_session() {
     let waits = frames.iter().find(|frame| frame["name"] == "wait_for_ever");
     let arguments = other.scope(waits.expect("it is there"), "Arguments");
     assert_eq!(arguments[0]["name"], "nothing", "{arguments:?}");
-    editor.event("stopped");
+    all_stopped(&mut editor);
     editor.ask("continue", &json!({"threadId": 1}));
     assert_eq!(
         other.event("continued"),

@@ -4,7 +4,7 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, set};
+use super::{all_stopped, configuration, set};
 
 /// What a line of the console shows.
 fn line(editor: &mut Editor<'_>, line: &str) -> String {
@@ -34,17 +34,6 @@ fn begin<'a>(place: &'a Place, point: usize) -> Editor<'a> {
     editor
 }
 
-/// All three ranks have stopped.
-fn stopped(editor: &mut Editor<'_>) -> Value {
-    loop {
-        let stopped = editor.event("stopped");
-        if stopped["allThreadsStopped"] == true {
-            editor.forget("stopped");
-            return stopped;
-        }
-    }
-}
-
 #[test]
 fn breakpoints_of_the_console_are_the_editors_too() {
     let place = Place::new();
@@ -63,7 +52,7 @@ fn breakpoints_of_the_console_are_the_editors_too() {
     let both = ["twice", &format!("work.c:{back}")];
     expect(&mut editor, "info breakpoints", &both);
     assert_eq!(line(&mut editor, "continue"), "");
-    let at = stopped(&mut editor);
+    let at = all_stopped(&mut editor);
     assert_eq!(at["hitBreakpointIds"], json!([2]), "{at}");
     // One of the editor's is deleted: the editor hears of it.
     line(&mut editor, "delete 1");
@@ -74,7 +63,7 @@ fn breakpoints_of_the_console_are_the_editors_too() {
     );
     line(&mut editor, "condition 2 number == 2");
     line(&mut editor, "continue");
-    stopped(&mut editor);
+    all_stopped(&mut editor);
     assert_eq!(line(&mut editor, "print number"), "2");
     line(&mut editor, "quit");
     editor.event("terminated");
@@ -88,7 +77,7 @@ fn sets_displays_and_commands_of_ones_own_are_there() {
     let mut editor = begin(&place, back);
     line(&mut editor, "[1] set var rank = 5");
     line(&mut editor, "continue");
-    stopped(&mut editor);
+    all_stopped(&mut editor);
     // Sets by name, by what was shown, and by a condition.
     line(&mut editor, "defset middle 1");
     assert_eq!(line(&mut editor, "[@middle] print number"), "rank 1: 5");
@@ -154,14 +143,14 @@ fn a_line_that_waits_is_cancelled_and_run_begins_anew() {
     editor.ask("sdm/ranks", &json!({}));
     // The command has the console until it has ended; the job goes on.
     line(&mut editor, "interrupt");
-    stopped(&mut editor);
+    all_stopped(&mut editor);
     let next = editor.send("restart", &json!({}));
     assert_eq!(editor.response(waits)["message"], "cancelled");
     assert_eq!(editor.response(next)["success"], true);
     super::wait_for_output(&mut editor, "spinning");
     editor.forget("stopped");
     line(&mut editor, "start");
-    let at = stopped(&mut editor);
+    let at = all_stopped(&mut editor);
     assert_eq!(at["reason"], "entry", "{at}");
     editor.disconnect();
 }
@@ -180,7 +169,7 @@ fn breakpoints_of_the_console_are_there_after_a_new_start() {
     line(&mut editor, "tbreak step_through");
     editor.forget("breakpoint");
     line(&mut editor, "continue");
-    stopped(&mut editor);
+    all_stopped(&mut editor);
     // What was for one stop is gone.
     let gone = editor.event("breakpoint");
     assert_eq!(
@@ -205,7 +194,7 @@ fn breakpoints_of_the_console_are_there_after_a_new_start() {
         assert_eq!(point["verified"], true, "{changed}");
     }
     // They hold where they did: 0 passes by all, 1 has a condition, 2 is not switched off.
-    assert_eq!(stopped(&mut editor)["reason"], "entry");
+    assert_eq!(all_stopped(&mut editor)["reason"], "entry");
     line(&mut editor, "continue");
     let mut hit: Vec<Value> = Vec::new();
     while hit.len() < 2 {

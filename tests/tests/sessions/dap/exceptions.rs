@@ -6,7 +6,7 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{at_entry, configuration, go};
+use super::{all_stopped, at_entry, configuration, go};
 
 /// An editor that has launched one rank, which stops at these.
 fn launched<'a>(place: &'a Place, program: &Path, args: &[&str], filters: &Value) -> Editor<'a> {
@@ -154,10 +154,7 @@ fn a_fortran_program_is_looked_at_and_changed() {
     let body = editor.ask("setBreakpoints", &points);
     assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
     editor.ask("configurationDone", &Value::Null);
-    let mut stopped = editor.event("stopped");
-    while stopped["allThreadsStopped"] == false {
-        stopped = editor.event("stopped");
-    }
+    all_stopped(&mut editor);
     let frames = editor.frames(&json!(2));
     let arguments = editor.scope(&frames[0], "Arguments");
     let named = |name: &str| arguments.iter().find(|it| it["name"] == name);

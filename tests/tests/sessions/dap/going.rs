@@ -4,7 +4,9 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, go, set, set_none, source, wait_for_output};
+use super::{
+    all_stopped, configuration, go, set, set_none, source, wait_for_output, wait_for_second_threads,
+};
 
 #[test]
 fn a_job_is_started_again_with_its_breakpoints() {
@@ -19,11 +21,11 @@ fn a_job_is_started_again_with_its_breakpoints() {
     );
     editor.ask("configurationDone", &Value::Null);
     for _ in 0..2 {
-        let stopped = editor.event("stopped");
+        // Of the job that ends here no stop may be taken for one of the next.
+        let stopped = all_stopped(&mut editor);
         assert_eq!(stopped["hitBreakpointIds"], json!([set[0]["id"]]));
         let frames = editor.frames(&stopped["threadId"]);
         assert_eq!(editor.scope(&frames[0], "Arguments")[0]["value"], "1");
-        editor.forget("stopped");
         editor.forget("breakpoint");
         let mut again = configuration(&work, &["steps"], 3);
         again["env"] = json!({"AGAIN": "1"});
@@ -31,10 +33,7 @@ fn a_job_is_started_again_with_its_breakpoints() {
         let changed = editor.event("breakpoint");
         assert_eq!(changed["breakpoint"]["verified"], true, "{changed}");
     }
-    let mut stopped = editor.event("stopped");
-    while stopped["allThreadsStopped"] == false {
-        stopped = editor.event("stopped");
-    }
+    all_stopped(&mut editor);
     assert_eq!(editor.threads().len(), 3);
     set_none(&mut editor);
     editor.run_to_end(&json!(1));
@@ -53,10 +52,7 @@ fn a_rank_goes_to_another_line_without_running_there() {
     let back = Place::line("work.c", "return result;");
     set(&mut editor, &[json!({"line": back})]);
     editor.ask("configurationDone", &Value::Null);
-    let mut stopped = editor.event("stopped");
-    while stopped["allThreadsStopped"] == false {
-        stopped = editor.event("stopped");
-    }
+    all_stopped(&mut editor);
     let target = |line: usize| json!({"source": {"path": source()}, "line": line});
     // There is no code in the comment at the beginning: gdb names the first line that has some, or none.
     let none = editor.ask("gotoTargets", &target(99_999));
@@ -91,6 +87,7 @@ fn sources_instructions_and_threads_of_a_process_are_there() {
     editor.launch(&configuration(&work, &["spin"], 1));
     editor.ask("configurationDone", &Value::Null);
     wait_for_output(&mut editor, "spinning");
+    wait_for_second_threads(&work, 1);
     editor.ask("pause", &json!({"threadId": 1}));
     let stopped = editor.event("stopped");
     assert_eq!(stopped["threadId"], 1, "{stopped}");

@@ -7,7 +7,7 @@ use sdm_tests::ordinary;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, go, set, source, wait_for_output};
+use super::{all_stopped, configuration, go, set, source, wait_for_output};
 
 #[test]
 fn a_profile_of_the_settings_says_what_launch_json_leaves_out() {
@@ -101,7 +101,7 @@ fn what_changes_beside_a_stop_is_told_and_sources_of_other_hosts_are_not_given()
     configuration["threads"] = json!("classes");
     editor.launch(&configuration);
     editor.ask("configurationDone", &Value::Null);
-    wait_for_output(&mut editor, "spinning");
+    wait_for_output(&mut editor, "[0-3] spinning");
     // Set while all run, one that only some of them come to: those alone are told of, and nobody else is stopped.
     let line = Place::line("work.c", "rounds++;");
     set(
@@ -112,8 +112,7 @@ fn what_changes_beside_a_stop_is_told_and_sources_of_other_hosts_are_not_given()
     let threads = editor.threads();
     assert_eq!(threads, [(1, "[0-3] 4 ranks: running".to_owned())]);
     editor.ask("pause", &json!({"threadId": 1}));
-    let stopped = editor.event("stopped");
-    assert_eq!(stopped["allThreadsStopped"], true, "{stopped}");
+    let stopped = all_stopped(&mut editor);
     let line = json!({"expression": "[2] set var rank = 1", "context": "repl"});
     editor.ask("evaluate", &line);
     let id = stopped["threadId"].clone();

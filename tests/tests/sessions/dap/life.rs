@@ -4,7 +4,7 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use super::{configuration, go, set, set_none, source, wait_for_output};
+use super::{all_stopped, configuration, go, set, set_none, source, wait_for_output};
 
 #[test]
 fn one_rank_is_debugged_from_its_launch_to_its_end() {
@@ -75,11 +75,11 @@ fn ranks_are_paused_take_breakpoints_while_they_run_and_are_ended() {
     let mut editor = Editor::new(&place);
     editor.launch(&configuration(&work, &["spin"], 2));
     editor.ask("configurationDone", &Value::Null);
-    wait_for_output(&mut editor, "spinning");
+    wait_for_output(&mut editor, "[0-1] spinning");
     let why = editor.refused("continue", &json!({"threadId": 1}));
     assert!(why.contains("pause it first"), "{why}");
     editor.ask("pause", &json!({"threadId": 1}));
-    let stopped = editor.event("stopped");
+    let stopped = all_stopped(&mut editor);
     assert_eq!(stopped["reason"], "pause", "{stopped}");
     // Each rank is a thread: there are few.
     let threads = editor.threads();
@@ -263,9 +263,9 @@ fn what_was_launched_is_left_running_where_the_editor_says_so() {
     let mut editor = Editor::new(&place);
     editor.launch(&configuration(&work, &["spin"], 2));
     editor.ask("configurationDone", &Value::Null);
-    wait_for_output(&mut editor, "spinning");
+    wait_for_output(&mut editor, "[0-1] spinning");
     editor.ask("pause", &json!({"threadId": 1}));
-    editor.event("stopped");
+    all_stopped(&mut editor);
     let pids = |editor: &mut Editor<'_>| {
         let line = json!({"expression": "[all] info inferiors", "context": "repl"});
         let body = editor.ask("evaluate", &line);

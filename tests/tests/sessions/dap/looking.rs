@@ -2,6 +2,7 @@
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::united::united;
 use serde_json::{Value, json};
 
 use super::{at_entry, configuration, go, set, set_none, source};
@@ -43,20 +44,13 @@ fn conditions_hit_counts_and_log_points_are_gdbs() {
     // The third call is stopped at its end, and all three have said what they were for.
     let frames = editor.frames(&stopped["threadId"]);
     assert_eq!(editor.scope(&frames[0], "Arguments")[0]["value"], "2");
-    while sdm_tests::united::united(&editor.output("console"))
-        .lines()
-        .count()
-        < 3
-    {
+    let wanted = [0, 1, 2].map(|number| format!("[0-1] twice {number} is wanted"));
+    let has_all = |said: &str| wanted.iter().all(|line| said.contains(line));
+    while !has_all(&united(&editor.output("console"))) {
         editor.event("output");
     }
-    let said = sdm_tests::united::united(&editor.output("console"));
-    for number in 0..3 {
-        assert!(
-            said.contains(&format!("[0-1] twice {number} is wanted")),
-            "{said}"
-        );
-    }
+    let said = united(&editor.output("console"));
+    assert_eq!(said.lines().count(), 3, "each once: {said}");
     editor.disconnect();
 }
 

@@ -15,8 +15,12 @@ mod transcript;
 
 use std::path::Path;
 
+use sdm_system::proc::State;
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::until;
+use sdm_tests::united::united;
+use sdm_tests::{job, processes};
 use serde_json::{Value, json};
 
 /// `setBreakpoints` at lines of `tests/fixtures/work.c`.
@@ -70,9 +74,41 @@ fn set_none(editor: &mut Editor<'_>) {
     assert!(set(editor, &[]).is_empty());
 }
 
-/// Waits until all that is printed holds `text`.
+/// Waits until nobody runs any more, and gives the stop that says so.
+fn all_stopped(editor: &mut Editor<'_>) -> Value {
+    let first = editor.event("stopped");
+    all_stopped_behind(editor, first)
+}
+
+/// The same where a stop was told of already. On a busy machine some stop long after others, and the editor is told of those
+/// first.
+fn all_stopped_behind(editor: &mut Editor<'_>, mut stopped: Value) -> Value {
+    while stopped["allThreadsStopped"] == false {
+        stopped = editor.event("stopped");
+    }
+    // Behind this answer nothing of the same stop is on its way.
+    editor.threads();
+    editor.forget("stopped");
+    stopped
+}
+
+/// Waits until all that is printed, with equal lines of several ranks put together, holds `text`.
 fn wait_for_output(editor: &mut Editor<'_>, text: &str) {
-    while !editor.output("stdout").contains(text) {
+    while !united(&editor.output("stdout")).contains(text) {
         editor.event("output");
     }
+}
+
+/// Waits until in each of so many processes of `work spin` the second thread waits for ever: on a busy machine it may come
+/// there long after the first one has said that it spins.
+fn wait_for_second_threads(work: &Path, processes: usize) {
+    let waits = |pid: &u32| {
+        let process = processes::of(*pid);
+        let mut ids = process.thread_ids().into_iter().flatten();
+        let second = ids.find(|id| id.cast_unsigned() != *pid);
+        second.and_then(|id| process.thread(id).state()) == Some(State('S'))
+    };
+    until("the second threads wait", || {
+        job::running(work).iter().filter(|pid| waits(pid)).count() == processes
+    });
 }

@@ -3,6 +3,7 @@
 use sdm_tests::clusters::Shell;
 use sdm_tests::editor::Editor;
 use sdm_tests::place::Compiler;
+use sdm_tests::run::until;
 use serde_json::{Value, json};
 
 #[test]
@@ -14,19 +15,22 @@ fn a_job_of_a_cluster_is_picked_and_attached_to() {
     let job = shell.submit(&["-n", "2", "--name", "spins", "--", program, "spin"]);
     shell.wait_job(&job, "jobState", "RUNNING");
     let target = format!("here:{job}");
-    let listed = shell.sdm("dap --jobs").done().out;
-    let listed: Value = serde_json::from_str(&listed).expect("JSON");
     let wanted = json!({"target": target, "label": "spins, 2 processes"});
-    let listed = listed.as_array().expect("a list");
-    let found = listed.iter().filter(|job| **job == wanted).count();
-    assert_eq!(found, 1, "{listed:?}");
+    // A manager that does not answer in two seconds is left out, as it may be on a busy machine.
+    shell.wait_for(|| {
+        let listed = shell.sdm("dap --jobs").done().out;
+        let listed: Value = serde_json::from_str(&listed).expect("JSON");
+        let listed = listed.as_array().expect("a list");
+        let found = listed.iter().filter(|job| **job == wanted).count();
+        assert!(found <= 1, "{listed:?}");
+        found == 1
+    });
     let mut editor = Editor::of_shell(&shell);
     editor.ask("initialize", &json!({"adapterID": "sdm"}));
-    let why = editor.refused("attach", &json!({}));
-    assert!(
-        why.contains(&format!("{target} (spins, 2 processes)")),
-        "{why}"
-    );
+    let offered = format!("{target} (spins, 2 processes)");
+    until("the job is offered", || {
+        editor.refused("attach", &json!({})).contains(&offered)
+    });
     editor.ask("attach", &json!({"target": target}));
     editor.event("initialized");
     editor.ask("configurationDone", &Value::Null);

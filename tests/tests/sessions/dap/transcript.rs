@@ -9,13 +9,18 @@ use serde_json::{Value, json};
 
 use super::{configuration, go, set, set_none};
 
-/// What an adapter has said, a line each, without what differs from run to run: how far a start is.
+/// What an adapter has said, a line each, without what differs from run to run: how far a start is, and that a step takes
+/// long, as on a busy machine.
 fn kept(place: &Place, transcript: &[Value]) -> String {
-    let is_progress = |message: &&Value| {
+    let is_kept = |message: &&Value| {
         let event = message["event"].as_str();
-        !event.is_some_and(|event| event.starts_with("progress"))
+        let output = message["body"]["output"].as_str();
+        let is_progress = event.is_some_and(|event| event.starts_with("progress"));
+        let is_late = message["body"]["category"] == "console"
+            && output.is_some_and(|text| text.contains("still run"));
+        !is_progress && !is_late
     };
-    let messages = transcript.iter().filter(is_progress).enumerate();
+    let messages = transcript.iter().filter(is_kept).enumerate();
     let lines = messages.map(|(at, message)| {
         let mut message = message.clone();
         message["seq"] = json!(at + 1);
