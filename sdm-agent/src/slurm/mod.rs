@@ -53,6 +53,14 @@ struct Placed {
     tries: u32,
 }
 
+impl Placed {
+    /// True where nothing new can come: a step that has just begun has none of its processes yet.
+    fn is_final(&self) -> bool {
+        let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
+        self.tries >= TRIES || (has_pids && !self.ranks.is_empty())
+    }
+}
+
 /// The Slurm whose programs are on `PATH`.
 pub struct Slurm {
     user: String,
@@ -111,14 +119,6 @@ impl Slurm {
     }
 }
 
-impl Placed {
-    /// True where nothing new can come: a step that has just begun has none of its processes yet.
-    fn is_final(&self) -> bool {
-        let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
-        self.tries >= TRIES || (has_pids && !self.ranks.is_empty())
-    }
-}
-
 impl Slurm {
     /// Says of the ranks of this user's jobs where they are.
     fn place(&mut self, jobs: &mut BTreeMap<String, Job>) {
@@ -151,10 +151,10 @@ impl Slurm {
                 placed.ranks = ranks.unwrap_or_default();
             }
         }
-        for (id, placed) in &self.ranks {
-            let known = placed.ranks.iter().map(process);
-            if let Some(job) = jobs.get_mut(id).filter(|_| known.len() > 0) {
-                job.processes = known.collect();
+        let known = self.ranks.iter();
+        for (id, placed) in known.filter(|(_, placed)| !placed.ranks.is_empty()) {
+            if let Some(job) = jobs.get_mut(id) {
+                job.processes = placed.ranks.iter().map(process).collect();
             }
         }
     }

@@ -79,6 +79,20 @@ impl Gdb {
         matches!(state, Some(('t' | 'T', _)))
     }
 
+    /// Waits until gdb has told of a stop, and longer than `wait` where the kernel then shows the program as held: between that
+    /// and its word gdb reads symbols, and on a busy machine it is given no processor.
+    pub(super) async fn until_told<T>(
+        &self,
+        wait: Duration,
+        held_wait: Duration,
+        found: fn(&State) -> Option<T>,
+    ) -> Option<T> {
+        match self.until_within(wait, found).await {
+            None if self.is_held() => self.until_within(held_wait, found).await,
+            told => told,
+        }
+    }
+
     pub(super) fn version(&self) -> u64 {
         self.0.version.get()
     }

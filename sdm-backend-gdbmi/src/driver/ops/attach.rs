@@ -178,7 +178,8 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
         ));
     }
     gdb.tell(Event::Progress(Phase::Symbols));
-    wait_for_stop(gdb).await;
+    // gdb reads the symbols of each process that it was told to attach to.
+    gdb.until_told(STOP_WAIT, wait, is_held_or_over).await;
     // This stop is ours: nobody else may look at it. It stays in the books until it is placed, so that whoever gives up
     // before that does not wait for it.
     let results = gdb.get().stops.front().map(|stop| stop.results.clone());
@@ -201,16 +202,6 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
             }
             Ok(Reply::Stopped(stop))
         }
-    }
-}
-
-/// Waits until gdb has told of the process's stop. Between that stop and its word gdb reads the symbols of the program and of all its
-/// libraries, of each process that it was told to attach to: a process that the kernel shows as held is waited for as long as that may take.
-async fn wait_for_stop(gdb: &Gdb) {
-    let told = gdb.until_within(STOP_WAIT, is_held_or_over).await;
-    if told.is_none() && gdb.is_held() {
-        let wait = gdb.get().config.symbols_wait;
-        gdb.until_within(wait, is_held_or_over).await;
     }
 }
 

@@ -79,14 +79,8 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
         return Ok(());
     }
     send_stop(gdb, pid);
-    if gdb.until_within(STOP_WAIT, has_stopped).await.is_some() {
-        return Ok(());
-    }
-    // On a busy machine gdb comes to it late.
-    if gdb.is_held() && gdb.until_within(HELD_WAIT, has_stopped).await.is_some() {
-        return Ok(());
-    }
-    Err(not_stoppable(gdb, pid))
+    let told = gdb.until_told(STOP_WAIT, HELD_WAIT, has_stopped).await;
+    told.ok_or_else(|| not_stoppable(gdb, pid))
 }
 
 /// Has Valgrind's server stop what it runs, whatever of signals the process lets through; stopped by one, it could not answer. What comes just as
