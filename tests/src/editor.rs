@@ -5,19 +5,17 @@ mod ending;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::binaries;
 use crate::clusters::Shell;
 use crate::place::Place;
-use crate::run::BOUND;
+use crate::run::{BOUND, connect};
 use crate::schema::Schema;
 use crate::sdm::command;
 
@@ -398,18 +396,6 @@ impl<'a> Editor<'a> {
             (thread["id"].as_i64().expect("a number"), name)
         };
         threads.map(thread).collect()
-    }
-}
-
-/// Connects once somebody listens: the socket is there a moment before that.
-fn connect(path: &Path) -> UnixStream {
-    let until = Instant::now() + BOUND;
-    loop {
-        match UnixStream::connect(path) {
-            Ok(stream) => return stream,
-            Err(error) => assert!(Instant::now() < until, "it does not listen: {error}"),
-        }
-        thread::yield_now();
     }
 }
 

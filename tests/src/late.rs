@@ -24,10 +24,12 @@ pub fn waits_for_tools(seen: &Path, held: &Path, go: &Path) -> String {
 
 /// A command that goes on beside the test.
 pub struct Beside {
-    child: Child,
+    /// Its process.
+    pub child: Child,
     /// Its standard output.
     pub out: Screen,
-    err: Screen,
+    /// Its standard error.
+    pub err: Screen,
 }
 
 impl Beside {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_system::proc::{self, Process, State};
@@ -77,6 +78,24 @@ pub fn below(root: u32) -> Vec<(u32, State)> {
 pub fn signal(pid: u32, signal: Signal) {
     let target = Pid::from_raw(pid.try_into().expect("a pid"));
     kill(target, signal).unwrap_or_else(|error| panic!("{signal} to {pid}: {error}"));
+}
+
+/// Kills a process that may have ended by itself since it was found.
+///
+/// # Panics
+/// Where it may not be killed.
+pub fn kill_if_there(pid: u32) {
+    let killed = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
+    assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
+}
+
+/// The numbers of its sockets, as the kernel's tables have them; none where it has ended.
+#[must_use]
+pub fn sockets(pid: u32) -> Vec<u64> {
+    let process = of(pid);
+    let numbers = process.descriptors().into_iter().flatten();
+    let numbers = numbers.filter_map(|number| u64::try_from(number).ok());
+    numbers.filter_map(|it| process.socket(it)).collect()
 }
 
 /// Waits until a process is in one of these states, as `/proc/PID/stat` calls them by letters, or is gone.

@@ -1,6 +1,8 @@
 //! A session under test: every event is entered and checked against the accounting law.
 
 use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,22 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(begin.elapsed() < BOUND, "waited for: {what}");
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Connects once somebody listens: the socket is there a moment before that.
+///
+/// # Panics
+/// Where nobody does within [`BOUND`].
+#[must_use]
+pub fn connect(path: &Path) -> UnixStream {
+    let begin = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Ok(stream) => return stream,
+            Err(error) => assert!(begin.elapsed() < BOUND, "{}: {error}", path.display()),
+        }
+        std::thread::yield_now();
     }
 }
 

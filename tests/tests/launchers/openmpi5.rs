@@ -179,14 +179,7 @@ fn stop(pid: u32) {
 
 /// Whether a connection of a process has bytes at its other end that nobody has read.
 fn has_unread(pid: u32) -> bool {
-    let fds = std::fs::read_dir(processes::of(pid).path("fd")).expect("it is there");
-    let sockets: Vec<String> = fds
-        .filter_map(|fd| {
-            let link = std::fs::read_link(fd.ok()?.path()).ok()?;
-            let inode = link.to_str()?.strip_prefix("socket:[")?;
-            Some(inode.strip_suffix(']')?.to_owned())
-        })
-        .collect();
+    let sockets = processes::sockets(pid);
     let table = sdm_system::proc::of_machine("net/tcp").expect("there is one");
     let rows: Vec<Vec<&str>> = table
         .lines()
@@ -195,7 +188,7 @@ fn has_unread(pid: u32) -> bool {
         .collect();
     let own = rows
         .iter()
-        .filter(|row| sockets.iter().any(|it| it == row[9]));
+        .filter(|row| row[9].parse().is_ok_and(|number| sockets.contains(&number)));
     own.clone().any(|own| {
         let other = rows.iter().find(|row| row[1] == own[2] && row[2] == own[1]);
         other.is_some_and(|other| !other[4].ends_with(":00000000"))

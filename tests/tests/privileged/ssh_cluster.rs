@@ -3,14 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
 use sdm_tests::terminal::Terminal;
+use sdm_tests::{binaries, processes};
 use serde_json::Value;
 
 use crate::ssh::CONFIG;
@@ -116,7 +114,7 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
     // The connection is cut: what was known stays, as what it is, and the job runs on.
     for ssh in shell.place.pids("ssh") {
         // One that did something else may have ended by itself in between.
-        let _ = kill(Pid::from_raw(ssh.cast_signed()), Signal::SIGKILL);
+        processes::kill_if_there(ssh);
     }
     shell.wait_for(|| shell.state("far")["state"] == "ERROR");
     let jobs: Value = serde_json::from_str(&shell.sdm("jobs --json").out).expect("JSON");

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use sdm_runtime::wire::event::{Event, Kind};
 use sdm_tests::agent::Talk;
 use sdm_tests::binaries;
 use sdm_tests::place::Place;
-use sdm_tests::run::BOUND;
+use sdm_tests::run::{BOUND, connect};
 
 fn start(place: &Place, dialect: Dialect) -> Talk {
     Talk::start("local", dialect, |command| {
@@ -111,18 +111,6 @@ fn at_socket(place: &Place, path: &Path) -> Process {
     command.args(["--rm", "local", "--proxy=unix", "--path"]);
     command.arg(path).env("XDG_STATE_HOME", place.path());
     command
-}
-
-/// Connects once somebody listens.
-fn connect(path: &Path) -> UnixStream {
-    let deadline = Instant::now() + BOUND;
-    loop {
-        match UnixStream::connect(path) {
-            Ok(stream) => return stream,
-            Err(error) => assert!(Instant::now() < deadline, "{error}"),
-        }
-        std::thread::yield_now();
-    }
 }
 
 #[test]

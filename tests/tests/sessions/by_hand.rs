@@ -5,15 +5,15 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use nix::sys::signal::Signal;
 use sdm_tests::binaries;
+use sdm_tests::late::Beside;
 use sdm_tests::ordinary;
 use sdm_tests::place::{Compiler, MARK_VARIABLE, Place};
 use sdm_tests::processes;
-use sdm_tests::screen::Screen;
 use sdm_tests::sdm::{Running, Sdm};
 
 /// How often a member has looked in vain for another one before that is started: the first time was a hundredth
@@ -21,42 +21,28 @@ use sdm_tests::sdm::{Running, Sdm};
 const TRIES: &str = "try 6 ";
 
 /// A command of those that `sdm` shows, typed.
-struct Typed {
-    child: Child,
-    out: Screen,
-    log: Screen,
-}
+struct Typed(Beside);
 
 impl Typed {
     fn new(place: &Place, line: &str) -> Self {
         let mut command = Command::new("/bin/sh");
-        let mut child = ordinary::lower(&mut command)
+        let command = ordinary::lower(&mut command)
             .args(["-c", &format!("exec {line}")])
             .env(MARK_VARIABLE, place.mark())
             .env("SDM_LOG", "sdm_core=debug")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("a shell");
-        let out = child.stdout.take().expect("it is a pipe");
-        let log = child.stderr.take().expect("it is a pipe");
-        Self {
-            child,
-            out: Screen::read(out).0,
-            log: Screen::read(log).0,
-        }
+            .stdin(Stdio::null());
+        Self(Beside::start(command))
     }
 
     /// Waits until it has looked in vain for a server.
     fn misses(&self, server: u32) {
         let wanted = format!("server {server} on 127.0.0.1: {TRIES}");
-        self.log.wait(0, &wanted);
+        self.0.err.wait(0, &wanted);
     }
 
     /// Waits until it listens.
     fn listens(&self) {
-        self.out.wait(0, "\n");
+        self.0.out.wait(0, "\n");
     }
 }
 
@@ -96,7 +82,7 @@ fn ends_well(sdm: Running, typed: Vec<Typed>) {
     let done = sdm.finish().code(0);
     done.expect("print number", "ranks 0-2 (3): 0\n");
     for mut it in typed {
-        assert!(it.child.wait().expect("it ends").success());
+        assert!(it.0.child.wait().expect("it ends").success());
     }
 }
 
@@ -143,7 +129,7 @@ fn a_partial_start_goes_on_without_those_who_are_not_typed() {
     assert!(done.beginning().contains(named), "{done}");
     done.expect_part("print number", "rank 1: 0\n");
     for mut it in typed {
-        assert!(it.child.wait().expect("it ends").success());
+        assert!(it.0.child.wait().expect("it ends").success());
     }
 }
 
@@ -188,7 +174,7 @@ fn no_key_stays_where_sdm_is_killed() {
     master.misses(1);
     processes::signal(sdm.pid(), Signal::SIGKILL);
     for mut it in [master, first] {
-        it.child.wait().expect("it ends");
+        it.0.child.wait().expect("it ends");
     }
     // Whatever it has left has ended, too.
     assert_eq!(sdm.finish().code, None);

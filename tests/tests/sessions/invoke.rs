@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use sdm_tests::binaries;
 use sdm_tests::clusters::Shell;
 use sdm_tests::invoke::Client;
@@ -200,12 +198,6 @@ fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
     shell.place.assert_gone();
 }
 
-/// Kills a process that may have ended by itself since it was found.
-fn kill_if_there(pid: u32) {
-    let killed = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL);
-    assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
-}
-
 /// Who is killed, and behind which step of a job's life.
 #[test]
 fn whoever_is_killed_at_whatever_step_nothing_is_left() {
@@ -257,7 +249,7 @@ fn whoever_is_killed_at_whatever_step_nothing_is_left() {
                         "--run-job"
                     };
                     for pid in shell.place.pids(part) {
-                        kill_if_there(pid);
+                        processes::kill_if_there(pid);
                     }
                 }
             }

@@ -8,6 +8,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
+use sdm_tests::united::united;
 
 /// A person fixes a breakpoint and runs again: asked first, everything of theirs is there again,
 /// what was spent is not, and nothing of the job before is left.
@@ -69,7 +70,8 @@ fn a_person_runs_the_job_again() {
     terminal.ask("[all] kill", "killed");
     // Nothing runs, so nothing is asked.
     terminal.ask("[all] set args", "");
-    terminal.ask("start", "at main ()");
+    let held = united(&terminal.ask("start", "at main ()"));
+    assert!(held.contains("ranks 0-1 (2): at main ()"), "{held}");
     terminal.ask("[all] print argc", "ranks 0-1 (2): 1");
     terminal.ask("set confirm off", "");
     terminal.ask("release 1", "");

@@ -51,15 +51,21 @@ fn judged(job: &Job, way: &str, options: &[&str]) -> (Value, Option<i32>) {
 /// What `PREFIX sdm diagnose` says of a job. On a busy machine a rank may have no processor for seconds: it is said that nothing is known of
 /// it then, and one looks longer.
 fn judged_behind(prefix: &[&str], job: &Job, way: &str, options: &[&str]) -> (Value, Option<i32>) {
-    let mut longer = [&["--for", "5"], &["--for", "15"]].into_iter();
-    let mut more: &[&str] = &[];
-    loop {
-        let found = diagnosed(prefix, job, way, &[options, more].concat());
-        more = match longer.next() {
-            Some(more) if found.0.to_string().contains("not given a processor") => more,
-            _ => return found,
-        };
+    longer_where_starved(
+        |more| diagnosed(prefix, job, way, &[options, more].concat()),
+        |(found, _)| found.to_string(),
+    )
+}
+
+/// Whoever is not let run by a full machine cannot be judged: it is looked for longer, twice at most.
+fn longer_where_starved<T>(look: impl Fn(&[&str]) -> T, text: impl Fn(&T) -> String) -> T {
+    let mut found = look(&[]);
+    for more in [["--for", "5"], ["--for", "15"]] {
+        if text(&found).contains("not given a processor") {
+            found = look(&more);
+        }
     }
+    found
 }
 
 fn diagnosed(prefix: &[&str], job: &Job, way: &str, options: &[&str]) -> (Value, Option<i32>) {
@@ -397,11 +403,7 @@ fn who_waits_is_never_said_to_go_on() {
                 let line = [&[pid.as_str()], more].concat();
                 Sdm::new(&place, "diagnose").args(line).finish()
             };
-            let mut done = look(&[]);
-            // Whoever is not let run by a full machine cannot be judged.
-            if done.out.contains("not given a processor") {
-                done = look(&["--for", "15"]);
-            }
+            let done = longer_where_starved(look, |done| done.out.clone());
             assert!(done.out.starts_with(expect), "{compiler:?}, {time}: {done}");
         }
     }

@@ -3,36 +3,24 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use sdm_tests::leftovers;
 use sdm_tests::neighbour::{Neighbour, Who};
-
-/// The sockets of a process, by their inodes as the kernel's table has them.
-fn sockets_of(pid: u32) -> Vec<String> {
-    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd"));
-    let links = descriptors.into_iter().flatten().flatten();
-    let links = links.filter_map(|it| std::fs::read_link(it.path()).ok());
-    let inode = |link: PathBuf| {
-        let inode = link.to_str()?.strip_prefix("socket:[")?;
-        Some(inode.trim_end_matches(']').to_owned())
-    };
-    links.filter_map(inode).collect()
-}
+use sdm_tests::{leftovers, processes};
 
 /// Connections to all sockets of the user's in this neighbourhood that have no file and a name as members have. Those of other tests
 /// are left alone: they may end at any time, and would have to say who was there.
 fn intrude(neighbour: &Neighbour) -> Vec<UnixStream> {
     let held = leftovers::holding(neighbour.mark()).into_iter();
-    let own: Vec<String> = held.flat_map(|(pid, _)| sockets_of(pid)).collect();
+    let own: Vec<u64> = held.flat_map(|(pid, _)| processes::sockets(pid)).collect();
     let table = std::fs::read_to_string("/proc/net/unix").expect("the kernel's sockets");
     let names = table.lines().filter_map(|line| line.split_once("@sdm-"));
     let names = names.filter(|(before, name)| {
-        let inode = before.split_whitespace().next_back();
-        name.len() == 40 && own.iter().any(|it| Some(&**it) == inode)
+        let number = before.split_whitespace().next_back();
+        let number = number.and_then(|number| number.parse().ok());
+        name.len() == 40 && number.is_some_and(|number| own.contains(&number))
     });
     let connect = |(_, name): (&str, &str)| {
         let address = SocketAddr::from_abstract_name(format!("sdm-{name}")).expect("a name");
