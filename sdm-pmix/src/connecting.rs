@@ -27,9 +27,10 @@ pub(crate) fn connect(
     file: Option<&CStr>,
 ) -> Result<(library::Tool, Turn)> {
     keeper::check_runs(server)?;
-    let turn = Turn::take(server)?;
+    let turn =
+        Turn::take(server).with_context(|| format!("the PMIx server in process {server}"))?;
     // While this process has one thread, and before anything is connected.
-    keeper::start(server, turn.descriptor())?;
+    let keeper = keeper::start(server, turn.descriptor(), library::ends_with_job(server))?;
     let error = match library::Tool::connect(library, server, file) {
         Ok(tool) => return Ok((tool, turn)),
         Err(error) => error,
@@ -41,8 +42,20 @@ pub(crate) fn connect(
         return Err(error);
     }
     turn.end();
+    // What this process is next has one of its own.
+    keeper.dismiss();
     std::thread::sleep(TRY_EVERY);
     let mut again = Command::new("/proc/self/exe");
     again.args(std::env::args_os().skip(1));
     Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
+}
+
+/// Says goodbye to the server, once it is this tool's turn. The keeper lets the next one come when the server has hung up.
+pub(crate) fn leave(tool: library::Tool, turn: Turn) {
+    // It leaves all the same where others have not come to an end in all that time.
+    let turn = turn.take_again();
+    tool.finish();
+    if let Ok(turn) = turn {
+        turn.leave_to_keeper();
+    }
 }

@@ -6,19 +6,28 @@
 //! who asks, a person) would kill the job. So a second process, the *keeper*, shares this one's descriptor table from
 //! before the library is loaded. It does nothing while this process lives. Once that has ended, the keeper closes
 //! everything but connected sockets, and holds those until the server has hung up or ended, or nothing more comes
-//! from it: it sends its replies in one go. Where there is none, as after a goodbye, it ends at once. It holds no longer than
-//! it must, as `prterun` does not end as long as a tool is connected.
+//! from it: it sends its replies in one go. It holds no longer than it must, as `prterun` does not end as long as a tool is connected.
+//!
+//! After a goodbye it waits until the server has hung up too, and has forgotten the tool: a second later it takes the tool's name off its
+//! lists, whoever has it by then. Until then it refuses one of the same name (of an ordinary user: it compares with user 0 and lets root in),
+//! and one that comes at that moment may lose the name, and all with it that come later. Only then the next tool may come.
 //!
 //! A server that is stopped gives no replies for as long as it is: it is not asked at all, and the keeper does
 //! not count that time.
 
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 
-use crate::sys;
+use sdm_system::proc;
+
+use crate::sys::{self, Connection};
 
 /// The name of the keeper's process: at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-pmix-hold";
@@ -26,142 +35,207 @@ const NAME: &std::ffi::CStr = c"sdm-pmix-hold";
 const REPLIES_TAKE: Duration = Duration::from_secs(10);
 /// How long a server that runs may pause between two of its replies, some hundred bytes in all.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How often it is looked whether the server runs.
+/// How often it is looked at the server: first, as it mostly hangs up at once, and at last.
+const LOOK_FIRST: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a server may take to hang up behind a goodbye, and to be at rest then: as long as it gets no processor.
+const END_TAKES: Duration = Duration::from_secs(30);
+/// How long a `prterun` (Open MPI 5.0.11) keeps the name of a tool that has left, and a quarter more.
+const NAME_STAYS: Duration = Duration::from_millis(1250);
+/// How long a thread that never sleeps must have run until it has dealt with what was there before: where it passes on much output.
+const BUSY: Duration = Duration::from_millis(20);
 /// The most descriptors that this process has: one for the answer, and a few of the library's.
 const DESCRIPTORS_MAX: RawFd = 1024;
 
 /// Refuses a server that is stopped.
 pub(crate) fn check_runs(server: i32) -> Result<()> {
-    let path = stat_path(server)?;
-    let Some(state) = state(&path).filter(|state| is_stopped(*state)) else {
+    let process = proc::of(server);
+    let Some(state) = process.state().filter(|it| it.is_stopped() || it.is_held()) else {
         return Ok(());
     };
-    let program = std::fs::read_link(format!("/proc/{server}/exe")).unwrap_or_default();
+    let program = process.program().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy();
-    let how = match state {
-        b't' => "stopped by a debugger",
-        _ => "stopped",
+    let how = match state.is_held() {
+        true => "stopped by a debugger",
+        false => "stopped",
     };
     bail!(
         "{program} (pid {server}) is {how} and cannot answer: have it go on (kill -CONT {server}) and try again"
     );
 }
 
-/// Starts the keeper of this process's connections to a server. This process must have one thread.
-///
-/// `held` is kept open as long as the keeper lives: others wait for it.
-pub(crate) fn start(server: i32, held: Option<RawFd>) -> Result<()> {
-    let (own, path) = (std::process::id().cast_signed(), stat_path(server)?);
-    // Both are opened here, so that neither number can be another process's by then.
-    let own = sys::pidfd_open(own).context("watch this process")?;
-    let server = sys::pidfd_open(server).with_context(|| format!("process {server}"))?;
-    let forked = sys::fork_sharing_descriptors();
-    if forked.context("start what holds the connection")? == sys::Forked::Child {
-        keep(own, server, held, &path);
+/// The keeper of this process.
+pub(crate) struct Keeper(Pid);
+
+impl Keeper {
+    /// Ends it. There must be nothing that it is to keep.
+    pub(crate) fn dismiss(self) {
+        // It is a child of this process that has not been waited for: nobody else has its pid.
+        let _ = kill(self.0, Signal::SIGKILL);
+        let _ = waitpid(self.0, None);
     }
-    Ok(())
 }
 
-/// The keeper's life. It allocates nothing.
-fn keep(parent: RawFd, server: RawFd, held: Option<RawFd>, stat: &std::ffi::CStr) -> ! {
-    sys::detach(NAME);
-    sys::wait_readable(&mut [poll_of(parent, libc::POLLIN)], None);
-    // From here on the table is the keeper's own: nobody waits for what it will not write.
-    let mut sockets: [libc::pollfd; 16] = [poll_of(-1, 0); 16];
-    let (server_at, mut count) = (0, 1);
-    sockets[server_at] = poll_of(server, libc::POLLIN);
-    for fd in 0..DESCRIPTORS_MAX {
-        if fd == server || Some(fd) == held {
-            continue;
-        }
-        if count < sockets.len() && sys::is_connected(fd) {
-            // What the server still sends is not read: only the end counts.
-            sockets[count] = poll_of(fd, libc::POLLRDHUP);
-            count += 1;
-        } else {
-            sys::close(fd);
+/// Starts the keeper of this process's connections to a server. This process must have one thread.
+///
+/// `held` is kept open as long as the keeper lives: others wait for it. `same_name` is for a server that knows all tools of ours by one name.
+pub(crate) fn start(server: i32, held: RawFd, same_name: bool) -> Result<Keeper> {
+    let own = std::process::id().cast_signed();
+    // Both are opened here, so that neither number can be another process's by then.
+    let own = sys::pidfd_open(own).context("watch this process")?;
+    let watched = Watched {
+        end: sys::pidfd_open(server).with_context(|| format!("process {server}"))?,
+        process: proc::of(server),
+        same_name,
+    };
+    let forked = sys::fork_sharing_descriptors();
+    match forked.context("start what holds the connection")? {
+        sys::Forked::Child => keep(own, &watched, held),
+        sys::Forked::Parent(keeper) => Ok(Keeper(Pid::from_raw(keeper))),
+    }
+}
+
+/// Second descriptors of this process's connections, by which the keeper sees when the server hangs up.
+pub(crate) fn watch_connections() -> Vec<RawFd> {
+    let all = (0..DESCRIPTORS_MAX).filter(|fd| sys::is_connected(*fd));
+    let all: Vec<RawFd> = all.collect();
+    all.into_iter().filter_map(sys::duplicate).collect()
+}
+
+/// Of each thread by its id: whether it sleeps, and how many nanoseconds it has run.
+type Threads = BTreeMap<i32, (bool, u64)>;
+
+/// The server as its keeper sees it.
+struct Watched {
+    /// Becomes readable when it has ended.
+    end: RawFd,
+    process: proc::Process,
+    /// It knows all tools of ours by one name.
+    same_name: bool,
+}
+
+impl Watched {
+    /// Waits that long; true where the server has ended.
+    fn ends_within(&self, wait: Duration) -> bool {
+        sys::wait_readable(&mut [poll_of(self.end)], Some(wait))
+    }
+
+    fn is_stopped(&self) -> bool {
+        let state = self.process.state();
+        state.is_some_and(|it| it.is_stopped() || it.is_held())
+    }
+
+    /// Waits until the server has forgotten a tool that has left. What it does in time it has done when its threads sleep.
+    fn wait_until_forgotten(&self) {
+        self.wait_for_rest();
+        if !self.ends_within(NAME_STAYS) {
+            self.wait_for_rest();
         }
     }
-    let mut ran = Duration::ZERO;
-    let mut received = 0;
-    while count > 1 {
-        let begun = Instant::now();
-        if sys::wait_readable(&mut sockets[..count], Some(LOOK_EVERY)) {
-            if sockets[server_at].revents != 0 {
-                break;
+
+    /// Waits until all its threads have slept between two looks, or have run long enough since the first.
+    fn wait_for_rest(&self) {
+        let deadline = Instant::now() + END_TAKES;
+        let first = self.threads();
+        let mut before = first.clone();
+        while Instant::now() < deadline && !self.ends_within(LOOK_FIRST) {
+            let now = self.threads();
+            let is_done = |(id, (sleeps, ran)): (&i32, &(bool, u64))| {
+                let ran_since = |all: &Threads| all.get(id).map(|it| ran.saturating_sub(it.1));
+                (*sleeps && ran_since(&before) == Some(0))
+                    || ran_since(&first).is_some_and(|it| Duration::from_nanos(it) >= BUSY)
+            };
+            if now.iter().all(is_done) {
+                return;
             }
-            for index in (1..count).rev() {
-                if sockets[index].revents != 0 {
-                    sys::close(sockets[index].fd);
-                    count -= 1;
-                    sockets[index] = sockets[count];
-                }
-            }
+            before = now;
         }
-        let before = received;
-        received = sockets[1..count]
-            .iter()
-            .map(|it| sys::received(it.fd))
-            .sum();
-        // A server that stopped in between may not have run at all.
-        ran = match received != before || state(stat).is_some_and(is_stopped) {
-            true => Duration::ZERO,
-            false => ran + begun.elapsed().min(2 * LOOK_EVERY),
+    }
+
+    fn threads(&self) -> Threads {
+        let ids = self.process.thread_ids();
+        let look = |id| {
+            let thread = self.process.thread(id);
+            let sleeps = thread.state() == Some(proc::State('S'));
+            (id, (sleeps, thread.ran_ns().unwrap_or(0)))
         };
-        if ran
-            >= if received > 0 {
-                PAUSE_MAX
-            } else {
-                REPLIES_TAKE
+        ids.map(|ids| ids.map(look).collect()).unwrap_or_default()
+    }
+}
+
+/// The keeper's life.
+fn keep(parent: RawFd, server: &Watched, held: RawFd) -> ! {
+    sys::detach(NAME);
+    sys::wait_readable(&mut [poll_of(parent)], None);
+    // From here on the table is the keeper's own: nobody waits for what it will not write.
+    let mut sockets = Vec::new();
+    for fd in 0..DESCRIPTORS_MAX {
+        match fd {
+            fd if fd == server.end || fd == held => {}
+            fd if sys::is_connected(fd) => sockets.push(fd),
+            fd => sys::close(fd),
+        }
+    }
+    let (mut ran, mut received, mut pause) = (Duration::ZERO, 0, LOOK_FIRST);
+    loop {
+        sockets.retain(|fd| {
+            let is_over = sys::connection(*fd) == Connection::Over;
+            if is_over {
+                sys::close(*fd);
             }
-        {
+            !is_over
+        });
+        let is_left = |fd: &RawFd| sys::connection(*fd) == Connection::Left;
+        let limit = match sockets.iter().all(is_left) {
+            true => END_TAKES,
+            false if received > 0 => PAUSE_MAX,
+            false => REPLIES_TAKE,
+        };
+        if sockets.is_empty() || ran >= limit {
             break;
         }
+        let begun = Instant::now();
+        if server.ends_within(pause) {
+            sys::exit(0);
+        }
+        let before = received;
+        received = sockets.iter().map(|fd| sys::received(*fd)).sum();
+        // A server that stopped in between may not have run at all.
+        ran = match received != before || server.is_stopped() {
+            true => Duration::ZERO,
+            false => ran + begun.elapsed().min(2 * pause),
+        };
+        pause = (2 * pause).min(LOOK_EVERY);
+    }
+    // What is still open is over with this.
+    sockets.into_iter().for_each(sys::close);
+    if server.same_name {
+        server.wait_until_forgotten();
     }
     sys::exit(0)
 }
 
-fn poll_of(fd: RawFd, events: i16) -> libc::pollfd {
+fn poll_of(fd: RawFd) -> libc::pollfd {
     libc::pollfd {
         fd,
-        events,
+        events: libc::POLLIN,
         revents: 0,
     }
 }
 
-fn stat_path(pid: i32) -> Result<std::ffi::CString> {
-    std::ffi::CString::new(format!("/proc/{pid}/stat")).context("a path")
-}
-
-/// The letter of a process's state; absent where it cannot be read. It allocates nothing.
-fn state(path: &std::ffi::CStr) -> Option<u8> {
-    let mut text = [0; 256];
-    let text = sys::read(path, &mut text)?;
-    // The name is in brackets, and may hold some.
-    let end = text.iter().rposition(|byte| *byte == b')')?;
-    text.get(end + 2).copied()
-}
-
-fn is_stopped(state: u8) -> bool {
-    matches!(state, b'T' | b't')
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
-    fn a_state_is_read_behind_whatever_a_name_holds() {
-        let own = stat_path(std::process::id().cast_signed()).unwrap();
-        assert!(matches!(state(&own), Some(b'R' | b'S')));
-        let folder = std::env::temp_dir().join(format!("sdm-pmix-{}", std::process::id()));
-        std::fs::write(&folder, "7 (a) T (b) t 1 2 3").unwrap();
-        let path = std::ffi::CString::new(folder.to_str().unwrap()).unwrap();
-        assert_eq!(state(&path), Some(b't'));
-        std::fs::write(&folder, "7 (a)").unwrap();
-        assert_eq!(state(&path), None);
-        std::fs::remove_file(&folder).unwrap();
-        assert_eq!(state(&path), None);
+    fn a_keeper_that_is_dismissed_is_gone() {
+        let held = std::io::stdin();
+        let keeper = start(std::process::id().cast_signed(), held.as_raw_fd(), true).unwrap();
+        let pid = keeper.0.as_raw();
+        assert!(proc::of(pid).state().is_some());
+        keeper.dismiss();
+        assert_eq!(proc::of(pid).state(), None);
     }
 }

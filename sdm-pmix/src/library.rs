@@ -12,6 +12,7 @@ use crate::ffi::{
     SERVER_PID, SUCCESS, TYPE_DATA_ARRAY, TYPE_PID, TYPE_PROC_INFO, TYPE_RANK, TYPE_STRING, Value,
     load, symbol, text,
 };
+use crate::{keeper, sys};
 
 const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
 const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
@@ -65,8 +66,7 @@ impl Tool {
     /// Loads the library and connects to the server in process `server`, by its rendezvous file where that is known.
     pub(crate) fn connect(library: &Path, server: i32, file: Option<&CStr>) -> Result<Self> {
         let handle = load(library)?;
-        let program = std::fs::read_link(format!("/proc/{server}/exe")).unwrap_or_default();
-        let ends_with_job = program.file_name().is_some_and(|name| name == OF_ONE_JOB);
+        let ends_with_job = ends_with_job(server);
         // SAFETY: the names are those of functions with these signatures since version 2 of the
         // standard, and the library is never unloaded.
         let (init, tool) = unsafe {
@@ -215,13 +215,22 @@ impl Tool {
         symbol(self.handle, name)
     }
 
-    /// Says goodbye.
+    /// Says goodbye. The keeper of this process sees when the server has dealt with it.
     pub(crate) fn finish(self) {
+        let connections = keeper::watch_connections();
         // SAFETY: it was initialised, and nobody uses it any more.
         unsafe {
             (self.finalize)();
         }
+        // The second descriptors are not to keep them open.
+        connections.into_iter().for_each(sys::leave);
     }
+}
+
+/// Whether a server ends with its job, and so is to know all tools of ours by one name.
+pub(crate) fn ends_with_job(server: i32) -> bool {
+    let program = sdm_system::proc::of(server).program().unwrap_or_default();
+    program.file_name().is_some_and(|name| name == OF_ONE_JOB)
 }
 
 /// Whether a server has processes of its own: what starts its daemons. At its end it has none, and would wait for its last tool.

@@ -103,7 +103,6 @@ fn ask(library: &Path, server: i32) -> Result<String> {
         }
     }
     text.push_str(END);
-    tool.finish();
-    turn.end();
+    connecting::leave(tool, turn);
     Ok(text)
 }

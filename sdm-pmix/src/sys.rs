@@ -1,4 +1,4 @@
-//! System calls of the keeper, which nobody wraps or which may allocate nothing.
+//! System calls of the keeper, which nobody wraps.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -11,12 +11,24 @@ use nix::libc;
 /// Which of the two a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forked {
-    Parent,
+    /// The pid of the child.
+    Parent(i32),
     Child,
 }
 
+/// How far a TCP connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// Both sides have it.
+    Open,
+    /// This side has ended it, and the other has not.
+    Left,
+    /// The other side has ended it, or it is no connection.
+    Over,
+}
+
 /// Forks a process that shares this one's descriptor table: what either opens or closes, both do. This process must
-/// have one thread; the child may only do what is safe in a signal handler.
+/// have one thread, so that the child's copy of its memory is whole.
 pub(crate) fn fork_sharing_descriptors() -> io::Result<Forked> {
     let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
     let none: libc::c_long = 0;
@@ -25,7 +37,9 @@ pub(crate) fn fork_sharing_descriptors() -> io::Result<Forked> {
     match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Forked::Child),
-        _ => Ok(Forked::Parent),
+        pid => i32::try_from(pid)
+            .map(Forked::Parent)
+            .map_err(io::Error::other),
     }
 }
 
@@ -87,24 +101,39 @@ pub(crate) fn received(fd: RawFd) -> u64 {
     sdm_system::tcp_traffic(socket).map_or(0, |[_, received]| received)
 }
 
+/// How far a TCP connection is.
+pub(crate) fn connection(fd: RawFd) -> Connection {
+    /// The states of `linux/tcp.h` in which the other side has not ended it; FIN_WAIT is behind this side's end.
+    const ESTABLISHED: u8 = 1;
+    const FIN_WAIT: [u8; 2] = [4, 5];
+    // The first member of the kernel's `tcp_info`, which may be cut off behind it.
+    let mut state = 0_u8;
+    let mut bytes: libc::socklen_t = 1;
+    let info = (&raw mut state).cast();
+    // SAFETY: it writes at most as many bytes as it is told to where these are.
+    match unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info, &raw mut bytes) } {
+        0 if state == ESTABLISHED => Connection::Open,
+        0 if FIN_WAIT.contains(&state) => Connection::Left,
+        _ => Connection::Over,
+    }
+}
+
+/// A second descriptor, which no program started from here has.
+pub(crate) fn duplicate(fd: RawFd) -> Option<RawFd> {
+    // SAFETY: it takes two numbers, and gives a descriptor or -1.
+    let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    (fd != -1).then_some(fd)
+}
+
+/// Ends this side of a connection, whoever else has a descriptor of it.
+pub(crate) fn leave(fd: RawFd) {
+    // SAFETY: it takes two numbers. Where it fails the other side has ended it.
+    unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+}
+
 pub(crate) fn close(fd: RawFd) {
     // SAFETY: a number; nobody owns what is behind it any more.
     unsafe { libc::close(fd) };
-}
-
-/// Reads the beginning of a file.
-pub(crate) fn read<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
-    // SAFETY: the path is a string that ends; as many bytes are read as there is room for.
-    let count = unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd == -1 {
-            return None;
-        }
-        let count = libc::read(fd, into.as_mut_ptr().cast(), into.len());
-        libc::close(fd);
-        count
-    };
-    into.get(..usize::try_from(count).ok()?)
 }
 
 /// Ends this process, and does nothing else.

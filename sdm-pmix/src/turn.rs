@@ -1,56 +1,86 @@
-//! One tool of ours at a time connects to a server.
+//! One tool of ours at a time is at a server.
 //!
-//! Every tool of ours is the same one in a server's books: see [`crate::library`]. Two that connect in the same moment with one
-//! name may be refused, so that a lock orders them. It is on a file of the server's process that only its owner can open, so that
-//! nobody else can keep a tool out, and nothing is left behind. It is held until the connection stands, also by the keeper of a tool
-//! that died before.
+//! Every tool of ours is the same one in a server's books: see [`crate::library`]. Where two of one name are there at once, or one comes
+//! before the server has dealt with the end of the other, the server may take one for the other and refuse all that come later, so that a
+//! lock orders them. It is on a file of the server's process that only its owner can open, so that nobody else can keep a tool out, and
+//! nothing is left behind. It is held until the server has forgotten it, also by the keeper of a tool that died before.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-/// How long others are waited for. A tool that connects takes a second here, and the keeper of a dead one ends after as long as
-/// this; a server that takes nobody must not hold all tools for ever.
-const WAIT: Duration = Duration::from_secs(12);
+/// How long others are waited for. A tool and its keeper take little more than a second here and more where the server gets no processor,
+/// and the keeper of a dead one ends after ten; one that waits for the server's job stays longer, and the server may answer nobody.
+const WAIT: Duration = Duration::from_secs(60);
 /// How often it is looked whether the others are done.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The turn of this process. Where it dies with it, a keeper may still hold it.
-pub(crate) struct Turn {
-    lock: Option<Flock<File>>,
+pub(crate) struct Turn(State);
+
+/// The file stays open in both, as a keeper knows it by its number.
+enum State {
+    Held(Flock<File>),
+    Free(File),
 }
 
 impl Turn {
-    /// Waits until nobody else of this user connects to a server, at most 12 s: then it is tried all the same.
+    /// Waits until nobody else of this user is at a server, at most a minute. It is not tried all the same then: behind
+    /// two at once a server may take no tool any more.
     pub(crate) fn take(server: i32) -> Result<Self> {
         let file = File::open(format!("/proc/{server}/environ"));
-        let mut file = file.with_context(|| format!("process {server}"))?;
+        let file = file.with_context(|| format!("process {server}"))?;
+        Self(State::Free(file)).take_again()
+    }
+
+    /// As [`Turn::take`], for one that has ended.
+    pub(crate) fn take_again(self) -> Result<Self> {
+        let mut file = match self.0 {
+            State::Held(_) => return Ok(self),
+            State::Free(file) => file,
+        };
         let deadline = Instant::now() + WAIT;
         loop {
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                Ok(lock) => return Ok(Self { lock: Some(lock) }),
+                Ok(lock) => return Ok(Self(State::Held(lock))),
                 Err((back, Errno::EWOULDBLOCK)) if Instant::now() < deadline => file = back,
-                Err((_, Errno::EWOULDBLOCK)) => return Ok(Self { lock: None }),
+                Err((_, Errno::EWOULDBLOCK)) => bail!(
+                    "another tool has been connected to it for {} s: it still starts, or does not answer",
+                    WAIT.as_secs()
+                ),
                 Err((_, error)) => return Err(error).context("wait for other tools"),
             }
             std::thread::sleep(LOOK_EVERY);
         }
     }
 
-    /// The descriptor that holds it; absent where it was not waited for to the end.
-    pub(crate) fn descriptor(&self) -> Option<RawFd> {
-        self.lock.as_ref().map(|lock| (**lock).as_raw_fd())
+    /// The descriptor that holds it.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        match &self.0 {
+            State::Held(lock) => (**lock).as_raw_fd(),
+            State::Free(file) => file.as_raw_fd(),
+        }
     }
 
-    /// Lets others come. The descriptor stays open, as a keeper knows it by its number.
-    pub(crate) fn end(mut self) {
-        if let Some(Ok(file)) = self.lock.take().map(Flock::unlock) {
-            let _ = file.into_raw_fd();
+    /// Lets others come.
+    pub(crate) fn end(self) -> Self {
+        match self.0 {
+            State::Held(lock) => match lock.unlock() {
+                Ok(file) => Self(State::Free(file)),
+                Err((lock, _)) => Self(State::Held(lock)),
+            },
+            State::Free(_) => self,
         }
+    }
+
+    /// Leaves it to the keeper of this process, which lets others come once the server knows that this one has gone.
+    pub(crate) fn leave_to_keeper(self) {
+        // What is dropped is let go of.
+        std::mem::forget(self);
     }
 }
 
@@ -58,14 +88,24 @@ impl Turn {
 mod tests {
     use super::*;
 
+    impl Turn {
+        fn is_held(&self) -> bool {
+            matches!(self.0, State::Held(_))
+        }
+    }
+
     #[test]
     fn the_second_waits_until_the_first_is_done() {
         let own = std::process::id().cast_signed();
         let first = Turn::take(own).unwrap();
-        assert!(first.descriptor().is_some());
-        let waits = std::thread::spawn(move || Turn::take(own).unwrap().descriptor().is_some());
+        assert!(first.is_held());
+        let waits = std::thread::spawn(move || Turn::take(own).unwrap());
         assert!(!waits.is_finished());
-        first.end();
-        assert!(waits.join().unwrap(), "its turn came");
+        let first = first.end();
+        assert!(!first.is_held());
+        let second = waits.join().unwrap();
+        assert!(second.is_held(), "its turn came");
+        drop(second);
+        assert!(first.take_again().unwrap().is_held(), "nobody else has it");
     }
 }

@@ -48,9 +48,9 @@ pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
         }
     };
     tool.wait_for_job(|| tell(FromTool::Starting));
-    turn.end();
+    let turn = turn.end();
     let done = serve(&calls::Calls::of(&tool)?);
-    tool.finish();
+    crate::connecting::leave(tool, turn);
     tell_no_more(writer);
     done
 }

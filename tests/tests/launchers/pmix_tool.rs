@@ -81,11 +81,14 @@ impl Drop for Job {
     }
 }
 
-fn tool(mpi: &Path, server: u32) -> Command {
+/// With the server's own folder for its files, as `sdm` starts it.
+fn tool(mpi: &Path, place: &Place, server: u32) -> Command {
     let mut tool = Command::new(sdm_tests::binaries::folder().join("sdm-pmix"));
     tool.arg(mpi.join("lib/openmpi/libpmix.so.2"))
         .arg(server.to_string());
-    tool.env("PMIX_MCA_psec", "native").stdin(Stdio::null());
+    tool.env("PMIX_MCA_psec", "native")
+        .env("TMPDIR", place.path())
+        .stdin(Stdio::null());
     tool.stdout(Stdio::piped()).stderr(Stdio::piped());
     tool
 }
@@ -107,13 +110,43 @@ fn a_job_outlives_many_tools_and_ends_with_its_own_code() {
     let place = Place::new();
     let job = Job::start(&mpi, &place);
     for _ in 0..50 {
-        assert_answers(tool(&mpi, job.pid()).spawn().expect("it runs"));
+        assert_answers(tool(&mpi, &place, job.pid()).spawn().expect("it runs"));
     }
-    let at_once = || tool(&mpi, job.pid()).spawn().expect("it runs");
+    let at_once = || tool(&mpi, &place, job.pid()).spawn().expect("it runs");
     let all: Vec<Child> = (0..10).map(|_| at_once()).collect();
     for tool in all {
         assert_answers(tool);
     }
+    assert_eq!(job.end(), Some(3));
+}
+
+/// A server that is tried again and again while it forgets the tool before may refuse all that come later.
+#[test]
+fn the_next_tool_is_taken_at_its_first_try() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let job = Job::start(&mpi, &place);
+    for _ in 0..3 {
+        let mut tool = tool(&mpi, &place, job.pid());
+        // Its last one.
+        tool.env("SDM_PMIX_TRIES", "120");
+        assert_answers(tool.spawn().expect("it runs"));
+    }
+    assert_eq!(job.end(), Some(3));
+}
+
+#[test]
+fn a_job_outlives_killed_tools() {
+    let _alone = alone();
+    let Some(mpi) = parts::openmpi5() else {
+        return;
+    };
+    let place = Place::new();
+    let job = Job::start(&mpi, &place);
+    let at_once = || tool(&mpi, &place, job.pid()).spawn().expect("it runs");
     for number in 0..20 {
         let mut killed = at_once();
         // At other moments of its life each time: it takes some 20 ms.
@@ -154,7 +187,7 @@ fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
     until("a daemon is started", || {
         go.with_extension("waited-for").exists()
     });
-    let real = tool(&mpi, job.pid());
+    let real = tool(&mpi, &place, job.pid());
     // The first one's starter dies.
     let mut starter = Command::new("sh");
     starter.args(["-c", r#""$@" & echo $!; wait"#, "sh"]);
@@ -172,7 +205,7 @@ fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
     starter.kill().expect("it is ours");
     starter.wait().expect("it ends");
     // The second one waits for the first.
-    let second = tool(&mpi, job.pid()).spawn().expect("it runs");
+    let second = tool(&mpi, &place, job.pid()).spawn().expect("it runs");
     std::fs::write(&go, "").expect("a file");
     job.wait_until_up();
     assert_answers(second);
