@@ -17,6 +17,7 @@ const TRIES_MAX: u32 = 120;
 const TRY_EVERY: Duration = Duration::from_millis(250);
 /// What the library says of a server that it cannot reach.
 const UNREACHED: i32 = -25;
+
 /// Connects to a server, once it is this tool's turn.
 ///
 /// A server that still has a tool that died before says that it cannot be reached. Its library cannot be asked a second time in one
@@ -39,6 +40,8 @@ pub(crate) fn connect(
     let tries = std::env::var(TRIES).ok().and_then(|it| it.parse().ok());
     let tries: u32 = tries.unwrap_or(0);
     if known.is_none_or(|known| known.status != UNREACHED) || tries >= TRIES_MAX {
+        // The server may still be busy with this one.
+        turn.leave_to_keeper();
         return Err(error);
     }
     turn.end();
