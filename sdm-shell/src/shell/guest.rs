@@ -119,7 +119,7 @@ impl GuestShell {
         let handle = self.handle.clone();
         let text = text.to_owned();
         // Who gave up the line before has not given up this one.
-        handle.edit(|model| model.requests.breaks.clear());
+        handle.edit(|model| while model.requests.take_break().is_some() {});
         self.under_way = Some(Box::pin(
             async move { line::execute(&handle, &text, 0).await },
         ));
@@ -132,8 +132,7 @@ impl GuestShell {
         } else {
             Break::Suspend
         };
-        self.handle
-            .edit(|model| model.requests.breaks.push_back(asked));
+        self.handle.edit(|model| model.requests.add_break(asked));
     }
 
     /// The line that is under way is no more, and what it has started on this machine is ended.

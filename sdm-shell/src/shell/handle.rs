@@ -142,7 +142,7 @@ impl SessionHandle {
 
     /// Ctrl-C or Ctrl-Z, where a person has pressed one.
     pub(super) fn take_break(&self) -> Option<Break> {
-        self.edit(|model| model.requests.breaks.pop_front())
+        self.edit(|model| model.requests.take_break())
     }
 
     /// How often a person has given up waiting so far; for [`SessionHandle::interrupted_since`].

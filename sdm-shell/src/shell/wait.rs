@@ -92,14 +92,14 @@ pub(super) async fn next_line(
     source: &mut dyn LineSource,
 ) -> Option<Control> {
     loop {
-        // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own. Behind a line that waits they are for that.
-        if session.read(|model| model.requests.lines.is_empty()) {
+        // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own. Behind a line that waits they are for that, and before it for none.
+        if !session.read(|model| model.requests.has_line()) {
             let _ = session.take_break();
         }
         if session.is_over() {
             return None;
         }
-        match session.edit(|model| model.requests.lines.pop_front()) {
+        match session.edit(|model| model.requests.take_line()) {
             Some(Control::Complete(typed, answer)) => {
                 // The prompt that asked may have given up.
                 let _ = answer.send(complete::complete(session, &typed).await);
@@ -108,7 +108,7 @@ pub(super) async fn next_line(
             Some(line) => return Some(line),
             None => board::look(session).await,
         }
-        if session.read(|model| model.requests.lines.is_empty()) {
+        if !session.read(|model| model.requests.has_line()) {
             session.turn(None).await;
         }
         let now = session.read(|model| model.prompt());

@@ -60,18 +60,18 @@ impl Model {
     /// Takes in what has come from outside the session.
     pub(crate) fn handle_control(&mut self, control: Control) {
         match control {
-            Control::Interrupt => self.requests.breaks.push_back(Break::Interrupt),
-            Control::Suspend => self.requests.breaks.push_back(Break::Suspend),
+            Control::Interrupt => self.requests.add_break(Break::Interrupt),
+            Control::Suspend => self.requests.add_break(Break::Suspend),
             Control::Warned => {
                 self.requests.warned = true;
-                self.requests.breaks.push_back(Break::Interrupt);
+                self.requests.add_break(Break::Interrupt);
             }
             Control::Terminate(signal) => self.end(Over::Terminated(signal)),
             Control::Input(bytes) => match &mut self.input.own {
                 Some(own) if self.job.stage == Stage::Over => own.piece = Piece::Held(bytes),
                 _ => self.effects.push_back(Effect::PassInput(bytes)),
             },
-            line => self.requests.lines.push_back(line),
+            line => self.requests.add_line(line),
         }
     }
 

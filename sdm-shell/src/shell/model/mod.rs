@@ -146,13 +146,44 @@ pub(crate) struct Glance {
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     /// Lines, and what else comes in their place, in the order of their coming.
-    pub(crate) lines: VecDeque<Control>,
-    /// Ctrl-C and Ctrl-Z that nobody has taken yet.
-    pub(crate) breaks: VecDeque<Break>,
+    lines: VecDeque<Control>,
+    /// How many have come, and how many were given.
+    lines_come: u64,
+    lines_given: u64,
+    /// Ctrl-C and Ctrl-Z that nobody has taken yet, each with how many lines had come before it.
+    breaks: VecDeque<(u64, Break)>,
     /// How often a person has given up waiting for a command.
     pub(crate) interrupts: u64,
     /// A signal has said that the time is nearly over.
     pub(crate) warned: bool,
+}
+
+impl Requests {
+    pub(crate) fn add_line(&mut self, line: Control) {
+        self.lines.push_back(line);
+        self.lines_come += 1;
+    }
+
+    /// Gives the next line. What was pressed before it came was not for it.
+    pub(crate) fn take_line(&mut self) -> Option<Control> {
+        let line = self.lines.pop_front()?;
+        self.lines_given += 1;
+        self.breaks
+            .retain(|(lines_before, _)| *lines_before >= self.lines_given);
+        Some(line)
+    }
+
+    pub(crate) fn has_line(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    pub(crate) fn add_break(&mut self, pressed: Break) {
+        self.breaks.push_back((self.lines_come, pressed));
+    }
+
+    pub(crate) fn take_break(&mut self) -> Option<Break> {
+        self.breaks.pop_front().map(|(_, pressed)| pressed)
+    }
 }
 
 /// What a person presses to break off a wait.

@@ -12,7 +12,7 @@ use super::goal::Goal;
 use super::input::{OwnInput, Piece};
 use super::job::Stage;
 use super::open_commands::{OpenCommand, RunEnd};
-use super::{Break, Effect, Model, Over};
+use super::{Break, Effect, Model, Over, Requests};
 use crate::shell::tests::fake::{class, failed, set};
 use crate::{Control, Options};
 
@@ -222,7 +222,7 @@ fn what_a_person_presses_waits_until_somebody_takes_it() {
         model.handle_control(control);
     }
     assert_eq!(
-        Vec::from(std::mem::take(&mut model.requests.breaks)),
+        std::iter::from_fn(|| model.requests.take_break()).collect::<Vec<_>>(),
         [Break::Suspend, Break::Interrupt]
     );
     assert!(model.requests.warned);
@@ -242,4 +242,16 @@ fn another_job_keeps_what_is_the_persons() {
     assert!(model.tasks.ended().is_empty());
     model.forget_job(now, &set("0-1"));
     assert_eq!(model.sets.focus, set("0-1"));
+}
+
+/// Ctrl-C that gave up what was before is no reason to stop the line that is typed then.
+#[test]
+fn what_is_pressed_before_a_line_is_not_for_it() {
+    let mut requests = Requests::default();
+    requests.add_break(Break::Interrupt);
+    requests.add_line(Control::Eof);
+    requests.add_break(Break::Suspend);
+    assert!(requests.take_line().is_some());
+    assert_eq!(requests.take_break(), Some(Break::Suspend));
+    assert_eq!(requests.take_break(), None);
 }
