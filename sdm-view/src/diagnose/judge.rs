@@ -384,11 +384,16 @@ impl<'a> Case<'a> {
     /// Nobody was in one call all the time.
     fn nobody_stands(&self) -> Verdict {
         let within = &self.seen.within;
-        let asking = &self.seen.asking;
+        let stays = |within: &Within| within.depth > 0 && !within.changed;
+        let staying = within.iter().filter(|(_, within)| stays(within));
+        let staying = IdSet::union_all(staying.map(|(tasks, _)| tasks));
+        // Who has not left the function in which it was seen asking, where nothing changed, was between two questions at the other looks.
+        let polling = self.seen.polling();
+        let asking = &self.seen.asking.union(&polling.intersection(&staying));
         let left = self.all.difference(&self.needs.graph.never);
         // Nobody is left who was seen to do something else.
         let is_everybody = left.difference(&self.unknown) == *asking;
-        if is_everybody && !asking.is_disjoint(&self.seen.polling()) {
+        if is_everybody && !asking.is_disjoint(&polling) {
             if !self.unknown.is_empty() {
                 return self.cannot_tell(&self.unknown);
             }
@@ -399,7 +404,6 @@ impl<'a> Case<'a> {
                 ..Verdict::new(Step::HeldUp, text)
             };
         }
-        let stays = |within: &Within| within.depth > 0 && !within.changed;
         let text = match within.iter().all(|(_, within)| stays(within)) {
             true if !within.is_empty() => {
                 "nobody waits; everybody runs within one function, in which nothing changed: an endless loop, or \

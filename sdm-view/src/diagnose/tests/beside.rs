@@ -424,6 +424,34 @@ fn who_asks_between_steps_goes_on() {
     check(&found, Step::HeldUp, "0-3", "everybody asks");
 }
 
+/// A few looks may find one mostly between two questions; where its function has not been left, and nothing has changed there, it asks.
+#[test]
+fn who_stays_where_it_asks_is_asking() {
+    let look = |three, inner| {
+        [
+            ("0-2", "main:80 ask:60 MPI_Iprobe:60", inner, ""),
+            ("3", three, inner, ""),
+        ]
+    };
+    let (asks, between) = ("main:80 ask:60 MPI_Test:60", "main:80 ask:61");
+    let looks = [look(between, "x"), look(asks, "y"), look(between, "z")];
+    let mut seen = observed(&[&looks[0], &looks[1], &looks[2]]);
+    check(&seen, Step::NoHangSeen, "", "there is progress");
+    let mut within = Within {
+        depth: 1,
+        frame: StackFrame::own("ask", "halo.c", 0),
+        changed: false,
+        noted: false,
+    };
+    for sample in &mut seen.samples[1..] {
+        sample.within = vec![(set("0-3"), within.clone())];
+    }
+    check(&seen, Step::HeldUp, "0-3", "everybody asks");
+    within.changed = true;
+    seen.samples[2].within = vec![(set("0-3"), within)];
+    check(&seen, Step::NoHangSeen, "", "there is progress");
+}
+
 #[test]
 fn who_sleeps_again_and_again_does_not_compute() {
     let look = |three, inner| [("0-2", WAITING, "", ""), ("3", three, inner, "")];
