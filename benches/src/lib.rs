@@ -14,6 +14,7 @@ pub mod launched;
 pub mod meter;
 pub mod model;
 pub mod plain;
+#[cfg(feature = "all")]
 pub mod plot;
 pub mod processes;
 pub mod program;
