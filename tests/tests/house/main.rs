@@ -1,6 +1,7 @@
 //! What the project says of itself, and every decoder: no debugger is started.
 
 mod arrows;
+#[cfg(feature = "full")]
 mod bolero;
 mod circles;
 mod cited;
