@@ -13,5 +13,6 @@ mod newcomer;
 mod proc_reader;
 mod settings;
 mod sink;
+mod skips;
 mod sources;
 mod wire;
