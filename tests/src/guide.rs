@@ -13,7 +13,6 @@ use std::process::Command;
 
 use crate::binaries;
 use crate::place::Place;
-use crate::run::alone;
 use crate::sdm::command;
 use crate::united::united;
 
@@ -227,7 +226,6 @@ fn matches(expect: &[String], text: &[String]) -> bool {
 /// # Panics
 /// Where something else comes of them than the page says.
 pub fn check(name: &str, place: &Place, prepare: impl FnOnce(&mut Command)) {
-    let _alone = alone();
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let page = Page::read(docs.join(name));
     let count = page.steps().count();

@@ -8,6 +8,7 @@ mod cited;
 mod decoders;
 mod error_index;
 mod errors;
+mod groups;
 mod limits;
 mod newcomer;
 mod proc_reader;

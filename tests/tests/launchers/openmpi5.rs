@@ -13,15 +13,16 @@ use sdm_tests::job::{Folder, HeldJob, look, running};
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, alone};
+use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
+
+const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
 
 /// Without them each process looks for networks for seconds.
 const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
 
 #[test]
 fn four_ranks_are_launched() {
-    let _alone = alone();
     let Some(folder) = parts::openmpi5() else {
         return;
     };
@@ -55,7 +56,6 @@ fn four_ranks_are_launched() {
 /// One gdb for all, before their first instruction.
 #[test]
 fn prterun_holds_its_ranks_until_they_are_attached_to() {
-    let _alone = alone();
     let Some(folder) = parts::openmpi5() else {
         return;
     };
@@ -123,7 +123,6 @@ fn held_job(mpi: &Path, folder: &Folder, program: &Path) -> HeldJob {
 
 #[test]
 fn a_hung_job_is_attached_to_and_left_as_it_was() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -228,7 +227,6 @@ fn a_launcher_that_outlives_its_job_is_ended() {
 /// `prterun` does not survive a tool that hangs up before it has all replies to its connection message.
 #[test]
 fn a_job_survives_a_helper_that_is_killed_while_it_connects() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else {
         return;
     };

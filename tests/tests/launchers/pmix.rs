@@ -9,8 +9,9 @@ use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::alone;
 use sdm_tests::sdm::{Done, Running, Sdm, command};
+
+const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
 
 pub(super) fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
@@ -154,7 +155,6 @@ fn ranks_find_one_another_by_a_published_name() {
 
 #[test]
 fn programs_of_open_mpi_5_are_one_job_too() {
-    let _alone = alone();
     if parts::openmpi5().is_none() {
         return;
     }

@@ -5,8 +5,9 @@ use std::path::Path;
 use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::alone;
 use sdm_tests::sdm::{Done, Sdm, command};
+
+const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
 
 fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
@@ -92,7 +93,6 @@ fn started_programs_are_debugged_like_the_others() {
 
 #[test]
 fn programs_of_open_mpi_5_start_others_too() {
-    let _alone = alone();
     if parts::openmpi5().is_none() {
         return;
     }

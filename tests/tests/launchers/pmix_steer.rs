@@ -10,11 +10,12 @@ use sdm_tests::late::{Beside, waits_for_tools};
 use sdm_tests::ordinary;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::alone;
 use sdm_tests::sdm::{Running, Sdm, command};
 use serde_json::Value;
 
 use super::pmix::wait_exited;
+
+const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
 
 fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
@@ -259,7 +260,6 @@ fn garbage_and_crowds_at_its_port_cost_nothing() {
 /// Communicators that are made of groups, as MPI 4 has them, want a server's library of their own generation.
 #[test]
 fn ranks_make_communicators_of_groups() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else { return };
     let place = Place::new();
     let group = place.compile("mpi_group", Compiler::OpenMpi5);

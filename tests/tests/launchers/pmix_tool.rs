@@ -10,7 +10,9 @@ use std::time::Duration;
 use sdm_tests::parts;
 use sdm_tests::place::Place;
 use sdm_tests::processes;
-use sdm_tests::run::{alone, until};
+use sdm_tests::run::until;
+
+const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
 
 /// A job of two ranks that ends with 3 once there is a file.
 struct Job {
@@ -103,7 +105,6 @@ fn assert_answers(tool: Child) {
 
 #[test]
 fn a_job_outlives_many_tools_and_ends_with_its_own_code() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -123,7 +124,6 @@ fn a_job_outlives_many_tools_and_ends_with_its_own_code() {
 /// A server that is tried again and again while it forgets the tool before may refuse all that come later.
 #[test]
 fn the_next_tool_is_taken_at_its_first_try() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -140,7 +140,6 @@ fn the_next_tool_is_taken_at_its_first_try() {
 
 #[test]
 fn a_job_outlives_killed_tools() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else {
         return;
     };
@@ -169,7 +168,6 @@ exec sh -c "$*"
 /// A `prterun` that has no job yet, since it waits for its daemons, ends a second after a tool has left it.
 #[test]
 fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
-    let _alone = alone();
     let Some(mpi) = parts::openmpi5() else {
         return;
     };

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_tests::place::Place;
-use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
+
+const _: () = sdm_tests::run::test_group("crowded", "ranks that poll");
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -86,7 +87,6 @@ fn stacks_and_bt_are_those_of_python() {
 /// What hangs in a rank of Python's is Python's: its lock, and workers in processes of their own.
 #[test]
 fn hangs_of_python_are_told() {
-    let _alone = alone();
     if !has_mpi4py() {
         return;
     }
@@ -154,7 +154,6 @@ impl Drop for Torchrun {
 /// Ranks of PyTorch's wait for each other by sockets that threads of a library's look after.
 #[test]
 fn ranks_of_torchrun_are_told_by_their_operations() {
-    let _alone = alone();
     if !has("torch") {
         return;
     }

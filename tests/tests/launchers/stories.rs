@@ -7,6 +7,8 @@ use std::process::Command;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::{binaries, editor, ordinary, parts, sdm};
 
+const _: () = sdm_tests::run::test_group("crowded", "editors' own clients beside gdb");
+
 /// What an editor starts for the adapter: what that says is kept, a file for each.
 fn adapter(place: &Place) -> (PathBuf, PathBuf) {
     let kept = place.path().join("kept");

@@ -3,7 +3,6 @@
 use sdm_tests::editor::Editor;
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::alone;
 use serde_json::{Value, json};
 
 use crate::{slurm, ssh};
@@ -40,7 +39,6 @@ fn end(mut editor: Editor<'_>) {
 
 #[test]
 fn an_editor_starts_ranks_on_the_hosts_of_launch_json() {
-    let _alone = alone();
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
     let work = place.compile("work", Compiler::C);

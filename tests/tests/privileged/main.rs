@@ -17,3 +17,5 @@ mod ssh;
 mod ssh_agent;
 mod ssh_cluster;
 mod tunnel;
+
+const _: () = sdm_tests::run::test_group("machine", "daemons and networks of the machine");

@@ -12,7 +12,7 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_session::{KeyHandover, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, Run, alone};
+use sdm_tests::run::{BOUND, Run};
 use sdm_tests::secret::{holds, who_shows};
 
 /// Servers that log everything, and have their key told to the test.
@@ -53,7 +53,6 @@ fn start(run: &mut Run) {
 
 #[test]
 fn no_process_shows_the_key() {
-    let _alone = alone();
     let town = town();
     let config = SessionConfig {
         backend: BackendSettings::Gdb,
@@ -81,7 +80,6 @@ fn no_process_shows_the_key() {
 
 #[test]
 fn under_a_launcher_only_the_launcher_has_it() {
-    let _alone = alone();
     let town = town();
     let config = SessionConfig {
         launcher: "mpirun".to_owned(),
@@ -102,7 +100,6 @@ fn under_a_launcher_only_the_launcher_has_it() {
 #[test]
 fn a_server_that_crashes_leaves_no_core_file() {
     const CORES: &str = "cd ${0%/*}; ulimit -c unlimited";
-    let _alone = alone();
     let town = Disturbed::new(CORES);
     let mut run = Run::start(&town.config(3, BOUND));
     run.start_tasks();

@@ -14,7 +14,7 @@ use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, alone};
+use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::secret::{TELLS, Told};
 
@@ -154,7 +154,6 @@ fn assert_queue_is_empty() {
 
 #[test]
 fn sessions_in_an_allocation_and_with_one_of_their_own() {
-    let _alone = alone();
     let Some(_slurm) = Part::slurm() else { return };
     ranks_add_up(
         "--mpi=pmi2",

@@ -5,13 +5,11 @@ use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, below, look, running};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{signal, wait_state};
-use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
 
 /// A process that nobody has let run since it was attached to has no breakpoint in it, so nothing stops it when gdb dies.
 #[test]
 fn who_stands_under_gdb_goes_on() {
-    let _alone = alone();
     let folder = Folder::new("at-once");
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
     let mut mpirun = std::process::Command::new("mpirun");

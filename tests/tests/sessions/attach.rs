@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use sdm_system::proc::State;
 use sdm_tests::fixture::Compiler;
 use sdm_tests::job::{Folder, HeldJob, Look, below, descendants, look};
-use sdm_tests::run::{BOUND, alone};
+use sdm_tests::run::BOUND;
 use sdm_tests::{binaries, processes};
 
 fn mpirun(ranks: u32) -> Command {
@@ -110,7 +110,6 @@ fn looks(ranks: &[u32]) -> Vec<Look> {
 
 #[test]
 fn an_open_mpi_job_is_attached_to_and_left_as_it_was() {
-    let _alone = alone();
     let folder = Folder::new("attach");
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
     let job = HeldJob::start(mpirun(4), &folder, &program, 4);
@@ -234,7 +233,6 @@ fn whatever_dies_the_job_runs_on(starter: &str, ranks: &[u32], before: &[Look]) 
 
 #[test]
 fn sixteen_ranks_of_mpich_hang() {
-    let _alone = alone();
     let folder = Folder::new("hang");
     let program = folder.compile(Compiler::Mpich, "mpi_held");
     let mut mpiexec = Command::new("mpiexec.hydra");
@@ -266,7 +264,6 @@ fn sixteen_ranks_of_mpich_hang() {
 
 #[test]
 fn who_cannot_be_attached_to_is_told_why() {
-    let _alone = alone();
     let folder = Folder::new("refused");
     check(
         &["stacks", "2147483647"],

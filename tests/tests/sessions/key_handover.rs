@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use sdm_session::{KeyHandover, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
-use sdm_tests::run::{BOUND, Run, alone, fake};
+use sdm_tests::run::{BOUND, Run, fake};
 use sdm_tests::secret::{TELLS, Told, holds, memory};
 
 /// Nobody's command line or environment has the key, that of the launcher and its daemons included, and nothing is left
 /// where it was.
 fn check(launcher: &str, way: KeyHandover, scheme: &str) {
-    let _alone = alone();
     let town = Disturbed::new(TELLS);
     let config = SessionConfig {
         launcher: launcher.to_owned(),
@@ -49,7 +48,6 @@ fn a_file_in_a_folder_that_all_see() {
 
 #[test]
 fn a_host_that_does_not_see_the_file_says_so() {
-    let _alone = alone();
     // It is gone before the server looks.
     let town = Disturbed::new(
         r#"for word in "$@"; do [ "$before" = --handover ] && rm "$word"; before=$word; done"#,
@@ -72,7 +70,6 @@ fn a_host_that_does_not_see_the_file_says_so() {
 
 #[test]
 fn who_forks_servers_has_no_key() {
-    let _alone = alone();
     let town = Disturbed::new("umask 077; echo $SDM_KEY >$0.key");
     let config = SessionConfig {
         forks: true,

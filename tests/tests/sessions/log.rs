@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::alone;
 use sdm_tests::sdm::{Running, Sdm};
 
 /// What a line of the log says: the spans that it stands in, and the text behind them.
@@ -36,7 +35,6 @@ fn pids(run: &Running<'_>) -> BTreeMap<u32, u32> {
 
 #[test]
 fn a_session_with_a_killed_server_is_told() {
-    let _alone = alone();
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     // A chain, so that somebody is adopted.
@@ -100,7 +98,6 @@ fn session_of(field: &str) -> Option<&str> {
 
 #[test]
 fn nothing_is_logged_unless_it_is_asked_for() {
-    let _alone = alone();
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let done = Sdm::run(&place, 2)

@@ -18,7 +18,7 @@ use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal, tracer};
-use sdm_tests::run::{BOUND, alone, until};
+use sdm_tests::run::{BOUND, until};
 use sdm_tests::sdm::{Done, Running, Sdm};
 
 use code::changed_bytes;
@@ -209,7 +209,6 @@ fn check_words(blow: Blow, done: &Done, moment: Moment) {
 
 /// A job whose ranks wait for each other, and what is done to it.
 fn with_job(name: &str, disturb: impl FnOnce(&str, &[u32])) {
-    let _alone = alone();
     let folder = Folder::new(name);
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
     let ranks = 4;

@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 use nix::sys::signal::Signal;
 use sdm_tests::{binaries, leftovers, processes};
 
+const _: () = sdm_tests::run::test_group("crowded", "70 servers");
+
 /// Runs `sdm emulate` in a folder of its own; nothing started there may be left.
 fn emulate(name: &str, args: &[&str]) -> Output {
     let mark = folder(name);

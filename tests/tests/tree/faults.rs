@@ -10,7 +10,9 @@ use sdm_debug::Command;
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{SendOptions, SessionConfig};
 use sdm_tests::processes;
-use sdm_tests::run::{Run, alone, evaluate, fake, within};
+use sdm_tests::run::{Run, evaluate, fake, within};
+
+const _: () = sdm_tests::run::test_group("crowded", "16 servers");
 
 const SERVERS: u32 = 64;
 
@@ -72,7 +74,6 @@ fn check_survivors(run: &mut Run, dead: &IdSet, count: u32) -> Duration {
 
 #[test]
 fn killed_servers_are_lost_during_commands() {
-    let _alone = alone();
     let mut run = Run::start(&binomial(SLOW));
     run.start_tasks();
     let all = run.all();
@@ -93,7 +94,6 @@ fn killed_servers_are_lost_during_commands() {
 
 #[test]
 fn stopped_servers_are_silent_and_come_back_during_commands() {
-    let _alone = alone();
     let mut run = Run::start(&binomial(SLOW));
     run.start_tasks();
     let all = run.all();
@@ -129,7 +129,6 @@ fn stopped_servers_are_silent_and_come_back_during_commands() {
 
 #[test]
 fn killed_servers_are_lost_during_output() {
-    let _alone = alone();
     let mut run = Run::start(&binomial(NOISY));
     run.start_tasks();
     let all = run.all();
@@ -160,7 +159,6 @@ fn killed_servers_are_lost_during_output() {
 
 #[test]
 fn stopped_servers_are_silent_and_come_back_during_output() {
-    let _alone = alone();
     let mut run = Run::start(&binomial(NOISY));
     run.start_tasks();
     let all = run.all();

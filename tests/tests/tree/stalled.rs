@@ -9,7 +9,9 @@ use sdm_debug::{Command, Event};
 use sdm_idset::TaskId;
 use sdm_session::{DebugSession, SendOptions, SessionEvent};
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, Run, alone, fake};
+use sdm_tests::run::{BOUND, Run, fake};
+
+const _: () = sdm_tests::run::test_group("crowded", "servers that print without end");
 
 const TASKS: u32 = 16;
 /// Each prints 100 lines of 64 bytes a millisecond: 100 MB/s together.
@@ -109,7 +111,6 @@ fn peaks(run: &Run) -> BTreeMap<String, u64> {
 #[test]
 fn memory_is_bounded_an_interrupt_arrives_and_nothing_is_lost() {
     const { assert!(GROWTH_MAX < LINK_BULK_BYTES_MAX as u64 && BULK_WINDOW_BYTES <= 256 << 10) };
-    let _alone = alone();
     let mut config = fake(TASKS, NOISY);
     // Standing still for a while is no silence here, on a busy machine either.
     config.config.ping_after = Duration::from_secs(30);

@@ -7,7 +7,9 @@ use sdm_idset::IdSet;
 use sdm_session::SessionError;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
-use sdm_tests::run::{Run, alone, evaluate, fake};
+use sdm_tests::run::{Run, evaluate, fake};
+
+const _: () = sdm_tests::run::test_group("crowded", "24 servers");
 
 /// Longer than a server takes to come, where it comes.
 const LONG: Duration = Duration::from_secs(60);
@@ -35,7 +37,6 @@ fn says(error: &SessionError, parts: &[&str]) {
 
 #[test]
 fn a_start_that_fails_names_the_server() {
-    let _alone = alone();
     let error = refused("[ $id = 3 ] && { echo no licence here >&2; exit 9; }", LONG);
     says(&error, &["server 3 exited with code 9", "no licence here"]);
     let error = refused("[ $id = 3 ] && export SDM_SERVER_ID=4", LONG);
@@ -69,7 +70,6 @@ fn elsewhere(port: u16) -> String {
 
 #[test]
 fn a_server_that_cannot_be_reached_is_named_with_where_and_why() {
-    let _alone = alone();
     let error = refused(NOT_THERE, SHORT);
     says(
         &error,
@@ -104,7 +104,6 @@ fn refused_beside(lines: &str, other: &mut Run) -> SessionError {
 
 #[test]
 fn a_partial_start_goes_on_with_those_who_came() {
-    let _alone = alone();
     let lines = format!("[ $id = 2 ] && exit 3; [ $id = 5 ] && exec sleep 1000; {NOT_THERE}");
     let disturbed = Disturbed::new(&lines);
     let mut config = disturbed.config(8, SHORT);
@@ -133,7 +132,6 @@ fn a_partial_start_goes_on_with_those_who_came() {
 
 #[test]
 fn two_sessions_share_one_range_of_ports() {
-    let _alone = alone();
     // Below the ephemeral range; both try the same ports at the same time.
     let base = 21_000 + u16::try_from(std::process::id() % 100).expect("below 100") * 64;
     let config = |value: &str| {

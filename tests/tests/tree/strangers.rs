@@ -17,7 +17,9 @@ use sdm_idset::IdSet;
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::processes;
-use sdm_tests::run::{BOUND, Run, alone, evaluate};
+use sdm_tests::run::{BOUND, Run, evaluate};
+
+const _: () = sdm_tests::run::test_group("crowded", "servers under a crowd of strangers");
 
 const SERVERS: u32 = 12;
 /// The one that is bothered most: position 8 of the tree, a child of the master, with three below.
@@ -178,7 +180,6 @@ fn second_front_end(config: &LinkConfig, port: u16) {
 
 #[test]
 fn strangers_of_every_kind_change_nothing() {
-    let _alone = alone();
     let mut town = Town::new();
     // A user may begin with 1024 descriptors, fewer than there are strangers; the servers have what they had.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
@@ -248,7 +249,6 @@ impl Drop for StopOnDrop<'_> {
 
 #[test]
 fn the_right_parent_gets_in_through_a_crowd() {
-    let _alone = alone();
     let mut town = Town::new();
     let all = town.run.all();
     // Its parent is to die: position 12 is a child of position 8.

@@ -6,6 +6,8 @@ use sdm_core::topology::Topology;
 use sdm_session::DebugSession;
 use sdm_tests::run::{Run, evaluate, fake};
 
+const _: () = sdm_tests::run::test_group("crowded", "a tree for each topology");
+
 const SERVERS: u32 = 21;
 
 /// How many children the members have, the master first, then the numbers in falling order.

@@ -12,6 +12,8 @@ use sdm_session::{
 use sdm_tests::run::BOUND;
 use sdm_tests::{binaries, leftovers};
 
+const _: () = sdm_tests::run::test_group("crowded", "64 servers");
+
 fn start(servers: u32) -> Session {
     let config = SessionConfig {
         backend: BackendSettings::Fake {

@@ -9,7 +9,7 @@ use sdm_core::frame::WIRE_VERSION;
 use sdm_session::SessionError;
 use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
-use sdm_tests::run::{BOUND, Run, alone, evaluate, fake};
+use sdm_tests::run::{BOUND, Run, evaluate, fake};
 
 /// What is waited for servers: those of this version come in a fraction of it.
 const WAIT: Duration = Duration::from_secs(10);
@@ -38,7 +38,6 @@ fn server_of(version: u8) -> u16 {
 
 #[test]
 fn a_session_with_a_server_of_another_version_is_refused_and_says_both() {
-    let _alone = alone();
     for theirs in [WIRE_VERSION - 1, WIRE_VERSION + 1] {
         let port = server_of(theirs);
         let lines = format!(
@@ -61,7 +60,6 @@ fn a_session_with_a_server_of_another_version_is_refused_and_says_both() {
 
 #[test]
 fn a_server_refuses_a_caller_of_another_version_and_the_session_goes_on() {
-    let _alone = alone();
     let mut run = Run::start(&fake(2, ""));
     for theirs in [WIRE_VERSION - 1, WIRE_VERSION + 1] {
         let mut stream = TcpStream::connect(("127.0.0.1", run.port(0))).expect("it listens");

@@ -14,13 +14,14 @@ use sdm_tests::fixture;
 use sdm_tests::job::Folder;
 use sdm_tests::parts;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::alone;
 use sdm_tests::sdm::Sdm;
 use serde_json::Value;
 
 use cases::Cases;
 use job::{Job, Under};
 use ways::{ALIKE, Case, HANGS, HEALTHY, OUTSIDE, in_job_of};
+
+const _: () = sdm_tests::run::test_group("crowded", "eight to 32 ranks that poll");
 
 const RANKS: usize = 8;
 /// A larger job.
@@ -157,7 +158,6 @@ fn all_ways(under: Under, [number, count]: [usize; 2]) {
 
 /// All ways, or those whose turn it is among the MPIs that are here.
 fn in_turns(compiler: Compiler) {
-    let _alone = alone();
     let all = installed();
     if let Some(number) = all.iter().position(|one| *one == compiler) {
         all_ways(Under::new(compiler), [number, all.len()]);
@@ -183,7 +183,6 @@ fn under_open_mpi_5() {
 fn with_many_ranks(compiler: Compiler) {
     /// Of so many ways an ordinary run takes one.
     const EVERY: usize = 50;
-    let _alone = alone();
     let is_here = installed().contains(&compiler);
     if is_here && (is_full() || compiler == Compiler::OpenMpi) {
         let under = Under {
@@ -212,7 +211,6 @@ fn under_open_mpi_5_with_many_ranks() {
 /// Without source and debug information the state of frames is all there is to tell who stands.
 #[test]
 fn a_program_without_debug_information_is_told_too() {
-    let _alone = alone();
     let folder = Folder::new("hangs-bare");
     let program = folder.0.join("hangs");
     fixture::compile(Compiler::Mpich, "hangs", &["-O2"], &program);
@@ -233,7 +231,6 @@ fn a_program_without_debug_information_is_told_too() {
 /// Communicators and requests are read from the memory of MPI libraries, whose layout is learned.
 #[test]
 fn ranks_of_communicators_and_requests_are_those_of_the_job() {
-    let _alone = alone();
     let mut compilers = vec![Compiler::OpenMpi, Compiler::Mpich];
     compilers.extend(parts::openmpi5().map(|_| Compiler::OpenMpi5));
     for (number, compiler) in compilers.into_iter().enumerate() {
@@ -260,7 +257,6 @@ fn ranks_of_communicators_and_requests_are_those_of_the_job() {
 
 #[test]
 fn a_rank_that_was_killed_is_what_the_others_wait_for() {
-    let _alone = alone();
     let folder = Folder::new("hangs-killed");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     // Its launcher would end the others otherwise.
@@ -281,7 +277,6 @@ fn a_rank_that_was_killed_is_what_the_others_wait_for() {
 /// Whoever is in state D is no less in it where sdm has started the job: what is sent to it does not stop it.
 #[test]
 fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
-    let _alone = alone();
     let folder = Folder::new("hangs-started");
     let program = folder.compile(Compiler::OpenMpi, "hangs");
     let file = folder.0.join("file");
@@ -317,7 +312,6 @@ fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
 /// Those who are looked at wait for each other only as far as was seen: another one can be what lets them go on.
 #[test]
 fn who_is_not_looked_at_may_do_anything() {
-    let _alone = alone();
     let folder = Folder::new("hangs-part");
     let program = folder.compile(Compiler::Mpich, "hangs");
     for (way, ranks) in [("receive", "0-3"), ("ring", "2-6"), ("any_source", "3")] {
@@ -348,7 +342,6 @@ fn may_count() -> bool {
 /// known; but nobody is said to wait for ever.
 #[test]
 fn who_calls_the_same_again_does_not_stand() {
-    let _alone = alone();
     let times = if is_full() { 50 } else { 2 };
     if !may_count() {
         println!("SKIP: a part: the kernel lets nobody count (kernel.perf_event_paranoid)");
@@ -388,7 +381,6 @@ fn who_calls_the_same_again_does_not_stand() {
 /// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
 #[test]
 fn who_waits_is_never_said_to_go_on() {
-    let _alone = alone();
     let times = if is_full() { 100 } else { 5 };
     for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {
         let folder = Folder::new(&format!("hangs-again-{number}"));

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use sdm_tests::late::{Beside, waits_for_tools};
 use sdm_tests::parts::{self, Part};
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::{alone, until};
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::{binaries, processes};
 use serde_json::Value;
@@ -48,7 +48,6 @@ fn expected(count: u32, what: &str) -> Vec<String> {
 
 #[test]
 fn mpi_ranks_of_several_hosts_are_one_job_without_mpirun() {
-    let _alone = alone();
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
     put_program(&place);

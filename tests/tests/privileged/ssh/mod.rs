@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use sdm_tests::cores::leave_core;
 use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::run::{BOUND, alone};
+use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::{binaries, ordinary, processes};
 
@@ -46,7 +46,6 @@ fn run<'a>(place: &'a Place, count: u32, hosts: &str) -> Sdm<'a> {
 
 #[test]
 fn hosts_are_reached_cut_off_and_reached_again() {
-    let _alone = alone();
     let Some(_hosts) = Part::hosts() else { return };
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
