@@ -42,15 +42,16 @@ fn a_hanging_job_is_two_threads_and_a_step_says_who_does_not_arrive() {
         assert_eq!(all_stopped(&mut editor)["reason"], "step");
         // Rank 3 comes where it will hang, a step of the computation after others.
         let hangs = Place::line("halo.c", "MPI_Recv(&halo_from_left");
-        set(
-            &mut editor,
-            json!([{"line": hangs, "condition": "expected_tag == TAG_NEVER_SENT"}]),
-        );
-        editor.ask("continue", &json!({"threadId": 1}));
-        let stopped = editor.event("stopped");
-        assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
+        let both =
+            json!([{"line": hangs, "condition": "expected_tag == TAG_NEVER_SENT"}, {"line": line}]);
+        set(&mut editor, both);
+        let is_at_hang = |(_, name): &(i64, String)| name.contains("rank 3: exchange_halo");
+        while !editor.threads().iter().any(is_at_hang) {
+            editor.ask("continue", &json!({"threadId": 1}));
+            let stopped = all_stopped(&mut editor);
+            assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
+        }
         set(&mut editor, json!([]));
-        editor.ask("continue", &json!({"threadId": stopped["threadId"]}));
         hang(&mut editor);
         let threads = editor.threads();
         let find = |part: &str| {
@@ -82,21 +83,27 @@ fn all_stopped(editor: &mut Editor<'_>) -> Value {
     }
 }
 
-/// Pauses until the job hangs: rank 3 is where it stays, and the others wait for it.
+/// Lets the job hang: rank 3 is where it stays, and the others wait for it. Who stops as it enters MPI and runs on stays there.
 fn hang(editor: &mut Editor<'_>) {
-    loop {
+    let run_on = |editor: &mut Editor<'_>, functions: Value| {
+        editor.ask("setFunctionBreakpoints", &json!({"breakpoints": functions}));
         editor.forget("stopped");
-        editor.ask("pause", &json!({"threadId": 1}));
-        all_stopped(editor);
-        let threads = editor.threads();
-        let is_there = |part: &str| threads.iter().any(|(_, name)| name.contains(part));
-        if threads.len() == 2 && is_there("3 ranks: MPI_Allreduce") && is_there("rank 3: MPI_Recv")
-        {
-            return;
-        }
-        let (thread, _) = &threads[0];
+        let (thread, _) = editor.threads().remove(0);
         editor.ask("continue", &json!({"threadId": thread}));
-    }
+    };
+    run_on(
+        editor,
+        json!([{"name": "MPI_Allreduce"}, {"name": "MPI_Recv"}]),
+    );
+    all_stopped(editor);
+    run_on(editor, json!([]));
+    editor.ask("pause", &json!({"threadId": 1}));
+    all_stopped(editor);
+    let threads = editor.threads();
+    let is_there = |part: &str| threads.iter().any(|(_, name)| name.contains(part));
+    assert_eq!(threads.len(), 2, "{threads:?}");
+    assert!(is_there("3 ranks: MPI_Allreduce"), "{threads:?}");
+    assert!(is_there("rank 3: MPI_Recv"), "{threads:?}");
 }
 
 /// An editor that has launched four ranks under mpirun, of whom rank 2 calls `MPI_Abort`.

@@ -111,20 +111,19 @@ fn a_rank_that_crashes_is_held_while_the_others_wait() {
     let crash = format!(
         "rank 2: received signal SIGSEGV, Segmentation fault, leave () at mpi_ends.c:{line}\n"
     );
-    sdm.ask("continue &", &crash);
+    // Who is in the sum and runs on stays in it.
+    sdm.ask("[0-1,3] tbreak MPI_Allreduce", "breakpoint 1 in ");
+    let mark = sdm.out.mark();
+    sdm.ask("continue", &crash);
+    sdm.out
+        .wait_each(mark, "0-1,3", "stopped at breakpoint 1, ");
     sdm.ask("[2] print how", "rank 2: 0x");
-    // All that wait for it are in the sum sooner or later.
-    let stacks = || {
-        sdm.stop("0-1,3");
-        let stacks = sdm.ask("stacks", " of a runtime left out\n");
-        sdm.ask("[0-1,3] continue &", "continue &");
-        stacks
-    };
-    let folded = "ranks 0-1,3 (3): main () at mpi_ends.c";
-    let seen = std::iter::repeat_with(stacks)
-        .take(100)
-        .find(|stacks| stacks.contains("MPI_Allreduce") && stacks.contains(folded));
-    assert!(seen.is_some(), "{}", sdm.out.text());
+    sdm.ask("[0-1,3] continue &", "(sdm) [0-1,3] continue &");
+    sdm.stop("0-1,3");
+    let stacks = sdm.ask("stacks", " of a runtime left out\n");
+    for part in ["MPI_Allreduce", "ranks 0-1,3 (3): main () at mpi_ends.c"] {
+        assert!(stacks.contains(part), "no {part:?} in {stacks}");
+    }
     sdm.ask("quit", "quit");
     let _done = sdm.finish().code(0);
 }
