@@ -4,7 +4,7 @@
 use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, below, look, running};
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes::{signal, wait_state};
+use sdm_tests::processes::{kill_if_there, signal, wait_state};
 use sdm_tests::sdm::Sdm;
 
 /// A process that nobody has let run since it was attached to has no breakpoint in it, so nothing stops it when gdb dies.
@@ -40,7 +40,8 @@ fn who_stands_under_gdb_goes_on() {
         // Who started it is stopped, and does not take it away.
         wait_state(gdb, "Z");
         for pid in all {
-            signal(pid, Signal::SIGKILL);
+            // The second may go with the first.
+            kill_if_there(pid);
         }
         let now: Vec<_> = ranks.iter().map(|pid| look(*pid)).collect();
         assert_eq!(now, before);
