@@ -8,15 +8,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use sdm_pmix::queues::{QUEUES_VERSION, QueuesAnswer, QueuesAsk};
 use sdm_pmix::wire::{Frames, frame};
+use sdm_system::proc::State;
+use sdm_tests::fixture;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::BOUND;
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 
 /// Where Debian and Ubuntu install the library of Open MPI 4, below the folder of the machine's architecture.
@@ -32,13 +32,12 @@ fn library() -> PathBuf {
 fn hanging<'a>(place: &'a Place, launcher: &[&str], compiler: Compiler, way: &str) -> Running<'a> {
     let hangs = place.compile("hangs", compiler);
     let nowhere = place.path().join("file");
-    let mut sdm = Sdm::run(place, 8)
+    let sdm = Sdm::run(place, 8)
         .args(launcher)
         .talk()
         .program(&hangs, &[way, &nowhere.to_string_lossy()])
         .spawn();
-    sdm.out.wait(0, "ranks 0-7 (8): at main ()");
-    sdm.ask("continue &", "ready");
+    sdm.out.wait_each(0, "0-7", "at main ()");
     sdm
 }
 
@@ -47,19 +46,22 @@ fn open_mpi<'a>(place: &'a Place, way: &str) -> Running<'a> {
     hanging(place, &launcher, Compiler::OpenMpi, way)
 }
 
-/// Stops them and asks for the queues, until all of that is told of: who is ready has not come to where it hangs yet.
-fn expect(sdm: &mut Running<'_>, wanted: &[&str]) {
-    let end = Instant::now() + BOUND;
-    loop {
-        sdm.stop("0-7");
+/// Lets ranks of Open MPI run until each waits within MPI: it has entered what it sends or receives, and looks for progress.
+fn wait_within_mpi(sdm: &mut Running<'_>) {
+    for place in ["say_ready", "opal_progress"] {
+        sdm.ask(&format!("tbreak {place}"), "breakpoint ");
         let mark = sdm.out.mark();
-        sdm.ask("queues", NO_UNEXPECTED);
-        let said = sdm.out.text()[mark..].to_owned();
-        if wanted.iter().all(|line| said.contains(line)) {
-            return;
-        }
-        assert!(Instant::now() < end, "{wanted:#?} are wanted:\n{said}");
-        sdm.ask("continue &", "(sdm) continue &");
+        sdm.ask("continue", "(sdm) continue\n");
+        sdm.out.wait_each(mark, "0-7", "stopped at breakpoint ");
+    }
+}
+
+/// Asks for the queues of ranks that wait.
+fn expect(sdm: &mut Running<'_>, wanted: &[&str]) {
+    wait_within_mpi(sdm);
+    let said = sdm.ask("queues", NO_UNEXPECTED);
+    for line in wanted {
+        assert!(said.contains(line), "no {line:?} in {said}");
     }
 }
 
@@ -123,50 +125,61 @@ fn receives_and_sends_are_those_of_the_program() {
 fn who_has_no_such_library_says_so() {
     let place = Place::new();
     let mut sdm = hanging(&place, &["--launcher", "mpiexec"], Compiler::Mpich, "ring");
-    sdm.stop("0-7");
+    // The library is there once it says that it is ready.
+    sdm.ask("tbreak say_ready", "breakpoint 1 ");
+    let mark = sdm.out.mark();
+    sdm.ask("continue", "(sdm) continue\n");
+    sdm.out.wait_each(mark, "0-7", "stopped at breakpoint 1");
     let why = "ranks 0-7 (8): MPICH names no debug library that knows its queues";
     sdm.ask("queues", why);
     // A command that fails is the last one of a session without a terminal.
     let _ = sdm.finish();
 }
 
-/// Kills a helper as soon as there is one. It has nothing of its server's environment, so its parent leads to it.
-fn kill_a_helper(place: &Place, is_over: impl Fn() -> bool) {
-    while !is_over() {
-        let servers = processes::servers(place.mark());
-        let below = servers
-            .values()
-            .flat_map(|server| processes::below(*server));
-        let mut helpers = below.filter(|(pid, _)| processes::name(*pid) == "sdm-pmix");
-        if let Some((helper, _)) = helpers.next() {
-            return processes::signal(helper, Signal::SIGKILL);
-        }
-    }
+/// The helper of the place's session. It has nothing of its server's environment, so its parent leads to it.
+fn helper(place: &Place) -> Option<u32> {
+    let servers = processes::servers(place.mark());
+    let below = servers
+        .values()
+        .flat_map(|server| processes::below(*server));
+    let mut helpers = below.filter(|(pid, _)| processes::name(*pid) == "sdm-pmix");
+    helpers.next().map(|(pid, _)| pid)
 }
 
 #[test]
 fn a_helper_that_is_killed_costs_its_answer_only() {
     let place = Place::new();
     let mut sdm = open_mpi(&place, "ring");
-    expect(&mut sdm, &["pending receive"]);
-    let end = Instant::now() + BOUND;
-    let killed =
-        "sdm-pmix with the MPI library's debug library in it: killed by SIGKILL before it answered";
-    // One that has answered already is killed in vain.
-    loop {
-        assert!(Instant::now() < end, "no helper was met before it answered");
-        let mark = sdm.out.mark();
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| kill_a_helper(&place, || is_over.load(Ordering::Relaxed)));
-            sdm.ask("queues", NO_UNEXPECTED);
-            is_over.store(true, Ordering::Relaxed);
-        });
-        if sdm.out.text()[mark..].contains(&format!("(7): {NO_UNEXPECTED}")) {
-            sdm.out.wait(mark, killed);
-            break;
-        }
-    }
+    wait_within_mpi(&mut sdm);
+    // Rank 3 names a library that stops whoever loads it: that one has not answered.
+    let held = place.path().join("held.so");
+    let library = library();
+    let folder = library.parent().expect("it lies in one").display();
+    let options = [
+        "-shared",
+        "-fPIC",
+        "-Wl,--no-as-needed",
+        &library.display().to_string(),
+        &format!("-Wl,-rpath,{folder}"),
+    ];
+    fixture::compile(Compiler::C, "held_library", &options, &held);
+    let name = format!("[3] print *(char **)numbers = \"{}\"", held.display());
+    sdm.ask(&name, "rank 3: ");
+    let list = "[3] print *(char ***)&mpimsgq_dll_locations = (char **)numbers";
+    sdm.ask(list, "rank 3: ");
+    let mark = sdm.out.mark();
+    sdm.ask("queues", "(sdm) queues\n");
+    let mut stopped = None;
+    until("the helper of rank 3 is stopped", || {
+        stopped =
+            helper(&place).filter(|it| processes::of(*it).state().is_some_and(State::is_stopped));
+        stopped.is_some()
+    });
+    processes::signal(stopped.expect("it was waited for"), Signal::SIGKILL);
+    let killed = "rank 3: sdm-pmix with the MPI library's debug library in it: killed by SIGKILL before it answered";
+    sdm.out.wait(mark, killed);
+    sdm.out
+        .wait(mark, &format!("ranks 0-2,4-7 (7): {NO_UNEXPECTED}"));
     let _ = sdm.finish();
 }
 
