@@ -4,9 +4,13 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nix::libc::{SYS_clock_nanosleep, SYS_futex, SYS_read};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_system::proc::{Process, State};
 use sdm_tests::place::Place;
+use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
 const _: () = sdm_tests::run::test_group("crowded", "ranks that poll");
@@ -43,19 +47,20 @@ fn stacks_and_bt_are_those_of_python() {
         .program(Path::new(PYTHON), &[script])
         .spawn();
     sdm.out.wait(0, "ranks 0-2 (3): at");
-    sdm.ask("continue &", "waiting");
-    // They are where they wait soon after that.
-    let stacks = || {
-        sdm.stop("0-2");
-        let stacks = sdm.ask("stacks", "left out\n");
-        let trace = sdm.ask("[1] bt", "<module>");
-        sdm.ask("continue &", "continue &");
-        (stacks, trace)
-    };
-    let seen = std::iter::repeat_with(stacks)
-        .take(100)
-        .find(|(stacks, _)| stacks.contains("MPI_Barrier") && stacks.contains("Solver.halo"));
-    let (stacks, trace) = seen.unwrap_or_else(|| panic!("{}", sdm.out.text()));
+    // Who is in its function of MPI and runs on stays in it.
+    sdm.ask("set breakpoint pending on", "");
+    sdm.ask("[0,2] tbreak MPI_Barrier", "breakpoint 1 ");
+    sdm.ask("[1] tbreak MPI_Mprobe", "breakpoint 2 ");
+    let mark = sdm.out.mark();
+    sdm.ask("[0-2] continue", "(sdm) [0-2] continue\n");
+    sdm.out.wait_each(mark, "0,2", "stopped at breakpoint 1");
+    sdm.out.wait_each(mark, "1", "stopped at breakpoint 2");
+    sdm.ask("[0-2] continue &", "(sdm) [0-2] continue &\n");
+    sdm.stop("0-2");
+    let stacks = sdm.ask("stacks", "left out\n");
+    let trace = sdm.ask("[1] bt", "<module>");
+    assert!(stacks.contains("MPI_Barrier"), "{stacks}");
+    assert!(stacks.contains("Solver.halo"), "{stacks}");
     let (main, step) = (line("main()  # from here"), line("solver.step()"));
     let top = format!("ranks 0-2 (3): <module> () at mpi_solver.py:{main}\n");
     assert!(stacks.contains(&top), "{stacks}");
@@ -71,7 +76,6 @@ fn stacks_and_bt_are_those_of_python() {
         line("self.comm.recv")
     );
     assert!(trace.contains(&halo), "{trace}");
-    sdm.stop("0-2");
     // A diagnosis and the report are made of the same.
     sdm.ask("diagnose", "called from Solver.halo () at mpi_solver.py:");
     sdm.ask("report r.html", "r.html");
@@ -82,6 +86,41 @@ fn stacks_and_bt_are_those_of_python() {
         assert!(report.contains("Solver.halo"), "{name}: {report}");
         assert!(!report.contains("_PyEval"), "{name}: {report}");
     }
+}
+
+/// The call of the system in which a thread sleeps, with its arguments.
+fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
+    let call = thread.system_call();
+    call.filter(|_| thread.state() == Some(State('S')))
+}
+
+/// The way of `mpi_python_hangs.py` in which a process hangs, as the kernel sees it.
+fn hang_of_python(pid: u32) -> Option<&'static str> {
+    let process = processes::of(pid);
+    let (number, arguments) = sleeps_in(&process.thread(pid.cast_signed()))?;
+    if number == SYS_read {
+        // Its child has read all that it was sent and waits for more, or has ended.
+        let (child, state) = processes::below(pid).into_iter().next()?;
+        let waits = sleeps_in(&processes::of(child)).is_some();
+        return waits
+            .then_some("server")
+            .or(state.has_ended().then_some("loader"));
+    }
+    // Only who waits for Python's lock gives a time; who holds it sleeps.
+    let waits_for_lock = number == SYS_futex && arguments[3] != 0;
+    let mut ids = process.thread_ids().ok()?;
+    let is_holder = |id| {
+        let call = sleeps_in(&process.thread(id));
+        call.is_some_and(|(number, _)| number == SYS_clock_nanosleep)
+    };
+    (waits_for_lock && ids.any(is_holder)).then_some("gil")
+}
+
+/// True once a rank hangs in this way.
+fn hangs(place: &Place, way: &str) -> bool {
+    let mut processes = place.pids("mpi_python_hangs.py").into_iter();
+    processes
+        .any(|pid| processes::name(pid).starts_with("python") && hang_of_python(pid) == Some(way))
 }
 
 /// What hangs in a rank of Python's is Python's: its lock, and workers in processes of their own.
@@ -105,16 +144,21 @@ fn hangs_of_python_are_told() {
     ] {
         let place = Place::new();
         let mut sdm = Sdm::run(&place, 4)
-            .args(["--launcher", "mpirun", "--no-stop"])
+            .args(["--launcher", "mpirun"])
             .talk()
             .program(Path::new(PYTHON), &[script, way])
             .spawn();
-        // It is where it hangs soon after that.
-        sdm.out.wait(0, "rank 3 is ready");
-        let diagnose = || sdm.ask("diagnose", " samples in ");
-        let mut told = std::iter::repeat_with(diagnose).take(100);
-        let told = told.find(|said| said.contains(why));
-        let told = told.unwrap_or_else(|| panic!("{way}: {}", sdm.out.text()));
+        sdm.out.wait_each(0, "0-3", "at");
+        // Who is in its function of MPI and runs on stays in it.
+        sdm.ask("set breakpoint pending on", "");
+        sdm.ask("[0-2] tbreak MPI_Barrier", "breakpoint 1 ");
+        let mark = sdm.out.mark();
+        sdm.ask("continue &", "rank 3 is ready");
+        sdm.out.wait_each(mark, "0-2", "stopped at breakpoint 1");
+        sdm.ask("[0-2] continue &", "(sdm) [0-2] continue &\n");
+        until(way, || hangs(&place, way));
+        let told = sdm.ask("diagnose", " samples in ");
+        assert!(told.contains(why), "{way}: {told}");
         assert!(told.contains("eld up by rank 3"), "{way}: {told}");
         let called = format!("{way} () at mpi_python_hangs.py:");
         assert!(told.contains(&called), "no {called:?}: {told}");
@@ -130,7 +174,9 @@ impl Torchrun {
     fn start(way: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/torch_hangs.py");
         let mut command = Command::new(PYTHON);
-        command.args(["-m", "torch.distributed.run", "--standalone"]);
+        // With `--standalone` two of them on a machine would have one port, and end each other.
+        command.args(["-m", "torch.distributed.run", "--rdzv_backend", "c10d"]);
+        command.args(["--rdzv_endpoint", "localhost:0"]);
         // Of the two numbers 0 and 3, which are usual, that of Debian knows neither with its Python.
         command.args(["--redirects", "1", "--tee", "1", "--nproc_per_node", "4"]);
         command.arg(script).arg(way).env("OMP_NUM_THREADS", "1");
@@ -140,6 +186,23 @@ impl Torchrun {
         let ready = lines.filter(|line| line.contains("ready")).take(4).count();
         assert_eq!(ready, 4, "the others have ended");
         job
+    }
+
+    /// True once one rank computes and no thread of the other three runs: all have said before that they are ready.
+    fn hangs(&self) -> bool {
+        let below = processes::below(self.0.id()).into_iter();
+        let ranks = below.filter_map(|(pid, _)| {
+            let process = processes::of(pid);
+            let line = std::fs::read(process.path("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).into_owned();
+            line.contains("torch_hangs.py").then_some(process)
+        });
+        let sleeps = |process: Process| {
+            let mut ids = process.thread_ids().into_iter().flatten();
+            ids.all(|id| process.thread(id).state() == Some(State('S')))
+        };
+        let (asleep, awake): (Vec<bool>, Vec<bool>) = ranks.map(sleeps).partition(|it| *it);
+        asleep.len() == 3 && awake.len() == 1
     }
 }
 
@@ -166,10 +229,10 @@ fn ranks_of_torchrun_are_told_by_their_operations() {
         records.next().unwrap_or_else(|| panic!("{done}"))
     };
     let job = Torchrun::start("computes");
-    // They are where they hang soon after that.
-    let mut told = std::iter::repeat_with(|| diagnosed(&job)).take(10);
-    let told = told.find(|found| found["held_up_by"] == "3");
-    let told = told.expect("rank 3 is who does not come").to_string();
+    until("three ranks wait for the fourth", || job.hangs());
+    let told = diagnosed(&job);
+    assert_eq!(told["held_up_by"], "3", "{told:#}");
+    let told = told.to_string();
     let waits = "waiting in torch.distributed.all_reduce, called from main () at torch_hangs.py:";
     assert!(told.contains(waits), "{told}");
     drop(job);
