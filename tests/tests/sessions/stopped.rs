@@ -6,14 +6,14 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use sdm_system::proc::State;
 use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
-use sdm_tests::run::BOUND;
+use sdm_tests::relay::{Hold, Relay};
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 
 /// Who is stopped.
@@ -194,83 +194,59 @@ enum Busy {
     Running,
 }
 
-/// The first Ctrl-C of one whose gdb somebody has stopped. What is asked may take ten minutes; on a busy machine
-/// the attaching can be over before its gdb stands still.
+/// The first Ctrl-C of one whose gdb somebody has stopped; what is asked may take ten minutes.
 fn given_up(pids: &[u32], busy: Busy) {
-    const TRIES: usize = 20;
-    let in_time = (0..TRIES).any(|_| is_given_up(pids, busy));
-    assert!(in_time, "{busy:?}: gdb was never stopped in time");
-}
-
-/// Whether gdb was stopped in time.
-fn is_given_up(pids: &[u32], busy: Busy) -> bool {
     let place = Place::new();
     let target: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let target = target.join(",");
+    let relay = Relay::new(&place, &Hold::command(1, "^-target-attach "));
     let verb = match busy {
         Busy::Running => "attach",
         _ => "stacks",
     };
     let sdm = Sdm::new(&place, verb).args([&*target, "--timeout", "600"]);
     let sdm = match busy {
-        Busy::Attaching => sdm,
+        Busy::Attaching => sdm.args(["--gdb", &relay.gdb()]),
         Busy::Watching => sdm.args(["--watch=600"]),
         Busy::Running => sdm.talk(),
     };
     let mut running = sdm.spawn();
-    match busy {
-        Busy::Attaching => until("gdb is there", || has_gdb(&place) || is_over(running.pid())),
-        Busy::Watching => drop(running.out.wait(0, "echo () at work.c")),
+    let gdb = match busy {
+        Busy::Attaching => Some(relay.wait(&running)),
+        Busy::Watching => {
+            running.out.wait(0, "echo () at work.c");
+            gdb_of(&place)
+        }
         Busy::Running => {
             running.ask("continue &", "continue &\n");
             running.ask("wait", "wait\n");
             let held = |pid: &u32| processes::of(*pid).state().is_some_and(State::is_held);
             until("they run", || !pids.iter().any(held));
+            gdb_of(&place)
         }
-    }
-    let is_stopped = |gdb: &u32| {
-        let sent = kill(Pid::from_raw(gdb.cast_signed()), Signal::SIGSTOP);
-        until("it stands still", || {
-            is_over(*gdb) || processes::of(*gdb).state().is_some_and(State::is_stopped)
-        });
-        sent.is_ok() && !is_over(*gdb)
     };
-    if gdb_of(&place).filter(is_stopped).is_none() {
-        assert_eq!(busy, Busy::Attaching);
-        let _ = running.finish().code(0);
-        return false;
-    }
+    let gdb = gdb.expect("a gdb of its server's");
+    processes::signal(gdb, Signal::SIGSTOP);
+    until("it stands still", || {
+        processes::of(gdb).state().is_some_and(State::is_stopped)
+    });
+    // From here on it is to attach.
+    relay.release();
     processes::signal(running.pid(), Signal::SIGINT);
-    match busy {
-        Busy::Running => {
-            let stopped = running.ask("print 40 + 2", ": 42");
-            assert!(!stopped.contains("running"), "{stopped}");
-            running.ask("quit", "");
-            let done = running.finish().code(0);
-            assert!(done.out.contains("interrupted"), "{done}");
-        }
-        _ => {
-            let done = running.finish();
-            // Or it was stopped when it had answered already, and did not let go of them in time.
-            let stays = done.code == Some(2) && done.out.contains("fgets ()");
-            if busy == Busy::Attaching && (done.code == Some(0) || stays) {
-                return false;
-            }
-            let done = done.code(130);
-            assert!(!done.out.contains("no answer"), "{busy:?}: {done}");
-        }
+    if busy == Busy::Running {
+        let stopped = running.ask("print 40 + 2", ": 42");
+        assert!(!stopped.contains("running"), "{stopped}");
+        running.ask("quit", "");
+        let done = running.finish().code(0);
+        assert!(done.out.contains("interrupted"), "{done}");
+    } else {
+        let done = running.finish().code(130);
+        assert!(!done.out.contains("no answer"), "{busy:?}: {done}");
     }
     for pid in pids {
         let status = processes::of(*pid).status().expect("it lives");
         assert_eq!(status.tracer(), None, "{busy:?}");
     }
-    true
-}
-
-fn is_over(pid: u32) -> bool {
-    processes::of(pid)
-        .state()
-        .is_none_or(|state| state.0 == 'Z')
 }
 
 /// The gdb that a server has started; one that begins has a child of the same name for a moment.
@@ -278,18 +254,6 @@ fn gdb_of(place: &Place) -> Option<u32> {
     let is_server = |pid: u32| processes::name(pid).starts_with("sdm-s");
     let mut gdbs = named(place, "gdb").into_iter();
     gdbs.find(|pid| processes::parent(*pid).is_some_and(is_server))
-}
-
-fn has_gdb(place: &Place) -> bool {
-    gdb_of(place).is_some()
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < BOUND, "waited for: {what}");
-        std::thread::yield_now();
-    }
 }
 
 #[test]

@@ -8,45 +8,79 @@ mod code;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use sdm_system::proc::State;
+use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, below, look};
-use sdm_tests::leftovers;
 use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
-use sdm_tests::processes::{self, signal, tracer};
-use sdm_tests::run::{BOUND, until};
+use sdm_tests::processes::{self, signal, tracer, wait_state};
+use sdm_tests::relay::{Hold, Relay};
+use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Running, Sdm};
 
 use code::changed_bytes;
 
-/// When the interrupt comes.
+/// When the blow comes.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// gdb is there.
+    /// gdb is there, and was told nothing.
     Gdb,
     /// A process is held, the first of them or the last.
     Held { last: bool },
-    /// It was held and is not any more.
+    /// The first process, or each of them, was held and is not any more.
     Left { last: bool },
-    /// Something is shown.
+    /// All were looked at, and gdb is to let go of the first.
+    Seen,
+    /// Something is shown, of what goes on being watched.
     Shown,
+}
+
+impl Moment {
+    /// Where gdb is held at this moment; nowhere where it lasts.
+    fn hold(self, pids: &[u32]) -> Option<Hold> {
+        let all = pids.len();
+        let which = |last| if last { all } else { 1 };
+        match self {
+            Self::Gdb => Some(Hold::first()),
+            Self::Held { last } => Some(Hold::answer(which(last), "^-target-attach ")),
+            Self::Left { last } => Some(Hold::answer(which(last), "^-target-detach")),
+            Self::Seen => Some(Hold::command(1, "^-target-detach")),
+            Self::Shown => None,
+        }
+    }
+
+    /// What the kernel says of it.
+    fn is_now(self, gdb: u32, pids: &[u32]) -> bool {
+        let held = pids.iter().filter(|pid| tracer(**pid) == Some(gdb)).count();
+        match self {
+            Self::Gdb => held == 0,
+            Self::Held { last: false } => held > 0,
+            Self::Held { last: true } | Self::Seen | Self::Shown => held == pids.len(),
+            Self::Left { last: false } => held < pids.len(),
+            Self::Left { last: true } => held == 0,
+        }
+    }
+
+    /// True where the look is not over yet, so that the blow must show in what `sdm` says.
+    fn is_early(self) -> bool {
+        matches!(self, Self::Gdb | Self::Held { .. } | Self::Shown)
+    }
 }
 
 const MOMENTS: [Moment; 6] = [
     Moment::Gdb,
     Moment::Held { last: false },
     Moment::Held { last: true },
-    Moment::Shown,
+    Moment::Seen,
     Moment::Left { last: false },
     Moment::Left { last: true },
 ];
 
-/// Those that come before a look is over.
-const EARLY: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Shown];
+/// Those in whose midst a look is.
+const EARLY: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Seen];
+
+/// Those of a look that goes on.
+const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Shown];
 
 /// What comes then.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,9 +104,6 @@ impl Blow {
     }
 }
 
-/// How often each moment is tried at most where no blow came in time.
-const TRIES: usize = 10;
-
 /// How often each moment is tried.
 fn rounds() -> usize {
     if std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1") {
@@ -82,58 +113,36 @@ fn rounds() -> usize {
     }
 }
 
-/// Looks until it is so, or until `sdm` has ended; what is waited for is over in moments.
-fn watch(running: &Running<'_>, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    let ended = || {
-        let state = processes::of(running.pid()).state();
-        state.is_none_or(State::has_ended)
-    };
-    while !is_so() && !ended() {
-        assert!(
-            begin.elapsed() < BOUND,
-            "nothing of what was waited for comes"
-        );
-        std::thread::sleep(Duration::from_micros(300));
-    }
+/// The gdb that has been attached to a process.
+fn gdb_of(pid: u32) -> u32 {
+    tracer(pid).expect("it is attached to")
 }
 
-/// The gdb of a session.
-fn gdb_of(place: &Place) -> Option<u32> {
-    let mut pids = leftovers::holding(place.mark())
-        .into_iter()
-        .map(|(pid, _)| pid);
-    let is = |pid: u32, wanted: &str| processes::name(pid).starts_with(wanted);
-    // One that begins has a child of the same name for a moment.
-    pids.find(|pid| is(*pid, "gdb") && processes::parent(*pid).is_some_and(|it| is(it, "sdm-s")))
-}
-
-fn strike(blow: Blow, place: &Place, running: &Running<'_>) {
-    let (pid, signal) = match blow {
-        Blow::Interrupt => (Some(running.pid()), Signal::SIGINT),
-        Blow::KillGdb => (gdb_of(place), Signal::SIGKILL),
-        Blow::End(signal) => (Some(running.pid()), signal),
-    };
-    if let Some(pid) = pid {
-        // It may be over.
-        let _ = kill(Pid::from_raw(pid.cast_signed()), signal);
-    }
-}
-
-fn wait_for(moment: Moment, place: &Place, running: &Running<'_>, pids: &[u32]) {
-    let which = |last: bool| if last { pids[pids.len() - 1] } else { pids[0] };
-    match moment {
-        Moment::Gdb => watch(running, || gdb_of(place).is_some()),
-        Moment::Held { last } => watch(running, || tracer(which(last)).is_some()),
-        Moment::Left { last } => {
-            watch(running, || tracer(which(last)).is_some());
-            watch(running, || tracer(which(last)).is_none());
+/// Strikes; the signal has come to where it was sent when this returns.
+fn strike(blow: Blow, gdb: u32, running: &Running<'_>) {
+    match blow {
+        Blow::KillGdb => {
+            signal(gdb, Signal::SIGKILL);
+            wait_state(gdb, "ZX");
         }
-        Moment::Shown => {
-            let mark = running.out.mark();
-            watch(running, || running.out.mark() != mark);
-        }
+        Blow::Interrupt => send(running, Signal::SIGINT),
+        Blow::End(signal) => send(running, signal),
     }
+}
+
+/// Sends `sdm` a signal, and waits until it has taken it.
+fn send(running: &Running<'_>, number: Signal) {
+    signal(running.pid(), number);
+    until("sdm has taken the signal", || {
+        let Ok(status) = processes::of(running.pid()).status() else {
+            return true;
+        };
+        let pending = ["SigPnd", "ShdPnd"].map(|name| status.field(name).unwrap_or("0"));
+        let bit = 1_u64 << (number as i32 - 1);
+        pending
+            .iter()
+            .all(|bits| u64::from_str_radix(bits, 16).is_ok_and(|it| it & bit == 0))
+    });
 }
 
 /// A look at processes, and what it is disturbed by.
@@ -146,36 +155,57 @@ struct Looked<'a> {
 }
 
 impl Looked<'_> {
-    /// Looks once for each of some moments, at which the blow comes; nobody is harmed.
+    /// Looks for each of some moments, at which the blow comes; nobody is harmed.
     fn disturbed_by(&self, blow: Blow, moments: &[Moment]) {
-        let Self { verb, options, .. } = self;
-        let mut came = 0;
-        // On a busy machine a blow can come when the look is over: it is tried again then.
-        for round in 0..TRIES.max(rounds()) {
-            if round >= rounds() && came > 0 {
-                break;
-            }
-            for moment in moments.iter().copied() {
-                let place = Place::new();
-                let running = Sdm::new(&place, verb)
-                    .args(*options)
-                    .args([self.target])
-                    .spawn();
-                wait_for(moment, &place, &running, self.pids);
-                strike(blow, &place, &running);
-                let done = running.finish();
-                println!(
-                    "{verb} {options:?}, {blow:?}, round {round}, {moment:?}: {:?}",
-                    done.code
-                );
-                came += usize::from(done.code == Some(blow.code()));
-                check_words(blow, &done, moment);
-                for pid in self.pids {
-                    let _ = look(*pid);
-                }
+        for moment in moments.iter().copied() {
+            for round in 0..rounds() {
+                self.disturbed_at(moment, blow, round);
             }
         }
-        assert!(came > 0, "{verb} {options:?}: {blow:?} was never in time");
+    }
+
+    fn disturbed_at(&self, moment: Moment, blow: Blow, round: usize) {
+        let Self { verb, options, .. } = self;
+        let place = Place::new();
+        let hold = moment.hold(self.pids);
+        // One that is held nowhere is held behind the end.
+        let relay = Relay::new(&place, &hold.clone().unwrap_or(Hold::command(1, "^never$")));
+        let sdm = Sdm::new(&place, verb)
+            .args(*options)
+            .args(["--gdb", &relay.gdb(), self.target]);
+        let running = sdm.spawn();
+        let gdb = match hold {
+            Some(_) => relay.wait(&running),
+            None => {
+                running.out.wait(0, "main () at ");
+                gdb_of(self.pids[0])
+            }
+        };
+        assert!(
+            moment.is_now(gdb, self.pids),
+            "{verb} {options:?}, {moment:?}"
+        );
+        strike(blow, gdb, &running);
+        relay.release();
+        let done = running.finish();
+        println!(
+            "{verb} {options:?}, {blow:?}, round {round}, {moment:?}: {:?}",
+            done.code
+        );
+        // A watch goes on without a process whose gdb is gone, and says so.
+        let is_lost = done.out.contains("gdb is gone: gdb was killed");
+        let is_told = match (blow, moment) {
+            (Blow::KillGdb, Moment::Shown) => is_lost,
+            _ => done.code == Some(blow.code()),
+        };
+        assert!(
+            is_told || !moment.is_early(),
+            "{blow:?}, {moment:?}: {done}"
+        );
+        check_words(blow, &done, moment);
+        for pid in self.pids {
+            let _ = look(*pid);
+        }
     }
 }
 
@@ -242,7 +272,7 @@ fn a_job_lives_on_however_a_look_at_it_is_given_up() {
         let blow = Blow::Interrupt;
         looked("stacks", &[], target, pids).disturbed_by(blow, &MOMENTS);
         looked("diagnose", &[], target, pids).disturbed_by(blow, &EARLY);
-        looked("stacks", &["--watch=1"], target, pids).disturbed_by(blow, &EARLY);
+        looked("stacks", &["--watch=1"], target, pids).disturbed_by(blow, &WATCHED);
     });
 }
 
@@ -252,7 +282,7 @@ fn a_job_lives_on_whenever_the_gdb_of_a_look_is_killed() {
         let blow = Blow::KillGdb;
         looked("stacks", &[], target, pids).disturbed_by(blow, &EARLY);
         looked("diagnose", &[], target, pids).disturbed_by(blow, &EARLY);
-        looked("stacks", &["--watch=1"], target, pids).disturbed_by(blow, &EARLY);
+        looked("stacks", &["--watch=1"], target, pids).disturbed_by(blow, &WATCHED);
     });
 }
 
@@ -286,8 +316,8 @@ fn processes_live_on_however_a_look_at_them_ends() {
         let attach = looked("attach", &["-c", "bt"], &target, &pids);
         attach.disturbed_by(Blow::End(Signal::SIGHUP), &EARLY[..2]);
         let watch = looked("stacks", &["--watch=1"], &target, &pids);
-        watch.disturbed_by(Blow::Interrupt, &EARLY);
-        watch.disturbed_by(Blow::KillGdb, &EARLY);
+        watch.disturbed_by(Blow::Interrupt, &WATCHED);
+        watch.disturbed_by(Blow::KillGdb, &WATCHED);
         for process in &mut processes {
             drop(process.stdin.take());
             let status = process.wait().expect("it is a child");
@@ -307,19 +337,21 @@ fn a_process_that_was_stopped_stays_so() {
     let pid = processes[0].id();
     signal(pid, Signal::SIGSTOP);
     until("it stands", || is_stopped(pid));
-    for blow in [None, Some(Blow::KillGdb)] {
+    for killed in [false, true] {
         let place = Place::new();
-        let running = Sdm::new(&place, "stacks").args([pid.to_string()]).spawn();
-        if let Some(blow) = blow {
-            watch(&running, || tracer(pid).is_some());
-            strike(blow, &place, &running);
+        let relay = Relay::new(&place, &Hold::answer(1, "^-target-attach "));
+        let sdm = Sdm::new(&place, "stacks");
+        let sdm = sdm.args(["--gdb", &relay.gdb(), &pid.to_string()]);
+        let running = sdm.spawn();
+        let gdb = relay.wait(&running);
+        if killed {
+            strike(Blow::KillGdb, gdb, &running);
         }
+        relay.release();
         let done = running.finish();
         until("nobody traces it", || tracer(pid).is_none());
         until("it stands again", || is_stopped(pid));
-        // A gdb that dies when it has answered fails nothing.
-        let codes: &[i32] = if blow.is_none() { &[0] } else { &[0, 2] };
-        assert!(done.code.is_some_and(|it| codes.contains(&it)), "{done}");
+        let _done = done.code(if killed { 2 } else { 0 });
     }
     signal(pid, Signal::SIGCONT);
     drop(processes[0].stdin.take());
@@ -362,7 +394,7 @@ fn who_stands_at_a_breakpoint_outlives_gdb() {
             let _ = running.ask("continue", "stopped at breakpoint 1");
             // Answered by all: each of them stands there.
             let _ = running.ask("print 40 + 2", ": 42");
-            strike(Blow::KillGdb, &place, &running);
+            strike(Blow::KillGdb, gdb_of(pids[0]), &running);
             for (pid, before) in pids.iter().zip(&before) {
                 // The kernel lets go of it before it stops it.
                 until("it is as before", || look(*pid) == *before);
@@ -392,7 +424,7 @@ fn only_who_runs_into_a_breakpoint_just_then_can_die() {
         let _ = running.ask("break work.c:53 if rounds < 0", "breakpoint 1");
         let _ = running.ask("continue &", "continue &\n");
         let _ = running.ask("print 1", "running:");
-        strike(Blow::KillGdb, &place, &running);
+        strike(Blow::KillGdb, gdb_of(others[0]), &running);
         for pid in &others {
             let _ = look(*pid);
             until("nothing of gdb is left in it", || changed_bytes(*pid) == 0);

@@ -1,0 +1,108 @@
+//! A gdb that is held at a moment of its talk with its server, so that a test finds it there for certain.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use crate::place::Place;
+use crate::run::until;
+use crate::sdm::Running;
+
+const RELAY: &str = include_str!("../fixtures/gdb_relay.py");
+
+/// Where a gdb is held: at the `number`th command that has `pattern` in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hold {
+    /// True where the answer is held, false where gdb is not given the command.
+    pub is_answer: bool,
+    /// From 1 on.
+    pub number: usize,
+    /// A pattern of Python's.
+    pub pattern: String,
+}
+
+impl Hold {
+    /// At the first command that gdb is given.
+    #[must_use]
+    pub fn first() -> Self {
+        Self::command(1, "")
+    }
+
+    /// Before gdb has a command.
+    #[must_use]
+    pub fn command(number: usize, pattern: &str) -> Self {
+        Self {
+            is_answer: false,
+            number,
+            pattern: pattern.to_owned(),
+        }
+    }
+
+    /// When gdb has carried out a command.
+    #[must_use]
+    pub fn answer(number: usize, pattern: &str) -> Self {
+        Self {
+            is_answer: true,
+            ..Self::command(number, pattern)
+        }
+    }
+}
+
+/// A program for `--gdb` that is held once.
+pub struct Relay(PathBuf);
+
+impl Relay {
+    /// Writes it into a place.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    #[must_use]
+    pub fn new(place: &Place, hold: &Hold) -> Self {
+        let folder = place.path().join("relay");
+        fs::create_dir(&folder).expect("a folder");
+        let program = folder.join("gdb");
+        fs::write(&program, RELAY).expect("a file");
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is ours");
+        let what = if hold.is_answer { "answer" } else { "command" };
+        let text = format!("{what}\n{}\n{}\n", hold.number, hold.pattern);
+        fs::write(folder.join("hold"), text).expect("a file");
+        crate::ordinary::give(&folder);
+        Self(folder)
+    }
+
+    /// The program.
+    ///
+    /// # Panics
+    /// Where its path is no text.
+    #[must_use]
+    pub fn gdb(&self) -> String {
+        let path = self.0.join("gdb");
+        path.into_os_string().into_string().expect("text")
+    }
+
+    /// Waits until gdb is held; gives its pid.
+    ///
+    /// # Panics
+    /// Where `sdm` ends before, or it never is.
+    #[must_use]
+    pub fn wait(&self, running: &Running<'_>) -> u32 {
+        let at = self.0.join("at");
+        until("gdb is held", || {
+            let is_held = at.exists();
+            let state = crate::processes::of(running.pid()).state();
+            let is_over = state.is_none_or(|state| state.has_ended());
+            assert!(is_held || !is_over, "no moment: {}", running.out.text());
+            is_held
+        });
+        let pid = fs::read_to_string(at).expect("it is there");
+        pid.parse().expect("a pid")
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// Where that cannot be said.
+    pub fn release(&self) {
+        fs::write(self.0.join("go"), "").expect("a file");
+    }
+}
