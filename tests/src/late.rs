@@ -94,6 +94,7 @@ impl Running<'_> {
         const TRIED_SECONDS: u32 = 20;
         let all: IdSet = ranks.parse().expect("a set");
         let (mark, end) = (self.out.mark(), Instant::now() + BOUND);
+        self.questions.interrupted();
         loop {
             self.ask(&format!("wait {ranks} {TRIED_SECONDS}"), "(sdm) wait ");
             processes::signal(self.pid(), Signal::SIGINT);

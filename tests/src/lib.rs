@@ -23,6 +23,7 @@ pub mod ordinary;
 pub mod parts;
 pub mod place;
 pub mod processes;
+pub mod questions;
 pub mod relay;
 pub mod run;
 pub mod schema;

@@ -9,13 +9,16 @@ use serde_json::Value;
 
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
+use crate::questions::{Questions, enter_look};
 use crate::screen::Screen;
 use crate::united::{all_told, united};
 
 /// A command line of `sdm`.
 pub struct Sdm<'a> {
     place: &'a Place,
+    verb: String,
     command: Command,
+    is_granted: bool,
 }
 
 /// A `sdm` that runs.
@@ -27,6 +30,8 @@ pub struct Running<'a> {
     pub out: Screen,
     /// Its standard error.
     pub err: Screen,
+    /// The questions that it was asked.
+    pub(crate) questions: Questions,
 }
 
 /// A `sdm` that has ended.
@@ -48,7 +53,7 @@ impl<'a> Sdm<'a> {
         let mut command = command(place, "/usr/bin/env");
         command.arg("--default-signal=INT");
         command.arg(binaries::folder().join("sdm")).arg(verb);
-        Self { place, command }
+        Self::of(place, verb, command)
     }
 
     /// `PREFIX sdm run -n COUNT`.
@@ -65,7 +70,23 @@ impl<'a> Sdm<'a> {
             .args(&prefix[1..])
             .arg(binaries::folder().join("sdm"))
             .arg(verb);
-        Self { place, command }
+        Self::of(place, verb, command)
+    }
+
+    fn of(place: &'a Place, verb: &str, command: Command) -> Self {
+        Self {
+            place,
+            verb: verb.to_owned(),
+            command,
+            is_granted: false,
+        }
+    }
+
+    /// Lets it ask of a job what this test asked before. `reason` stands in `tests/ask-again.md` as well.
+    #[must_use]
+    pub fn ask_again(mut self, _reason: &str) -> Self {
+        self.is_granted = true;
+        self
     }
 
     /// `sdm run -n COUNT`.
@@ -157,6 +178,7 @@ impl<'a> Sdm<'a> {
     /// Where it cannot be started.
     #[must_use]
     pub fn spawn(mut self) -> Running<'a> {
+        enter_look(self.place, &self.verb, &self.command, self.is_granted);
         let mut child = self.command.spawn().expect("sdm starts");
         let out: Box<dyn std::io::Read + Send> = match child.stdout.take() {
             Some(out) => Box::new(out),
@@ -169,6 +191,7 @@ impl<'a> Sdm<'a> {
             child,
             out: Screen::read(out).0,
             err: Screen::read(err).0,
+            questions: Questions::default(),
         }
     }
 
@@ -206,11 +229,18 @@ impl Running<'_> {
         self.child.id()
     }
 
+    /// Lets the next question be one that was asked before. `reason` stands in `tests/ask-again.md` as well.
+    pub fn ask_again(&mut self, reason: &str) -> &mut Self {
+        self.questions.ask_again(reason);
+        self
+    }
+
     /// Gives it a command and waits for `wanted` in what it prints from then on.
     ///
     /// # Panics
-    /// Where it does not come.
+    /// Where it does not come, or the command is a question that was asked before.
     pub fn ask(&mut self, line: &str, wanted: &str) -> String {
+        self.questions.enter(line);
         let mark = self.out.mark();
         let input = self.input.as_mut().expect("made by `Sdm::talk`");
         writeln!(input, "{line}").expect("it reads its commands");

@@ -8,6 +8,7 @@ use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 use crate::binaries;
 use crate::place::{MARK_VARIABLE, Place};
+use crate::questions::Questions;
 use crate::run::BOUND;
 use crate::screen::Screen;
 use crate::united::united;
@@ -20,6 +21,7 @@ pub struct Terminal<'a> {
     screen: Screen,
     seen: usize,
     size: PtySize,
+    questions: Questions,
     // The terminal hangs up when this is dropped.
     master: Box<dyn portable_pty::MasterPty + Send>,
 }
@@ -69,6 +71,7 @@ impl<'a> Terminal<'a> {
             screen: Screen::read(output).0,
             seen: 0,
             size,
+            questions: Questions::default(),
             master: pair.master,
         }
     }
@@ -78,6 +81,14 @@ impl<'a> Terminal<'a> {
     /// # Panics
     /// Where the terminal is gone.
     pub fn keys(&mut self, keys: &str) {
+        match keys {
+            "\x03" => self.questions.interrupted(),
+            _ => self.questions.changed(),
+        }
+        self.type_in(keys);
+    }
+
+    fn type_in(&mut self, keys: &str) {
         self.to.write_all(keys.as_bytes()).expect("it is there");
         self.to.flush().expect("it is there");
     }
@@ -167,12 +178,19 @@ impl<'a> Terminal<'a> {
         self.screen.text()
     }
 
+    /// Lets the next question be one that was asked before. `reason` stands in `tests/ask-again.md` as well.
+    pub fn ask_again(&mut self, reason: &str) -> &mut Self {
+        self.questions.ask_again(reason);
+        self
+    }
+
     /// Types a line and waits for `wanted` and then the next prompt; gives what came up to it.
     ///
     /// # Panics
-    /// Where they do not come.
+    /// Where they do not come, or the line is a question that was asked before.
     pub fn ask(&mut self, line: &str, wanted: &str) -> String {
-        self.keys(&format!("{line}\n"));
+        self.questions.enter(line);
+        self.type_in(&format!("{line}\n"));
         self.wait(wanted) + &self.wait("(sdm) ")
     }
 

@@ -12,6 +12,7 @@ mod groups;
 mod limits;
 mod newcomer;
 mod proc_reader;
+mod questions;
 mod settings;
 mod sink;
 mod skips;

@@ -223,7 +223,10 @@ fn ranks_of_torchrun_are_told_by_their_operations() {
     let diagnosed = |job: &Torchrun| {
         let place = Place::new();
         let pid = job.0.id().to_string();
-        let done = Sdm::new(&place, "diagnose").args(["--json", &pid]).finish();
+        let asked = Sdm::new(&place, "diagnose").args(["--json", &pid]);
+        let done = asked
+            .ask_again("each of three diagnoses of ranks that go on is right")
+            .finish();
         let records = done.records().into_iter();
         let mut records = records.filter(|record| record["kind"] == "diagnosis");
         records.next().unwrap_or_else(|| panic!("{done}"))

@@ -171,6 +171,7 @@ impl Looked<'_> {
         // One that is held nowhere is held behind the end.
         let relay = Relay::new(&place, &hold.clone().unwrap_or(Hold::command(1, "^never$")));
         let sdm = Sdm::new(&place, verb)
+            .ask_again("each look is disturbed at another moment, in another way")
             .args(*options)
             .args(["--gdb", &relay.gdb(), self.target]);
         let running = sdm.spawn();
@@ -340,7 +341,7 @@ fn a_process_that_was_stopped_stays_so() {
     for killed in [false, true] {
         let place = Place::new();
         let relay = Relay::new(&place, &Hold::answer(1, "^-target-attach "));
-        let sdm = Sdm::new(&place, "stacks");
+        let sdm = Sdm::new(&place, "stacks").ask_again("the gdb of the second look is killed");
         let sdm = sdm.args(["--gdb", &relay.gdb(), &pid.to_string()]);
         let running = sdm.spawn();
         let gdb = relay.wait(&running);

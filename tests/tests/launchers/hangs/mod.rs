@@ -393,7 +393,8 @@ fn who_waits_is_never_said_to_go_on() {
             let place = Place::new();
             let look = |more: &[&str]| {
                 let line = [&[pid.as_str()], more].concat();
-                Sdm::new(&place, "diagnose").args(line).finish()
+                let asked = Sdm::new(&place, "diagnose").args(line);
+                asked.ask_again("each of many diagnoses is right").finish()
             };
             let done = longer_where_starved(look, |done| done.out.clone());
             assert!(done.out.starts_with(expect), "{compiler:?}, {time}: {done}");

@@ -1,0 +1,165 @@
+//! The questions that a test has asked of a session or a job: none is asked a second time unless the test says why.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use crate::place::Place;
+
+/// The commands of the language that look and change nothing.
+const LOOKS: &[&str] = &[
+    "backtrace",
+    "bt",
+    "compare",
+    "diagnose",
+    "info",
+    "outliers",
+    "p",
+    "print",
+    "queues",
+    "ranks",
+    "stacks",
+    "stats",
+    "where",
+    "x",
+];
+
+/// The verbs of `sdm` that look at a job.
+const LOOKING_VERBS: &[&str] = &["diagnose", "stacks"];
+
+/// The jobs at which this process has looked, each with all words of the command.
+static LOOKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// The questions of one session since the test last changed what they ask about.
+///
+/// A question that is asked until the answer suits proves nothing: an answer that is right once in a hundred passes. So a test waits for the
+/// situation, by what the kernel or the program says, and asks once. A command that is no look, such as `next` or `continue`, lets each question
+/// be asked anew; `continue &` that an interrupt ends does not.
+#[derive(Default)]
+pub struct Questions {
+    asked: BTreeSet<String>,
+    is_resumed: bool,
+    is_granted: bool,
+}
+
+impl Questions {
+    /// Lets the next question be one that was asked before. `reason` stands in `tests/ask-again.md` as well.
+    pub fn ask_again(&mut self, _reason: &str) {
+        self.is_granted = true;
+    }
+
+    /// Enters a line that the session is given.
+    ///
+    /// # Panics
+    /// Where it asks what was asked before.
+    pub fn enter(&mut self, line: &str) {
+        let words = line.trim();
+        let bare = match words.strip_prefix('[') {
+            Some(rest) => rest.split_once("] ").map_or(rest, |(_, bare)| bare),
+            None => words,
+        };
+        let first = bare.split([' ', '/']).next().unwrap_or_default();
+        match first {
+            "#" | "wait" | "" => {}
+            "interrupt" => self.interrupted(),
+            "continue" | "c" if bare.ends_with('&') => self.is_resumed = true,
+            look if LOOKS.contains(&look) => {
+                if std::mem::take(&mut self.is_resumed) {
+                    self.asked.clear();
+                }
+                let is_new = self.asked.insert(words.to_owned());
+                let is_granted = std::mem::take(&mut self.is_granted);
+                assert!(is_new || is_granted, "`{words}` {AGAIN}");
+            }
+            _ => self.changed(),
+        }
+    }
+
+    /// The tasks were stopped where they happened to be: a change where they ran when they were asked, none where they were only let run since.
+    pub fn interrupted(&mut self) {
+        if !std::mem::take(&mut self.is_resumed) {
+            self.asked.clear();
+        }
+    }
+
+    /// The test did something that may change each answer.
+    pub fn changed(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The reason for which a question is refused.
+const AGAIN: &str = "was asked before: wait for what is to be seen and ask once, or say `ask_again` with the reason";
+
+/// Enters a command line of `sdm` that looks at a job from outside.
+///
+/// # Panics
+/// Where the same was asked of it before.
+pub(crate) fn enter_look(place: &Place, verb: &str, command: &Command, is_granted: bool) {
+    if !LOOKING_VERBS.contains(&verb) {
+        return;
+    }
+    let (arguments, variables) = (command.get_args(), command.get_envs());
+    let words = format!("{:?} {variables:?}", arguments.collect::<Vec<_>>());
+    // Asked from another folder it is the same.
+    let words = words.replace(place.mark(), "");
+    // A watch is no question that has an answer.
+    if words.contains("--watch") {
+        return;
+    }
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = looked.insert(words.clone());
+    assert!(is_new || is_granted, "{words} {AGAIN}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines are entered; the last one alone may be refused.
+    fn is_refused(lines: &[&str]) -> bool {
+        let mut questions = Questions::default();
+        let (last, before) = lines.split_last().expect("some lines");
+        before.iter().for_each(|line| questions.enter(line));
+        let entered = std::panic::AssertUnwindSafe(|| questions.enter(last));
+        std::panic::catch_unwind(entered).is_err()
+    }
+
+    #[test]
+    fn a_question_is_asked_once() {
+        assert!(is_refused(&["stacks", "print x", "stacks"]));
+        assert!(is_refused(&["[1] bt", "wait 0-3 20", "# waited", "[1] bt"]));
+        let pair = ["continue &", "interrupt"];
+        assert!(is_refused(&["stacks", pair[0], pair[1], "stacks"]));
+        assert!(!is_refused(&["[1] bt", "[2] bt"]));
+    }
+
+    #[test]
+    fn a_change_lets_it_be_asked_again() {
+        assert!(!is_refused(&[
+            "continue &",
+            "print x",
+            "interrupt",
+            "print x"
+        ]));
+        for change in [
+            "next",
+            "continue",
+            "break f",
+            "[1] set var x = 1",
+            "continue &",
+        ] {
+            assert!(!is_refused(&["print x", change, "print x"]), "{change}");
+        }
+    }
+
+    #[test]
+    fn a_reason_lets_it_be_asked_once_more() {
+        let mut questions = Questions::default();
+        questions.enter("stacks");
+        questions.ask_again("a test of this file");
+        questions.enter("stacks");
+        let entered = std::panic::AssertUnwindSafe(|| questions.enter("stacks"));
+        assert!(std::panic::catch_unwind(entered).is_err());
+    }
+}
