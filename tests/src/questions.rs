@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use crate::place::Place;
-
 /// The commands of the language that look and change nothing.
 const LOOKS: &[&str] = &[
     "backtrace",
@@ -95,14 +93,14 @@ const AGAIN: &str = "was asked before: wait for what is to be seen and ask once,
 ///
 /// # Panics
 /// Where the same was asked of it before.
-pub(crate) fn enter_look(place: &Place, verb: &str, command: &Command, is_granted: bool) {
+pub(crate) fn enter_look(mark: &str, verb: &str, command: &Command, is_granted: bool) {
     if !LOOKING_VERBS.contains(&verb) {
         return;
     }
     let (arguments, variables) = (command.get_args(), command.get_envs());
     let words = format!("{:?} {variables:?}", arguments.collect::<Vec<_>>());
     // Asked from another folder it is the same.
-    let words = words.replace(place.mark(), "");
+    let words = words.replace(mark, "");
     // A watch is no question that has an answer.
     if words.contains("--watch") {
         return;

@@ -178,7 +178,12 @@ impl<'a> Sdm<'a> {
     /// Where it cannot be started.
     #[must_use]
     pub fn spawn(mut self) -> Running<'a> {
-        enter_look(self.place, &self.verb, &self.command, self.is_granted);
+        enter_look(
+            self.place.mark(),
+            &self.verb,
+            &self.command,
+            self.is_granted,
+        );
         let mut child = self.command.spawn().expect("sdm starts");
         let out: Box<dyn std::io::Read + Send> = match child.stdout.take() {
             Some(out) => Box::new(out),
