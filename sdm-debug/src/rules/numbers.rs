@@ -144,6 +144,18 @@ impl Numbers {
     }
 }
 
+impl FromIterator<(TaskId, i64)> for Numbers {
+    /// Those of these tasks; of a task that is there twice the last one counts.
+    fn from_iter<I: IntoIterator<Item = (TaskId, i64)>>(each: I) -> Self {
+        let points = each.into_iter().map(|(task, number)| (task.0, number));
+        let mut numbers = Self {
+            points: points.collect(),
+        };
+        numbers.settle();
+        numbers
+    }
+}
+
 fn away(task: TaskId, number: i64) -> Alike {
     Alike::Away(number.wrapping_sub(task.0.into()))
 }
@@ -171,10 +183,8 @@ mod tests {
     }
 
     fn of(points: impl Iterator<Item = (u32, i64)>) -> Numbers {
-        let mut numbers = Numbers::default();
-        numbers.points.extend(points);
-        numbers.settle();
-        numbers
+        let points = points.map(|(task, number)| (TaskId(task), number));
+        points.collect()
     }
 
     #[test]

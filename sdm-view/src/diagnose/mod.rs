@@ -12,6 +12,7 @@ mod graph;
 mod judge;
 mod messages;
 mod needs;
+mod observations;
 mod operations;
 mod past;
 mod seen;
@@ -30,6 +31,9 @@ use sdm_idset::{IdSet, TaskId};
 pub use dot::dot;
 pub use graph::{Reduced, SetNeed, WaitGraph};
 pub use judge::judge;
+pub use observations::{
+    OBSERVATIONS_BYTES_MAX, OBSERVATIONS_VERSION, Observations, ObservationsError,
+};
 pub use wait::{Wait, WaitKind};
 
 /// What a few samples have shown.
@@ -58,6 +62,12 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// Who was at no time on a processor between the samples, and waits in no system call: nothing can be said of these.
+    #[must_use]
+    pub fn starved(&self) -> IdSet {
+        seen::starved(&self.samples)
+    }
+
     /// Takes in how some tasks were while only they ran: who was as before has exchanged no data with the others of them.
     pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
         let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));

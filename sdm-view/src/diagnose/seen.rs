@@ -46,9 +46,7 @@ impl Seen {
         let parts = |part: fn(&Probes) -> &IdSet| IdSet::union_all(samples.iter().map(part));
         let partial = parts(|sample| &sample.marks.partial);
         let cut = parts(|sample| &sample.cut);
-        let mut starved = later.iter().map(|sample| sample.marks.starved.clone());
-        let first = starved.next().unwrap_or_default();
-        let starved = starved.fold(first, |all, more| all.intersection(&more));
+        let starved = starved(samples);
         let seen = samples.iter().map(|sample| all_of(&sample.stacks));
         let looked = seen.reduce(|a, b| a.intersection(&b)).unwrap_or_default();
         let looked = looked.difference(&partial).difference(&cut);
@@ -119,6 +117,14 @@ impl Seen {
     pub(super) fn sleeping(&self) -> IdSet {
         IdSet::union_all(self.sleeps.values())
     }
+}
+
+/// Those who were on no processor between any two samples, and wait in no system call.
+pub(super) fn starved(samples: &[Probes]) -> IdSet {
+    let later = samples.iter().skip(1);
+    let starved = later.map(|sample| sample.marks.starved.clone());
+    let starved = starved.reduce(|all, more| all.intersection(&more));
+    starved.unwrap_or_default()
 }
 
 /// Those who are in code of their own and spent processor time between the samples: they go on, though

@@ -1,0 +1,157 @@
+//! The fields of an object, taken one after the other: what is left in the end is unknown.
+
+use sdm_idset::IdSet;
+use serde_json::{Map, Value};
+
+use super::{ObservationsError, RANKS_MAX};
+
+/// An object that is read, with its place in the file.
+pub(super) struct Fields {
+    at: String,
+    left: Map<String, Value>,
+}
+
+/// Reads an object whole: `read` takes all of its fields.
+pub(super) fn object<T>(
+    at: &str,
+    value: Value,
+    read: impl FnOnce(&mut Fields) -> Result<T, ObservationsError>,
+) -> Result<T, ObservationsError> {
+    let Value::Object(left) = value else {
+        return Err(wrong(at.to_owned(), "an object"));
+    };
+    let mut fields = Fields {
+        at: at.to_owned(),
+        left,
+    };
+    let found = read(&mut fields)?;
+    match fields.left.into_iter().next() {
+        None => Ok(found),
+        Some((field, _)) => Err(ObservationsError::Unknown {
+            at: fields.at,
+            field,
+        }),
+    }
+}
+
+fn wrong(at: String, expected: &'static str) -> ObservationsError {
+    ObservationsError::Value { at, expected }
+}
+
+impl Fields {
+    /// A value that is none of those that may stand in a field.
+    pub(super) fn wrong(&self, field: &str, expected: &'static str) -> ObservationsError {
+        wrong(self.place(field), expected)
+    }
+
+    fn place(&self, field: &str) -> String {
+        format!("{}.{field}", self.at)
+    }
+
+    /// A field as it stands.
+    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
+        self.left.remove(field)
+    }
+
+    /// A field that must be there.
+    pub(super) fn need<T>(
+        &self,
+        field: &'static str,
+        found: Option<T>,
+    ) -> Result<T, ObservationsError> {
+        found.ok_or_else(|| ObservationsError::Missing {
+            at: self.at.clone(),
+            field,
+        })
+    }
+
+    /// A number, where there is one.
+    pub(super) fn number<T: TryFrom<i128>>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<Option<T>, ObservationsError> {
+        let Some(value) = self.take(field) else {
+            return Ok(None);
+        };
+        let number = value.as_i64().map(i128::from);
+        let number = number.or(value.as_u64().map(i128::from));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        let wrong = || self.wrong(field, "a whole number within its bounds");
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    /// True where that is said.
+    pub(super) fn flag(&mut self, field: &'static str) -> Result<bool, ObservationsError> {
+        match self.take(field) {
+            None => Ok(false),
+            Some(Value::Bool(is)) => Ok(is),
+            Some(_) => Err(self.wrong(field, "true or false")),
+        }
+    }
+
+    /// A text; empty where there is none.
+    pub(super) fn text(&mut self, field: &'static str) -> Result<String, ObservationsError> {
+        match self.take(field) {
+            None => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text),
+            Some(_) => Err(self.wrong(field, "a text")),
+        }
+    }
+
+    /// One character.
+    pub(super) fn letter(&mut self, field: &'static str) -> Result<char, ObservationsError> {
+        let text = self.text(field)?;
+        let mut all = text.chars();
+        match (all.next(), all.next()) {
+            (Some(letter), None) => Ok(letter),
+            _ => Err(self.wrong(field, "one character")),
+        }
+    }
+
+    /// A set of ranks; empty where there is none.
+    pub(super) fn set(&mut self, field: &'static str) -> Result<IdSet, ObservationsError> {
+        let text = self.text(field)?;
+        if text.is_empty() {
+            return Ok(IdSet::new());
+        }
+        let set: Option<IdSet> = text.parse().ok();
+        let is_bounded = |set: &IdSet| set.last().is_none_or(|last| last.0 < RANKS_MAX);
+        let wrong = || self.wrong(field, "a set of ranks, as `0-3,7`, below 4,194,304");
+        set.filter(is_bounded).ok_or_else(wrong)
+    }
+
+    /// The objects of a list; none where there is no list.
+    pub(super) fn list<T>(
+        &mut self,
+        field: &'static str,
+        mut read: impl FnMut(&mut Fields) -> Result<T, ObservationsError>,
+    ) -> Result<Vec<T>, ObservationsError> {
+        let list = match self.take(field) {
+            None => Vec::new(),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(self.wrong(field, "a list")),
+        };
+        let mut found = Vec::new();
+        for (number, value) in list.into_iter().enumerate() {
+            let at = format!("{}[{number}]", self.place(field));
+            found.push(object(&at, value, &mut read)?);
+        }
+        Ok(found)
+    }
+
+    /// An object, where there is one.
+    pub(super) fn object<T>(
+        &mut self,
+        field: &'static str,
+        read: impl FnOnce(&mut Fields) -> Result<T, ObservationsError>,
+    ) -> Result<Option<T>, ObservationsError> {
+        let at = self.place(field);
+        let value = self.take(field);
+        value.map(|value| object(&at, value, read)).transpose()
+    }
+
+    /// The names of the fields that are left.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.left.keys().cloned().collect()
+    }
+}
