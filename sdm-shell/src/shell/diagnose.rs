@@ -21,8 +21,8 @@ pub(super) use sample::stop_quietly;
 /// What `sdm diagnose` came to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Diagnosed {
-    /// It was said how much is stuck.
-    Judged(Box<Diagnosis>),
+    /// It was said how much is stuck, and on what that rests.
+    Judged(Box<(Diagnosis, Observed)>),
     /// Nobody could be attached to, or the session is over.
     Unseen,
     /// A person has given it up.
@@ -43,7 +43,7 @@ pub(super) async fn diagnose(
 ) -> Verdict {
     let looks = Looks::of(samples, seconds);
     let found = diagnosis(session, said, looks, Observed::default()).await;
-    let Some(found) = found else {
+    let Some((found, _)) = found else {
         return Verdict::GivenUp;
     };
     session.show(&Item::Diagnosis(found));
@@ -74,7 +74,7 @@ pub(super) async fn diagnose_target(
     if !session.interrupted_since(since) {
         found = diagnosis(session, &said, looks, observed).await;
     }
-    if let Some(found) = found.as_ref().filter(|_| !session.is_over()) {
+    if let Some((found, _)) = found.as_ref().filter(|_| !session.is_over()) {
         session.show(&Item::Diagnosis(found.clone()));
     }
     let standing = session.standing().intersection(&attached);
@@ -82,7 +82,7 @@ pub(super) async fn diagnose_target(
         .ask_quietly("detach", &standing, &Command::Detach)
         .await;
     let seen = |found: &Diagnosis| found.samples >= 2 || looks.samples < 2;
-    match found.filter(|found| seen(found) && !session.is_over()) {
+    match found.filter(|(found, _)| seen(found) && !session.is_over()) {
         Some(found) => Diagnosed::Judged(Box::new(found)),
         None => undiagnosed(session, since),
     }
@@ -96,14 +96,14 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
     }
 }
 
-/// Samples the tasks and judges what was seen; `known` holds what is known beforehand. Gives nothing
+/// Samples the tasks and judges what was seen, which is given too; `known` holds what is known beforehand. Gives nothing
 /// where a person did not wait for it: what was not seen then says nothing about the tasks.
 pub(super) async fn diagnosis(
     session: &SessionHandle,
     said: &Said<'_>,
     mut looks: Looks,
     known: Observed,
-) -> Option<Diagnosis> {
+) -> Option<(Diagnosis, Observed)> {
     let since = session.interrupts();
     session.edit(|model| model.open.set_run_end(RunEnd::Looked));
     let ran = session.running().intersection(&said.to);
@@ -125,7 +125,7 @@ pub(super) async fn diagnosis(
         }
         let is_guessed = judged.is_guessed() && looks.between < BETWEEN * LONGER;
         let is_enough = is_whole && has_settled(&observed, &judged) && !is_guessed;
-        found = Some(judged);
+        found = Some((judged, observed));
         if is_guessed {
             looks.between = BETWEEN * LONGER;
         }

@@ -1,17 +1,22 @@
 //! `sdm diagnose`.
 
+use std::path::Path;
+use std::time::Duration;
+
 use sdm_debug::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 use sdm_shell::{Diagnosed, Ending, Looks, StacksCode};
-use sdm_system::proc;
-use sdm_view::diagnose::{Observed, dot};
+use sdm_system::{files, proc};
+use sdm_view::diagnose::{OBSERVATIONS_BYTES_MAX, Observations, Observed, dot};
 use sdm_view::gather::join;
+use sdm_view::item::Item;
+use sdm_view::render::Names;
 
 use super::attach::{look_up, open_to_look};
 use super::error::AppError;
 use super::explain::named;
 use super::opener::Opener;
-use super::view::give_up;
+use super::view::{give_up, view};
 use crate::cli::DiagnoseArgs;
 
 /// The exit code where something went wrong.
@@ -26,6 +31,9 @@ pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
 }
 
 fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, AppError> {
+    if let Some(path) = &args.replay {
+        return replay(path, args);
+    }
     let attachment = look_up(&args.target, true)?;
     // Seen before gdb comes: to it everything is a process that it has stopped.
     let mut observed = observed(&attachment.pids_here());
@@ -37,14 +45,13 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
     let looks = Looks::of(args.samples, args.seconds);
     let (code, reason) = match shell.diagnose_target(spec, looks, observed) {
-        Diagnosed::Judged(found) => {
-            if let Some(path) = &args.dot {
-                std::fs::write(path, dot(&found)).map_err(|source| AppError::File {
-                    path: path.clone(),
-                    source,
-                })?;
-            }
-            (found.step.exit_code(), None)
+        Diagnosed::Judged(judged) => {
+            let (found, observed) = *judged;
+            write(args.dot.as_deref(), || dot(&found))?;
+            let code = found.step.exit_code();
+            let text = || Observations::new(observed, &found).encode();
+            write(args.observations.as_deref(), text)?;
+            (code, None)
         }
         Diagnosed::Unseen => (ERROR, None),
         Diagnosed::Interrupted => {
@@ -58,6 +65,38 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
         reason,
     };
     Ok(super::lines::end(shell, opener, ending))
+}
+
+/// Judges what was observed of a job before, and shows it as that was shown.
+fn replay(path: &Path, args: &DiagnoseArgs) -> Result<u8, AppError> {
+    let text = files::open(path).and_then(|file| files::text_of(file, OBSERVATIONS_BYTES_MAX));
+    let text = text.map_err(|source| AppError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let kept = Observations::decode(&text).map_err(|source| AppError::Observations {
+        path: path.to_owned(),
+        source,
+    })?;
+    let found = kept.judge();
+    write(args.dot.as_deref(), || dot(&found))?;
+    let code = found.step.exit_code();
+    let json = args.target.json;
+    let mut view = view(json, Names::ranks(), None);
+    view.show(Duration::ZERO, &Item::Diagnosis(found));
+    if json {
+        view.show(Duration::ZERO, &Item::End { code, reason: None });
+    }
+    Ok(code)
+}
+
+/// Writes a file that the user names, where one is named.
+fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), AppError> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, text()).map_err(|source| AppError::File {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// What the kernel says of processes that nobody has touched yet.

@@ -9,6 +9,7 @@ use sdm_launch::HoldError;
 use sdm_session::{EndError, SessionError};
 use sdm_shell::NotOpened;
 use sdm_text::printable_name;
+use sdm_view::diagnose::ObservationsError;
 
 /// Why there is no session, or what of one went wrong outside of it: each is a sentence for a person.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,14 @@ pub enum AppError {
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
+    },
+    /// A file holds no observations of a diagnosis.
+    #[error("{}: {source}", printable_name(path))]
+    Observations {
+        /// The path of the file.
+        path: PathBuf,
+        /// What is wrong in it.
+        source: ObservationsError,
     },
     /// No session is kept.
     #[error("no session is kept here; `--keep` keeps one")]

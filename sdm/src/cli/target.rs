@@ -111,6 +111,7 @@ pub struct AttachArgs {
 
 /// `sdm diagnose`.
 #[derive(Debug, Args)]
+#[command(mut_arg("target", |target| target.required_unless_present("replay")))]
 pub struct DiagnoseArgs {
     /// Which processes.
     #[command(flatten)]
@@ -127,7 +128,17 @@ pub struct DiagnoseArgs {
 
     /// Writes who waits for whom into this file, as a graph for `dot` of Graphviz.
     #[arg(long, value_name = "FILE")]
-    pub dot: Option<std::path::PathBuf>,
+    pub dot: Option<PathBuf>,
+
+    /// Writes what the verdict rests on into this file, for a report of a wrong one: functions, lines of source, processes,
+    /// no data of the program's but the arguments of MPI's calls.
+    #[arg(long, value_name = "FILE")]
+    pub observations: Option<PathBuf>,
+
+    /// Judges what `--observations` has written anew, in place of a job.
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["target", "pids", "matching", "ranks", "samples", "seconds", "observations"])]
+    pub replay: Option<PathBuf>,
 }
 
 /// `sdm stacks`.

@@ -48,7 +48,7 @@ fn diagnose(shell: &mut Shell<Fake>) -> Ending {
         Looks::of(1, None),
         Observed::default(),
     ) {
-        Diagnosed::Judged(found) => ended(found.step.exit_code()),
+        Diagnosed::Judged(found) => ended(found.0.step.exit_code()),
         Diagnosed::Unseen => ended(2),
         Diagnosed::Interrupted => ended(130),
     }
