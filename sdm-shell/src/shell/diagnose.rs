@@ -2,6 +2,8 @@
 
 mod sample;
 
+use std::time::Duration;
+
 use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, TaskState};
@@ -34,6 +36,9 @@ const AGAIN: u32 = 2;
 
 /// How much longer is looked where it is not known for whom tasks wait: a large message that is on its way looks the same.
 const LONGER: u32 = 6;
+
+/// How much longer is looked in the end where tasks were on no processor meanwhile: on a full machine that lasts for seconds.
+const LONGEST: u32 = 15;
 
 /// `diagnose [SAMPLES] [for SECONDS]`.
 pub(super) async fn diagnose(
@@ -123,12 +128,10 @@ pub(super) async fn diagnosis(
         if look_at_doubtful(session, said.line, &judged, (&looked, &mut observed), since).await {
             judged = judge(&observed);
         }
-        let is_guessed = judged.is_guessed() && looks.between < BETWEEN * LONGER;
-        let is_enough = is_whole && has_settled(&observed, &judged) && !is_guessed;
+        let longer = longer(looks, &judged, &observed);
+        let is_enough = is_whole && has_settled(&observed, &judged) && longer.is_none();
         found = Some((judged, observed));
-        if is_guessed {
-            looks.between = BETWEEN * LONGER;
-        }
+        looks.between = longer.unwrap_or(looks.between);
         if is_enough || session.is_over() || session.interrupted_since(since) {
             break;
         }
@@ -139,6 +142,17 @@ pub(super) async fn diagnosis(
         session.send_unattended(said.line, &going_on, &Command::Continue, RunEnd::Shown);
     }
     found.filter(|_| !session.interrupted_since(since))
+}
+
+/// How long tasks are to run between looks at the next time, where the time was too short to tell.
+fn longer(looks: Looks, judged: &Diagnosis, observed: &Observed) -> Option<Duration> {
+    let steps: &[u32] = match () {
+        () if !observed.starved().is_empty() => &[LONGER, LONGEST],
+        () if judged.is_guessed() => &[LONGER],
+        () => &[],
+    };
+    let mut times = steps.iter().map(|factor| BETWEEN * *factor);
+    times.find(|time| looks.between < *time)
 }
 
 /// Lets only those run of whom it would be proved that they wait for each other, if they did not exchange data: memory that they share with
