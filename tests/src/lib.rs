@@ -19,6 +19,7 @@ pub mod late;
 pub mod ledger;
 pub mod leftovers;
 pub mod neighbour;
+pub mod observations;
 pub mod ordinary;
 pub mod parts;
 pub mod place;
@@ -32,6 +33,7 @@ pub mod sdm;
 pub mod secret;
 pub mod terminal;
 pub mod united;
+pub mod ways;
 
 /// The code of `docs/api.md`, run as documentation tests.
 #[cfg(doctest)]

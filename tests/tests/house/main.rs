@@ -11,6 +11,7 @@ mod errors;
 mod groups;
 mod limits;
 mod newcomer;
+mod observations;
 mod proc_reader;
 mod questions;
 mod settings;

@@ -1,5 +1,6 @@
 //! A job that hangs, without a debugger.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -13,9 +14,9 @@ use nix::unistd::mkfifo;
 use sdm_tests::job::{allow_root, running};
 use sdm_tests::parts;
 use sdm_tests::place::Compiler;
-use sdm_tests::run::BOUND;
-
-use super::RANKS;
+use sdm_tests::processes;
+use sdm_tests::run::{BOUND, until};
+use sdm_tests::ways::RANKS;
 
 /// By what a job is run, and how large it is.
 #[derive(Clone, Copy, Debug)]
@@ -57,45 +58,109 @@ impl Under {
     }
 }
 
+/// A FIFO into which each rank says that it is about to do what it is to do. Launchers do not pass on every line of output on a
+/// busy machine.
+pub(super) struct Ready {
+    fifo: File,
+}
+
+impl Ready {
+    /// For the ranks that are told of `file`, which is made as well.
+    pub(super) fn at(file: &Path) -> Self {
+        std::fs::write(file, "").expect("a file of the test's");
+        let path = file.with_extension("ready");
+        let _ = std::fs::remove_file(&path);
+        mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).expect("a FIFO of the test's");
+        let both_ends = File::options().read(true).write(true).open(&path);
+        Self {
+            fifo: both_ends.expect("it is there"),
+        }
+    }
+
+    /// Waits until so many have said so.
+    pub(super) fn wait(&mut self, ranks: usize) {
+        let mut missing = ranks * "ready\n".len();
+        while missing > 0 {
+            let bound = PollTimeout::try_from(BOUND).expect("it is short");
+            let mut fds = [PollFd::new(self.fifo.as_fd(), PollFlags::POLLIN)];
+            let count = poll(&mut fds, bound).expect("it can be waited for");
+            assert!(count > 0, "{missing} bytes of {ranks} ranks are missing");
+            missing -= self
+                .fifo
+                .read(&mut vec![0; missing])
+                .expect("there is something");
+        }
+    }
+}
+
+/// The processes of a program, with the time that each had computed before.
+pub(super) struct Ranks(BTreeMap<u32, u64>);
+
+impl Ranks {
+    /// What a rank computes in its place: much more than on the way from saying that it is ready to there.
+    const IN_PLACE_NS: u64 = 5_000_000;
+
+    pub(super) fn of(program: &Path) -> Self {
+        let pids = running(program).into_iter();
+        Self(pids.map(|pid| (pid, ran_ns(pid))).collect())
+    }
+
+    /// Those who have computed since then.
+    pub(super) fn computing(&self) -> Vec<u32> {
+        let since = |(pid, before): (&u32, &u64)| {
+            let ran = ran_ns(*pid).saturating_sub(*before);
+            (ran >= Self::IN_PLACE_NS).then_some(*pid)
+        };
+        self.0.iter().filter_map(since).collect()
+    }
+
+    /// Those whose state the kernel tells by one of these letters.
+    pub(super) fn in_state(&self, letters: &str) -> Vec<u32> {
+        let is_there = |pid: &u32| {
+            let state = processes::of(*pid).state();
+            state.is_none_or(|state| letters.contains(state.0))
+        };
+        self.0.keys().copied().filter(is_there).collect()
+    }
+
+    /// Waits until each sleeps, is stopped, has ended, or computes in its place.
+    fn wait_in_place(&self) {
+        until("all ranks are in their places", || {
+            let mut there = self.in_state("SDTtZX");
+            there.extend(self.computing());
+            self.0.keys().all(|pid| there.contains(pid))
+        });
+    }
+}
+
+fn ran_ns(pid: u32) -> u64 {
+    processes::of(pid).ran_ns().unwrap_or_default()
+}
+
 /// A job that runs, and is killed when this goes.
 pub(super) struct Job {
     pub(super) launcher: Child,
+    pub(super) way: String,
     program: PathBuf,
 }
 
 impl Job {
-    /// Starts it, and waits until every rank is about to do what it is to do.
+    /// Starts it, and waits until every rank is in its place.
     pub(super) fn start(under: Under, program: &Path, way: &str) -> Self {
         let folder = program.parent().expect("it lies in a folder");
         let file = folder.join("file");
-        std::fs::write(&file, "").expect("a file of the test's");
-        // Launchers do not pass on every line of output on a busy machine.
-        let fifo = folder.join("file.ready");
-        let _ = std::fs::remove_file(&fifo);
-        mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).expect("a FIFO of the test's");
-        let both_ends = File::options().read(true).write(true).open(&fifo);
-        let mut ready = both_ends.expect("it is there");
+        let mut ready = Ready::at(&file);
         let mut command = under.launcher();
         command.arg(program).arg(way).arg(file);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let launcher = command.spawn().expect("it is installed");
         let job = Self {
             launcher,
+            way: way.to_owned(),
             program: program.to_owned(),
         };
-        let mut missing = under.ranks * "ready\n".len();
-        while missing > 0 {
-            let bound = PollTimeout::try_from(BOUND).expect("it is short");
-            let mut fds = [PollFd::new(ready.as_fd(), PollFlags::POLLIN)];
-            let count = poll(&mut fds, bound).expect("it can be waited for");
-            assert!(
-                count > 0,
-                "{way} under {under:?}: {missing} bytes are missing"
-            );
-            missing -= ready
-                .read(&mut vec![0; missing])
-                .expect("there is something");
-        }
+        ready.wait(under.ranks);
+        Ranks::of(&job.program).wait_in_place();
         job
     }
 }

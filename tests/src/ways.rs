@@ -1,11 +1,18 @@
-//! The ways to hang, and what is to be said of each.
+//! The ways to hang of `fixtures/hangs.c`, and what is to be said of each: of jobs that run (`launchers`), and of what was
+//! observed of such a job once (`house`).
 
-use super::MANY;
+use serde_json::Value;
+
+/// The ranks of a job.
+pub const RANKS: usize = 8;
+/// Those of a larger one.
+pub const MANY: usize = 32;
 
 /// What is to be found: the way, the step, whom it names (to blame, or held up by), and what its words hold.
-pub(super) type Case = (&'static str, &'static str, &'static str, &'static str);
+pub type Case = (&'static str, &'static str, &'static str, &'static str);
 
-pub(super) const HANGS: &[Case] = &[
+/// What hangs, and whose fault that is.
+pub const HANGS: &[Case] = &[
     ("receive", "deadlock", "3-4", "from 4 (who)"),
     ("probe", "deadlock", "3-4", "MPI_Probe"),
     ("any_source", "deadlock", "3", "(0 -> 3 -> 0)"),
@@ -98,7 +105,7 @@ pub(super) const HANGS: &[Case] = &[
 ];
 
 /// What a rank waits for outside of MPI, and what the kernel says of it.
-pub(super) const OUTSIDE: &[Case] = &[
+pub const OUTSIDE: &[Case] = &[
     ("fifo", "held_up", "3", "who opens the other end of "),
     ("connection", "deadlock", "3", "for what 127.0.0.1:"),
     (
@@ -119,7 +126,8 @@ const OF_MANY: &[Case] = &[
     ("wrong_source", "deadlock", "", "0 -> 31 -> 30 -> 29"),
 ];
 
-pub(super) const HEALTHY: &[&str] = &[
+/// What does not hang.
+pub const HEALTHY: &[&str] = &[
     "balanced",
     "uneven",
     "long_step",
@@ -138,10 +146,73 @@ pub(super) const HEALTHY: &[&str] = &[
 ];
 
 /// Nothing is wrong with these either, but all that can be seen of them is the same each time.
-pub(super) const ALIKE: &[&str] = &["iterates", "token", "served_alike"];
+pub const ALIKE: &[&str] = &["iterates", "token", "served_alike"];
 
 /// The same case in a job of so many ranks.
-pub(super) fn in_job_of(ranks: usize, case: Case) -> Case {
+#[must_use]
+pub fn in_job_of(ranks: usize, case: Case) -> Case {
     let mut others = OF_MANY.iter().filter(|_| ranks == MANY);
     *others.find(|other| other.0 == case.0).unwrap_or(&case)
+}
+
+/// What is to be said of a way.
+#[derive(Clone, Copy, Debug)]
+pub enum Expect {
+    /// This.
+    Case(Case),
+    /// Nothing is proved, and nobody accused.
+    Innocent(&'static str),
+    /// That there is no hang, where the kernel lets one count; else as of the innocent.
+    Alike(&'static str),
+}
+
+impl Expect {
+    /// The name of the way.
+    #[must_use]
+    pub fn way(self) -> &'static str {
+        match self {
+            Self::Case(case) => case.0,
+            Self::Innocent(way) | Self::Alike(way) => way,
+        }
+    }
+
+    /// What is wrong with what was found (the record `diagnosis`), where something is; `counted` where the kernel lets one count.
+    #[must_use]
+    pub fn fault(self, found: &Value, counted: bool) -> Option<String> {
+        let step = found["step"].as_str().unwrap_or_default();
+        let faults = match self {
+            Self::Case((_, expect, named, part)) => {
+                let list = match expect {
+                    "held_up" => "held_up_by",
+                    _ => "suspects",
+                };
+                vec![
+                    (step != expect).then(|| format!("it is {step}, not {expect}")),
+                    (found[list] != named)
+                        .then(|| format!("{list} is {}, not {named:?}", found[list])),
+                    (!found.to_string().contains(part)).then(|| format!("nothing says {part:?}")),
+                ]
+            }
+            Self::Alike(_) if counted => {
+                vec![(step != "no_hang_seen").then(|| format!("it is {step}, not no_hang_seen"))]
+            }
+            Self::Innocent(_) | Self::Alike(_) => {
+                let is_proved = ["deadlock", "cannot_go_on"].contains(&step);
+                let is_accused = found["suspects"] != "";
+                vec![(is_proved || is_accused).then(|| "innocent ranks are accused".to_owned())]
+            }
+        };
+        let faults: Vec<String> = faults.into_iter().flatten().collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
+    }
+}
+
+/// All ways, as they are in a job of so many ranks.
+pub fn all(ranks: usize) -> impl Iterator<Item = Expect> {
+    let cases = HANGS.iter().chain(OUTSIDE);
+    let cases = cases.map(move |case| Expect::Case(in_job_of(ranks, *case)));
+    let healthy = HEALTHY.iter().map(|way| Expect::Innocent(way));
+    cases
+        .chain(healthy)
+        .chain(ALIKE.iter().map(|way| Expect::Alike(way)))
 }

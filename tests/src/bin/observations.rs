@@ -1,0 +1,24 @@
+//! Keeps what a run of `hangs::full` has recorded; `scripts/observations renew` calls it.
+//!
+//! usage: `observations FOLDER MPI...`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, mpis @ ..] = arguments.as_slice() else {
+        eprintln!("usage: observations FOLDER MPI...");
+        return ExitCode::from(2);
+    };
+    match sdm_tests::observations::renew(Path::new(folder), mpis) {
+        Ok(said) => {
+            said.iter().for_each(|line| println!("{line}"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("observations: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

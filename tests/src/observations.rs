@@ -1,0 +1,280 @@
+//! What was observed of jobs that hang, kept in `golden/observations/MPI/WAY.json`: `scripts/observations renew` records it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sdm_idset::IdSet;
+use sdm_view::diagnose::Observations;
+use serde_json::{Value, json};
+
+use crate::place::Compiler;
+use crate::ways::{self, RANKS};
+
+/// The MPIs, by the names of their folders.
+pub const MPIS: [(Compiler, &str); 3] = [
+    (Compiler::OpenMpi, "open_mpi"),
+    (Compiler::Mpich, "mpich"),
+    (Compiler::OpenMpi5, "open_mpi_5"),
+];
+
+/// How long all jobs were looked at, and how long ranks computed: only whether they did matters.
+const SPAN_NS: u64 = 1_000_000_000;
+const BUSY_MS: u64 = 250;
+
+/// The list of jobs of which nothing is kept.
+const MISSING: &str = "missing.txt";
+
+/// The process of rank 0 in a kept file; those of the other ranks follow.
+const RANK_PID: i64 = 1000;
+/// The first of those that are not of the job.
+const OTHER_PID: i64 = 2000;
+
+/// The name of an MPI's folder.
+///
+/// # Panics
+/// Where the compiler is not one of an MPI.
+#[must_use]
+pub fn folder_of(compiler: Compiler) -> &'static str {
+    let mut known = MPIS.iter();
+    let known = known.find(|(one, _)| *one == compiler);
+    known.expect("it is an MPI's").1
+}
+
+/// Where the observations are that are kept.
+#[must_use]
+pub fn kept() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/observations")
+}
+
+/// What was observed, judged anew: what is said of it stands beside.
+///
+/// # Panics
+/// Where the text holds no observations.
+#[must_use]
+pub fn judged(text: &str) -> Observations {
+    let mut kept = Observations::decode(text).unwrap_or_else(|error| panic!("{error}"));
+    let found = kept.judge();
+    kept = Observations::new(kept.observed, &found);
+    kept
+}
+
+/// What `sdm diagnose --observations` has written of a job in this folder, without what differs from run to run and cannot
+/// matter to the verdict: times, and the numbers of processes, pipes, ports and addresses.
+///
+/// # Panics
+/// Where it is no such text, or the verdict is another one without these.
+#[must_use]
+pub fn normalised(text: &str, folder: &Path) -> String {
+    let mut file: Value = serde_json::from_str(text).expect("it is JSON");
+    let mut names = Names {
+        busy: busy(&file),
+        pids: ranks(&file),
+        ..Names::default()
+    };
+    for (field, value) in file.as_object_mut().expect("an object") {
+        if field != "verdict" {
+            names.in_value(field, value);
+        }
+    }
+    let text_of = |file: &Value| {
+        file.to_string()
+            .replace(&folder.display().to_string(), "/job")
+    };
+    let before = &file["verdict"];
+    let after = judged(&text_of(&file));
+    for field in ["step", "suspects", "held_up_by", "circle"] {
+        assert_eq!(after.verdict[field], before[field], "{field}: {text}");
+    }
+    after.encode()
+}
+
+/// Numbers that differ from run to run, by those that stand in their place.
+#[derive(Default)]
+struct Names {
+    /// Who was on a processor between any two looks.
+    busy: IdSet,
+    pids: BTreeMap<i64, i64>,
+    others: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn in_value(&mut self, field: &str, value: &mut Value) {
+        match (field, value) {
+            ("span_ns" | "ran_ns", value) => *value = SPAN_NS.into(),
+            ("cpu", value) => *value = self.in_times(value),
+            ("pid", value) => {
+                let next = OTHER_PID + i64::try_from(self.pids.len()).expect("there are few");
+                let pid = value.as_i64().expect("a number");
+                *value = (*self.pids.entry(pid).or_insert(next)).into();
+            }
+            (field, Value::Array(list)) => {
+                list.iter_mut().for_each(|item| self.in_value(field, item));
+            }
+            (_, Value::Object(fields)) => {
+                let fields = fields.iter_mut();
+                fields.for_each(|(name, value)| self.in_value(name, value));
+            }
+            (_, Value::String(text)) => *text = self.in_text(text),
+            _ => {}
+        }
+    }
+
+    /// Who is known to have been on a processor, and who was on none.
+    fn in_times(&self, list: &Value) -> Value {
+        let all = list.as_array().into_iter().flatten().map(tasks_of);
+        let all = all.fold(IdSet::new(), |all, more| all.union(&more));
+        let parts = [
+            (0, all.difference(&self.busy)),
+            (BUSY_MS, all.intersection(&self.busy)),
+        ];
+        let parts = parts.iter().filter(|(_, tasks)| !tasks.is_empty());
+        let parts = parts.map(|(ms, tasks)| json!({ "tasks": tasks.to_string(), "ms": ms }));
+        parts.collect::<Vec<_>>().into()
+    }
+
+    /// Whatever stands behind one of the heads is numbered by when it first came.
+    fn in_text(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (head, digits) in [
+            ("pipe:[", 10),
+            ("socket:[", 10),
+            ("127.0.0.1:", 10),
+            ("0x", 16),
+        ] {
+            let mut parts = text.split(head);
+            let mut new = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let end = part
+                    .find(|c: char| !c.is_digit(digits))
+                    .unwrap_or(part.len());
+                new.push_str(head);
+                if end > 0 {
+                    let next = self.others.len() + 1;
+                    let number = self.others.entry(format!("{head}{}", &part[..end]));
+                    new.push_str(&number.or_insert(next).to_string());
+                }
+                new.push_str(&part[end..]);
+            }
+            text = new;
+        }
+        text
+    }
+}
+
+/// The processes of ranks, by the numbers that stand in their place.
+fn ranks(file: &Value) -> BTreeMap<i64, i64> {
+    let pids = file["pids"].as_array().into_iter().flatten();
+    let number = |one: &Value| Some((one["pid"].as_i64()?, RANK_PID + one["rank"].as_i64()?));
+    pids.filter_map(number).collect()
+}
+
+/// Who was on a processor between any two looks: more than that of processor times does not matter to a verdict.
+fn busy(file: &Value) -> IdSet {
+    let samples = file["samples"].as_array().into_iter().flatten();
+    let times = samples.flat_map(|sample| sample["cpu"].as_array().into_iter().flatten());
+    let busy = times.filter(|one| one["ms"] != 0).map(tasks_of);
+    busy.fold(IdSet::new(), |all, more| all.union(&more))
+}
+
+fn tasks_of(object: &Value) -> IdSet {
+    let text = object["tasks"].as_str().unwrap_or_default();
+    text.parse().expect("a set")
+}
+
+/// The files of a folder's observations, by the names of their ways.
+#[must_use]
+pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let way = |path: &PathBuf| {
+        Some(
+            path.file_name()?
+                .to_str()?
+                .strip_suffix(".json")?
+                .to_owned(),
+        )
+    };
+    let files = entries.filter_map(|entry| Some((way(&entry.path())?, entry.path())));
+    files.collect()
+}
+
+/// The jobs of which nothing is kept yet, as `mpi/way`: the file `missing.txt`.
+#[must_use]
+pub fn missing() -> BTreeSet<String> {
+    let text = fs::read_to_string(kept().join(MISSING)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Writes down of which jobs nothing is kept.
+fn write_missing() -> std::io::Result<()> {
+    let mut lines = String::new();
+    for (_, mpi) in MPIS {
+        let files = files(&kept().join(mpi));
+        let gone = ways::all(RANKS).filter(|expect| !files.contains_key(expect.way()));
+        gone.for_each(|expect| lines.push_str(&format!("{mpi}/{}\n", expect.way())));
+    }
+    let path = kept().join(MISSING);
+    match lines.is_empty() {
+        true if path.exists() => fs::remove_file(path),
+        true => Ok(()),
+        false => fs::write(path, lines),
+    }
+}
+
+/// The lines in which two verdicts differ, those of the second behind those of the first.
+#[must_use]
+pub fn differing(before: &Value, after: &Value) -> Vec<String> {
+    let lines = |value: &Value| {
+        let text = serde_json::to_string_pretty(value).expect("JSON has a text");
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (before, after) = (lines(before), lines(after));
+    let gone = before.iter().filter(|line| !after.contains(line));
+    let new = after.iter().filter(|line| !before.contains(line));
+    let gone = gone.map(|line| format!("- {}", line.trim()));
+    gone.chain(new.map(|line| format!("+ {}", line.trim())))
+        .collect()
+}
+
+/// Puts what was recorded in `from` in the place of what is kept of these MPIs, and says of whom the verdict is another one.
+///
+/// # Errors
+/// A file cannot be read or written, or nothing was recorded of an MPI.
+pub fn renew(from: &Path, mpis: &[String]) -> std::io::Result<Vec<String>> {
+    let mut said = Vec::new();
+    for mpi in mpis {
+        let (recorded, folder) = (files(&from.join(mpi)), kept().join(mpi));
+        if recorded.is_empty() {
+            let what = format!("{}: nothing was recorded", from.join(mpi).display());
+            return Err(std::io::Error::other(what));
+        }
+        fs::create_dir_all(&folder)?;
+        let old = files(&folder);
+        for (way, path) in old.iter().filter(|(way, _)| !recorded.contains_key(*way)) {
+            said.push(format!(
+                "{mpi}/{way}: was not recorded, {} stays",
+                path.display()
+            ));
+        }
+        for (way, path) in recorded {
+            let text = fs::read_to_string(path)?;
+            let new = judged(&text);
+            match old.get(&way).map(fs::read_to_string).transpose()? {
+                None => said.push(format!("{mpi}/{way}: new, {}", new.verdict["step"])),
+                Some(before) => {
+                    let before = Observations::decode(&before).map_err(std::io::Error::other)?;
+                    let differing = differing(&before.verdict, &new.verdict);
+                    if !differing.is_empty() {
+                        let lines = differing.join("\n    ");
+                        said.push(format!(
+                            "{mpi}/{way}: the verdict is another one\n    {lines}"
+                        ));
+                    }
+                }
+            }
+            fs::write(folder.join(format!("{way}.json")), text)?;
+        }
+    }
+    write_missing()?;
+    Ok(said)
+}

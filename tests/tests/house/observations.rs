@@ -1,0 +1,134 @@
+//! What was observed of every way to hang, under each MPI, judged again: a verdict that is another one is a change of the kept
+//! file. `UPDATE_GOLDEN=1` writes the verdicts anew, `scripts/observations renew` the observations.
+
+use std::fs;
+use std::path::Path;
+
+use sdm_tests::observations::{MPIS, differing, files, judged, kept, missing, normalised};
+use sdm_tests::place::Place;
+use sdm_tests::sdm::Sdm;
+use sdm_tests::ways::{self, RANKS};
+use sdm_view::diagnose::Observations;
+
+/// What is wrong with what is kept of one job, where something is.
+fn fault(text: &str, expect: ways::Expect) -> Option<String> {
+    let before = match Observations::decode(text) {
+        Ok(before) => before,
+        Err(error) => return Some(error.to_string()),
+    };
+    if before.encode() != text {
+        return Some("it is not as it is written: it was changed by hand".to_owned());
+    }
+    let after = judged(text);
+    let differing = differing(&before.verdict, &after.verdict);
+    let mut faults = Vec::new();
+    if before.verdict != after.verdict {
+        faults.push(format!(
+            "the verdict is another one\n    {}",
+            differing.join("\n    ")
+        ));
+    }
+    if faults.is_empty() && normalised(text, Path::new("/job")) != text {
+        faults.push("it holds what differs from run to run".to_owned());
+    }
+    let samples = before.observed.samples.iter();
+    let counted = samples
+        .clone()
+        .all(|sample| sample.marks.unfollowed.is_empty());
+    faults.extend(expect.fault(&after.verdict, counted));
+    (!faults.is_empty()).then(|| faults.join("\n  "))
+}
+
+#[test]
+fn kept_observations_have_their_verdicts() {
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut faults = Vec::new();
+    let mut count = 0;
+    let mut missing = missing();
+    if !missing.is_empty() {
+        println!(
+            "SKIP: nothing is kept of {} jobs that hang: scripts/observations renew",
+            missing.len()
+        );
+    }
+    for (_, mpi) in MPIS {
+        let mut left = files(&kept().join(mpi));
+        for expect in ways::all(RANKS) {
+            let way = expect.way();
+            let Some(path) = left.remove(way) else {
+                if !missing.remove(&format!("{mpi}/{way}")) {
+                    faults.push(format!("{mpi}/{way}: nothing is kept of it"));
+                }
+                continue;
+            };
+            let mut text = fs::read_to_string(&path).expect("a file");
+            if update {
+                text = judged(&text).encode();
+                fs::write(&path, &text).expect("a file");
+            }
+            count += 1;
+            faults.extend(fault(&text, expect).map(|what| format!("{mpi}/{way}: {what}")));
+        }
+        faults.extend(
+            left.keys()
+                .map(|way| format!("{mpi}/{way}: there is no such way")),
+        );
+    }
+    faults.extend(
+        missing
+            .iter()
+            .map(|job| format!("{job}: it is not missing, or there is no such way")),
+    );
+    assert!(
+        faults.is_empty(),
+        "{} faults; {count} jobs are kept. Where the new verdict is right: UPDATE_GOLDEN=1 cargo nextest run \
+         -p sdm-tests --test house observations, and the commit says why.\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
+
+/// `sdm diagnose --replay` shows what is kept, with the exit code of its step, and names what is wrong in a file.
+#[test]
+fn replay_shows_the_kept_verdict() {
+    let place = Place::new();
+    let replay = |path: &Path| {
+        Sdm::new(&place, "diagnose")
+            .args(["--json", "--replay"])
+            .args([path])
+    };
+    for (way, code) in [("ring", 1), ("tags", 3), ("loop", 4)] {
+        let path = kept().join(format!("mpich/{way}.json"));
+        let text = fs::read_to_string(&path).expect("it is kept");
+        let verdict = Observations::decode(&text).expect("it is kept").verdict;
+        let done = replay(&path).finish().code(code);
+        let records = done.records();
+        assert_eq!(records[0]["kind"], "diagnosis", "{done}");
+        for (field, value) in verdict.as_object().expect("an object") {
+            assert_eq!(&records[0][field], value, "{field}: {done}");
+        }
+        assert_eq!(records[1]["code"], code, "{done}");
+    }
+    let broken = place.path().join("broken.json");
+    fs::write(
+        &broken,
+        "{\"observations\": 1, \"verdict\": {}, \"sample\": []}",
+    )
+    .expect("there is room");
+    let done = Sdm::new(&place, "diagnose")
+        .args(["--replay"])
+        .args([&broken])
+        .finish()
+        .code(2);
+    let expect = format!(
+        "sdm: {}: observations: the field `sample` is unknown",
+        broken.display()
+    );
+    assert!(done.err.contains(&expect), "{done}");
+    let both = Sdm::new(&place, "diagnose")
+        .args(["--replay", "x", "123"])
+        .finish();
+    assert!(both.err.contains("cannot be used with"), "{both}");
+    let none = Sdm::new(&place, "diagnose").finish();
+    assert!(none.err.contains("TARGET"), "{none}");
+}

@@ -1,0 +1,288 @@
+//! All ways to hang under each MPI, and what needs many looks: `scripts/test --full` only.
+//!
+//! Each way is repeated three times, or as often as `SDM_TEST_REPEATS` says, with 32 ranks once.
+
+use std::path::{Path, PathBuf};
+
+use sdm_tests::fixture;
+use sdm_tests::job::Folder;
+use sdm_tests::observations::folder_of;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::run::until;
+use sdm_tests::sdm::Sdm;
+use sdm_tests::ways::{self, ALIKE, Expect, MANY};
+
+use super::cases::Cases;
+use super::job::{Job, Ranks, Ready, Under};
+use super::{PLAIN, Told, check_and_keep, check_case, installed, may_count, told};
+
+/// How often each way is repeated, if nothing else is said.
+const REPEATS: usize = 3;
+
+fn repeats() -> Option<usize> {
+    let said = std::env::var("SDM_TEST_REPEATS").ok()?;
+    Some(said.parse().expect("SDM_TEST_REPEATS is a number"))
+}
+
+/// All ways, again and again; the first time what is observed is kept in `record`, and what is there already is left out, so that a
+/// recording that was broken off goes on.
+fn check_all(under: Under, times: usize, record: Option<PathBuf>) {
+    if !installed().contains(&under.compiler) {
+        return;
+    }
+    let folder = Folder::new(&format!("hangs-{:?}-{}", under.compiler, under.ranks));
+    let program = folder.compile(under.compiler, "hangs");
+    let mut cases = Cases::default();
+    for time in 0..times {
+        let record = record.as_deref().filter(|_| time == 0);
+        for expect in ways::all(under.ranks) {
+            if record.is_some_and(|folder| is_recorded(folder, under.compiler, expect.way())) {
+                continue;
+            }
+            cases.run(under, expect.way(), || {
+                check_and_keep(under, &program, expect, record);
+            });
+        }
+    }
+    cases.finish();
+}
+
+fn is_recorded(folder: &Path, compiler: Compiler, way: &str) -> bool {
+    let folder = folder.join(folder_of(compiler));
+    folder.join(format!("{way}.json")).is_file()
+}
+
+fn check_under(compiler: Compiler) {
+    let record = std::env::var_os("SDM_RECORD").map(PathBuf::from);
+    check_all(Under::new(compiler), repeats().unwrap_or(REPEATS), record);
+}
+
+#[test]
+fn under_open_mpi() {
+    check_under(Compiler::OpenMpi);
+}
+
+#[test]
+fn under_mpich() {
+    check_under(Compiler::Mpich);
+}
+
+#[test]
+fn under_open_mpi_5() {
+    check_under(Compiler::OpenMpi5);
+}
+
+/// A larger job has the processors for itself for a long time.
+fn check_many_ranks(compiler: Compiler) {
+    let under = Under {
+        ranks: MANY,
+        ..Under::new(compiler)
+    };
+    check_all(under, repeats().unwrap_or(1), None);
+}
+
+#[test]
+fn under_open_mpi_with_many_ranks() {
+    check_many_ranks(Compiler::OpenMpi);
+}
+
+#[test]
+fn under_mpich_with_many_ranks() {
+    check_many_ranks(Compiler::Mpich);
+}
+
+#[test]
+fn under_open_mpi_5_with_many_ranks() {
+    check_many_ranks(Compiler::OpenMpi5);
+}
+
+/// Without source and debug information the state of frames is all there is to tell who stands.
+#[test]
+fn a_program_without_debug_information_is_told_too() {
+    let folder = Folder::new("hangs-bare");
+    let program = folder.0.join("hangs");
+    fixture::compile(Compiler::Mpich, "hangs", &["-O2"], &program);
+    for case in [
+        ("ring", "deadlock", "", "MPI_Recv"),
+        ("loop_of_calls", "held_up", "3", "which compute"),
+        (
+            "joined_locks",
+            "deadlock",
+            "3",
+            "waits in worker () for &first",
+        ),
+    ] {
+        check_case(Under::new(Compiler::Mpich), &program, case);
+    }
+}
+
+/// Communicators and requests are read from the memory of MPI libraries, whose layout is learned.
+#[test]
+fn ranks_of_communicators_and_requests_are_those_of_the_job() {
+    for (number, compiler) in installed().into_iter().enumerate() {
+        let folder = Folder::new(&format!("hangs-ranks-{number}"));
+        let with = match compiler {
+            Compiler::Mpich => "from 0 (its request), tag 99",
+            _ => "with 0 (its request), tag 99",
+        };
+        let program = folder.compile(compiler, "hangs");
+        for case in [
+            ("ring_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
+            ("grid", "deadlock", "", "0 -> 3 -> 7 -> 4 -> 0"),
+            ("ring_beside", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
+            ("requests", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 4"),
+            ("request", "deadlock", "0,3", with),
+            ("requests_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
+            ("halves", "deadlock", "3", "in half (ranks 0-3)"),
+            ("twins", "cannot_go_on", "3", "different communicators"),
+        ] {
+            check_case(Under::new(compiler), &program, case);
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_was_killed_is_what_the_others_wait_for() {
+    let folder = Folder::new("hangs-killed");
+    let program = folder.compile(Compiler::OpenMpi, "hangs");
+    // Its launcher would end the others otherwise.
+    let options = &[
+        "--enable-recovery",
+        "--mca",
+        "orte_abort_on_non_zero_status",
+        "0",
+    ];
+    let under = Under {
+        options,
+        ..Under::new(Compiler::OpenMpi)
+    };
+    let case = ("killed", "cannot_go_on", "3", "its process is not there");
+    check_case(under, &program, case);
+}
+
+/// Whoever is in state D is no less in it where sdm has started the job: what is sent to it does not stop it.
+#[test]
+fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
+    let folder = Folder::new("hangs-started");
+    let program = folder.compile(Compiler::OpenMpi, "hangs");
+    let file = folder.0.join("file");
+    let mut ready = Ready::at(&file);
+    let place = Place::new();
+    let mut sdm = Sdm::run(&place, 4)
+        .args(["--launcher", "mpirun", "--no-stop"])
+        .talk()
+        .program(
+            &program,
+            &["in_kernel", file.to_str().expect("a path of text")],
+        )
+        .spawn();
+    ready.wait(4);
+    let ranks = Ranks::of(&program);
+    sdm.out.wait(0, "rank 3: has forked a process");
+    // Three are in a barrier, where Open MPI computes; one is in state D.
+    until("all ranks are in their places", || {
+        ranks.computing().len() == 3 && ranks.in_state("D").len() == 1
+    });
+    let told = sdm.ask("diagnose", " samples in ");
+    assert!(
+        told.contains("ranks 0-2 (3): waiting in MPI_Barrier"),
+        "{told}"
+    );
+    for part in [
+        "Cannot tell: they wait for tasks of which it is not known what they do",
+        "rank 3: could not be stopped",
+        "the kernel has it in state D",
+    ] {
+        assert!(told.contains(part), "no {part:?}: {told}");
+    }
+    let mark = sdm.out.mark();
+    sdm.ask("kill", "killed (SIGKILL)");
+    sdm.out.wait_each(mark, "3", "killed (SIGKILL)");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish();
+}
+
+/// Those who are looked at wait for each other only as far as was seen: another one can be what lets them go on.
+#[test]
+fn who_is_not_looked_at_may_do_anything() {
+    let folder = Folder::new("hangs-part");
+    let program = folder.compile(Compiler::Mpich, "hangs");
+    for (way, ranks) in [("receive", "0-3"), ("ring", "2-6"), ("any_source", "3")] {
+        let job = Job::start(Under::new(Compiler::Mpich), &program, way);
+        let Told { found, code } = told(PLAIN, &job, &["--ranks", ranks]);
+        assert_eq!(found["step"], "cannot_tell", "{way}: {found:#}");
+        assert_eq!(
+            (&found["suspects"], code),
+            (&"".into(), Some(2)),
+            "{found:#}"
+        );
+        assert!(found.to_string().contains("not looked at"), "{found:#}");
+    }
+    // What these two wait for is each other, whatever the rest does.
+    let job = Job::start(Under::new(Compiler::Mpich), &program, "pair");
+    let found = told(PLAIN, &job, &["--ranks", "2-3"]).found;
+    assert_eq!(found["step"], "deadlock", "{found:#}");
+}
+
+/// Who calls the same again and again is seen in the same call each time, and does not stand. Where the kernel lets nobody count, that is not
+/// known; but nobody is said to wait for ever.
+#[test]
+fn who_calls_the_same_again_does_not_stand() {
+    /// How often each is started.
+    const TIMES: usize = 5;
+    if !may_count() {
+        println!("SKIP: a part: the kernel lets nobody count (kernel.perf_event_paranoid)");
+    }
+    let by_tcp = Under {
+        options: &["--mca", "btl", "self,tcp"],
+        ..Under::new(Compiler::OpenMpi)
+    };
+    let under = [
+        by_tcp,
+        Under::new(Compiler::OpenMpi),
+        Under::new(Compiler::Mpich),
+    ];
+    for (number, under) in under.into_iter().enumerate() {
+        let folder = Folder::new(&format!("hangs-alike-{number}"));
+        let program = folder.compile(under.compiler, "hangs");
+        let uncounted = folder.compile(Compiler::C, "uncounted");
+        let uncounted = uncounted.to_str().expect("a path of text");
+        // That bytes on connections are seen one way is enough to show.
+        let ways = if number == 0 { &["token"] } else { ALIKE };
+        for way in ways {
+            for _ in 0..TIMES {
+                let job = Job::start(under, &program, way);
+                let found = told(&[uncounted], &job, &[]).found;
+                let fault = Expect::Alike(way).fault(&found, false);
+                assert_eq!(fault, None, "uncounted, {way} under {under:?}: {found:#}");
+                if may_count() {
+                    let Told { found, code } = told(PLAIN, &job, &[]);
+                    let said = format!("{way} under {under:?}: {found:#}");
+                    assert_eq!(Expect::Alike(way).fault(&found, true), None, "{said}");
+                    assert_eq!(code, Some(0), "{said}");
+                }
+            }
+        }
+    }
+}
+
+/// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
+#[test]
+fn who_waits_is_never_said_to_go_on() {
+    /// How often a job is looked at.
+    const TIMES: usize = 25;
+    for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {
+        let folder = Folder::new(&format!("hangs-again-{number}"));
+        let program = folder.compile(compiler, "hangs");
+        let job = Job::start(Under::new(compiler), &program, "receive");
+        let pid = job.launcher.id().to_string();
+        for time in 0..TIMES {
+            let expect =
+                "Deadlock: likely to blame: ranks 3-4 (2): one of these two: 3 waits for 4";
+            let place = Place::new();
+            let done = Sdm::new(&place, "diagnose").args([&pid]);
+            let done = done.ask_again("each of many diagnoses is right").finish();
+            assert!(done.out.starts_with(expect), "{compiler:?}, {time}: {done}");
+        }
+    }
+}

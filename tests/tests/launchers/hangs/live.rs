@@ -1,0 +1,95 @@
+//! Ten jobs, in each run: one for each verdict, and five that the commit chooses.
+
+use sdm_tests::job::Folder;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+use sdm_tests::ways::{self, Expect, RANKS};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::cases::Cases;
+use super::job::Under;
+use super::{check, check_and_keep, installed};
+
+/// How many ways the commit chooses.
+const CHOSEN: usize = 5;
+
+fn expectation(way: &str) -> Expect {
+    let found = ways::all(RANKS).find(|expect| expect.way() == way);
+    found.expect("the table has it")
+}
+
+fn check_way(compiler: Compiler, way: &str) {
+    let folder = Folder::new(&format!("hangs-live-{way}"));
+    let program = folder.compile(compiler, "hangs");
+    check(Under::new(compiler), &program, expectation(way));
+}
+
+/// What it rests on is written, and judged alike without the job.
+#[test]
+fn deadlock_is_told_and_replayed() {
+    let folder = Folder::new("hangs-live-receive");
+    let program = folder.compile(Compiler::OpenMpi, "hangs");
+    let expect = expectation("receive");
+    let before = check_and_keep(
+        Under::new(Compiler::OpenMpi),
+        &program,
+        expect,
+        Some(&folder.0),
+    );
+    let place = Place::new();
+    let kept = folder.0.join("observations");
+    let replay = Sdm::new(&place, "diagnose").args(["--json", "--replay"]);
+    let done = replay.args([kept]).finish().code(1);
+    let mut after = done.records().swap_remove(0);
+    after["t_ms"] = before["t_ms"].clone();
+    assert_eq!(after, before);
+}
+
+#[test]
+fn mismatch_cannot_go_on() {
+    check_way(Compiler::Mpich, "collective");
+}
+
+#[test]
+fn computing_rank_holds_others_up() {
+    let newest = installed().into_iter().next_back();
+    check_way(newest.expect("there are two"), "loop");
+}
+
+#[test]
+fn progress_is_no_hang() {
+    check_way(Compiler::OpenMpi, "iterates");
+}
+
+#[test]
+fn rank_in_the_kernel_leaves_it_open() {
+    check_way(Compiler::Mpich, "in_kernel");
+}
+
+/// `SDM_TEST_COMMIT` is the commit, or any other text; without it the choice is always the same one.
+#[test]
+fn ways_of_this_commit_are_told() {
+    let commit = std::env::var("SDM_TEST_COMMIT").unwrap_or_else(|_| "none".to_owned());
+    println!("chosen by SDM_TEST_COMMIT; the same ones again:");
+    println!(
+        "    SDM_TEST_COMMIT={commit} cargo nextest run -p sdm-tests --test launchers hangs::live::ways_of_this_commit"
+    );
+    let mut all: Vec<(Compiler, Expect)> = Vec::new();
+    for compiler in installed() {
+        all.extend(ways::all(RANKS).map(|expect| (compiler, expect)));
+    }
+    all.sort_by_cached_key(|(compiler, expect)| {
+        xxh3_64(format!("{commit} {compiler:?} {}", expect.way()).as_bytes())
+    });
+    let folder = Folder::new("hangs-live-chosen");
+    let mut cases = Cases::default();
+    for (compiler, expect) in all.into_iter().take(CHOSEN) {
+        let own = folder.0.join(format!("{compiler:?}-{}", expect.way()));
+        std::fs::create_dir_all(&own).expect("a folder of the test's");
+        let program = own.join("hangs");
+        sdm_tests::fixture::compile(compiler, "hangs", &["-g"], &program);
+        let under = Under::new(compiler);
+        cases.run(under, expect.way(), || check(under, &program, expect));
+    }
+    cases.finish();
+}
