@@ -139,6 +139,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-view",
+        "diagnose::observations diagnose::observations::decode diagnose::observations::encode diagnose::observations::fields",
+        "one format: its reader and its writer name the version and the errors that its callers see",
+    ),
+    (
+        "sdm-view",
         "json json::queues json::topics",
         "one form of output; sets are written alike in it",
     ),
