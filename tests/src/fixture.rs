@@ -4,7 +4,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -70,11 +69,9 @@ pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path)
     }
     let kept = kept_in().join(format!("{name}-{:032x}", key.digest128()));
     if !kept.is_file() {
-        // Whoever else compiles the same now puts the same into its place.
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let own = kept.with_extension(format!("{}-{count}", std::process::id()));
-        fs::create_dir_all(&own).expect("a folder to compile in");
+        // Another test that compiles the same now puts the same into its place. Two of them may have the same pid.
+        let own = kept.with_extension("XXXXXX");
+        let own = nix::unistd::mkdtemp(&own).expect("a folder to compile in");
         run(&command, &source, options, &own, name);
         fs::rename(own.join(name), &kept).expect("it was compiled");
         let _ = fs::remove_dir_all(&own);
