@@ -31,6 +31,7 @@ pub mod schema;
 pub mod screen;
 pub mod sdm;
 pub mod secret;
+pub mod service;
 pub mod terminal;
 pub mod united;
 pub mod ways;

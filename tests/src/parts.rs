@@ -1,13 +1,11 @@
-//! Real parts that tests start and stop: hosts in network namespaces, and a Slurm.
+//! Real parts that tests use: an Open MPI 5, VS Code's client, a gdb, and the services of [`Part`].
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use nix::fcntl::{Flock, FlockArg};
-
 use crate::place::Place;
+pub use crate::service::Part;
 
 /// The folder of Open MPI 5, which `scripts/openmpi5` installs. Absent where it cannot be had: that is
 /// said, and counted by `scripts/test`.
@@ -73,84 +71,8 @@ pub fn crippled_gdb(place: &Place, options: &[&str]) -> Option<PathBuf> {
     None
 }
 
-fn script(name: &str) -> PathBuf {
+pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../scripts")
         .join(name)
-}
-
-/// Something that a script of `scripts/` starts and stops; one at a time on this machine.
-pub struct Part {
-    script: PathBuf,
-    _lock: Flock<File>,
-}
-
-impl Part {
-    /// Four hosts, 10.77.0.1 to 10.77.0.4, called h1 to h4; see `scripts/netns-hosts`.
-    #[must_use]
-    pub fn hosts() -> Option<Self> {
-        Self::start("netns-hosts", &["ip", "ssh", "/usr/sbin/sshd"])
-    }
-
-    /// A Slurm with the nodes n1 to n4; see `scripts/slurm`.
-    #[must_use]
-    pub fn slurm() -> Option<Self> {
-        let tools = [
-            "srun",
-            "/usr/sbin/slurmd",
-            "/usr/sbin/slurmctld",
-            "/usr/sbin/munged",
-        ];
-        Self::start("slurm", &tools)
-    }
-
-    /// A Grid Engine in namespaces of its own; see `scripts/gridengine`.
-    #[must_use]
-    pub fn gridengine() -> Option<Self> {
-        let tools = ["qstat", "/usr/sbin/sge_qmaster", "/usr/sbin/sge_execd"];
-        Self::start("gridengine", &tools)
-    }
-
-    /// Absent where this machine cannot have it: that is said, and counted by `scripts/test`.
-    ///
-    /// # Panics
-    /// Where it could, and does not start.
-    fn start(name: &str, tools: &[&str]) -> Option<Self> {
-        let lacking = tools.iter().find(|tool| !is_there(tool));
-        if let Some(tool) = lacking {
-            println!("SKIP: {name}: no {tool}: run scripts/install-deps");
-            return None;
-        }
-        if !nix::unistd::geteuid().is_root() {
-            println!("SKIP: {name}: this is not root");
-            return None;
-        }
-        // One for all tests of this machine, which have temporary folders of their own.
-        let path = Path::new("/run").join(format!("sdm-{name}.lock"));
-        let file = File::create(path).expect("a lock file");
-        let lock = Flock::lock(file, FlockArg::LockExclusive);
-        let (_lock, script) = match lock {
-            Ok(lock) => (lock, script(name)),
-            Err((_, error)) => panic!("lock {name}: {error}"),
-        };
-        let status = Command::new(&script).args(["start", "4"]).status();
-        assert!(
-            status.is_ok_and(|status| status.success()),
-            "scripts/{name} start"
-        );
-        Some(Self { script, _lock })
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        let _ = Command::new(&self.script).arg("stop").status();
-    }
-}
-
-fn is_there(tool: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&path);
-    Path::new(tool).is_absolute() && Path::new(tool).exists()
-        || folders.any(|folder| folder.join(tool).is_file())
 }

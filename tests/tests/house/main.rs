@@ -18,4 +18,5 @@ mod settings;
 mod sink;
 mod skips;
 mod sources;
+mod supervise;
 mod wire;

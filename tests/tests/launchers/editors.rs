@@ -8,8 +8,6 @@ use sdm_tests::job::{Folder, HeldJob};
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 #[test]
 fn a_hanging_job_is_two_threads_and_a_step_says_who_does_not_arrive() {
     let place = Place::new();

@@ -16,8 +16,6 @@ use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 /// Without them each process looks for networks for seconds.
 const QUICK: [&str; 6] = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm"];
 

@@ -11,8 +11,6 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Done, Running, Sdm, command};
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 pub(super) fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }

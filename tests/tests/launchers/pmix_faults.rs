@@ -4,8 +4,6 @@ use sdm_tests::place::{Compiler, Place};
 
 use super::pmix::{assert_no_folder, lines_of, local};
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 /// As under mpirun, which waits for ever where it ends with 0.
 #[test]
 fn who_ends_before_mpi_init_ends_the_job() {

@@ -12,8 +12,6 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm, command};
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 /// Ranks of a session whose server is to be the node's own; they wait until there is a file.
 fn session<'a>(place: &'a Place, tmp: &Path, held: &Path, go: &Path) -> Running<'a> {
     let sdm: Sdm<'a> = ordinary::run(place, 1)

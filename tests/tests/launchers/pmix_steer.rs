@@ -15,8 +15,6 @@ use serde_json::Value;
 
 use super::pmix::wait_exited;
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }

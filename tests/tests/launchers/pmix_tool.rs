@@ -12,8 +12,6 @@ use sdm_tests::place::Place;
 use sdm_tests::processes;
 use sdm_tests::run::until;
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 /// A job of two ranks that ends with 3 once there is a file.
 struct Job {
     prterun: Child,

@@ -9,8 +9,6 @@ use sdm_tests::clusters::Shell;
 use sdm_tests::parts;
 use serde_json::Value;
 
-const _: () = sdm_tests::run::test_group("machine", "tools of PMIx find every server of the user");
-
 /// A `prte` of an ordinary user's, which ends with this.
 struct Prte {
     shell: Shell,

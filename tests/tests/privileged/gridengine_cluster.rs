@@ -10,6 +10,8 @@ use sdm_tests::parts::Part;
 use sdm_tests::processes;
 use serde_json::Value;
 
+const _: () = sdm_tests::run::test_group("gridengine", "one master, and its four slots");
+
 const PID: &str = "/tmp/sdm-gridengine/pid";
 
 /// A shell of an ordinary user's on a host of Grid Engine's, with the cluster `g`.
@@ -98,7 +100,8 @@ fn jobs_of_grid_engine_are_submitted_held_ended_and_looked_up_in_its_accounting(
 
 #[test]
 fn what_jobs_of_grid_engine_print_is_found_and_known_again_after_its_master_was_away() {
-    let Some(_gridengine) = Part::gridengine() else {
+    // It takes the master away.
+    let Some(_gridengine) = Part::gridengine().map(Part::to_be_harmed) else {
         return;
     };
     let shell = shell();

@@ -1,7 +1,6 @@
 //! What only root can set up: hosts in network namespaces with an sshd each, and a Slurm. `sdm` itself runs as an
 //! ordinary user there, too.
 
-mod editors;
 mod gridengine_cluster;
 mod neighbours;
 mod neighbours_gdb;
@@ -11,11 +10,11 @@ mod session_key;
 mod slurm;
 mod slurm_agent;
 mod slurm_cluster;
+mod slurm_editor;
 mod slurm_elsewhere;
 mod slurm_screen;
 mod ssh;
 mod ssh_agent;
 mod ssh_cluster;
+mod ssh_editor;
 mod tunnel;
-
-const _: () = sdm_tests::run::test_group("machine", "daemons and networks of the machine");

@@ -13,6 +13,8 @@ use sdm_tests::sdm::Sdm;
 
 use super::ssh::CONFIG;
 
+const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
+
 const HOSTS: &str = "10.77.0.1:2,10.77.0.2:2";
 
 /// What tells `mpirun` how the hosts are reached.

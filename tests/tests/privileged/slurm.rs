@@ -18,6 +18,8 @@ use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::secret::{TELLS, Told};
 
+const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
+
 pub(crate) const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
 fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str], more: &[&str]) {
@@ -276,4 +278,23 @@ fn slurm_starts_several_programs_and_holds_a_job() {
         .args(["--launcher", "srun", "--launcher-option", "--mpi=pmi2"])
         .args(["--control", "mpir"]);
     control::four_ranks_add_up(sdm, &sum, &["tbreak main", "continue"]);
+}
+
+/// Behind a test nothing is left; each finds a Slurm that counts from 1.
+#[test]
+fn a_job_that_a_test_leaves_in_slurm_is_named() {
+    for _ in 0..2 {
+        let Some(slurm) = Part::slurm() else { return };
+        assert!(slurm.left().is_empty(), "{:?}", slurm.left());
+        let mut sbatch = Command::new("sbatch");
+        sbatch.args(["--hold", "--output=/dev/null", "--wrap=true"]);
+        sbatch.env("SLURM_CONF", CONFIG).current_dir("/");
+        let status = ordinary::lower(&mut sbatch).status();
+        assert!(status.expect("sbatch runs").success());
+        let left = slurm.left();
+        assert_eq!(left, ["job 1 of nobody is PENDING: wrap"]);
+        let mut scancel = Command::new("scancel");
+        let status = scancel.arg("1").env("SLURM_CONF", CONFIG).status();
+        assert!(status.expect("scancel runs").success());
+    }
 }

@@ -9,6 +9,8 @@ use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Place;
 
+const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
+
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
 /// Something that only root may do.

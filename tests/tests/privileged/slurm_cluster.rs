@@ -14,6 +14,8 @@ use sdm_tests::place::Compiler;
 use sdm_tests::processes;
 use sdm_tests::terminal::Terminal;
 
+const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
+
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
 fn shell() -> Shell {
@@ -178,7 +180,10 @@ fn a_job_of_slurm_is_held_until_somebody_comes() {
 
 #[test]
 fn parts_of_a_job_are_told_one_by_one_and_all_is_known_again_after_the_controller_was_away() {
-    let Some(_slurm) = Part::slurm() else { return };
+    // It takes the controller away.
+    let Some(_slurm) = Part::slurm().map(Part::to_be_harmed) else {
+        return;
+    };
     let shell = shell();
     let mut command = Command::new("sbatch");
     command.args(["--parsable", "-n1", ":", "-n2"]);

@@ -11,6 +11,8 @@ use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
 use sdm_tests::run::BOUND;
 
+const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
+
 const CONFIG: &str = "/tmp/sdm-slurm/slurm.conf";
 
 fn stacks(folder: &Folder, target: &str) -> Output {

@@ -5,6 +5,8 @@ use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
 use sdm_tests::terminal::Terminal;
 
+const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
+
 #[test]
 fn an_mpi_job_is_submitted_held_released_and_looked_into_by_keys() {
     let Some(_slurm) = Part::slurm() else { return };

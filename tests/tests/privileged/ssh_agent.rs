@@ -15,9 +15,11 @@ use sdm_tests::agent::Talk;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Place;
 use sdm_tests::run::BOUND;
-use sdm_tests::{binaries, ordinary};
+use sdm_tests::{binaries, ordinary, processes};
 
-use crate::ssh::CONFIG;
+use crate::ssh::{CONFIG, hosts_script};
+
+const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
 
 /// An agent's program that keeps its records in the place.
 fn program(place: &Place) -> PathBuf {
@@ -145,4 +147,31 @@ fn nobody_elses_client_is_spoken_to() {
         said.contains("a client is let go") && said.contains("of user 0"),
         "{said}"
     );
+}
+
+/// Behind a test the hosts have neither a firewall nor a process of its own.
+#[test]
+fn what_a_test_leaves_on_a_host_is_named() {
+    let Some(hosts) = Part::hosts() else { return };
+    assert!(hosts.left().is_empty(), "{:?}", hosts.left());
+    hosts_script(&["only-ssh", "3"]);
+    let mut login = Process::new("ssh");
+    login.args(["-F", CONFIG, "h3", "echo there; exec sleep 1000"]);
+    let mut login = ordinary::lower(&mut login)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("ssh runs");
+    let mut there = [0; 6];
+    let said = login.stdout.as_mut().expect("a pipe");
+    said.read_exact(&mut there)
+        .expect("it says that it is there");
+    let left = hosts.left().join("\n");
+    assert!(left.contains("h3 has a table inet sdmcut"), "{left}");
+    assert!(left.contains("sleep 1000"), "{left}");
+    hosts_script(&["mend", "3"]);
+    let pid = left.lines().find(|line| line.ends_with("sleep 1000 "));
+    let pid = pid.and_then(|line| line.split(' ').next()?.parse().ok());
+    processes::kill_if_there(pid.expect("a pid"));
+    login.wait().expect("a child");
 }

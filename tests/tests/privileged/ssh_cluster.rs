@@ -13,6 +13,8 @@ use serde_json::Value;
 
 use crate::ssh::CONFIG;
 
+const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
+
 /// The cluster `far`, behind ssh. What ssh starts there has the same folders: they are shared, as home folders are.
 fn define(shell: &Shell) {
     let place = shell.place.path().display();

@@ -5,6 +5,8 @@ mod hosted;
 mod jobs;
 mod network;
 
+pub(crate) use network::hosts_script;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::{binaries, ordinary, processes};
+
+const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
 
 pub(crate) const CONFIG: &str = "/tmp/sdm-hosts/ssh_config";
 const HOSTS: &str = "10.77.0.1,10.77.0.2:2,10.77.0.3,10.77.0.4";
@@ -46,7 +50,10 @@ fn run<'a>(place: &'a Place, count: u32, hosts: &str) -> Sdm<'a> {
 
 #[test]
 fn hosts_are_reached_cut_off_and_reached_again() {
-    let Some(_hosts) = Part::hosts() else { return };
+    // It takes a host away for good.
+    let Some(_hosts) = Part::hosts().map(Part::to_be_harmed) else {
+        return;
+    };
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     doctor::a_host_is_looked_at(&place);

@@ -154,7 +154,7 @@ pub(super) fn a_host_that_is_cut_off_is_silent_and_comes_back_or_is_lost() {
     run.close();
 }
 
-pub(super) fn hosts_script(args: &[&str]) {
+pub(crate) fn hosts_script(args: &[&str]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/netns-hosts");
     let status = Command::new(script).args(args).status();
     assert!(status.is_ok_and(|it| it.success()), "netns-hosts {args:?}");

@@ -5,10 +5,12 @@ use sdm_tests::parts::Part;
 use sdm_tests::place::{Compiler, Place};
 use serde_json::{Value, json};
 
-use crate::{slurm, ssh};
+use crate::ssh;
+
+const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
 
 /// Everything has been said: gives the only thread, where all stand.
-fn stopped(editor: &mut Editor<'_>) -> String {
+pub(crate) fn stopped(editor: &mut Editor<'_>) -> String {
     editor.ask("configurationDone", &Value::Null);
     loop {
         let stopped = editor.event("stopped");
@@ -20,7 +22,7 @@ fn stopped(editor: &mut Editor<'_>) -> String {
 }
 
 /// A breakpoint in a function, of all ranks.
-fn break_at(editor: &mut Editor<'_>, function: &str) {
+pub(crate) fn break_at(editor: &mut Editor<'_>, function: &str) {
     let points = json!({"breakpoints": [{"name": function}]});
     let body = editor.ask("setFunctionBreakpoints", &points);
     let point = &body["breakpoints"][0];
@@ -31,7 +33,7 @@ fn break_at(editor: &mut Editor<'_>, function: &str) {
 }
 
 /// All run to their end, and nothing is left.
-fn end(mut editor: Editor<'_>) {
+pub(crate) fn end(mut editor: Editor<'_>) {
     editor.ask("setFunctionBreakpoints", &json!({"breakpoints": []}));
     editor.run_to_end(&json!(1));
     editor.disconnect();
@@ -66,26 +68,4 @@ fn an_editor_starts_ranks_on_the_hosts_of_launch_json() {
     let why = editor.refused("launch", &configuration);
     assert!(why.contains("10.77.0.99"), "{why}");
     editor.disconnect();
-}
-
-#[test]
-fn an_editor_starts_ranks_by_srun() {
-    let Some(_slurm) = Part::slurm() else { return };
-    let place = Place::new();
-    let sum = place.compile("mpi_sum", Compiler::Mpich);
-    let mut editor = Editor::with(&place, &[("SLURM_CONF", slurm::CONFIG)]);
-    editor.launch(&json!({
-        "program": sum, "ranks": 4, "threads": "classes", "launcher": "srun",
-        "launcherOptions": ["--mpi=pmi2", "-N2"],
-    }));
-    break_at(&mut editor, "add_up");
-    let thread = stopped(&mut editor);
-    assert!(
-        thread.starts_with("[0-3] 4 ranks: add_up mpi_sum.c:"),
-        "{thread}"
-    );
-    let line = json!({"expression": "[all] print contribution", "context": "repl"});
-    let body = editor.ask("evaluate", &line);
-    assert_eq!(body["result"], "1 [0], 2 [1], 3 [2], 4 [3]");
-    end(editor);
 }

@@ -1,10 +1,18 @@
 //! Runs one test program as an ordinary user, and sees that nothing of it is left: the test runner's `runner`.
 //!
-//! usage: `supervise PROGRAM [ARGUMENT...]`
+//! usage: `supervise PROGRAM [ARGUMENT...]`; it starts itself again as `--inside FOLDER PROGRAM [ARGUMENT...]` in a test's namespaces, and
+//! a test starts it as `--keep NAME OWNER` above a service
+//!
+//! Tests of launchers, and those of root that share no service, have processes and a temporary folder of their own ([`namespaces`]). Where
+//! `SDM_TEST_COSTS` names a file, what the test has cost is appended to it ([`costs`]).
 //!
 //! Where this is root, the program runs as an ordinary user, but for one named `privileged-...`, which sets up what only
 //! root can, and starts everything else as that user itself. It has a home and a temporary folder of its own. Orphans of the program
 //! become children of this process; what is still there ten seconds after the program's end is named, ended, and fails the test.
+
+mod costs;
+mod keep;
+mod namespaces;
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,38 +24,125 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
+use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, geteuid, setgid, setgroups, setuid};
-use sdm_tests::leftovers::{GONE_WITHIN, SUPERVISOR_VARIABLE, descendants_living, named};
+use sdm_tests::leftovers::{GONE_WITHIN, SUPERVISOR_VARIABLE, named};
 use sdm_tests::ordinary::USER;
+use sdm_tests::service::{RUN_VARIABLE, descendants_but_services, is_in_group};
+
+use crate::costs::Costs;
+use crate::namespaces::Apart;
 
 /// How often leftovers are looked for while they end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The exit code of a test that failed.
+const FAILED: u8 = 101;
+/// Has this program be the first process of a test's namespaces.
+const INSIDE: &str = "--inside";
 
 fn main() -> Result<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    let Some(program) = arguments.next().map(PathBuf::from) else {
+    let mut words = std::env::args_os().skip(1);
+    let Some(first) = words.next() else {
         bail!("usage: supervise PROGRAM [ARGUMENT...]");
     };
-    let arguments: Vec<OsString> = arguments.collect();
+    match first.to_str() {
+        Some("--keep") => keep::keep(words),
+        Some(INSIDE) => {
+            let own = words.next().map(PathBuf::from).context("a folder")?;
+            let program = words.next().map(PathBuf::from).context("a program")?;
+            let code = inside(&own, &program, &words.collect::<Vec<_>>())?;
+            Ok(ExitCode::from(code))
+        }
+        _ => supervise(&PathBuf::from(first), &words.collect::<Vec<_>>()),
+    }
+}
+
+/// Runs a program that is not this one's first process in namespaces of the test.
+fn supervise(program: &Path, arguments: &[OsString]) -> Result<ExitCode> {
     if arguments.iter().any(|argument| argument == "--list") {
-        let error = Command::new(&program).args(&arguments).exec();
+        let error = Command::new(program).args(arguments).exec();
         return Err(error).context(format!("{}", program.display()));
     }
-    let user = ordinary_user(&program);
-    let own = OwnFolder::make(user)?;
-    fixtures_folder(&program, user)?;
+    let test = test_of(arguments);
+    let costs = Costs::begin(program, test)?;
+    let user = ordinary_user(program);
+    fixtures_folder(program, user)?;
+    let own = OwnFolder::make()?;
+    let apart = Apart::of(program, test)?;
+    let code = match &apart {
+        Apart::Namespaces => {
+            let mut command = namespaces::within(&own.0, std::env::current_exe()?.as_os_str());
+            command.arg(INSIDE).arg(&own.0).arg(program).args(arguments);
+            run(&mut with_owner(command))?.0
+        }
+        Apart::No | Apart::Lock(_) => {
+            own.furnish(user)?;
+            become_user(user)?;
+            prctl::set_child_subreaper(true).context("supervise: take orphans")?;
+            test_to_its_end(&mut with_owner(command(program, arguments, &own.0)), test)?
+        }
+    };
+    drop((own, apart));
+    costs.write(code)?;
+    Ok(ExitCode::from(code))
+}
+
+/// As the first process of namespaces, with nothing yet in the folder.
+fn inside(own: &Path, program: &Path, arguments: &[OsString]) -> Result<u8> {
+    let user = ordinary_user(program);
+    furnish(own, user)?;
+    become_user(user)?;
+    // Another user's process has forgotten whose death it is to follow.
+    prctl::set_pdeathsig(Signal::SIGKILL).context("supervise: go with the test")?;
+    let mut command = command(program, arguments, own);
+    test_to_its_end(&mut command, test_of(arguments))
+}
+
+/// The test that is to run: the first word that is no option.
+fn test_of(arguments: &[OsString]) -> &str {
+    let mut words = arguments.iter().filter_map(|it| it.to_str());
+    words.find(|it| !it.starts_with('-')).unwrap_or("all")
+}
+
+fn become_user(user: Option<(Uid, Gid)>) -> Result<()> {
     if let Some((uid, gid)) = user {
         setgroups(&[]).context("supervise: drop the groups")?;
         setgid(gid).context("supervise: become the group")?;
         setuid(uid).context("supervise: become the user")?;
     }
-    nix::sys::prctl::set_child_subreaper(true).context("supervise: take orphans")?;
+    Ok(())
+}
+
+/// The process with whose end services end is the test runner, where nobody has named another one.
+fn with_owner(mut command: Command) -> Command {
+    if std::env::var_os(RUN_VARIABLE).is_none() {
+        command.env(RUN_VARIABLE, nix::unistd::getppid().to_string());
+    }
+    command
+}
+
+/// Runs a test, and sees that nothing of it is left: gives its exit code.
+fn test_to_its_end(command: &mut Command, test: &str) -> Result<u8> {
+    let (code, stopped) = run(command)?;
+    let left = end_leftovers(if stopped { Duration::ZERO } else { GONE_WITHIN });
+    if left.is_empty() || stopped {
+        return Ok(code);
+    }
+    eprintln!("left behind by {test}:");
+    for line in left {
+        eprintln!("  {line}");
+    }
+    Ok(FAILED)
+}
+
+/// Runs a command until it ends, or until a signal asks for the end: gives its exit code, and whether it was stopped so.
+fn run(command: &mut Command) -> Result<(u8, bool)> {
     // Before signals are blocked here, as a child inherits that.
-    let child = command(&program, &arguments, &own.0).spawn();
-    let child = child.with_context(|| format!("supervise: {}", program.display()))?;
+    let child = command.spawn();
+    let child = child.with_context(|| format!("supervise: {}", command.get_program().display()))?;
     let mut signals = SigSet::empty();
     for signal in [
         Signal::SIGCHLD,
@@ -60,23 +155,7 @@ fn main() -> Result<ExitCode> {
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), None)?;
     let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
     let (status, stopped) = wait_for(Pid::from_raw(child.id().cast_signed()), &signals)?;
-    let left = end_leftovers(if stopped { Duration::ZERO } else { GONE_WITHIN });
-    drop(own);
-    if !left.is_empty() && !stopped {
-        eprintln!(
-            "left behind by {}:",
-            arguments
-                .iter()
-                .map(|a| a.to_string_lossy())
-                .collect::<Vec<_>>()
-                .join(" ")
-        );
-        for line in left {
-            eprintln!("  {line}");
-        }
-        return Ok(ExitCode::from(101));
-    }
-    Ok(exit_code(status))
+    Ok((exit_code(status), stopped))
 }
 
 /// Whom the program runs as, where that is not this user.
@@ -92,7 +171,7 @@ fn ordinary_user(program: &Path) -> Option<(Uid, Gid)> {
 struct OwnFolder(PathBuf);
 
 impl OwnFolder {
-    fn make(user: Option<(Uid, Gid)>) -> Result<Self> {
+    fn make() -> Result<Self> {
         // Short: names of sockets lie in it. One that was killed may have left a folder of this name.
         let name = |letter: &str| format!("sdm-t{}{letter}", std::process::id());
         let own = ["", "a", "b", "c"]
@@ -101,28 +180,41 @@ impl OwnFolder {
             .map(|name| std::env::temp_dir().join(name))
             .find(|path| !path.exists())
             .context("supervise: folders of killed ones are in the way")?;
-        let folder = Self(own.clone());
-        // What root sets up for the ordinary user, and what that user's programs set up, lies in root's.
-        let (mode, temporary) = match user {
-            None if geteuid().is_root() => (0o755, 0o1777),
-            _ => (0o700, 0o700),
-        };
-        for (path, mode) in [
-            (own.clone(), mode),
-            (own.join("home"), mode),
-            (own.join("tmp"), temporary),
-        ] {
-            let made = fs::create_dir(&path).and_then(|()| {
-                fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
-                match user {
-                    Some((uid, gid)) => chown(&path, Some(uid.as_raw()), Some(gid.as_raw())),
-                    None => Ok(()),
-                }
-            });
-            made.with_context(|| format!("supervise: {}", path.display()))?;
-        }
-        Ok(folder)
+        fs::create_dir(&own).with_context(|| format!("supervise: {}", own.display()))?;
+        Ok(Self(own))
     }
+
+    fn furnish(&self, user: Option<(Uid, Gid)>) -> Result<()> {
+        furnish(&self.0, user)
+    }
+}
+
+/// Makes a home and a temporary folder in a folder that is the test's.
+fn furnish(own: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
+    // What root sets up for the ordinary user, and what that user's programs set up, lies in root's.
+    let (mode, temporary) = match user {
+        None if geteuid().is_root() => (0o755, 0o1777),
+        _ => (0o700, 0o700),
+    };
+    for (path, mode) in [
+        (own.to_owned(), mode),
+        (own.join("home"), mode),
+        (own.join("tmp"), temporary),
+    ] {
+        let made = match path == own {
+            true => Ok(()),
+            false => fs::create_dir(&path),
+        };
+        let made = made.and_then(|()| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+            match user {
+                Some((uid, gid)) => chown(&path, Some(uid.as_raw()), Some(gid.as_raw())),
+                None => Ok(()),
+            }
+        });
+        made.with_context(|| format!("supervise: {}", path.display()))?;
+    }
+    Ok(())
 }
 
 impl Drop for OwnFolder {
@@ -148,9 +240,6 @@ fn fixtures_folder(program: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
     Ok(())
 }
 
-/// The tests that have other hosts, whose network devices come and go.
-const WITH_HOSTS: &str = "privileged-";
-
 fn command(program: &Path, arguments: &[OsString], own: &Path) -> Command {
     // What a shell runs in the background is born deaf to SIGINT.
     let mut command = Command::new("/usr/bin/env");
@@ -172,7 +261,9 @@ fn command(program: &Path, arguments: &[OsString], own: &Path) -> Command {
         command.env_remove(variable);
     }
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    if !name.starts_with(WITH_HOSTS) {
+    // The tests that have other hosts have devices that come and go, and need them.
+    let has_hosts = name.starts_with("privileged-") && is_in_group("hosts", true);
+    if !has_hosts {
         // MPICH's UCX looks through all devices first and opens them then: of one that goes in between it says "No such device".
         command.env("UCX_NET_DEVICES", "lo");
     }
@@ -208,7 +299,7 @@ fn end_leftovers(within: Duration) -> Vec<String> {
         while waitpid(None, Some(WaitPidFlag::WNOHANG))
             .is_ok_and(|status| status != WaitStatus::StillAlive)
         {}
-        let left = descendants_living(std::process::id());
+        let left = descendants_but_services(std::process::id());
         if left.is_empty() {
             return named_left;
         }
@@ -225,11 +316,11 @@ fn end_leftovers(within: Duration) -> Vec<String> {
     }
 }
 
-fn exit_code(status: WaitStatus) -> ExitCode {
+fn exit_code(status: WaitStatus) -> u8 {
     let code = match status {
         WaitStatus::Exited(_, code) => code,
         WaitStatus::Signaled(_, signal, _) => 128 + signal as i32,
-        _ => 101,
+        _ => FAILED.into(),
     };
-    ExitCode::from(u8::try_from(code).unwrap_or(101))
+    u8::try_from(code).unwrap_or(FAILED)
 }

@@ -1,0 +1,99 @@
+//! Processes, `/dev/shm` and a temporary folder that are one test's alone.
+//!
+//! Tools of PMIx find every server of a user, by the processes of the machine and by files below the temporary folder; and what MPI
+//! calls its shared memory is made of pids. In namespaces of its own a test sees its own processes only. The user stays the same one, so that
+//! programs that tests compile and keep are everybody's, and a test may have two users in it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::{getegid, geteuid};
+use sdm_tests::service;
+
+/// Programs whose tests have namespaces of their own, but for those that share a service.
+const PROGRAMS: [&str; 2] = ["launchers-", "privileged-"];
+/// Tests that find what others of the same user run.
+const FINDING: [&str; 4] = ["openmpi5::", "pmix", "prte::", "editors::"];
+/// Mounts in the new namespace, before this program takes its place. The arguments: the test's folder, and what is executed then.
+const MOUNTS: &str = r#"own=$1 && shift && mount -t tmpfs -o mode=0755 sdm "$own" &&
+    mount -t tmpfs -o mode=1777 sdm /dev/shm && exec "$@""#;
+
+/// How a test is kept apart from others.
+pub(crate) enum Apart {
+    /// It is not: nothing of others disturbs it.
+    No,
+    /// By namespaces.
+    Namespaces,
+    /// By a lock of the user's, as this user can have no namespaces.
+    Lock(#[expect(dead_code, reason = "held until it is dropped")] Flock<File>),
+}
+
+impl Apart {
+    /// What a test of a program wants, and can have here.
+    ///
+    /// # Errors
+    /// There can be no lock.
+    pub(crate) fn of(program: &Path, test: &str) -> Result<Self> {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let Some(program) = PROGRAMS.iter().find(|it| name.starts_with(**it)) else {
+            return Ok(Self::No);
+        };
+        // Its daemons were started by another test, or outlive this one.
+        if *program == "privileged-" && service::may_be_used() {
+            return Ok(Self::No);
+        }
+        if is_possible() {
+            return Ok(Self::Namespaces);
+        }
+        if !FINDING.iter().any(|it| test.starts_with(it)) {
+            return Ok(Self::No);
+        }
+        println!(
+            "supervise: no namespaces can be had here: tests that find servers run one by one"
+        );
+        let path = std::env::temp_dir().join(format!("sdm-tests-{}.lock", geteuid()));
+        let file = File::create(&path).with_context(|| format!("supervise: {}", path.display()))?;
+        match Flock::lock(file, FlockArg::LockExclusive) {
+            Ok(lock) => Ok(Self::Lock(lock)),
+            Err((_, error)) => Err(error).context("supervise: wait for other tests"),
+        }
+    }
+}
+
+/// Whether this user can have all of it here.
+fn is_possible() -> bool {
+    let mut tried = within(Path::new("/dev/shm"), "true".as_ref());
+    tried.stdout(Stdio::null()).stderr(Stdio::null());
+    tried.status().is_ok_and(|it| it.success())
+}
+
+/// A command that executes `program` in new namespaces as their first process, with nothing in the folder `own`. It dies with the command.
+pub(crate) fn within(own: &Path, program: &OsStr) -> Command {
+    let is_root = geteuid().is_root();
+    let mut command = Command::new("unshare");
+    if !is_root {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args([
+        "--mount",
+        "--pid",
+        "--ipc",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ]);
+    command.args(["sh", "-c", MOUNTS, "sh"]).arg(own);
+    if !is_root {
+        // Who may mount is root in there; the test is not.
+        let map = |option: &str, id: u32| OsString::from(format!("{option}={id}"));
+        command.args(["unshare", "--user"]);
+        command.arg(map("--map-user", geteuid().as_raw()));
+        command.arg(map("--map-group", getegid().as_raw()));
+    }
+    command.arg(program);
+    command
+}

@@ -1,0 +1,76 @@
+//! Tests run apart from one another, and what they leave behind is seen.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use sdm_tests::place::{Place, script};
+
+/// Runs a program of a shell's as if it were a test program of that name, with one test `it`.
+fn supervised(place: &Place, name: &str, text: &str) -> Output {
+    let program = script(place.path(), name, text);
+    let mut supervise = Command::new(env!("CARGO_BIN_EXE_supervise"));
+    supervise.arg(program).args(["--exact", "it"]);
+    supervise.env("SDM_TEST_COSTS", costs(place));
+    supervise.env_remove("NEXTEST_TEST_GROUP");
+    supervise.output().expect("supervise runs")
+}
+
+fn costs(place: &Place) -> std::path::PathBuf {
+    place.path().join("costs")
+}
+
+fn said(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
+    format!("{out}{err}")
+}
+
+#[test]
+fn a_test_of_launchers_sees_only_its_own() {
+    let place = Place::new();
+    let shared = Path::new("/dev/shm").join(place.mark());
+    std::fs::write(&shared, "").expect("a file in shared memory");
+    // It ends with its standard input.
+    let mut other = Command::new("sh");
+    let mut other = other
+        .args(["-c", "read -r line", "outside"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("sh runs");
+    let text = "echo \"shm <$(ls -A /dev/shm)>, tmp <$(ls -A \"$TMPDIR\")>\"\n\
+                grep -lz '^outside' /proc/[0-9]*/cmdline 2>/dev/null | sed 's/^/other /'\nexit 3";
+    let output = supervised(&place, "launchers-probe", text);
+    drop(other.stdin.take());
+    other.wait().expect("a child");
+    std::fs::remove_file(&shared).expect("it is still there");
+    let said = said(&output);
+    if said.contains("supervise: no namespaces can be had here") {
+        println!("SKIP: this user has no namespaces here");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("shm <>, tmp <>\n"), "{said}");
+    assert!(!said.contains("other /proc/"), "{said}");
+    let costs = std::fs::read_to_string(costs(&place)).expect("a line");
+    let fields: Vec<&str> = costs.trim_end().split('\t').collect();
+    let told = (fields.len(), fields[0], fields[1], fields[4]);
+    assert_eq!(told, (5, "launchers", "it", "3"), "{costs}");
+}
+
+#[test]
+fn a_process_that_a_test_leaves_fails_it_by_name() {
+    for name in ["launchers-probe", "house-probe"] {
+        let place = Place::new();
+        let output = supervised(
+            &place,
+            name,
+            "setsid sleep 1000 </dev/null >/dev/null 2>&1 &",
+        );
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(101), "{said}");
+        assert!(said.contains("left behind by it:\n"), "{said}");
+        assert!(
+            said.contains("(sleep)") && said.contains("sleep 1000"),
+            "{said}"
+        );
+    }
+}
