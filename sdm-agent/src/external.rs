@@ -6,9 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
 
-use sdm_system::files;
+use sdm_system::{files, programs};
 use sdm_text::printable_name;
 
 use crate::error::ManagerError;
@@ -41,7 +40,7 @@ pub fn find(name: &str) -> Result<PathBuf, ManagerError> {
 /// # Errors
 /// It cannot be started; this returns in no other case.
 pub fn become_it(path: PathBuf, client: Option<(OwnedFd, OwnedFd)>) -> ManagerError {
-    let mut command = Command::new(&path);
+    let mut command = programs::at(&path);
     if let Some((input, output)) = client {
         command.stdin(input).stdout(output);
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use nix::unistd::{geteuid, gethostname};
 use sdm_hosts::job::is_this_host;
 use sdm_system::bounded::{Bounds, Said, run};
+use sdm_system::programs;
 use sdm_system::{files, own_program};
 use sdm_text::printable;
 use serde::Deserialize;
@@ -99,7 +100,7 @@ impl Prrte {
 
     /// Runs `sdm pmix`; gives what it said, whether it has gone well or not.
     fn ask(&self, fill: impl FnOnce(&mut Command)) -> Result<Said, ManagerError> {
-        let mut command = Command::new(&self.program);
+        let mut command = programs::at(&self.program);
         command.arg("pmix");
         fill(&mut command);
         run(&mut command, &[], BOUNDS).map_err(ManagerError::system(PROGRAM))

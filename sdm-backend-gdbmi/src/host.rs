@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::IoSliceMut;
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use sdm_debug::Failure;
 use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_pmix::queues::QueuesAsk;
+use sdm_system::files::NewFile;
+use sdm_system::lender::Lender;
 use sdm_system::proc::{self, Mapping};
 
 use crate::arrival::{Arrival, Noted};
@@ -27,7 +29,7 @@ use crate::queues::{Helper, PendingAnswer};
 use crate::resources;
 use crate::sources::Sources;
 
-/// Looks at processes and files of this host. Nothing here changes anything.
+/// Looks at processes and files of this host. Nothing here changes anything but what is new.
 pub(crate) trait Host {
     /// The process's state letter and what it waits in, as of `/proc`.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
@@ -73,6 +75,8 @@ pub(crate) trait Host {
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
     /// The memory of a process, where it is the user's own.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
+    /// A core file that will be at this path, whoever has put what there.
+    fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
     /// True where there is a file at this path.
     fn is_file(&self, path: &[u8]) -> bool;
     /// Has an MPI library's debug library read a process, in a process of its own.
@@ -89,6 +93,33 @@ pub(crate) trait Host {
         runtime: u64,
         py_version: Option<u64>,
     ) -> BTreeMap<i32, PythonThread>;
+}
+
+/// A core file that gdb writes.
+pub(crate) trait NewCore {
+    /// Where gdb writes it: no name of a folder in which others could put a link.
+    fn place(&self) -> PathBuf;
+    /// Gives it its name. Without it there is no file.
+    ///
+    /// # Errors
+    /// [`io::Error`] of the name's folder, or what has that name is another user's.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// The same on the host that this process runs on.
+struct LocalCore {
+    file: NewFile,
+    lender: Lender,
+}
+
+impl NewCore for LocalCore {
+    fn place(&self) -> PathBuf {
+        self.lender.first()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.file.finish()
+    }
 }
 
 /// The most scripts that gdb is started by.
@@ -114,6 +145,12 @@ impl LocalHost {
 impl Host for LocalHost {
     fn completes_writes(&self) -> bool {
         is_loaded(last_started(self.gdb))
+    }
+
+    fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>> {
+        let file = NewFile::beside(path)?;
+        let lender = Lender::start(Some(file.file.try_clone()?.into()), None)?;
+        Ok(Box::new(LocalCore { file, lender }))
     }
 
     fn process_state(&self, pid: i32) -> Option<(char, String)> {

@@ -6,11 +6,11 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use sdm_system::bounded::{self, Bounds};
-use sdm_system::files;
+use sdm_system::{files, programs};
 use sdm_text::{printable, printable_name};
 
 use crate::{Check, Finding};
@@ -238,7 +238,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
 
 /// All that a gdb prints.
 fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
-    let mut command = Command::new(path);
+    let mut command = programs::at(path);
     command.args(words).env("LC_ALL", "C");
     files::shut_python(&mut command);
     let lines_max = 10_000;
@@ -437,7 +437,7 @@ struct Waiting(Child);
 
 impl Waiting {
     fn start() -> io::Result<Self> {
-        let mut command = Command::new("cat");
+        let mut command = programs::helper("cat")?;
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         command.spawn().map(Self)
     }

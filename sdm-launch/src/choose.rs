@@ -80,10 +80,7 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     if path.components().count() > 1 {
         return Some(path.to_owned());
     }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders)
-        .map(|folder| folder.join(path))
-        .find(|path| path.is_file())
+    files::search(program)
 }
 
 /// Whether a program is linked with an MPI that finds its job by PMIx.

@@ -3,11 +3,10 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use sdm_system::bounded::{self, Bounds};
-use sdm_system::files;
+use sdm_system::{files, programs};
 
 use crate::external::PREFIX;
 use crate::openmpi::allow_root;
@@ -17,6 +16,10 @@ use crate::{External, Hydra, LaunchError, Launcher, Local, Loopback, Manual, Ope
 const VERSION_WAIT: Duration = Duration::from_secs(20);
 /// How many lines a version text has at most.
 const VERSION_LINES_MAX: usize = 1000;
+
+/// What Open MPI's launcher is called, and Hydra's.
+const MPIRUN: [&str; 2] = ["mpirun.openmpi", "mpirun"];
+const MPIEXEC: [&str; 2] = ["mpiexec.hydra", "mpiexec"];
 
 /// Whose launcher a program is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +74,18 @@ pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
     find_in(name, &files::search_path())
 }
 
+/// The programs on `PATH` that can be the launcher of this name.
+#[must_use]
+pub fn programs_of(name: &str) -> Vec<String> {
+    match name {
+        "local" | "loopback" | "manual" => Vec::new(),
+        "ssh" | "srun" => vec![name.to_owned()],
+        "mpirun" => MPIRUN.map(str::to_owned).to_vec(),
+        "mpiexec" => MPIEXEC.map(str::to_owned).to_vec(),
+        _ => vec![format!("{PREFIX}{name}")],
+    }
+}
+
 fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     let (candidates, wanted) = match name {
         "local" => return Ok(Box::new(Local)),
@@ -78,8 +93,8 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
         "ssh" => return Ok(Box::new(Ssh)),
         "manual" => return Ok(Box::new(Manual)),
         "srun" => return srun(path),
-        "mpirun" => (["mpirun.openmpi", "mpirun"], Kind::OpenMpi),
-        "mpiexec" => (["mpiexec.hydra", "mpiexec"], Kind::Hydra),
+        "mpirun" => (MPIRUN, Kind::OpenMpi),
+        "mpiexec" => (MPIEXEC, Kind::Hydra),
         _ if name.contains('/') => {
             let program = PathBuf::from(name);
             let (kind, version) = identify(&program)?;
@@ -121,7 +136,7 @@ fn first_of(
     }
     let is_missing = |candidate: &&str| search(candidate, path).is_none();
     let missing = candidates.into_iter().filter(is_missing);
-    tried.extend(missing.map(|candidate| format!("no {candidate} on PATH")));
+    tried.extend(missing.map(|candidate| absent(candidate)));
     match other {
         Some((program, candidate, known)) => Ok(launcher(program, Some(candidate), known)),
         None => Err(LaunchError::NotFound {
@@ -134,11 +149,17 @@ fn first_of(
 fn srun(path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     let program = search("srun", path).ok_or_else(|| LaunchError::NotFound {
         name: "srun".to_owned(),
-        tried: "no srun on PATH".to_owned(),
+        tried: absent("srun"),
     })?;
     let version = version_text(&program).unwrap_or_default();
     let version = version.lines().next().unwrap_or("Slurm").trim().to_owned();
     Ok(Box::new(Srun::new(program, version)))
+}
+
+/// That there is no program of this name, and where it stands all the same.
+fn absent(name: &str) -> String {
+    let why = files::passed_over(name).map_or_else(String::new, |why| format!(" ({why})"));
+    format!("no {name} on PATH{why}")
 }
 
 fn launcher(
@@ -186,7 +207,7 @@ fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
 
 /// What `program --version` prints on stdout. A program that hangs is ended.
 fn version_text(program: &Path) -> io::Result<String> {
-    let mut command = Command::new(program);
+    let mut command = programs::at(program);
     command.arg("--version");
     allow_root(&mut command);
     let bounds = Bounds {

@@ -19,6 +19,7 @@
 //! write to standard output it passes on, announcements above all. The end of its standard input
 //! means that the session is over.
 
+use sdm_system::programs;
 use sdm_text::printable_name;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -116,7 +117,7 @@ impl Launcher for External {
         spec.check_no_part_options(self.name())?;
         let mut started = Started::launcher(&self.name, spec);
         started.input = self.told(spec)?;
-        let mut command = std::process::Command::new(&self.program);
+        let mut command = programs::at(&self.program);
         if let Some(directory) = &spec.directory {
             command.current_dir(directory);
         }

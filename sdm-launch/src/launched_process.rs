@@ -11,6 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use sdm_system::programs;
 use sdm_system::stream::{Line, Stream};
 use zeroize::Zeroize;
 
@@ -343,8 +344,8 @@ fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Chi
     if what.files.is_empty() {
         return Ok((reader.into(), Some(writer), None));
     }
-    let mut feeder = Command::new("/bin/sh");
-    feeder.args(["-c", FEEDER, "sdm-launch-feed", &length.to_string()]);
+    let mut feeder = programs::shell(FEEDER);
+    feeder.args(["sdm-launch-feed", &length.to_string()]);
     feeder
         .args(&what.files)
         .stdin(reader)

@@ -1,5 +1,6 @@
 //! What is to be started, and the trait of those who start it.
 
+use sdm_system::{files, programs};
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -236,15 +237,15 @@ impl LaunchSpec {
     ) -> Command {
         let mut command = match &self.gate {
             None => {
-                let mut command = Command::new(&program);
+                let mut command = programs::at(program.as_ref());
                 if let Some(name) = name {
                     command.arg0(name);
                 }
                 command
             }
             Some(gate) => {
-                let mut command = Command::new("/bin/sh");
-                command.args(["-c", WAIT_AT_GATE]).arg(gate);
+                let mut command = programs::user_shell(WAIT_AT_GATE);
+                command.arg(gate);
                 command.arg(name.unwrap_or(program.as_ref()));
                 command
             }
@@ -259,6 +260,10 @@ impl LaunchSpec {
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
+        }
+        if self.gate.is_some() && name.is_some() {
+            // The shell looks the name up where this process has found it.
+            command.env("PATH", files::search_path());
         }
         command
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 use sdm_hosts::job::is_this_host;
-use sdm_system::files;
+use sdm_system::{files, programs};
 
 use crate::hosts::spread;
 use crate::launched_process::Started;
@@ -23,7 +23,7 @@ const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=2
 
 /// What a host's login shell is told: all else, the script first, comes on standard input, where nobody
 /// else sees it.
-const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(head -c "$length"); eval "$script"' sdm-launch-ssh"#;
+const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(PATH=/usr/local/bin:/usr/bin:/bin; head -c "$length"); eval "$script"' sdm-launch-ssh"#;
 /// What runs on a host.
 const SCRIPT: &str = include_str!("ssh.sh");
 
@@ -128,7 +128,7 @@ fn command(spec: &LaunchSpec, host: &str) -> Command {
         command.args(["-c", REMOTE]);
     } else {
         // Where there is none, this name says so.
-        command = Command::new(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
+        command = programs::at(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
         command.arg0("ssh");
         command.args(ssh_words(spec)).args(["--", host, REMOTE]);
     }

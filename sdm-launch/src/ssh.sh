@@ -12,6 +12,14 @@ while IFS= read -r line && [ -n "$line" ]; do
     environment="$environment$line
 "
 done
+# The tools of this script are the system's: anybody may be able to put others where PATH leads. The servers get PATH as it was.
+has_path=${PATH+has}
+path=${PATH-}
+PATH=/usr/local/bin:/usr/bin:/bin
+with_path() {
+    if [ "$has_path" ]; then PATH=$path; else unset PATH; fi
+    exec "$@"
+}
 exec 3<&0 </dev/null
 case $directory in
 !*) cd -- "${directory#!}" || exit 1 ;;
@@ -57,7 +65,36 @@ refuse() {
     done
 }
 
-remote="exec /bin/sh -c 'read -r length; script=\$(head -c \"\$length\"); eval \"\$script\"' sdm-launch-ssh"
+remote="exec /bin/sh -c 'read -r length; script=\$(PATH=/usr/local/bin:/usr/bin:/bin; head -c \"\$length\"); eval \"\$script\"' sdm-launch-ssh"
+# Whether others can put a program into one of these folders; those on the way may be sticky.
+is_open() {
+    writable="( -perm -002 -o -perm -020 ) $1"
+    shift
+    open=$(set -f; find "$@" -prune "(" ! -user 0 ! -user "$(id -u)" -o $writable ")") && [ -z "$open" ] && return 1
+    return 0
+}
+find_ssh() {
+    set -f
+    IFS=:
+    for folder in $path; do
+        case $folder in /*) ;; *) continue ;; esac
+        folder=$(cd -P "$folder" 2>/dev/null && pwd -P) && [ -x "$folder/ssh" ] || continue
+        IFS=' '
+        is_open "" "$folder" && continue
+        set -- /
+        above=${folder%/*}
+        while [ "$above" ]; do
+            set -- "$@" "$above"
+            above=${above%/*}
+        done
+        is_open "! -perm -1000" "$@" && continue
+        printf %s "$folder/ssh"
+        return
+    done
+    printf %s /usr/bin/ssh
+}
+ssh_program=
+[ -z "$others" ] || ssh_program=$(find_ssh)
 pids=
 waits=
 feeders=
@@ -71,7 +108,8 @@ start_group() {
     feeders="$feeders $!"
     {
         code=0
-        eval "$ssh -- \"\$host\" \"\$remote\"" <"$folder/$number" 3<&- || code=$?
+        (eval "set -- $ssh"; shift; with_path "$ssh_program" "$@" -- "$host" "$remote") \
+            <"$folder/$number" 3<&- || code=$?
         [ "$code" -eq 0 ] || refuse "$1" "$host" "$code"
     } &
     waits="$waits $!"
@@ -97,7 +135,7 @@ rest=${own#*/}
 end=$((id + ${rest%%/*}))
 index=0
 while [ "$id" -lt "$end" ]; do
-    SDM_SERVER_ID=$id SDM_LOCAL_INDEX=$index "$@" 3<&- &
+    (export SDM_SERVER_ID="$id" SDM_LOCAL_INDEX="$index"; with_path "$@") 3<&- &
     pids="$pids $!"
     id=$((id + 1))
     index=$((index + 1))

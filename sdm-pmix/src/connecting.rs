@@ -3,10 +3,10 @@
 use std::ffi::CStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use sdm_system::programs;
 
 use crate::turn::Turn;
 use crate::{keeper, library};
@@ -48,7 +48,7 @@ pub(crate) fn connect(
     // What this process is next has one of its own.
     keeper.dismiss();
     std::thread::sleep(TRY_EVERY);
-    let mut again = Command::new("/proc/self/exe");
+    let mut again = programs::at("/proc/self/exe");
     again.args(std::env::args_os().skip(1));
     Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
 }

@@ -1,10 +1,10 @@
 //! How a background process is started and asked.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use sdm_system::own_program;
+use sdm_system::{own_program, programs};
 
 use crate::answer::{Answer, ManagerState, Question};
 use crate::definition::Definition;
@@ -62,7 +62,7 @@ fn spawn(definition: &Definition) -> Result<(), RmError> {
         name: definition.name.clone(),
         said,
     };
-    let mut child = Command::new(program)
+    let mut child = programs::at(program)
         .arg(&definition.name)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use sdm_system::programs;
 use sdm_system::{files, goes_with_its_parent, own_program};
 
 use crate::definition::Definition;
@@ -32,7 +33,10 @@ pub fn command(definition: &Definition) -> Result<Command, AgentError> {
     let mut command = match &definition.host {
         None => here(definition)?,
         Some(host) => {
-            let mut ssh = Command::new("ssh");
+            let mut ssh = programs::named("ssh").map_err(|error| AgentError::Io {
+                program: "ssh".to_owned(),
+                error,
+            })?;
             // Nobody is there to answer a question, and a host that is gone is noticed.
             ssh.args(["-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15"]);
             ssh.args(&definition.ssh_options);
@@ -74,7 +78,7 @@ fn here(definition: &Definition) -> Result<Command, AgentError> {
             error,
         },
     })?;
-    let mut command = Command::new(path);
+    let mut command = programs::at(path);
     command.args(arguments(definition));
     Ok(command)
 }

@@ -9,7 +9,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -19,6 +19,7 @@ use sdm_idset::IdSet;
 use sdm_pmix::wire::{Frames, VERSION, WireError, frame};
 use sdm_pmix::{FromHost, HostJob, HostLetter, HostProgram, ToHost, is_outer};
 use sdm_system::peer::check_this_user;
+use sdm_system::programs;
 use sdm_system::stream::Stream;
 
 use crate::shim::surroundings;
@@ -402,7 +403,7 @@ impl Started {
         let system = |what| move |source| PmixError::System { what, source };
         let program = sdm_system::own_program(PROGRAM, None).ok_or(PmixError::NoProgram)?;
         let (errors, writer) = Stream::open(true).map_err(system("a pipe"))?;
-        let mut command = Command::new(program);
+        let mut command = programs::at(program);
         command
             .arg("host")
             .stdin(listener)

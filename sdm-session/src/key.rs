@@ -8,10 +8,10 @@ use sdm_system::attendant::Attendant;
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -142,9 +142,7 @@ impl Offer {
             removal.map_err(|source| failed("start what removes", &offer.path, source))?;
         offer.removal = Some(removal);
         // No other process has a name in there, so that no link is followed.
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let written = options.open(&offer.path).and_then(|mut file| {
+        let written = files::create_new(&offer.path).and_then(|mut file| {
             file.write_all(offer.text.as_bytes())?;
             // Other hosts are to see it.
             file.sync_all()

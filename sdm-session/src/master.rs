@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use sdm_bootstrap::handover;
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
 use sdm_core::transport::{ConnectionString, Shape};
-use sdm_system::files;
+use sdm_system::{files, programs};
 
 use super::error::SessionError;
 use super::removal;
@@ -35,7 +35,7 @@ impl Master {
         environment: Vec<(OsString, OsString)>,
         reverse_listener: Option<ReverseListener>,
     ) -> Result<Self, SessionError> {
-        let mut command = Command::new(program);
+        let mut command = programs::at(program);
         let stdin = match reverse_listener {
             Some(reverse_listener) => {
                 command.arg("--reverse-listener");

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use sdm_system::attendant::Attendant;
+use sdm_system::programs;
 
 /// Waits for the end of its input, which comes with that of this process, however that ends, and removes the file and the
 /// folders that are named. What ends all processes of a terminal or of a user is to leave it the time to do so.
@@ -17,8 +18,8 @@ const REMOVE: &str = "trap '' HUP INT TERM; read -r line; rm -f -- \"$1\"; shift
 /// # Errors
 /// There is no room for one more process or descriptor.
 pub(super) fn prepare(file: &Path, folders: &[&Path]) -> io::Result<Attendant> {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", REMOVE, "sdm-key-removal"]).arg(file);
+    let mut command = programs::shell(REMOVE);
+    command.arg("sdm-key-removal").arg(file);
     command.args(folders).stdin(Stdio::piped());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Attendant::start(&mut command)

@@ -3,28 +3,27 @@
 //! Nothing that another user owns is executed, loaded, sourced or followed. What is opened here is a plain file: a FIFO
 //! in its place would keep its reader waiting for ever, and a device does things when it is opened. What is written is
 //! made anew under a name that nobody can foresee, for this user alone, and then renamed into place. What is found on
-//! `PATH` is found in a folder that has a whole name: an empty one is whatever folder one happens to be in.
+//! `PATH` is found in a folder that has a whole name and in which nobody else can put a program.
 
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::fcntl::OFlag;
 use nix::unistd::{AccessFlags, Uid, User, access, geteuid};
 
+pub(crate) use crate::search_path::USUAL_PATH;
+use crate::search_path::{self, others_may_write, search_in, trusted_path};
+
 /// The largest text that is read of a file, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
-/// The folders that are searched where `PATH` is not set.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// What Python takes folders from.
 const PYTHON_VARIABLES: [&str; 2] = ["PYTHONPATH", "PYTHONHOME"];
-/// How often another name is tried for a new file.
-const NAMES_MAX: u32 = 16;
 /// Rights that others must not have to what is this user's alone.
 const OTHERS: u32 = 0o077;
 /// In a folder of this mode nobody can rename what is another user's.
@@ -77,67 +76,6 @@ pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
     match text.len() as u64 > bytes_max {
         true => Err(io::Error::other(format!("larger than {bytes_max} bytes"))),
         false => Ok(text),
-    }
-}
-
-/// Writes a file that only this user can read, as a whole or not at all: what was there before stays until then. One of
-/// this user's keeps the rights that it has.
-///
-/// # Errors
-/// It cannot be written, or what is there is no file; it is another user's in a folder where only that one can
-/// replace it.
-pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let before = fs::symlink_metadata(path).ok();
-    let mut mode = 0o600;
-    if let Some(before) = &before {
-        // A link is not followed: it is what is replaced.
-        if !before.is_symlink() {
-            check_plain(before)?;
-        }
-        if before.is_file() && before.uid() == geteuid().as_raw() {
-            mode = before.mode() & 0o777;
-        }
-    }
-    let (mut file, new) = create_beside(path)?;
-    let written = file
-        .set_permissions(Permissions::from_mode(mode))
-        .and_then(|()| file.write_all(contents))
-        .and_then(|()| fs::rename(&new, path));
-    written.map_err(|error| {
-        // It is in nobody's way, but of no use.
-        let _ = fs::remove_file(&new);
-        match before.filter(|it| error.raw_os_error() == Some(nix::libc::EPERM) && !is_own(it)) {
-            Some(before) => foreign(&before),
-            None => error,
-        }
-    })
-}
-
-/// Creates a file that was not there, for this user alone.
-///
-/// # Errors
-/// There is something at the path, or it cannot be made.
-pub fn create_new(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
-}
-
-/// A new file in the folder of `path`, under a name that nobody knows before.
-fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let mut tries = 0;
-    loop {
-        let mut new = OsString::from(".");
-        new.push(name);
-        new.push(format!(".{}.new", random_word()?));
-        let new = path.with_file_name(new);
-        match create_new(&new) {
-            Ok(file) => return Ok((file, new)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {}
-            Err(error) => return Err(error),
-        }
-        tries += 1;
     }
 }
 
@@ -292,19 +230,26 @@ pub fn user(uid: u32) -> String {
     }
 }
 
-/// The program of this name in the folders of `PATH`; folders without a whole name do not count.
+/// The program of this name in the trusted folders of `PATH` (see [`search_path`]).
 #[must_use]
 pub fn search(name: impl AsRef<OsStr>) -> Option<PathBuf> {
-    let name = name.as_ref();
-    std::env::split_paths(&search_path())
-        .map(|folder| folder.join(name))
-        .find(|program| is_program(program))
+    search_in(name.as_ref(), &given_path())
 }
 
-/// `PATH` without folders that have no whole name.
+/// `PATH` without folders that have no whole name, or in which others than this user and root can put a program.
 #[must_use]
 pub fn search_path() -> OsString {
-    whole_names(&std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into()))
+    trusted_path(&given_path())
+}
+
+/// A program of this name on `PATH` that [`search`] passes over on its way, and why.
+#[must_use]
+pub fn passed_over(name: impl AsRef<OsStr>) -> Option<String> {
+    search_path::passed_over(name.as_ref(), &given_path())
+}
+
+pub(crate) fn given_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into())
 }
 
 /// Whether there is a file that this user may execute.
@@ -349,7 +294,7 @@ fn look(path: &Path, flags: OFlag) -> io::Result<(File, Metadata)> {
 
 fn is_handed_over(path: &Path) -> bool {
     let folders = ["/dev/fd", "/proc/self/fd"];
-    let one = ["/dev/null", "/dev/stdin"]
+    let one = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]
         .iter()
         .any(|it| path == Path::new(it));
     one || path
@@ -380,12 +325,9 @@ fn check_own(found: &Metadata) -> io::Result<()> {
     if !is_own(found) {
         return Err(foreign(found));
     }
-    // Where everybody has a group of his own, it has his number.
-    let is_private_group = found.gid() == found.uid();
-    let by_others = if is_private_group { 0o002 } else { 0o022 };
-    match found.mode() & by_others {
-        0 => Ok(()),
-        _ => Err(io::Error::other("others may write to it: chmod go-w it")),
+    match others_may_write(found) {
+        false => Ok(()),
+        true => Err(io::Error::other("others may write to it: chmod go-w it")),
     }
 }
 
@@ -400,6 +342,10 @@ fn random_word() -> io::Result<String> {
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }
+
+mod new_file;
+
+pub use new_file::{NewFile, Writing, create_new, open_to_write, replace};
 
 #[cfg(test)]
 mod tests;

@@ -8,14 +8,15 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use super::attendant::Attendant;
+use super::programs;
 
 /// Says that it is there, and waits for the end of its input: it goes with this process, however that ends. What says so
 /// is a process of its own, as a shell puts its own output elsewhere meanwhile.
-const WAIT: [&str; 2] = ["-c", "(echo >&0); read -r line"];
+const WAIT: &str = "(echo >&0); read -r line";
 /// How long it may take to be there.
 const START_WAIT: Duration = Duration::from_secs(30);
 
@@ -36,8 +37,8 @@ impl Lender {
     pub fn start(first: Option<OwnedFd>, second: Option<OwnedFd>) -> io::Result<Self> {
         let (input, theirs) = UnixStream::pair()?;
         let stdio = |lent: Option<OwnedFd>| lent.map_or_else(Stdio::null, Stdio::from);
-        let mut command = Command::new("/bin/sh");
-        command.args(WAIT).stdin(OwnedFd::from(theirs));
+        let mut command = programs::shell(WAIT);
+        command.stdin(OwnedFd::from(theirs));
         command.stdout(stdio(first)).stderr(stdio(second));
         let shell = Attendant::start(&mut command)?;
         // From now on only it has their end.

@@ -1,6 +1,7 @@
 //! What a process finds on its machine.
 //!
-//! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand. An
+//! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand; [`programs`] is
+//! the one way to start a program. An
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
 //! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
 //! [`lender::Lender`] lends others what this process may not show; it is an [`attendant::Attendant`], which goes with whoever
@@ -17,8 +18,9 @@ mod lines;
 pub mod listening;
 pub mod peer;
 pub mod proc;
-mod programs;
+pub mod programs;
 pub mod room;
+pub mod search_path;
 pub mod sock_diag;
 pub mod stream;
 mod sys;

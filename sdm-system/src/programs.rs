@@ -1,11 +1,23 @@
-//! Where the project's own programs are.
+//! The project's own programs, and the one way to start others.
+//!
+//! A helper is found in folders of `PATH` that root or this user alone can write to, and finds its own helpers there: see
+//! [`files::search_path`](crate::files::search_path).
 
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sdm_text::{printable_name, shell_word};
 
 use crate::files;
+use crate::search_path::{passed_over, search_in};
 
 /// Where cargo puts test programs: what they test is one folder above.
 const OF_TESTS: &str = "deps";
+/// The shell.
+const SHELL: &str = "/bin/sh";
 
 /// The program `name` in the folder `first`, beside the program that runs, one folder above it where that is a
 /// test's, or on `PATH`.
@@ -22,4 +34,95 @@ pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
         .chain(std::env::split_paths(&files::search_path()))
         .map(|folder| folder.join(name))
         .find(|program| program.is_file())
+}
+
+/// A command for the program at a path. A name without a folder is a file of the working folder, and is not searched for.
+#[must_use]
+pub fn at(path: impl AsRef<Path>) -> Command {
+    let path = path.as_ref();
+    match path.components().count() {
+        1 => Command::new(Path::new(".").join(path)),
+        _ => Command::new(path),
+    }
+}
+
+/// The program that a word means: a path, or a name in the trusted folders of a list.
+///
+/// # Errors
+/// It is in none of them; the error says where it stands otherwise.
+pub fn find(word: &OsStr, folders: &OsStr) -> io::Result<PathBuf> {
+    if word.as_bytes().contains(&b'/') {
+        return Ok(word.into());
+    }
+    search_in(word, folders).ok_or_else(|| {
+        let why = passed_over(word, folders).map_or_else(String::new, |why| format!(" ({why})"));
+        let text = format!("no {} on PATH{why}", printable_name(word));
+        io::Error::new(io::ErrorKind::NotFound, text)
+    })
+}
+
+/// A command for the program that a word means; it finds on `PATH` what a person would.
+///
+/// # Errors
+/// As [`find`].
+pub fn named(word: impl AsRef<OsStr>) -> io::Result<Command> {
+    find(word.as_ref(), &files::given_path()).map(at)
+}
+
+/// A command for a helper of this name, with a `PATH` of trusted folders.
+///
+/// # Errors
+/// As [`find`].
+pub fn helper(name: &str) -> io::Result<Command> {
+    let mut command = named(name)?;
+    command.env("PATH", files::search_path());
+    Ok(command)
+}
+
+/// A shell that runs a script of ours, with a `PATH` of trusted folders.
+#[must_use]
+pub fn shell(script: &str) -> Command {
+    let mut command = user_shell(script);
+    command.env("PATH", files::search_path());
+    command
+}
+
+/// A shell for a line that a person has written: it finds what that person's own shell finds.
+#[must_use]
+pub fn user_shell(line: &str) -> Command {
+    let mut command = Command::new(SHELL);
+    command.args(["-c", line]);
+    command
+}
+
+/// The line by which the login shell of another host, whichever that is, becomes a `/bin/sh` that runs a script of ours with the
+/// tools of that host's system.
+#[must_use]
+pub fn remote_line(script: &str, arguments: &[&str]) -> String {
+    let script = format!("PATH={}; {script}", files::USUAL_PATH);
+    let words = [SHELL, "-c", &script, "sh"];
+    let words = words.iter().chain(arguments).map(|word| shell_word(word));
+    format!("exec {}", words.collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_not_searched_for() {
+        assert_eq!(at("cat").get_program(), "./cat");
+        assert_eq!(at("/bin/cat").get_program(), "/bin/cat");
+        assert_eq!(at("bin/cat").get_program(), "bin/cat");
+        let error = helper("no-such-helper").unwrap_err();
+        assert_eq!(error.to_string(), "no no-such-helper on PATH");
+    }
+
+    #[test]
+    fn a_remote_line_has_the_tools_of_the_system() {
+        let line = remote_line("printf '%s\\n' \"$PATH\" \"$1\"", &["a b"]);
+        let said = user_shell(&line).env("PATH", "/nowhere").output().unwrap();
+        let expect = "/usr/local/bin:/usr/bin:/bin\na b\n";
+        assert_eq!(String::from_utf8_lossy(&said.stdout), expect);
+    }
 }

@@ -23,7 +23,7 @@ pub use xml::UnreadableXml;
 
 /// What a shell makes of the number of the job that it is. That of a member of an array is behind a dot; a job that is none has
 /// `undefined` there.
-const NUMBER: &str = r#""$(echo "$JOB_ID.${SGE_TASK_ID-}" | sed 's/[.]undefined$//; s/[.]$//')""#;
+const NUMBER: &str = r#""$(PATH=/usr/local/bin:/usr/bin:/bin; echo "$JOB_ID.${SGE_TASK_ID-}" | sed 's/[.]undefined$//; s/[.]$//')""#;
 
 /// A Grid Engine.
 pub struct GridEngine {

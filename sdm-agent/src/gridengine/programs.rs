@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use sdm_system::bounded::{Bounds, run};
-use sdm_system::files;
+use sdm_system::{files, programs};
 use sdm_text::printable;
 
 use crate::error::ManagerError;
@@ -33,7 +33,7 @@ pub(super) fn order(
 fn command(program: &str, arguments: &[&str]) -> Result<Command, ManagerError> {
     let found = files::search(program);
     let path = found.ok_or_else(|| ManagerError::NoProgram(program.to_owned()))?;
-    let mut command = Command::new(path);
+    let mut command = programs::at(path);
     command.args(arguments);
     Ok(command)
 }

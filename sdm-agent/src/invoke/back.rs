@@ -1,11 +1,12 @@
 //! Jobs of the invoke server at their managers: a thread for each manager, which starts, watches and ends its jobs.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use sdm_system::files::{self, Writing};
 
 use super::attributes::JobRequest;
 use super::guard::{Guard, Note};
@@ -353,11 +354,7 @@ impl Thread {
                 continue;
             }
             // The client has made the file, or names one.
-            let opened = File::options()
-                .create(true)
-                .write(true)
-                .truncate(true)
-                .open(path);
+            let opened = files::open_to_write(path.as_ref(), Writing::Anew);
             let copied = opened
                 .map_err(ManagerError::system(path))
                 .and_then(|mut file| manager.copy_output(found, errors, &mut file));

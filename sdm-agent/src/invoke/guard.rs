@@ -1,9 +1,10 @@
 //! The guard of an invoke server: a process of its own that knows which jobs run, and ends them where the server does not.
 
+use sdm_system::programs;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ impl Guard {
     /// # Errors
     /// It cannot be started.
     pub fn start(program: &Path) -> io::Result<Self> {
-        let mut command = Command::new(program);
+        let mut command = programs::at(program);
         command.arg(WORD).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn()?;

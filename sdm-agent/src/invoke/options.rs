@@ -1,6 +1,8 @@
 //! What a manager's own command is told of a job's limits and files.
 
-use std::fs::File;
+use std::path::Path;
+
+use sdm_system::files::{self, Writing};
 
 use super::attributes::{JobRequest, Limit};
 use super::target::Target;
@@ -33,7 +35,9 @@ pub(super) fn add(target: &Target, request: &JobRequest, job: &mut Submission) -
             Target::Slurm => options.push(format!("{long}={path}")),
             Target::GridEngine => {
                 // It appends to what is there. Where the job's host has the file alone nobody else can help it.
-                let _ = File::options().write(true).truncate(true).open(path);
+                if Path::new(path).exists() {
+                    let _ = files::open_to_write(path.as_ref(), Writing::Anew);
+                }
                 options.extend([short.to_owned(), path.to_owned()]);
             }
             _ => {}

@@ -10,6 +10,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use sdm_system::files::{self, Writing};
+
 use super::back::{Back, News};
 use super::guard::Guard;
 use super::server::{Action, JobState, Pipe, Server};
@@ -26,7 +28,7 @@ const END_WAIT: Duration = Duration::from_secs(60);
 /// [`io::Error`] of the system: of the log, a guard that cannot be started, a thread that there is no room for.
 pub fn serve(server_type: &str, log: Option<&Path>) -> io::Result<()> {
     let mut log = log
-        .map(|path| File::options().create(true).append(true).open(path))
+        .map(|path| files::open_to_write(path, Writing::Behind))
         .transpose()?;
     // A terminal's signals are for the client, whose end tells this server.
     let mut signals = SigSet::empty();

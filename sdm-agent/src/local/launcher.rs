@@ -1,11 +1,10 @@
 //! The launchers of MPI's that a host has, by what they say of themselves.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use sdm_system::bounded::{Bounds, run};
-use sdm_system::files;
+use sdm_system::{files, programs};
 
 use crate::error::ManagerError;
 
@@ -47,7 +46,7 @@ impl Launcher {
     }
 
     fn is_one(&self, path: &Path) -> bool {
-        let said = run(Command::new(path).arg("--version"), &[], BOUNDS);
+        let said = run(programs::at(path).arg("--version"), &[], BOUNDS);
         said.is_ok_and(|said| said.lines.iter().any(|line| line.contains(self.says)))
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! It belongs to no agent and no terminal: whoever asks finds the job by its record. What it has started goes with it.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, alarm, setsid};
+use sdm_system::programs;
 
 use super::record::{self, Order, Started, State};
 
@@ -28,7 +30,7 @@ pub const STAY: &str = "--stay";
 /// # Errors
 /// There is no room for one more process.
 pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
-    let mut command = Command::new(program);
+    let mut command = programs::at(program);
     command.arg(WORD).arg(folder).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     // The first starts the second and ends, so that nobody here has to wait for the job.
@@ -46,7 +48,7 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
 pub fn detach(program: &Path, folder: &Path) -> io::Result<()> {
     // Whoever asks waits for signals in another way, and has them blocked: the job's processes are not to.
     SigSet::empty().thread_set_mask()?;
-    let mut command = Command::new(program);
+    let mut command = programs::at(program);
     command.args([WORD, STAY]).arg(folder);
     command.spawn().map(drop)
 }
@@ -111,8 +113,12 @@ fn start_all(order: &Order, folder: &Path, state: &mut State) -> io::Result<()> 
     let Some((program, arguments)) = order.words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
+    let own_path = std::env::var_os("PATH").unwrap_or_default();
+    let given = |pair: &String| pair.strip_prefix("PATH=").map(OsString::from);
+    let path = order.environment.iter().rev().find_map(given);
+    let program = programs::find(program.as_ref(), &path.unwrap_or(own_path))?;
     for index in 0..order.copies {
-        let mut command = Command::new(program);
+        let mut command = programs::at(&program);
         command.args(arguments).current_dir(&order.directory);
         command.stdin(Stdio::null());
         command.stdout(out.try_clone()?).stderr(err.try_clone()?);

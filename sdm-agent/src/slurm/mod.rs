@@ -15,12 +15,11 @@ pub use look::Unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
 use sdm_system::bounded::{Bounds, run};
-use sdm_system::files;
+use sdm_system::{files, programs};
 use sdm_text::printable;
 
 use crate::error::ManagerError;
@@ -365,7 +364,7 @@ fn ask(program: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<String>, M
         wait: WAIT,
         lines_max: LINES_MAX,
     };
-    let mut command = Command::new(find(program)?);
+    let mut command = programs::at(find(program)?);
     // Times and names as they are everywhere.
     command
         .args(arguments)

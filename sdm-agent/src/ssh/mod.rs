@@ -14,6 +14,7 @@ use sdm_hosts::HostShare;
 use sdm_hosts::job::is_this_host;
 use sdm_system::bounded::{Bounds, run};
 use sdm_system::files;
+use sdm_system::programs::{self, remote_line};
 use sdm_text::{printable, shell_word};
 
 use crate::error::{ManagerError, SubmissionError};
@@ -34,6 +35,9 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 const ASKED_MAX: usize = 64;
 /// The one queue.
 const QUEUE: &str = "default";
+/// Takes a program in on a host, and says where.
+const STAGE: &str =
+    "f=$(umask 077; mktemp \"$1\") && cat >\"$f\" && chmod 700 \"$f\" && printf '%s\\n' \"$f\"";
 
 /// The hosts of a list.
 pub struct Ssh {
@@ -189,12 +193,12 @@ impl Manager for Ssh {
         let host = self.hosts.iter().find(|host| host.name == name);
         let host = host.ok_or_else(|| ManagerError::job(name, "is on none of the hosts"))?;
         let mut command = match host.is_here {
-            true => Command::new("cat"),
+            true => programs::helper("cat").map_err(ManagerError::system("cat"))?,
             false => ssh(host, &self.options)?,
         };
         match host.is_here {
             true => command.args(["--", path]),
-            false => command.arg(format!("exec cat -- {}", shell_word(path))),
+            false => command.arg(remote_line("exec cat -- \"$1\"", &[path])),
         };
         let own = to.try_clone().map_err(ManagerError::system(path))?;
         command
@@ -220,11 +224,9 @@ impl Manager for Ssh {
             false => folder,
         };
         let file = files::open(program.as_ref()).map_err(ManagerError::system(program))?;
-        let place = shell_word(&format!("{folder}/sdm-staged-XXXXXXXX"));
+        let place = format!("{folder}/sdm-staged-XXXXXXXX");
         let mut command = ssh(host, &self.options)?;
-        command.arg(format!(
-            "f=$(umask 077; mktemp {place}) && cat >\"$f\" && chmod 700 \"$f\" && printf '%s\\n' \"$f\""
-        ));
+        command.arg(remote_line(STAGE, &[&place]));
         let said = command.stdin(file).output();
         let said = said.map_err(ManagerError::system(&*host.name))?;
         let path = String::from_utf8_lossy(&said.stdout);
@@ -243,7 +245,7 @@ impl Manager for Ssh {
             return Ok(());
         };
         let mut command = ssh(host, &self.options)?;
-        command.arg(format!("exec rm -f -- {}", shell_word(program)));
+        command.arg(remote_line("exec rm -f -- \"$1\"", &[program]));
         let said = run(&mut command, &[], BOUNDS).map_err(ManagerError::system(&*host.name))?;
         match said.status.success() {
             true => Ok(()),
@@ -266,7 +268,7 @@ fn ask(
 ) -> Result<HostReply, ManagerError> {
     let mut command = match host.is_here {
         true => {
-            let mut command = Command::new(program);
+            let mut command = programs::at(program);
             command.arg(at_host::WORD);
             command
         }
@@ -300,7 +302,7 @@ fn ask(
 fn ssh(host: &Host, options: &[String]) -> Result<Command, ManagerError> {
     let found = files::search("ssh");
     let ssh = found.ok_or_else(|| ManagerError::NoProgram("ssh".to_owned()))?;
-    let mut command = Command::new(ssh);
+    let mut command = programs::at(ssh);
     command.args(options).args(OPTIONS).args(["--", &host.name]);
     Ok(command)
 }

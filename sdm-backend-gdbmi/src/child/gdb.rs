@@ -11,6 +11,7 @@ use std::rc::Rc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
+use sdm_system::programs;
 use sdm_text::{printable, printable_name};
 
 use super::{Binding, Preload, autoload};
@@ -121,7 +122,7 @@ impl GdbChild {
         handed: &[&OwnedFd],
         goes_with_us: bool,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new(gdb);
+        let mut command = programs::at(gdb);
         if let Some(preload) = around.preload {
             preload.load_into(&mut command);
         }

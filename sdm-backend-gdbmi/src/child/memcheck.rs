@@ -38,13 +38,19 @@ pub(super) fn line(starter: &[u8], program: &Path, args: &[u8]) -> Result<Vec<u8
         [b" ", shell_word_of_bytes(&option).as_slice()].concat()
     });
     let folder = word(&files::temporary_folder().join("sdm-memcheck-XXXXXX"));
+    // The shell has the program's PATH: what it starts for us has whole names.
+    let [mktemp, rm] = [word(&found("mktemp")?), word(&found("rm")?)];
     let folder = [
-        b"umask 077; d=$(mktemp -d ",
+        b"umask 077; d=$(",
+        mktemp.as_slice(),
+        b" -d ",
         folder.as_slice(),
-        b") || exit; ",
+        b") || exit; rm=",
+        rm.as_slice(),
+        b"; ",
     ]
     .concat();
-    let begin = b"trap 'rm -rf \"$d\"' EXIT; trap : TERM; (exec ";
+    let begin = b"trap '\"$rm\" -rf \"$d\"' EXIT; trap : TERM; (exec ";
     let prefix = b" --vgdb-prefix=\"$d/v\" ";
     let wait = format!("--wait={WAIT_SECONDS} --pid=$!; kill -KILL $! 2>/dev/null");
     let parts: [&[u8]; 16] = [

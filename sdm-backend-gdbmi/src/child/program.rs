@@ -1,6 +1,6 @@
 //! Finds programs, and says why one cannot be run.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use sdm_debug::{Failure, FailureCode};
 use sdm_system::files;
+use sdm_system::search_path::{passed_over, search_in};
 use sdm_text::{printable, printable_name};
 
 /// The path of a program that can be run, absolute; `directory` is where it will run.
@@ -24,8 +25,11 @@ pub(crate) fn find_program(
     let path = if name.contains(&b'/') {
         directory.join(OsStr::from_bytes(name))
     } else {
-        search(OsStr::from_bytes(name), search_path)
-            .ok_or_else(|| not_found(format!("{shown}: not found on PATH")))?
+        let (name, folders) = (OsStr::from_bytes(name), search_path.unwrap_or_default());
+        search_in(name, folders).ok_or_else(|| {
+            let failure = not_found(format!("{shown}: not found on PATH"));
+            failure.with_hint(passed_over(name, folders).unwrap_or_default())
+        })?
     };
     check_program(&path, &shown)?;
     Ok(path)
@@ -44,11 +48,13 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
         files::search(name)
     };
     found.ok_or_else(|| {
-        Failure::new(
-            FailureCode::NoGdb,
-            format!("{shown}: no such debugger on this host"),
+        let mut text = format!("{shown}: no such debugger on this host");
+        if let Some(why) = files::passed_over(name) {
+            text = format!("{text} ({why})");
+        }
+        Failure::new(FailureCode::NoGdb, text).with_hint(
+            "install gdb, or name one with --gdb; `sdm doctor` shows which there are: gdb",
         )
-        .with_hint("install gdb, or name one with --gdb; `sdm doctor` shows which there are: gdb")
     })
 }
 
@@ -74,17 +80,6 @@ fn not_found(text: String) -> Failure {
 
 pub(crate) fn no_program(text: impl Into<String>) -> Failure {
     Failure::new(FailureCode::NoProgram, text)
-}
-
-fn search(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
-    let path = path.map_or_else(
-        || OsString::from("/usr/local/bin:/usr/bin:/bin"),
-        OsString::from,
-    );
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .filter_map(|path| std::path::absolute(path).ok())
-        .find(|path| is_executable(path))
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::arrival::Arrival;
-use crate::host::Host;
+use crate::host::{Host, NewCore};
 use crate::python::{Memory, PythonThread};
 
 /// Says the same of every process.
@@ -38,6 +38,9 @@ impl Host for FakeHost {
         None
     }
 
+    fn new_core(&self, _: &std::path::Path) -> std::io::Result<Box<dyn NewCore>> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
     fn process_state(&self, _: i32) -> Option<(char, String)> {
         if self.held {
             return Some(('t', "ptrace_stop".to_owned()));

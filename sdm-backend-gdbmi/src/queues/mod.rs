@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -15,6 +15,7 @@ use sdm_debug::{Failure, FailureCode};
 use sdm_pmix::queues::{ProcessQueues, QueuesAnswer, QueuesAsk};
 use sdm_pmix::wire::{FRAME_BYTES_MAX, Frames, frame};
 use sdm_system::proc;
+use sdm_system::programs;
 
 use crate::process::signal_name;
 
@@ -49,7 +50,7 @@ impl Helper {
             .map_err(|error| system(&format!("read the memory of process {pid}"), &error))?;
         let started = || -> io::Result<(Child, UnixStream)> {
             let (socket, theirs) = UnixStream::pair()?;
-            let mut command = Command::new(program);
+            let mut command = programs::at(program);
             command
                 .arg("queues")
                 .env_clear()

@@ -3,11 +3,10 @@
 //! still while gdb reads, a fraction of a second.
 
 use std::io;
-use std::process::Command;
 use std::time::Duration;
 
 use sdm_system::bounded::{self, Bounds};
-use sdm_system::files;
+use sdm_system::{files, programs};
 
 use super::JobProcess;
 use super::PROCESSES_MAX;
@@ -39,8 +38,7 @@ const END: &str = "the end of ";
 /// # Errors
 /// There is no gdb, it may not attach either, or there is no table.
 pub(super) fn read(pid: i32) -> io::Result<Mpir> {
-    let gdb = files::search("gdb").ok_or_else(|| io::Error::other("no gdb on PATH"))?;
-    let mut gdb = Command::new(gdb);
+    let mut gdb = programs::helper("gdb")?;
     files::shut_python(&mut gdb);
     gdb.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
     gdb.args(["-iex", "set auto-load off", "-iex", "set width 0"]);
@@ -101,7 +99,7 @@ fn table(lines: &[String]) -> Mpir {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     use super::*;
 

@@ -4,12 +4,11 @@
 //! that a command line says; and only this user's own logins have their options taken over, which can name commands.
 
 use std::io;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use sdm_system::bounded::{self, Bounds};
-use sdm_system::files;
+use sdm_system::{files, programs};
 
 use super::JobProcess;
 use super::PROCESSES_MAX;
@@ -100,7 +99,7 @@ impl Login {
             return Err(Unasked::OtherLogin(called.to_owned()));
         }
         let login = files::search(LOGIN).ok_or(Unasked::NoLogin)?;
-        let mut command = Command::new(login);
+        let mut command = programs::at(login);
         command
             .args(&self.words[1..])
             .args(["/bin/sh", "-s", "--"])

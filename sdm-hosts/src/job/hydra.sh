@@ -1,5 +1,6 @@
 # Says which ranks run below a proxy of Hydra on this host: rank, pid, number of ranks, program. $1 is the
 # address of the mpiexec that they belong to, $2 the number of the proxy.
+PATH=/usr/local/bin:/usr/bin:/bin
 words() { tr '\0' '\n' 2>/dev/null <"/proc/$1/$2"; }
 value() { words "$1" environ | sed -n "s/^$2=//p" | head -n 1; }
 address=$1

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use nix::unistd::geteuid;
 use sdm_system::bounded::{self, Bounds, Said};
-use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
+use sdm_system::{files, programs};
 
 use super::PROCESSES_MAX;
 use super::processes::{Environment, Process, owner};
@@ -125,7 +125,7 @@ pub(crate) fn helper(pid: i32, words: &[&str]) -> Result<Command, PmixError> {
     let folder = File::open(proc::of(pid).path("")).map_err(failed)?;
     let held = proc::own().path(&format!("fd/{}", folder.as_raw_fd()));
     let process = proc::at(held);
-    let mut command = Command::new(helper);
+    let mut command = programs::at(helper);
     give_up_rights(&mut command, &process)?;
     let library = library_of(&process, pid).ok_or(PmixError::NoLibrary)?;
     command.args(words).arg(library).arg(pid.to_string());

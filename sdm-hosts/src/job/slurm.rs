@@ -2,11 +2,10 @@
 //! which nodes, and each node, asked through `srun --overlap`, which processes are which ranks there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::time::Duration;
 
 use sdm_system::bounded::{self, Bounds};
-use sdm_system::files;
+use sdm_system::{files, programs};
 use sdm_text::printable;
 
 use super::{Job, JobError, JobProcess, PROCESSES_MAX, WRAPPERS};
@@ -63,7 +62,7 @@ impl Step {
 /// What one of Slurm's programs says, or why it says nothing: a sentence.
 fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, Unanswered> {
     let path = files::search(program).ok_or_else(|| Unanswered::NoProgram(program.to_owned()))?;
-    let mut command = Command::new(path);
+    let mut command = programs::at(path);
     command.args(arguments).env("LC_ALL", "C");
     for variable in ["SQUEUE_STATES", "SQUEUE_USERS", "SQUEUE_PARTITION"] {
         command.env_remove(variable);

@@ -1,5 +1,6 @@
 # Says which processes of a step of Slurm's run on this node: rank, pid, parent, node, program. $1 is the number of the
 # job, $2 that of the step. Several virtual nodes can be one host: the node's name tells them apart.
+PATH=/usr/local/bin:/usr/bin:/bin
 node=$SLURMD_NODENAME
 for folder in /proc/[0-9]*; do
     # What is another user's may call itself so, too.

@@ -8,12 +8,12 @@ use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
-use sdm_system::files;
 use sdm_system::lender::Lender;
 use sdm_system::stream::Stream;
+use sdm_system::{files, programs};
 
 /// How long gdb may take to let go, and to end.
 const RELEASE_WAIT: Duration = Duration::from_secs(20);
@@ -101,12 +101,7 @@ impl Gdb {
     pub(super) fn start(program: &Path, pid: i32, gate: Gate) -> io::Result<Self> {
         let (out, out_writer) = Stream::open(false)?;
         let (err, err_writer) = Stream::open(true)?;
-        let found = match program.components().count() {
-            1 => files::search(program),
-            _ => Some(program.to_owned()),
-        };
-        let found = found.ok_or(io::ErrorKind::NotFound)?;
-        let mut command = Command::new(found);
+        let mut command = programs::named(program)?;
         files::shut_python(&mut command);
         command.args(["-nx", "-q", "-iex", "set debuginfod enabled off"]);
         command.args(["-iex", "set auto-load off", "-iex", "set width 0"]);

@@ -3,9 +3,10 @@
 //! That program is asked and not the resource managers, so that there is one place that knows where these are and how long they may take.
 
 use std::ffi::CStr;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use sdm_system::programs;
 use sdm_system::{goes_with_its_parent, own_program};
 use serde_json::Value;
 
@@ -130,7 +131,7 @@ fn ask() -> Vec<Queue> {
     let Some(program) = own_program("sdm", None) else {
         return Vec::new();
     };
-    let mut command = Command::new(program);
+    let mut command = programs::at(program);
     command.args(["queues", "--json"]).stdin(Stdio::null());
     goes_with_its_parent(&mut command);
     let said = command.stderr(Stdio::null()).output();

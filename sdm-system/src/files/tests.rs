@@ -1,5 +1,9 @@
 //! Files where others could have had a hand are seen as such.
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
 use nix::sys::stat::Mode;
 
 use super::*;
@@ -125,8 +129,37 @@ fn what_is_written_is_this_users_alone_and_follows_no_link() {
         assert!(replace(&no_file, b"").is_err(), "{}", no_file.display());
     }
     assert!(create_new(&link).is_err());
+    drop(NewFile::beside(&file).unwrap());
     // Nothing of a try that failed is left.
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 3);
+    assert!(replace(Path::new("/dev/null"), b"handed over").is_ok());
+}
+
+#[test]
+fn an_open_file_is_written_where_no_link_of_others_leads_there() {
+    let folder = Folder::new("write");
+    fs::set_permissions(&folder.0, Permissions::from_mode(0o755)).unwrap();
+    let [file, link, second] = ["log", "link", "second"].map(|name| folder.0.join(name));
+    let write = |path: &Path, writing, text: &[u8]| {
+        open_to_write(path, writing).and_then(|mut file| file.write_all(text))
+    };
+    write(&file, Writing::Behind, b"one").unwrap();
+    assert_eq!(mode(&file), 0o600);
+    write(&file, Writing::Behind, b"two").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    fs::hard_link(&file, &second).unwrap();
+    write(&link, Writing::Behind, b"three").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"onetwothree");
+    write(&second, Writing::Anew, b"new").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+    // The same where others could have made the links.
+    fs::set_permissions(&folder.0, Permissions::from_mode(0o777)).unwrap();
+    for path in [&link, &second, &file] {
+        let error = write(path, Writing::Anew, b"theirs").unwrap_err();
+        assert!(error.to_string().contains("is a link"), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+    assert!(write(&folder.fifo("fifo"), Writing::Behind, b"").is_err());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `sdm attach`, and what it shares with `sdm stacks`: finding out who is meant.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ use sdm_view::render::{Names, set_text};
 use super::error::AppError;
 use super::lines::{Lines, carry_out, end, queue, script};
 use super::local::application;
-use super::opener::Opener;
-use super::opener::{Refused, refused};
+use super::opener::{Opener, Refused, refused, tell_passed_over};
 use super::signals::Signals;
 use super::view::give_up;
 use super::wake::CurrentWake;
@@ -119,6 +118,7 @@ fn look_up_ranks(
         return Err(AppError::LeftOut(left_out));
     }
     let gdb = args.gdb.as_ref();
+    tell_passed_over([gdb.map_or(OsStr::new("gdb"), |path| path.as_os_str())]);
     let wanted = free.iter().map(|it| TaskId(it.rank)).collect();
     let mut free = free;
     let mut elsewhere = IdSet::new();

@@ -93,7 +93,7 @@ fn replay(path: &Path, args: &DiagnoseArgs) -> Result<u8, AppError> {
 /// Writes a file that the user names, where one is named.
 fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), AppError> {
     let Some(path) = path else { return Ok(()) };
-    std::fs::write(path, text()).map_err(|source| AppError::File {
+    files::replace(path, text().as_bytes()).map_err(|source| AppError::File {
         path: path.to_owned(),
         source,
     })

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::process::Command;
 use std::time::Duration;
 
 use sdm_keep::{KeeperOptions, Left, Name};
+use sdm_system::programs;
 
 use super::error::AppError;
 
@@ -58,7 +58,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
         Err(error) => return say(COULD_NOT_START, &error),
     }
     let started = std::env::current_exe().and_then(|sdm| {
-        let mut keeper = Command::new(sdm);
+        let mut keeper = programs::at(sdm);
         keeper.args(["keeper", name.as_str(), "--"]);
         sdm_keep::start_keeper(keeper.args(without_keep(args)))
     });

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use sdm_shell::{Application, Control, LocalEnd, LocalMachine, LocalProcess};
+use sdm_system::programs;
 use sdm_view::item::View;
 
 use super::full::Full;
@@ -60,18 +61,19 @@ impl LocalMachine for ThisMachine {
 
     fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>> {
         let mut process = match line {
-            "" => Command::new(env::var_os("SHELL").unwrap_or_else(|| OsString::from("/bin/sh"))),
-            line => {
-                let mut process = Command::new("/bin/sh");
-                process.args(["-c", line]);
-                process
-            }
+            "" => programs::at(own_shell().unwrap_or_else(|| "/bin/sh".into())),
+            line => programs::user_shell(line),
         };
         // Before it writes anything; one that cannot be started gives the terminal back at once.
         let screen = self.0.as_ref().map(|queue| Lent::new(&queue.full));
         let child = process.spawn()?;
         Ok(Box::new(Started(child, screen)))
     }
+}
+
+/// The shell of this user's choice.
+fn own_shell() -> Option<OsString> {
+    env::var_os("SHELL").filter(|shell| Path::new(shell).is_absolute())
 }
 
 /// A child of this process.

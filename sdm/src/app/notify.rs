@@ -1,8 +1,9 @@
 //! `--notify`: a command of the user's at the end of a batch, who is told where its report is.
 
+use sdm_system::programs;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -34,9 +35,7 @@ enum NotTold {
 
 fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotTold> {
     let page = std::path::absolute(page)?;
-    let mut child = Command::new("/bin/sh")
-        .arg("-c")
-        .arg(format!("exec >&2\n{line} \"$@\""))
+    let mut child = programs::user_shell(&format!("exec >&2\n{line} \"$@\""))
         .arg("sdm-notify")
         .arg(&page)
         .env("SDM_REPORT", &page)

@@ -1,10 +1,13 @@
 //! Opening a session, and waking it from other threads.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use sdm_debug::EndPolicy;
 use sdm_launch::Launch;
 use sdm_session::{DebugSession, SessionConfig, StartProgress};
+use sdm_system::files;
 
 use super::error::AppError;
 use super::explain::named;
@@ -54,6 +57,17 @@ pub trait Opener: Clone + 'static {
     fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), AppError>;
 }
 
+/// Says which of these words stand on `PATH` in a folder out of which nothing is started.
+pub(super) fn tell_passed_over<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) {
+    for word in words {
+        let word = word.as_ref();
+        let is_name = !word.as_bytes().contains(&b'/');
+        if let Some(why) = is_name.then(|| files::passed_over(word)).flatten() {
+            complain(format_args!("[PATH] {why}"));
+        }
+    }
+}
+
 /// Opens a session; on a terminal it shows how far it is.
 pub(super) fn open<O: Opener>(
     opener: &mut O,
@@ -61,6 +75,7 @@ pub(super) fn open<O: Opener>(
 ) -> Result<(O::Session, Wake), AppError> {
     const STATUS_AFTER: Duration = Duration::from_secs(1);
     const SLOWEST_AFTER: Duration = Duration::from_secs(10);
+    tell_passed_over(sdm_launch::programs_of(&config.launcher));
     let began = Instant::now();
     let mut line = StatusLine::new(None);
     let mut tell = |opening: StartProgress| {

@@ -18,7 +18,7 @@ use sdm_shell::ReportFiles;
 use super::control::Controlled;
 use super::job::{self, Job};
 use super::notify;
-use super::opener::{Opener, Refused};
+use super::opener::{Opener, Refused, tell_passed_over};
 use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, PmixUse, ProgramPart, RunArgs};
 use crate::sink::{self, complain};
 
@@ -144,6 +144,12 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         };
         session.parts = parts.iter().map(part).collect();
     }
+    let gdb = args
+        .gdb
+        .as_ref()
+        .map_or(OsStr::new("gdb"), |path| path.as_os_str());
+    let programs = parts.iter().map(|part| part.words[0].as_os_str());
+    tell_passed_over(programs.chain([gdb]));
     let backend = hosted(args, parts, &launcher)?;
     session.config.start_wait = args.tree.start_wait(&launcher);
     session.tasks_per_server = args.tree.tasks_per_server(&launcher);

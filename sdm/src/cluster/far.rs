@@ -1,10 +1,10 @@
 //! Files of another host, followed by ssh.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sdm_text::shell_word;
+use sdm_system::programs::{self, remote_line};
 
 use super::error::ClusterError;
 use crate::kept_end::keep_end;
@@ -12,6 +12,8 @@ use crate::kept_end::keep_end;
 /// Follows a file until its input ends, whatever becomes of who asked for it: a `tail` alone that has nothing to say would never
 /// hear that nobody listens any more. What is on its way then has a second.
 const FOLLOWS: &str = "tail -c \"$1\" -F -- \"$2\" & t=$!; cat >/dev/null; sleep 1; kill \"$t\"";
+/// Shows it as it is now.
+const ENDS: &str = "exec tail -c \"$1\" -- \"$2\"";
 
 /// Where a file of a host is read: so many bytes before its end, or from its beginning on.
 #[derive(Clone, Copy, Debug)]
@@ -21,26 +23,25 @@ pub(super) enum From {
 }
 
 /// The command that shows a file of another host, and goes on with what is added to it as long as its input is open.
+///
+/// # Errors
+/// There is no ssh.
 pub(super) fn tail(
     host: &str,
     options: &[String],
     path: &str,
     from: From,
     follow: bool,
-) -> Command {
+) -> io::Result<Command> {
     let from = match from {
         From::Beginning => "+1".to_owned(),
         From::BeforeEnd(bytes) => bytes.to_string(),
     };
-    let path = shell_word(path);
-    let script = match follow {
-        true => format!("exec sh -c '{FOLLOWS}' sh {from} {path}"),
-        false => format!("tail -c {from} -- {path}"),
-    };
-    let mut ssh = Command::new("ssh");
+    let script = if follow { FOLLOWS } else { ENDS };
+    let mut ssh = programs::named("ssh")?;
     ssh.args(["-o", "BatchMode=yes"]).args(options);
-    ssh.args(["--", host, &script]);
-    ssh
+    ssh.args(["--", host, &remote_line(script, &[&from, path])]);
+    Ok(ssh)
 }
 
 /// The end of a file of another host, as it grows.
@@ -62,16 +63,13 @@ impl FarEnd {
         bytes_max: usize,
     ) -> Result<Self, ClusterError> {
         let from = From::BeforeEnd(bytes_max as u64);
-        let mut ssh = tail(host, options, path, from, true);
+        let failed = |source| ClusterError::Program {
+            program: "ssh".to_owned(),
+            source,
+        };
+        let mut ssh = tail(host, options, path, from, true).map_err(failed)?;
         let piped = ssh.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut ssh =
-            piped
-                .stderr(Stdio::piped())
-                .spawn()
-                .map_err(|source| ClusterError::Program {
-                    program: "ssh".to_owned(),
-                    source,
-                })?;
+        let mut ssh = piped.stderr(Stdio::piped()).spawn().map_err(failed)?;
         let read = Arc::new(Mutex::new(Vec::new()));
         if let (Some(out), Some(err)) = (ssh.stdout.take(), ssh.stderr.take()) {
             for stream in [Box::new(out) as Box<dyn Read + Send>, Box::new(err)] {

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use sdm_hosts::job::Target;
 use sdm_rm::{Answer, Definition, Kind, Look, Question};
+use sdm_system::programs;
 use serde_json::{Value, json};
 
 use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job, split};
@@ -222,7 +223,8 @@ pub(crate) fn locate(text: &str) -> Option<Located> {
 
 /// Comes back only where there is no such program.
 fn become_program(program: &str, args: &[String]) -> Result<(), ClusterError> {
-    let source = Command::new(program).args(args).exec();
+    let become_it = |mut command: Command| command.args(args).exec();
+    let source = programs::named(program).map_or_else(|why| why, become_it);
     Err(ClusterError::Program {
         program: program.to_owned(),
         source,

@@ -108,7 +108,7 @@ fn there(
         program: "ssh".to_owned(),
         source,
     };
-    let mut ssh = far::tail(host, options, path, far::From::Beginning, follow);
+    let mut ssh = far::tail(host, options, path, far::From::Beginning, follow).map_err(error)?;
     let mut ssh = ssh.stdin(Stdio::piped()).spawn().map_err(error)?;
     while follow && ssh.try_wait().map_err(error)?.is_none() && !has_ended(chosen)? {
         std::thread::sleep(FOLLOW_PERIOD);

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, raise};
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
 use sdm_runtime::wire::event::Kind as ModelKind;
 use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Terminal, Top, Wants};
+use sdm_system::programs;
 
 use super::element::{self, Element};
 use super::error::ClusterError;
@@ -148,7 +149,7 @@ fn show(terminal: &mut Terminal, words: &[String]) -> Result<(), ClusterError> {
 }
 
 fn own() -> std::io::Result<Command> {
-    Ok(Command::new(std::env::current_exe()?))
+    std::env::current_exe().map(programs::at)
 }
 
 /// Tells what is known whenever it has changed, or something else is wanted.

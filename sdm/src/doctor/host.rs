@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sdm_core::frame::WIRE_VERSION;
 use sdm_doctor::{Check, Finding, Told};
 use sdm_hosts::job::is_this_host;
-use sdm_system::{files, own_program};
+use sdm_system::{files, own_program, programs};
 use sdm_text::printable;
 
 use super::section::Section;
@@ -102,11 +102,11 @@ fn command(args: &DoctorArgs, name: &str, server: &Path) -> Command {
         words.push(format!("--interface={interface}"));
     }
     if is_this_host(name) {
-        let mut command = Command::new(server);
+        let mut command = programs::at(server);
         command.args(&words[1..]);
         return command;
     }
-    let mut command = Command::new(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
+    let mut command = programs::at(files::search("ssh").unwrap_or_else(|| "/usr/bin/ssh".into()));
     command.args(&args.reach.launcher_options).args(OPTIONS);
     command.args(["--", name]).arg(shell_words::join(&words));
     command

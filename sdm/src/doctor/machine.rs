@@ -3,14 +3,13 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use sdm_core::transport::own_addresses;
 use sdm_doctor::gdb::{self, Places};
 use sdm_doctor::{Check, Finding, Machine};
 use sdm_system::bounded::{self, Bounds, Said};
-use sdm_system::{files, own_program};
+use sdm_system::{files, own_program, programs};
 use sdm_text::{printable, printable_name};
 
 use crate::cli::DoctorArgs;
@@ -40,7 +39,7 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
 
 /// All that a program says, where it ends well.
 fn said(program: impl AsRef<Path>, words: &[&str]) -> io::Result<Said> {
-    let mut command = Command::new(program.as_ref());
+    let mut command = programs::at(program);
     command.args(words).env("LC_ALL", "C");
     let said = bounded::run(&mut command, b"", BOUNDS)?;
     if said.status.success() {

@@ -34,8 +34,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-backend-gdbmi",
-        "driver::ops::attach driver::ops::end driver::ops::start",
-        "what could not be attached to is let go, and what is let go waits as an attachment does",
+        "driver::ops::attach driver::ops::console driver::ops::end driver::ops::gcore driver::ops::signals driver::ops::start",
+        "what could not be attached to is let go, and what is let go waits as an attachment does; lines of the user's, which a start carries out too, can end a program",
     ),
     (
         "sdm-backend-gdbmi",
@@ -176,6 +176,11 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "tests",
         "leftovers processes run",
         "who looks for what a session has left knows how sessions are run",
+    ),
+    (
+        "sdm-system",
+        "files search_path",
+        "programs are files, and a file of the user's is judged as the folders of programs are",
     ),
 ];
 

@@ -4,17 +4,29 @@ use nix::sys::signal::Signal;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::end::{End, program_ended};
-use super::history;
+use super::{gcore, history};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
 use crate::mi::Results;
 
 pub(in crate::driver) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let line = history::own(gdb, line)?;
+    let pid = gdb.get().pid();
+    if let (Some(pid), Some(file)) = (pid, gcore::file_of(&line)) {
+        return gcore::write(gdb, file, pid).await;
+    }
     let (result, printed) = pass_through(gdb, console_line(&line)).await;
     history::note(gdb, &printed);
+    text_of(result, printed).map(Reply::Text)
+}
+
+/// What a line has printed, or why gdb refuses it.
+pub(super) fn text_of(
+    result: Result<Results, Failure>,
+    printed: String,
+) -> Result<String, Failure> {
     match result {
-        Ok(_) => Ok(Reply::Text(printed)),
+        Ok(_) => Ok(printed),
         Err(failure) if failure.code == FailureCode::Gdb && !printed.is_empty() => {
             // The error's text is the end of what was printed; what came before it counts too.
             Err(Failure::new(FailureCode::Gdb, printed.trim_end()))
@@ -51,7 +63,7 @@ pub(in crate::driver) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failur
 }
 
 /// Sends what a person has written; gives what gdb answers and prints.
-async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
+pub(super) async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
     let asked = gdb.clone();
     gdb.finish(async move {
         let (result, printed) = asked.send(line).capture().printed().await;

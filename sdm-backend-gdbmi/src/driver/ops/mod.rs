@@ -12,6 +12,7 @@ mod evaluate;
 mod findings;
 mod frame_states;
 mod frames;
+mod gcore;
 mod history;
 mod internal;
 pub(super) mod interrupt;

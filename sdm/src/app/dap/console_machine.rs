@@ -4,11 +4,12 @@
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use sdm_shell::{LocalEnd, LocalMachine, LocalProcess};
+use sdm_system::programs;
 
 use super::super::local::ThisMachine;
 use super::clients::{self, ClientEvent, Mailbox};
@@ -49,8 +50,8 @@ impl LocalMachine for ConsoleMachine {
         if line.is_empty() {
             return Err(io::Error::other("there is no terminal for a shell here"));
         }
-        let mut process = Command::new("/bin/sh");
-        process.args(["-c", line]).stdin(Stdio::null());
+        let mut process = programs::user_shell(line);
+        process.stdin(Stdio::null());
         process.stdout(Stdio::piped()).stderr(Stdio::piped());
         // Who ends it ends what it has started.
         let mut child = process.process_group(0).spawn()?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::stat::Mode;
 use sdm_tests::neighbour::{Neighbour, Outcome, Who};
@@ -89,6 +89,91 @@ fn a_report_is_not_written_over_what_is_anothers() {
         .flatten();
     let left = names.filter(|it| it.file_name().to_string_lossy().ends_with(".new"));
     assert_eq!(left.count(), 0);
+}
+
+/// A file of the user's, and a link to it that the neighbour has put into a folder of everybody's; the link.
+fn trap(neighbour: &Neighbour, name: &str) -> (PathBuf, PathBuf) {
+    let shared = neighbour.shared();
+    // With the sticky bit the kernel itself may refuse to follow the link.
+    fs::set_permissions(&shared, Permissions::from_mode(0o777)).expect("it is ours");
+    let victim = neighbour.plant(Who::User, "victim", 0o600, "the user's own");
+    let link = shared.join(name);
+    symlink(&victim, &link).expect("a link");
+    (victim, link)
+}
+
+/// What was written is the user's alone, in the place of the link, and the link's file is as it was.
+fn check_trap((victim, link): &(PathBuf, PathBuf), begins: &[u8]) {
+    let kept = fs::read_to_string(victim).expect("it is there");
+    assert_eq!(kept, "the user's own", "{}", link.display());
+    let found = fs::symlink_metadata(link).expect("a file");
+    let owner = (found.is_file(), found.uid(), found.mode() & 0o777);
+    assert_eq!(owner, (true, Who::User.uid(), 0o600), "{}", link.display());
+    assert!(fs::read(link).expect("a file").starts_with(begins));
+    let folder = link.parent().expect("a folder");
+    let mut names = fs::read_dir(folder).expect("it is there").flatten();
+    let left = names.find(|it| it.file_name().to_string_lossy().ends_with(".new"));
+    assert!(left.is_none(), "{left:?}");
+}
+
+#[test]
+fn diagnose_writes_its_graph_through_no_link() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let trap = trap(&neighbour, "graph.dot");
+    let mut own = neighbour.command(Who::User, "/bin/sleep");
+    let mut own = own.arg("1000").spawn().expect("it starts");
+    let (pid, graph) = (own.id().to_string(), trap.1.to_str().expect("text"));
+    let args = ["diagnose", "--samples", "2", "--dot", graph, &pid];
+    let told = Outcome::of(&mut neighbour.sdm(Who::User, args));
+    assert!(told.code < Some(2), "{told:?}");
+    check_trap(&trap, b"digraph");
+    let _ = own.kill();
+    let _ = own.wait();
+}
+
+#[test]
+fn gcore_writes_through_no_link_for_the_user_alone() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let trap = trap(&neighbour, "core.0");
+    let stem = neighbour.shared().join("core");
+    let run = |lines: [&str; 2]| {
+        let start = ["run", "--batch", "--no-report", "-n", "1"];
+        let commands = ["-c", lines[0], "-c", lines[1]];
+        let args = [&start[..], &commands, &["--", "/bin/sleep", "0"]].concat();
+        let mut sdm = neighbour.sdm(Who::User, args);
+        Outcome::of(sdm.env("TMPDIR", neighbour.home(Who::User)))
+    };
+    let told = run([&format!("gcore {}", stem.display()), "gcore here"]);
+    let saved = format!("Saved corefile {}\n", trap.1.display());
+    told.expect(0, &saved);
+    check_trap(&trap, b"\x7fELF");
+    // In the folder where gdb runs.
+    let here = neighbour.home(Who::User).join("here.0");
+    assert_eq!(
+        fs::metadata(&here).expect("a core file").mode() & 0o777,
+        0o600
+    );
+    let theirs = neighbour.plant(
+        Who::Neighbour,
+        neighbour.shared().join("theirs.0"),
+        0o666,
+        "x",
+    );
+    neighbour.give(Who::Root, &neighbour.shared(), 0o1777);
+    let told = run([
+        &format!("gcore {}/theirs", neighbour.shared().display()),
+        "where",
+    ]);
+    let why = format!(
+        "gcore: write {}: belongs to user 65533 and you are",
+        theirs.display()
+    );
+    assert!(told.said.contains(&why), "{told:?}");
+    assert_eq!(fs::read(&theirs).expect("it is there"), b"x");
 }
 
 /// Whoever opens one waits until somebody writes to it.

@@ -88,6 +88,96 @@ fn a_path_that_begins_here_finds_no_tool_here() {
     neighbour.assert_gone();
 }
 
+/// Helpers of `sdm`, of its scripts, and of the scripts' shells.
+const HELPERS: &[&str] = &[
+    "cat", "chmod", "find", "head", "hostname", "id", "mkfifo", "mktemp", "rm", "rmdir", "sed",
+    "sh", "sleep", "tail", "tr",
+];
+
+/// `sdm run` of one rank, with these options.
+fn one_rank<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let run = ["run", "--batch", "--no-report", "-n", "1"];
+    [&run, options, &["--", "/bin/true"]].concat()
+}
+
+#[test]
+fn an_untrusted_folder_of_path_runs_no_helper() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let marker = neighbour.marker("helper");
+    // Everybody may write to the second, which is the user's own, and to the third, which is root's.
+    let here = neighbour.home(Who::Neighbour).join("here");
+    let [open, shared] = [neighbour.home(Who::User).join("open"), neighbour.shared()];
+    for folder in [&here, &open, &shared] {
+        for helper in HELPERS {
+            let path = folder.join(helper);
+            neighbour.plant(Who::Neighbour, path, 0o755, marker.script());
+        }
+    }
+    neighbour.give(Who::User, &open, 0o777);
+    let ssh = ["--launcher", "ssh", "--host", "localhost"];
+    let commands = [
+        vec!["doctor"],
+        one_rank(&ssh),
+        one_rank(&[&ssh[..], &["--stage"]].concat()),
+        one_rank(&["--memcheck"]),
+        one_rank(&["--launcher", "mpirun", "--key-handover", "file"]),
+    ];
+    let [open, shared] = [open, shared].map(|it| format!("{}:/usr/bin:/bin", it.display()));
+    for (path, commands) in [
+        (".:/usr/bin:/bin", &commands[..]),
+        ("", &commands[..2]),
+        (&open, &commands[..2]),
+        (&shared, &commands[1..]),
+    ] {
+        for args in commands {
+            let mut sdm = there(&neighbour, &here, args);
+            let told = Outcome::of(sdm.env("PATH", path));
+            marker.assert_absent(&format!("a helper by PATH={path} and {args:?}"));
+            let is_good = told.code == Some(0) || args == &["doctor"];
+            assert!(is_good, "{path} {args:?}: {told:?}");
+        }
+    }
+    neighbour.assert_gone();
+}
+
+#[test]
+fn sdm_names_a_program_that_it_passes_over() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let marker = neighbour.marker("program");
+    let shared = neighbour.shared();
+    for tool in ["gdb", "mpirun"] {
+        neighbour.plant(Who::Neighbour, shared.join(tool), 0o755, marker.script());
+    }
+    neighbour.plant_copy(Who::Neighbour, shared.join("work"), 0o755, "/bin/true");
+    let at = shared.display();
+    let why = |tool: &str| {
+        format!(
+            "{at}/{tool} on PATH is passed over: others may write to {at}; a whole name is taken as it is"
+        )
+    };
+    let path = format!("{at}:/usr/bin:/bin");
+    let run = |args: &[&str]| {
+        let mut sdm = neighbour.sdm(Who::User, args);
+        let told = Outcome::of(sdm.env("PATH", &path));
+        marker.assert_absent(&format!("a program by {args:?}"));
+        told
+    };
+    let told = run(&one_rank(&["--launcher", "mpirun"]));
+    told.expect(0, &format!("[PATH] {}\n", why("mpirun")));
+    told.expect(0, &format!("[PATH] {}\n", why("gdb")));
+    let mut args = one_rank(&["--launcher", "local"]);
+    *args.last_mut().expect("a program") = "work";
+    let told = run(&args);
+    assert_ne!(told.code, Some(0), "{told:?}");
+    assert!(told.said.contains("work: not found on PATH"), "{told:?}");
+    assert!(told.said.contains(&why("work")), "{told:?}");
+    neighbour.assert_gone();
+}
+
 /// gdb has a Python of its own, which imports this one when it begins.
 #[test]
 fn python_imports_nothing_from_here_and_the_program_has_its_own() {

@@ -1,0 +1,174 @@
+//! Files that are made or written to: no link of another user's is followed.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+
+use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
+use crate::search_path::others_may_write;
+
+/// How often another name is tried for a new file.
+const NAMES_MAX: u32 = 16;
+
+/// Writes a file that only this user can read, as a whole or not at all: what was there before stays until then. One of
+/// this user's keeps the rights that it has. What this process was handed (`/dev/stdout`) is written to as it is.
+///
+/// # Errors
+/// It cannot be written, or what is there is no file; it is another user's in a folder where only that one can
+/// replace it.
+pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    if is_handed_over(path) {
+        let mut stream = OpenOptions::new().write(true).open(path)?;
+        return stream.write_all(contents);
+    }
+    let mut new = NewFile::beside(path)?;
+    if let Some(mode) = new.own_mode() {
+        new.file.set_permissions(Permissions::from_mode(mode))?;
+    }
+    new.file.write_all(contents)?;
+    new.finish()
+}
+
+/// A file of this user's alone that is being written, under a name beside the one that it is to have. It is removed where
+/// it is dropped before it is finished.
+#[derive(Debug)]
+pub struct NewFile {
+    /// The file, open for writing.
+    pub file: File,
+    at: PathBuf,
+    path: PathBuf,
+    /// What it will replace.
+    before: Option<Metadata>,
+}
+
+impl NewFile {
+    /// Begins one that will be at this path.
+    ///
+    /// # Errors
+    /// It cannot be made, or what is there is no file.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        let before = fs::symlink_metadata(path).ok();
+        // A link is not followed: it is what is replaced.
+        if let Some(before) = before.as_ref().filter(|it| !it.is_symlink()) {
+            check_plain(before)?;
+        }
+        let (file, at) = create_beside(path)?;
+        Ok(Self {
+            file,
+            at,
+            path: path.to_owned(),
+            before,
+        })
+    }
+
+    /// The rights of the file of this user's that it replaces.
+    fn own_mode(&self) -> Option<u32> {
+        let own = |it: &&Metadata| it.is_file() && it.uid() == geteuid().as_raw();
+        Some(self.before.as_ref().filter(own)?.mode() & 0o777)
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// What has that name is another user's, in a folder where only that one can replace it.
+    pub fn finish(mut self) -> io::Result<()> {
+        let renamed = fs::rename(&self.at, &self.path);
+        let before = self.before.take().filter(|it| !is_own(it));
+        match renamed {
+            Ok(()) => {
+                self.at = PathBuf::new();
+                Ok(())
+            }
+            Err(error) if error.raw_os_error() == Some(nix::libc::EPERM) => {
+                Err(before.map_or(error, |before| foreign(&before)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.at.as_os_str().is_empty() {
+            // It is in nobody's way, but of no use.
+            let _ = fs::remove_file(&self.at);
+        }
+    }
+}
+
+/// How an open file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    /// From its beginning; what it held is gone.
+    Anew,
+    /// Behind what it holds.
+    Behind,
+}
+
+/// Opens a file to which more is written than is known now, for this user alone where it is new. What cannot be written as
+/// a whole ([`replace`]) is written by this.
+///
+/// # Errors
+/// What is there is no file or another user's; it is a link, or has a second name, and others may write to its folder.
+pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    match writing {
+        Writing::Anew => options.write(true).truncate(true),
+        Writing::Behind => options.append(true),
+    };
+    if is_handed_over(path) {
+        return options.open(path);
+    }
+    let (mut known, mut found) = match look(path, OFlag::O_NOFOLLOW) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return create_new(path),
+        looked => looked?,
+    };
+    if found.is_symlink() || found.nlink() > 1 {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let folder = fs::metadata(folder.unwrap_or(Path::new(".")))?;
+        if !is_own(&found) || !is_own(&folder) || others_may_write(&folder) {
+            let what = "is a link, and others may write to its folder: name the file itself";
+            return Err(io::Error::other(what));
+        }
+        (known, found) = look(path, OFlag::empty())?;
+    }
+    check_plain(&found)?;
+    if found.uid() != geteuid().as_raw() {
+        return Err(foreign(&found));
+    }
+    options.open(format!("/proc/self/fd/{}", known.as_raw_fd()))
+}
+
+/// Creates a file that was not there, for this user alone.
+///
+/// # Errors
+/// There is something at the path, or it cannot be made.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
+}
+
+/// A new file in the folder of `path`, under a name that nobody knows before.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let mut tries = 0;
+    loop {
+        let mut new = OsString::from(".");
+        new.push(name);
+        new.push(format!(".{}.new", random_word()?));
+        let new = path.with_file_name(new);
+        match create_new(&new) {
+            Ok(file) => return Ok((file, new)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < NAMES_MAX => {}
+            Err(error) => return Err(error),
+        }
+        tries += 1;
+    }
+}

@@ -1,0 +1,212 @@
+//! The folders of `PATH` from which programs are started.
+//!
+//! A folder counts where it has a whole name and where nobody but root and this user can put a program: one of them owns it
+//! and each folder and link on the way to it, and nobody else may write there. On the way a sticky folder is good enough: in it
+//! nobody renames what is another user's.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use nix::unistd::geteuid;
+use sdm_text::printable_name;
+
+use crate::files::{is_program, user};
+
+/// The folders that are searched where `PATH` is not set, or no folder of it is trusted.
+pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// In a folder of this mode nobody can rename what is another user's.
+const STICKY: u32 = 0o1000;
+/// The most links on the way to a folder, as the kernel has it.
+const LINKS_MAX: u32 = 40;
+/// The first number of a group that is not the system's own (Debian policy, 9.2.2): below it root says who is in it.
+const USERS_GROUP: u32 = 100;
+
+/// The program of this name in the folders of [`trusted_path`].
+#[must_use]
+pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
+    let folders = trusted_path(folders);
+    let mut found = std::env::split_paths(&folders).map(|folder| folder.join(name));
+    found.find(|program| is_program(program))
+}
+
+/// The trusted folders of a list; the usual ones where there is none, as an empty list stands for the working folder.
+#[must_use]
+pub fn trusted_path(folders: &OsStr) -> OsString {
+    // None of them holds a colon: they come from such a list.
+    let is_trusted = |folder: &PathBuf| objection(folder).is_none();
+    let kept = std::env::split_paths(folders).filter(is_trusted);
+    let kept = std::env::join_paths(kept).unwrap_or_default();
+    match kept.is_empty() {
+        true => USUAL_PATH.into(),
+        false => kept,
+    }
+}
+
+/// A program of this name that stands in a folder that is not trusted, before the one that [`search_in`] finds, and why it is
+/// passed over.
+#[must_use]
+pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
+    for folder in std::env::split_paths(folders) {
+        let program = match folder.as_os_str().is_empty() {
+            true => Path::new(".").join(name),
+            false => folder.join(name),
+        };
+        if !is_program(&program) {
+            continue;
+        }
+        let why = objection(&folder)?;
+        return Some(format!(
+            "{} on PATH is passed over: {why}; a whole name is taken as it is",
+            printable_name(program)
+        ));
+    }
+    None
+}
+
+/// Why no program is started out of a folder.
+fn objection(folder: &Path) -> Option<String> {
+    if !folder.is_absolute() {
+        return Some("its folder has no whole name".to_owned());
+    }
+    let foreign = |path: &Path, found: &Metadata| {
+        let (path, owner) = (printable_name(path), user(found.uid()));
+        format!("{path} belongs to {owner}")
+    };
+    let absent = |path: &Path| format!("{} cannot be looked at", printable_name(path));
+    let mut left = parts_of(folder);
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        let Ok(found) = fs::symlink_metadata(&next) else {
+            return Some(absent(&next));
+        };
+        if !is_trusted(&found) {
+            return Some(foreign(&next, &found));
+        }
+        if found.is_symlink() {
+            links += 1;
+            let Some(target) = fs::read_link(&next).ok().filter(|_| links <= LINKS_MAX) else {
+                return Some(absent(&next));
+            };
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            left.extend(parts_of(&target));
+            continue;
+        }
+        if others_may_write(&found) && found.mode() & STICKY == 0 {
+            return Some(writable(&next));
+        }
+        at = next;
+    }
+    match fs::symlink_metadata(&at) {
+        Ok(found) if others_may_write(&found) => Some(writable(&at)),
+        Ok(_) => None,
+        Err(_) => Some(absent(&at)),
+    }
+}
+
+fn writable(folder: &Path) -> String {
+    format!("others may write to {}", printable_name(folder))
+}
+
+/// The parts of a path, the last first.
+fn parts_of(path: &Path) -> Vec<OsString> {
+    let named = |part: Component<'_>| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        _ => None,
+    };
+    path.components().rev().filter_map(named).collect()
+}
+
+/// True for what is this user's or root's. In a user namespace that has no root, root's files are of whoever `/` belongs to.
+fn is_trusted(found: &Metadata) -> bool {
+    let root = fs::symlink_metadata("/").map_or(0, |root| root.uid());
+    [0, root, geteuid().as_raw()].contains(&found.uid())
+}
+
+/// True where others than the owner may write. Where everybody has a group of his own it has his number, and who is in a
+/// group of the system's own is root's choice.
+pub(crate) fn others_may_write(found: &Metadata) -> bool {
+    let is_private = found.gid() == found.uid();
+    let is_systems = found.uid() == 0 && found.gid() < USERS_GROUP;
+    let by_group = found.mode() & 0o020 != 0 && !is_private && !is_systems;
+    found.mode() & 0o002 != 0 || by_group
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{DirBuilder, Permissions};
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    /// Folders below a new one, each with a program `tool` in it.
+    fn place(name: &str, folders: &[(&str, u32)]) -> PathBuf {
+        let place = std::env::temp_dir().join(format!("sdm-path-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&place);
+        DirBuilder::new().mode(0o755).create(&place).unwrap();
+        for (folder, mode) in folders {
+            let folder = place.join(folder);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("tool"), "#!/bin/sh\n").unwrap();
+            fs::set_permissions(folder.join("tool"), Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(*mode)).unwrap();
+        }
+        place
+    }
+
+    fn list(place: &Path, folders: &[&str]) -> OsString {
+        std::env::join_paths(folders.iter().map(|folder| place.join(folder))).unwrap()
+    }
+
+    #[test]
+    fn search_takes_trusted_folders_only() {
+        let place = place(
+            "search",
+            &[("open", 0o777), ("sticky", 0o1777), ("own", 0o755)],
+        );
+        symlink(place.join("own"), place.join("link")).unwrap();
+        symlink(place.join("open"), place.join("to-open")).unwrap();
+        symlink("loop", place.join("loop")).unwrap();
+        let found = |folders: &[&str]| search_in("tool".as_ref(), &list(&place, folders));
+        for untrusted in ["open", "sticky", "to-open", "loop", "own/../open", "absent"] {
+            assert_eq!(found(&[untrusted]), None, "{untrusted}");
+        }
+        for trusted in ["own", "link", "open/../own"] {
+            let expect = match trusted.starts_with("open") {
+                // Whoever can rename `open` says what is above it.
+                true => None,
+                false => Some(place.join(trusted).join("tool")),
+            };
+            assert_eq!(found(&[trusted]), expect, "{trusted}");
+        }
+        assert_eq!(found(&["open", "own"]), Some(place.join("own/tool")));
+        let why = passed_over("tool".as_ref(), &list(&place, &["open", "own"])).unwrap();
+        let expect = format!("others may write to {}", place.join("open").display());
+        assert!(why.contains(&expect), "{why}");
+        let none = passed_over("tool".as_ref(), &list(&place, &["own", "open"]));
+        assert_eq!(none, None);
+        fs::remove_dir_all(place).unwrap();
+    }
+
+    #[test]
+    fn a_path_without_a_whole_name_is_the_usual_one() {
+        for path in ["", ".", ":", "::", "bin:./x", "/no/such/folder"] {
+            assert_eq!(trusted_path(path.as_ref()), USUAL_PATH, "{path:?}");
+        }
+        let kept = trusted_path(":/usr/bin:.:/usr/bin/../bin::x".as_ref());
+        assert_eq!(kept, "/usr/bin:/usr/bin/../bin");
+        for path in ["", ":.:/usr/bin"] {
+            let shell = search_in("sh".as_ref(), path.as_ref());
+            assert!(shell.is_some_and(|it| it.is_absolute()), "{path:?}");
+        }
+    }
+}
