@@ -77,6 +77,8 @@ pub(crate) trait Host {
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// A core file that will be at this path, whoever has put what there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
+    /// True where a handler of the program's own takes the signal.
+    fn catches_signal(&self, pid: i32, signal: i32) -> bool;
     /// True where there is a file at this path.
     fn is_file(&self, path: &[u8]) -> bool;
     /// Has an MPI library's debug library read a process, in a process of its own.
@@ -151,6 +153,11 @@ impl Host for LocalHost {
         let file = NewFile::beside(path)?;
         let lender = Lender::start(Some(file.file.try_clone()?.into()), None)?;
         Ok(Box::new(LocalCore { file, lender }))
+    }
+
+    fn catches_signal(&self, pid: i32, signal: i32) -> bool {
+        let status = proc::of(pid).status();
+        status.is_ok_and(|status| status.signals("SigCgt").contains(&signal))
     }
 
     fn process_state(&self, pid: i32) -> Option<(char, String)> {

@@ -24,7 +24,7 @@ use sdm_idset::{IdSet, TaskId};
 use self::begin::shares_gdb;
 pub(crate) use self::begin::{Begun, begin};
 use self::shims::Shims;
-use crate::child::{Binding, Completion, Preload, SignalState};
+use crate::child::{Binding, Completion, Preload, SignalState, handles};
 use crate::driver::DriverConfig;
 use crate::shim::Channel;
 use crate::slot::Slot;
@@ -49,8 +49,7 @@ pub struct GdbConfig {
     pub signals: SignalState,
     /// The processors that a started program is bound to, where it is.
     pub binding: Option<Binding>,
-    /// The standard streams of started programs; streams of ours, whose output is told by events, where
-    /// absent.
+    /// The standard streams of started programs; streams of ours, whose output is told by events, where absent.
     pub streams: Option<InheritedStreams>,
     /// The only task that reads the standard input of those; all where absent.
     pub reader: Option<TaskId>,
@@ -155,6 +154,7 @@ impl GdbBackend {
             interrupt_wait: config.interrupt_wait,
             internal_breakpoints: config.internal_breakpoints,
             registers_unknown: config.completion.is_needed(),
+            handles: handles(&config.options),
             fold: config.fold.clone(),
         };
         Self {

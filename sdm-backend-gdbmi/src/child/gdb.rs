@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::rc::Rc;
 
 use nix::sys::signal::{Signal, kill};
@@ -57,8 +57,21 @@ fn settings(options: &GdbOptions) -> Vec<&str> {
         settings.push("set debug-file-directory");
     }
     settings.push(autoload::command());
-    settings.extend(options.settings.iter().map(String::as_str));
+    let set = options.settings.iter().map(String::as_str);
+    settings.extend(set.filter(|line| !is_handle(line)));
     settings
+}
+
+/// The settings that say what signals do: gdb is told of them when it has been told what they do without.
+pub(crate) fn handles(options: &GdbOptions) -> Vec<String> {
+    let lines = options.settings.iter();
+    lines.filter(|line| is_handle(line)).cloned().collect()
+}
+
+/// Whether a line of gdb's is `handle`, as far as gdb wants it written.
+pub(crate) fn is_handle(line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    word.len() > 1 && "handle".starts_with(word)
 }
 
 /// The command line of a gdb that is started with `options`; benches start theirs with the same.

@@ -19,7 +19,7 @@ pub use signals::SignalState;
 pub use starter::{ExecFailure, exec_program};
 
 pub(crate) use autoload::MARK as SCRIPT_MARK;
-pub(crate) use gdb::{Around, GdbChild, LastWords};
+pub(crate) use gdb::{Around, GdbChild, LastWords, handles, is_handle};
 pub(crate) use launch::{Environment, Launch, Outfit, program_environment};
 pub(crate) use memcheck::program_of;
 pub(crate) use orders::Source;

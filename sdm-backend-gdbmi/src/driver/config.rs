@@ -17,6 +17,8 @@ pub(crate) struct DriverConfig {
     pub(crate) internal_breakpoints: bool,
     /// True where the processor has more registers than a gdb older than 14 knows.
     pub(crate) registers_unknown: bool,
+    /// Lines of the user's that say what signals do.
+    pub(crate) handles: Vec<String>,
     /// Which frames belong to a runtime such as MPI.
     pub(crate) fold: FoldRules,
 }

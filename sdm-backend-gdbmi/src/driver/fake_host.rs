@@ -19,6 +19,8 @@ pub(super) struct FakeHost {
     pub(super) blind: bool,
     /// How many arrivals a processor of its can note at once, and how many it notes.
     pub(super) registers: (usize, Rc<()>),
+    /// The signals that a handler of the program's own takes.
+    pub(super) caught: Vec<i32>,
     /// The fingerprint of what a process exchanges data by.
     pub(super) exchange: Rc<Cell<u128>>,
 }
@@ -40,6 +42,9 @@ impl Host for FakeHost {
 
     fn new_core(&self, _: &std::path::Path) -> std::io::Result<Box<dyn NewCore>> {
         Err(std::io::ErrorKind::Unsupported.into())
+    }
+    fn catches_signal(&self, _: i32, signal: i32) -> bool {
+        self.caught.contains(&signal)
     }
     fn process_state(&self, _: i32) -> Option<(char, String)> {
         if self.held {

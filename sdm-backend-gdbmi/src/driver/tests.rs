@@ -27,6 +27,7 @@ fn config() -> DriverConfig {
         interrupt_wait: Duration::from_secs(2),
         internal_breakpoints: false,
         registers_unknown: false,
+        handles: Vec::new(),
         fold: FoldRules::default(),
     }
 }

@@ -45,6 +45,7 @@ mod report;
 mod rerun;
 mod screens;
 mod several;
+mod signal_handlers;
 mod site;
 mod stdin;
 mod steering;

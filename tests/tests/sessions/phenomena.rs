@@ -114,6 +114,8 @@ const SYSTEM: &[Case] = &[
         fixture: "signals",
         args: &["die"],
         commands: &[
+            // The program handles it: it stops nobody unless that is said.
+            ("handle SIGFPE stop", "SIGFPE"),
             (
                 "continue",
                 "ranks 0-1 (2): received signal SIGFPE, Arithmetic exception, in raise",

@@ -45,6 +45,7 @@ impl Scene {
             interrupt_wait: minutes,
             internal_breakpoints: false,
             registers_unknown: false,
+            handles: Vec::new(),
             fold: FoldRules::default(),
         };
         let now = Instant::now();

@@ -136,6 +136,7 @@ async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     for answer in answers {
         answer.await?;
     }
+    super::start::carry_out_handles(gdb).await;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::end::{End, program_ended};
-use super::{gcore, history};
+use super::{gcore, history, signals};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
 use crate::mi::Results;
@@ -14,6 +14,9 @@ pub(in crate::driver) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, F
     let pid = gdb.get().pid();
     if let (Some(pid), Some(file)) = (pid, gcore::file_of(&line)) {
         return gcore::write(gdb, file, pid).await;
+    }
+    if let Some(text) = signals::handle_line(gdb, &line).await {
+        return text.map(Reply::Text);
     }
     let (result, printed) = pass_through(gdb, console_line(&line)).await;
     history::note(gdb, &printed);

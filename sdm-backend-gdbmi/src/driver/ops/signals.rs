@@ -1,11 +1,19 @@
 //! `handle` and `info signals`: whether a signal stops the program, is told of, and goes through to it.
 
+use nix::sys::signal::Signal;
 use sdm_debug::reply::SignalView;
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::console::{pass_through, text_of};
+use crate::child::is_handle;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::signals::Sigint;
 use crate::driver::text::console_line;
+
+/// Stands for all signals but those that gdb uses itself.
+const ALL: &str = "all";
+/// The highest signal that gdb takes by its number.
+const NUMBER_MAX: i32 = 15;
 
 /// What `handle` is to change; absent as it was.
 #[derive(Clone, Copy)]
@@ -39,16 +47,13 @@ pub(in crate::driver) async fn handle(
     change: Change,
 ) -> Result<Reply, Failure> {
     let names: Vec<String> = names.iter().map(|name| full_name(name)).collect();
+    refuse_own(&names)?;
     if names.is_empty() {
         return Err(Failure::new(FailureCode::BadCommand, "no signal was named"));
     }
     for name in &names {
         if !name.chars().all(|c| c.is_ascii_alphanumeric()) {
             return Err(unknown(name));
-        }
-        if matches!(name.as_str(), "SIGTRAP" | "SIGSTOP") {
-            let text = format!("{name} is the debugger's own");
-            return Err(Failure::new(FailureCode::Unsupported, text));
         }
     }
     // All are looked up before any is changed.
@@ -70,10 +75,67 @@ pub(in crate::driver) async fn handle(
         let now = list(&asked, &names).await?;
         if let Reply::Signals(views) = &now {
             take_over(&asked, views);
+            asked.edit().handling.said.extend(names);
         }
         Ok(now)
     })
     .await
+}
+
+/// Carries out `handle` as a line of gdb's own; `None` for another line. What gdb is told so is known here too.
+pub(in crate::driver) async fn handle_line(
+    gdb: &Gdb,
+    line: &str,
+) -> Option<Result<String, Failure>> {
+    if !is_handle(line) {
+        return None;
+    }
+    Some(carry_out(gdb, line).await)
+}
+
+async fn carry_out(gdb: &Gdb, line: &str) -> Result<String, Failure> {
+    let words = line.split_whitespace().skip(1);
+    let mut names: Vec<String> = words.flat_map(named).collect();
+    refuse_own(&names)?;
+    let (result, printed) = pass_through(gdb, console_line(line)).await;
+    let printed = text_of(result, printed)?;
+    // Ours: it must never reach the program, whatever is said of all.
+    gdb.mi(console_line("handle SIGSTOP stop print nopass"))
+        .await?;
+    if let Reply::Signals(views) = list(gdb, &[]).await? {
+        if names.iter().any(|name| name == ALL) {
+            names.extend(views.iter().map(|view| view.name.clone()));
+        }
+        take_over(gdb, &views);
+        gdb.edit().handling.said.extend(names);
+    }
+    Ok(printed)
+}
+
+/// The signals that a word behind `handle` names: one by its name, some by their numbers, or all.
+fn named(word: &str) -> Vec<String> {
+    let (first, last) = word.split_once('-').unwrap_or((word, word));
+    match (first.parse::<i32>(), last.parse::<i32>()) {
+        (Ok(first), Ok(last)) => (first..=last.min(NUMBER_MAX))
+            .filter_map(|number| Signal::try_from(number).ok())
+            .map(|signal| signal.as_str().to_owned())
+            .collect(),
+        _ if word.eq_ignore_ascii_case("all") => vec![ALL.to_owned()],
+        _ if word.starts_with("SIG") => vec![word.to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+/// Refuses signals by which gdb holds the program.
+fn refuse_own(names: &[String]) -> Result<(), Failure> {
+    let is_own = |name: &&String| matches!(name.as_str(), "SIGTRAP" | "SIGSTOP");
+    match names.iter().find(is_own) {
+        None => Ok(()),
+        Some(name) => {
+            let text = format!("{name} is the debugger's own");
+            Err(Failure::new(FailureCode::Unsupported, text))
+        }
+    }
 }
 
 /// Remembers what goes through to the program now.
@@ -146,5 +208,18 @@ mod tests {
         assert_eq!(read_row(head), None);
         assert_eq!(read_row(""), None);
         assert_eq!(full_name("usr1"), "SIGUSR1");
+    }
+
+    #[test]
+    fn words_behind_handle_name_signals() {
+        let check = |word: &str, expect: &[&str]| assert_eq!(named(word), expect, "{word}");
+        check("SIGSEGV", &["SIGSEGV"]);
+        check("11", &["SIGSEGV"]);
+        check("4-6", &["SIGILL", "SIGTRAP", "SIGABRT"]);
+        check("15-999999999", &["SIGTERM"]);
+        check("all", &["all"]);
+        check("nostop", &[]);
+        assert!(refuse_own(&named("4-6")).is_err());
+        assert!(refuse_own(&named("all")).is_ok());
     }
 }

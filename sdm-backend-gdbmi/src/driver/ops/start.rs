@@ -91,6 +91,7 @@ async fn run_program(
     for answer in answers {
         answer.await?;
     }
+    carry_out_handles(gdb).await;
     carry_out(gdb, &settings).await;
     let waiting = |program: &Path, kept| Wrapped {
         program: program.to_owned(),
@@ -114,11 +115,21 @@ async fn run_program(
 /// Lines of the user's; one that gdb refuses costs only itself.
 async fn carry_out(gdb: &Gdb, lines: &[String]) {
     for line in lines {
-        if let Err(failure) = gdb.mi(console_line(line)).await {
+        let done = match super::signals::handle_line(gdb, line).await {
+            Some(done) => done.map(drop),
+            None => gdb.mi(console_line(line)).await.map(drop),
+        };
+        if let Err(failure) = done {
             let text = format!("{line}: {}", failure.text.trim_end_matches('.'));
             gdb.tell(Event::Notice { text });
         }
     }
+}
+
+/// Those of `--gdb-setting` that say what signals do: every gdb has its own ways first.
+pub(in crate::driver) async fn carry_out_handles(gdb: &Gdb) {
+    let lines = gdb.get().config.handles.clone();
+    carry_out(gdb, &lines).await;
 }
 
 async fn launch_it(gdb: &Gdb, id: CommandId, stop: StopAt) -> Result<(), Failure> {

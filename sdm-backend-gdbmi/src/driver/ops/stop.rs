@@ -272,6 +272,7 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
         // A signal that we sent and that came behind another stop.
         _ if sent => Verdict::GoOn,
         _ if name == "?" => Verdict::UnnamedSignal,
+        _ if is_left_to_program(gdb, name) => Verdict::GoOn,
         _ => {
             let meaning = last_text(record, "signal-meaning").unwrap_or_default();
             Verdict::Report(StopReason::Signal {
@@ -280,6 +281,17 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
             })
         }
     }
+}
+
+/// True where a handler of the program's takes a signal, and nobody has said what is to happen at it. What the handler then
+/// dies of stops the program: it has no handler any more.
+fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
+    let (pid, number) = {
+        let state = gdb.get();
+        (state.pid(), state.handling.left_to_program(name))
+    };
+    let handled = |(pid, number)| gdb.host().catches_signal(pid, number);
+    pid.zip(number).is_some_and(handled)
 }
 
 /// A stop at a watchpoint or a catchpoint, or something that gdb has a word for and we have not.

@@ -2,9 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use nix::sys::signal::Signal;
+
 /// Signals that go through to the program; said in one line and otherwise left alone.
 pub(in crate::driver) const PASSED: [&str; 6] = [
     "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
+];
+
+/// Signals that never count as handled by the program: they are how it is interrupted, stopped and stepped.
+const DEBUGGERS: [&str; 7] = [
+    "SIGINT", "SIGTRAP", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT",
 ];
 
 /// What gdb does at signals, as far as the driver decides by it.
@@ -15,6 +22,17 @@ pub(in crate::driver) struct Handling {
     pub(in crate::driver) sigint: Sigint,
     /// Whose business the next SIGCONT is.
     pub(in crate::driver) sigcont: Sigcont,
+    /// The names of those for which a person has said what is to happen.
+    pub(in crate::driver) said: BTreeSet<String>,
+}
+
+impl Handling {
+    /// The number of a signal that does not stop the program where the program handles it: nobody has said otherwise.
+    pub(in crate::driver) fn left_to_program(&self, name: &str) -> Option<i32> {
+        let is_ours = DEBUGGERS.contains(&name) || self.said.contains(name);
+        let signal = name.parse::<Signal>().ok();
+        signal.filter(|_| !is_ours).map(|signal| signal as i32)
+    }
 }
 
 /// What gdb does at a SIGINT.
@@ -54,6 +72,7 @@ impl Default for Handling {
             passed: passed_at_first(),
             sigint: Sigint::Stops,
             sigcont: Sigcont::Told,
+            said: BTreeSet::new(),
         }
     }
 }

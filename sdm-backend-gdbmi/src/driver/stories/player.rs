@@ -71,6 +71,7 @@ impl Player {
             interrupt_wait: minutes,
             internal_breakpoints: false,
             registers_unknown: false,
+            handles: Vec::new(),
             fold: FoldRules::default(),
         };
         let mut player = Self {

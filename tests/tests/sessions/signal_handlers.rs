@@ -1,0 +1,85 @@
+//! Signals that a program handles go to the program; `handle` has its effect from wherever it comes.
+
+use std::fs;
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+
+fn batch(place: &Place, settings: &[&str], what: &str) -> Done {
+    let program = place.compile("handlers", Compiler::C);
+    let settings = settings.iter().flat_map(|line| ["--gdb-setting", line]);
+    Sdm::run(place, 2)
+        .args(["--batch", "--no-report"])
+        .args(settings)
+        .program(&program, &[what])
+        .finish()
+}
+
+#[test]
+fn a_batch_leaves_handled_signals_to_the_program() {
+    let place = Place::new();
+    let done = batch(&place, &[], "live").code(0);
+    assert!(done.united().contains("5 faults, 1 probes\n"), "{done}");
+    assert!(!done.out.contains("received signal"), "{done}");
+}
+
+#[test]
+fn a_batch_holds_a_signal_that_a_handler_gives_up() {
+    let place = Place::new();
+    let done = batch(&place, &[], "die").code(139);
+    assert!(done.united().contains("5 faults, 1 probes\n"), "{done}");
+    let held = "received signal SIGSEGV, Segmentation fault, dies () at handlers.c:";
+    assert!(done.out.contains(held), "{done}");
+    // The stack at the fault, without a frame of the handler.
+    done.expect_part("[@crashed] bt", "#0  dies (nowhere=0x0) at handlers.c:");
+    done.expect_part("[@crashed] bt", "\n#1  main (argc=2,");
+}
+
+#[test]
+fn handle_has_effect_from_every_source() {
+    const STOPS: &str = "handle SIGSEGV stop print pass";
+    const PASSES: &str = "handle 11 nostop noprint pass";
+    let first = "received signal SIGSEGV, Segmentation fault, main () at handlers.c:";
+    let place = Place::new();
+    let done = batch(&place, &[STOPS], "live").code(139);
+    assert!(done.out.contains(first), "{done}");
+    let done = batch(&place, &[PASSES], "die").code(139);
+    assert!(!done.out.contains("received signal"), "{done}");
+    let ended = "terminated by signal SIGSEGV";
+    assert!(done.out.contains(ended), "{done}");
+    let file = place.path().join("config.toml");
+    for (line, shown) in [(STOPS, first), (PASSES, ended)] {
+        fs::write(&file, format!("gdb-setting = [\"{line}\"]\n")).expect("there is room");
+        for variable in ["SDM_CONFIG", "SDM_SITE_CONFIG"] {
+            let program = place.compile("handlers", Compiler::C);
+            let done = Sdm::run(&place, 1)
+                .args(["--batch", "--no-report"])
+                .env(variable, &file)
+                .program(&program, &["die"])
+                .finish()
+                .code(139);
+            assert!(done.out.contains(shown), "{variable} {line}: {done}");
+        }
+    }
+    // As commands of the session, typed and passed to gdb.
+    for word in ["", "gdb "] {
+        let program = place.compile("handlers", Compiler::C);
+        let line = format!("{word}{STOPS}");
+        let done = Sdm::run(&place, 1)
+            .lines(&[&line, "continue", "kill"])
+            .program(&program, &["live"])
+            .finish();
+        done.expect_part("continue", first);
+    }
+}
+
+#[test]
+fn handle_of_a_signal_of_the_debugger_is_refused_by_name() {
+    let place = Place::new();
+    let line = "handle SIGTRAP nostop";
+    let done = batch(&place, &[line, "handle 5-6 nostop"], "live").code(0);
+    for line in [line, "handle 5-6 nostop"] {
+        let said = format!("{line}: SIGTRAP is the debugger's own");
+        assert!(done.out.contains(&said), "{done}");
+    }
+}
