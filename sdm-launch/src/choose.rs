@@ -1,17 +1,17 @@
 //! Which launcher suits a program, where a person names none.
 
-use std::ffi::OsStr;
-use std::io::Read;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSection, ObjectSymbol, ReadCache};
+use object::{Object, ReadCache};
+use sdm_hosts::mpi::{Linked, Mpi};
 use sdm_system::files;
 
-/// The largest program that is looked into, in bytes.
-const PROGRAM_BYTES_MAX: u64 = 512 << 20;
+use crate::Launcher;
 
-/// What Open MPI calls its library, in versions 4 and 5; MPICH's has another number.
-const OPEN_MPI_LIBRARY: &str = "libmpi.so.40";
+/// How srun is told to be a PMIx server, and one of MPICH's.
+const SRUN_PMIX: &str = "--mpi=pmix";
+const SRUN_PMI2: &str = "--mpi=pmi2";
 
 /// A launcher that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,31 +32,31 @@ impl Choice {
     }
 }
 
-/// Whose MPI a program calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mpi {
-    Open,
-    /// MPICH or one of its kin: they share their symbols.
-    Mpich,
-    None,
-}
-
-/// Chooses by what the program is linked with, and by whether this is a job of Slurm.
+/// What a program is linked with, by its name; an environment variable is what `lookup` says.
 #[must_use]
-pub fn choose(program: &OsStr) -> Choice {
+pub fn linked(program: &OsStr, lookup: &dyn Fn(&str) -> Option<OsString>) -> Linked {
     let path = find_program(program);
-    let mpi = path.as_deref().map_or(Mpi::None, mpi_of);
-    let job = std::env::var("SLURM_JOB_ID").ok();
-    chosen(mpi, &program.to_string_lossy(), job.as_deref())
+    path.map_or_else(Linked::default, |path| Linked::of(&path, lookup))
 }
 
-fn chosen(mpi: Mpi, program: &str, slurm_job: Option<&str>) -> Choice {
-    let linked = match mpi {
-        Mpi::Open => "linked with Open MPI",
-        Mpi::Mpich => "linked with MPICH or its kin",
-        Mpi::None => "not linked with MPI",
+/// Chooses by what a program is linked with, and by whether this is a job of Slurm.
+#[must_use]
+pub fn choose(program: &OsStr, linked: &Linked) -> Choice {
+    let job = std::env::var("SLURM_JOB_ID").ok();
+    chosen(linked, &program.to_string_lossy(), job.as_deref())
+}
+
+fn chosen(linked: &Linked, program: &str, slurm_job: Option<&str>) -> Choice {
+    let mpi = linked.mpi;
+    let with = match mpi {
+        Some(mpi) => format!("linked with {mpi}"),
+        None => "not linked with MPI".to_owned(),
     };
-    let why = format!("{program} is {linked}");
+    let by = match linked.by.as_str() {
+        "" => String::new(),
+        by => format!(" ({by})"),
+    };
+    let why = format!("{program} is {with}{by}");
     let choice = |launcher, options: &[&'static str], why| Choice {
         launcher,
         options: options.to_vec(),
@@ -64,13 +64,54 @@ fn chosen(mpi: Mpi, program: &str, slurm_job: Option<&str>) -> Choice {
     };
     let in_job = |job: &str| format!("{why}, and this is Slurm's job {job}");
     match (mpi, slurm_job) {
-        (Mpi::Open, Some(job)) => choice("srun", &["--mpi=pmix"], in_job(job)),
-        (Mpi::Mpich, Some(job)) => choice("srun", &["--mpi=pmi2"], in_job(job)),
-        (Mpi::None, Some(job)) => choice("srun", &["--mpi=none"], in_job(job)),
-        (Mpi::Open, None) => choice("mpirun", &[], why),
-        (Mpi::Mpich, None) => choice("mpiexec", &[], why),
-        (Mpi::None, None) => choice("local", &[], why),
+        (Some(Mpi::OpenMpi), Some(job)) => choice("srun", &[SRUN_PMIX], in_job(job)),
+        (Some(Mpi::Mpich), Some(job)) => choice("srun", &[SRUN_PMI2], in_job(job)),
+        (None, Some(job)) => choice("srun", &["--mpi=none"], in_job(job)),
+        (Some(Mpi::OpenMpi), None) => choice("mpirun", &[], why),
+        (Some(Mpi::Mpich), None) => choice("mpiexec", &[], why),
+        (None, None) => choice("local", &[], why),
     }
+}
+
+/// Why the ranks of a program do not find one another under a launcher with these options; none where they do, or where
+/// that is not known.
+#[must_use]
+pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) -> Option<String> {
+    let mpi = linked.mpi?;
+    let name = launcher.name();
+    let own = match launcher.mpi() {
+        Some(own) => own,
+        // What the site has as its default is not known.
+        None if name == "srun" => match srun_mpi(options)?.as_str() {
+            plugin if plugin.starts_with("pmix") => Mpi::OpenMpi,
+            "pmi2" | "cray_shasta" => Mpi::Mpich,
+            _ => return None,
+        },
+        None if ["local", "ssh", "loopback"].contains(&name) => Mpi::OpenMpi,
+        None => return None,
+    };
+    let has_server = own == Mpi::OpenMpi && linked.has_pmix && name != "mpirun";
+    if own == mpi || has_server {
+        return None;
+    }
+    let (fits, by) = match mpi {
+        Mpi::OpenMpi => ("mpirun", "a PMIx server"),
+        Mpi::Mpich => ("mpiexec", "Hydra or PMI-2"),
+    };
+    Some(format!(
+        "linked with {mpi}, whose ranks find one another by {by}: each will be rank 0 of 1 under {}; --launcher {fits} fits",
+        launcher.describe()
+    ))
+}
+
+/// The value of the last `--mpi` among srun's options.
+fn srun_mpi(options: &[OsString]) -> Option<String> {
+    let words: Vec<_> = options.iter().map(|word| word.to_string_lossy()).collect();
+    let value = |at: usize| match words[at].strip_prefix("--mpi=") {
+        Some(value) => Some(value.to_owned()),
+        None => (words[at] == "--mpi").then(|| words.get(at + 1).map(|word| word.to_string()))?,
+    };
+    (0..words.len()).rev().find_map(value)
 }
 
 /// The file that a program's name means: a path, or what is on `PATH`.
@@ -83,18 +124,6 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     files::search(program)
 }
 
-/// Whether a program is linked with an MPI that finds its job by PMIx.
-#[must_use]
-pub fn finds_pmix(program: &OsStr) -> bool {
-    find_program(program).is_some_and(|path| mpi_of(&path) == Mpi::Open)
-}
-
-/// Whether a program is linked with an MPI whose ranks find one another under `mpiexec` only.
-#[must_use]
-pub fn wants_mpiexec(program: &OsStr) -> bool {
-    find_program(program).is_some_and(|path| mpi_of(&path) == Mpi::Mpich)
-}
-
 /// The build-id that a program's linker has put into it, in hexadecimal digits.
 #[must_use]
 pub fn build_id(program: &Path) -> Option<String> {
@@ -104,64 +133,83 @@ pub fn build_id(program: &Path) -> Option<String> {
     Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Told by what the program wants of its libraries: Open MPI's handles are objects of names of its own. Who has no use for a handle
-/// needs the library all the same.
-fn mpi_of(program: &Path) -> Mpi {
-    let mut bytes = Vec::new();
-    let read =
-        files::open(program).and_then(|file| file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes));
-    // What cannot be read or is no program uses no MPI that we could tell.
-    let Some(object) = read.ok().and_then(|_| object::File::parse(&*bytes).ok()) else {
-        return Mpi::None;
-    };
-    let symbols = object.dynamic_symbols();
-    let wanted: Vec<&str> = symbols.filter_map(|symbol| symbol.name().ok()).collect();
-    let wants = |prefix: &str| wanted.iter().any(|name| name.starts_with(prefix));
-    if wants("ompi_mpi_") || wants("ompi_fortran_") || needs(&object, OPEN_MPI_LIBRARY) {
-        return Mpi::Open;
-    }
-    if wanted
-        .iter()
-        .any(|name| ["MPI_Init", "MPI_Init_thread", "mpi_init_"].contains(name))
-    {
-        return Mpi::Mpich;
-    }
-    Mpi::None
-}
-
-/// True where a program's strings for the loader have this one.
-fn needs(object: &object::File<'_>, library: &str) -> bool {
-    let section = object.section_by_name(".dynstr");
-    let strings = section.and_then(|it| it.data().ok()).unwrap_or_default();
-    strings
-        .split(|byte| *byte == 0)
-        .any(|it| it == library.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Hydra, Local, OpenMpi, Srun};
 
-    #[test]
-    fn what_suits_whom() {
-        let check = |mpi, job, launcher, options: &[&str]| {
-            let choice = chosen(mpi, "./halo", job);
-            assert_eq!((choice.launcher, &*choice.options), (launcher, options));
-            assert!(choice.why.starts_with("./halo is "), "{choice:?}");
-        };
-        check(Mpi::Open, None, "mpirun", &[]);
-        check(Mpi::Mpich, None, "mpiexec", &[]);
-        check(Mpi::None, None, "local", &[]);
-        check(Mpi::Open, Some("7"), "srun", &["--mpi=pmix"]);
-        check(Mpi::Mpich, Some("7"), "srun", &["--mpi=pmi2"]);
-        check(Mpi::None, Some("7"), "srun", &["--mpi=none"]);
+    fn with(mpi: Option<Mpi>) -> Linked {
+        let by = String::new();
+        Linked {
+            mpi,
+            by,
+            has_pmix: false,
+        }
     }
 
     #[test]
-    fn what_is_no_mpi_program() {
-        assert_eq!(mpi_of(Path::new("/bin/sh")), Mpi::None);
-        assert_eq!(mpi_of(Path::new("/etc/passwd")), Mpi::None);
-        assert_eq!(mpi_of(Path::new("/no/such/program")), Mpi::None);
+    fn a_program_and_a_job_choose_the_launcher() {
+        let check = |mpi, job, launcher, options: &[&str]| {
+            let choice = chosen(&with(mpi), "./halo", job);
+            assert_eq!((choice.launcher, &*choice.options), (launcher, options));
+            assert!(choice.why.starts_with("./halo is "), "{choice:?}");
+        };
+        check(Some(Mpi::OpenMpi), None, "mpirun", &[]);
+        check(Some(Mpi::Mpich), None, "mpiexec", &[]);
+        check(None, None, "local", &[]);
+        check(Some(Mpi::OpenMpi), Some("7"), "srun", &["--mpi=pmix"]);
+        check(Some(Mpi::Mpich), Some("7"), "srun", &["--mpi=pmi2"]);
+        check(None, Some("7"), "srun", &["--mpi=none"]);
+        let by = "/l/libmpi.so.40, needed by libpetsc.so".to_owned();
+        let linked = Linked {
+            mpi: Some(Mpi::OpenMpi),
+            by,
+            has_pmix: false,
+        };
+        let why = "./halo is linked with Open MPI (/l/libmpi.so.40, needed by libpetsc.so)";
+        assert_eq!(chosen(&linked, "./halo", None).why, why);
+    }
+
+    #[test]
+    fn a_launcher_of_another_mpi_is_a_misfit() {
+        let (open, hydra) = (
+            OpenMpi::new("/b/mpirun", "Open MPI 4.1.4"),
+            Hydra::new("/b/mpiexec", "Hydra 4.0.2"),
+        );
+        let srun = Srun::new("/b/srun", "slurm 22.05");
+        let check = |mpi, launcher: &dyn Launcher, options: &[&str], fits: bool| {
+            let options: Vec<OsString> = options.iter().map(Into::into).collect();
+            let found = misfit(&with(mpi), launcher, &options);
+            assert_eq!(found.is_none(), fits, "{mpi:?} {options:?}: {found:?}");
+            found.unwrap_or_default()
+        };
+        let (of_open, of_mpich) = (Some(Mpi::OpenMpi), Some(Mpi::Mpich));
+        check(of_open, &open, &[], true);
+        check(of_mpich, &hydra, &[], true);
+        check(None, &hydra, &[], true);
+        let text = check(of_open, &hydra, &[], false);
+        assert_eq!(
+            text,
+            "linked with Open MPI, whose ranks find one another by a PMIx server: each will be rank 0 of 1 under \
+             /b/mpiexec (Hydra 4.0.2); --launcher mpirun fits"
+        );
+        assert!(check(of_mpich, &open, &[], false).ends_with("--launcher mpiexec fits"));
+        check(of_mpich, &Local, &[], false);
+        check(of_open, &Local, &[], true);
+        check(of_open, &srun, &[], true);
+        check(of_open, &srun, &["--mpi=pmi2"], false);
+        check(of_open, &srun, &["--mpi", "pmix_v4"], true);
+        check(of_mpich, &srun, &["--mpi=pmix"], false);
+        check(of_mpich, &srun, &["--mpi=pmix", "--mpi=pmi2"], true);
+        let has_pmix = Linked {
+            has_pmix: true,
+            ..with(of_mpich)
+        };
+        assert_eq!(misfit(&has_pmix, &srun, &["--mpi=pmix".into()]), None);
+    }
+
+    #[test]
+    fn a_build_id_is_that_of_a_program() {
         let shell = find_program(OsStr::new("sh")).unwrap();
         assert_eq!(build_id(Path::new("/etc/passwd")), None);
         if let Some(id) = build_id(&shell) {

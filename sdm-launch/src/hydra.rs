@@ -3,6 +3,8 @@
 use sdm_text::printable_name;
 use std::path::PathBuf;
 
+use sdm_hosts::mpi::Mpi;
+
 use crate::hosts::{names_hosts, with_shares};
 use crate::launched_process::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line};
@@ -32,6 +34,10 @@ impl Hydra {
 impl Launcher for Hydra {
     fn name(&self) -> &str {
         "mpiexec"
+    }
+
+    fn mpi(&self) -> Option<Mpi> {
+        Some(Mpi::Mpich)
     }
 
     fn describe(&self) -> String {

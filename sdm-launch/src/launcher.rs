@@ -1,5 +1,7 @@
 //! What every launcher can be asked.
 
+use sdm_hosts::mpi::Mpi;
+
 use crate::{Control, Launch, LaunchError, LaunchSpec, SharedServers};
 
 /// A way to start the servers of a session: by itself, or by a program that is made for it.
@@ -9,6 +11,11 @@ pub trait Launcher {
 
     /// The launcher in a person's words: which program, which version.
     fn describe(&self) -> String;
+
+    /// The MPI whose ranks find one another by what it gives them, where it is made for one.
+    fn mpi(&self) -> Option<Mpi> {
+        None
+    }
 
     /// Whether its servers can be on other hosts, as far as `spec` and the environment tell.
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {

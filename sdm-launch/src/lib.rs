@@ -51,7 +51,7 @@ mod ssh;
 mod ssh_advice;
 mod sys;
 
-pub use choose::{Choice, build_id, choose, find_program, finds_pmix, wants_mpiexec};
+pub use choose::{Choice, build_id, choose, find_program, linked, misfit};
 pub use control::{Control, Held, Hold, HoldError, Unheld};
 pub use detect::{Kind, find, programs_of};
 pub use error::LaunchError;

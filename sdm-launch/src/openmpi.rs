@@ -7,6 +7,8 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 
+use sdm_hosts::mpi::Mpi;
+
 use crate::hosts::{names_hosts, with_shares};
 use crate::launched_process::Started;
 use crate::spec::{NUMBER_OPTIONS, command_line, is_option};
@@ -107,6 +109,10 @@ impl OpenMpi {
 impl Launcher for OpenMpi {
     fn name(&self) -> &str {
         "mpirun"
+    }
+
+    fn mpi(&self) -> Option<Mpi> {
+        Some(Mpi::OpenMpi)
     }
 
     fn describe(&self) -> String {

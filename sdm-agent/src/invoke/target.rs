@@ -1,10 +1,10 @@
 //! Which resource manager a job of the invoke server goes to.
 
-use std::fs::File;
-use std::io::Read;
+use std::path::Path;
 
 use sdm_hosts::HostShare;
 use sdm_hosts::job::is_this_host;
+use sdm_hosts::mpi::{Linked, Mpi};
 use serde::{Deserialize, Serialize};
 
 use super::attributes::{Backend, JobRequest};
@@ -17,8 +17,6 @@ use crate::ssh::Ssh;
 
 /// What the server's type begins with where it says which manager.
 const PREFIX: &str = "SDM";
-/// How much of an executable is read to see which MPI it is linked with.
-const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 
 /// A resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -89,20 +87,10 @@ impl Target {
             return Ok(Self::Local);
         }
         let program = &request.job.program;
-        let mut bytes = Vec::new();
-        let read = File::open(program)
-            .and_then(|file| file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes));
-        let is_linked = |name: &str| {
-            let wanted = [b"\0", name.as_bytes()].concat();
-            read.is_ok() && bytes.windows(wanted.len()).any(|it| it == wanted)
-        };
-        // The names of libraries are between zero bytes. That of MPICH's ABI is libmpi.so.12.
-        if is_linked("libmpich.so.") || is_linked("libmpi.so.12") {
-            Ok(Self::Hydra)
-        } else if is_linked("libmpi.so.") {
-            Ok(Self::OpenMpi)
-        } else {
-            Err(TargetError::NoMpi(program.clone()))
+        match Linked::of(Path::new(program), &|name| std::env::var_os(name)).mpi {
+            Some(Mpi::Mpich) => Ok(Self::Hydra),
+            Some(Mpi::OpenMpi) => Ok(Self::OpenMpi),
+            None => Err(TargetError::NoMpi(program.clone())),
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::{BackendSettings, GdbOptions, PmixJob};
+use sdm_hosts::mpi::{Linked, Mpi};
 use sdm_idset::IdSet;
 use sdm_launch::{Part, Streams};
 use sdm_session::SessionConfig;
@@ -105,11 +106,13 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
     let hosts = launch.hosts().map_err(|error| (2, error.to_string()))?;
     let mut launcher = launch.launcher.clone();
     let mut launcher_options = launch.reach.launcher_options.clone();
+    let linked = linked(args, parts);
     if launcher == AUTO && !hosts.is_empty() {
         "ssh".clone_into(&mut launcher);
     } else if launcher == AUTO {
         // Where one of the programs calls MPI, they all are started by its launcher.
-        let choices = parts.iter().map(|part| sdm_launch::choose(&part.words[0]));
+        let choices = parts.iter().zip(&linked);
+        let choices = choices.map(|(part, linked)| sdm_launch::choose(&part.words[0], linked));
         let choices: Vec<_> = choices.collect();
         let by_mpi = choices.iter().find(|choice| choice.is_for_mpi());
         let choice = by_mpi.unwrap_or(&choices[0]);
@@ -124,16 +127,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
             ));
         }
     }
-    if ["local", "ssh"].contains(&&*launcher)
-        && let Some(part) = parts
-            .iter()
-            .find(|part| sdm_launch::wants_mpiexec(&part.words[0]))
-    {
-        complain(format_args!(
-            "[launcher] {launcher}: {} is linked with MPICH, whose ranks find one another under mpiexec only: each is alone here",
-            printable_name(&part.words[0])
-        ));
-    }
+    tell_misfits(parts, &linked, (&launcher, &launcher_options));
     let count = parts.iter().map(|part| part.count).sum();
     let mut session = args.tree.session(count);
     if parts.len() > 1 {
@@ -150,7 +144,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
         .map_or(OsStr::new("gdb"), |path| path.as_os_str());
     let programs = parts.iter().map(|part| part.words[0].as_os_str());
     tell_passed_over(programs.chain([gdb]));
-    let backend = hosted(args, parts, &launcher)?;
+    let backend = hosted(args, &linked, &launcher)?;
     session.config.start_wait = args.tree.start_wait(&launcher);
     session.tasks_per_server = args.tree.tasks_per_server(&launcher);
     Ok(SessionConfig {
@@ -162,12 +156,40 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
     })
 }
 
+/// What each program is linked with, in the environment that it is to have.
+fn linked(args: &RunArgs, parts: &[ProgramPart]) -> Vec<Linked> {
+    let lookup = |name: &str| {
+        let mut given = args.environment.iter().rev();
+        match given.find(|(variable, _)| variable == name) {
+            Some((_, value)) => value.as_ref().map(Into::into),
+            None => std::env::var_os(name),
+        }
+    };
+    let programs = parts.iter().map(|part| &part.words[0]);
+    programs
+        .map(|program| sdm_launch::linked(program, &lookup))
+        .collect()
+}
+
+/// Warns of programs whose ranks will not find one another under the launcher.
+fn tell_misfits(parts: &[ProgramPart], linked: &[Linked], (name, options): (&str, &[OsString])) {
+    if linked.iter().all(|linked| linked.mpi.is_none()) {
+        return;
+    }
+    // Why it cannot be found is said when it is to start something.
+    let Ok(launcher) = sdm_launch::find(name) else {
+        return;
+    };
+    for (part, linked) in parts.iter().zip(linked) {
+        if let Some(why) = sdm_launch::misfit(linked, &*launcher, options) {
+            let program = printable_name(&part.words[0]);
+            complain(format_args!("[launcher] {name}: {program} is {why}"));
+        }
+    }
+}
+
 /// What drives the processes, which find a PMIx server where they can use one and nobody else gives them any.
-fn hosted(
-    args: &RunArgs,
-    parts: &[ProgramPart],
-    launcher: &str,
-) -> Result<BackendSettings, Refused> {
+fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSettings, Refused> {
     let backend = args.gdb_use.backend();
     let is_system = args.pmix == PmixUse::System;
     let needed = is_system || args.pmix == PmixUse::On;
@@ -182,11 +204,7 @@ fn hosted(
         );
         return Err((2, text));
     }
-    let find_it = || {
-        parts
-            .iter()
-            .any(|part| sdm_launch::finds_pmix(&part.words[0]))
-    };
+    let find_it = || linked.iter().any(|it| it.mpi == Some(Mpi::OpenMpi));
     if !needed && (args.pmix == PmixUse::Off || !can_be || !find_it()) {
         return Ok(backend);
     }

@@ -19,7 +19,7 @@ fn who_ends_before_mpi_init_ends_the_job() {
     let done = local(&place, 2).args(["--batch", "--no-report"]);
     let done = done.program(&sum, &[]).finish().code(0);
     assert!(
-        done.err.contains("under mpiexec only: each is alone here"),
+        done.err.contains("each will be rank 0 of 1 under"),
         "{done}"
     );
 }

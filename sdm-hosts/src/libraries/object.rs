@@ -1,0 +1,108 @@
+//! The dynamic section of a program or library: what it needs and where it says that this is.
+
+use std::path::Path;
+
+use object::elf::{self, FileHeader32, FileHeader64};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+use sdm_system::files;
+
+use crate::mpi::{self, MpiSymbols};
+
+/// The largest table of names that is read, in bytes.
+const NAMES_BYTES_MAX: u64 = 256 << 20;
+/// The most entries of a dynamic section that are looked at.
+const ENTRIES_MAX: usize = 65_536;
+
+/// What a file says of itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Object {
+    /// Width and machine: what a file must have to be loaded beside another.
+    pub(super) machine: (u8, u16),
+    /// False where no loader has a part in it.
+    pub(super) is_dynamic: bool,
+    pub(super) name: Option<String>,
+    pub(super) needed: Vec<String>,
+    pub(super) rpath: Vec<String>,
+    pub(super) runpath: Vec<String>,
+    /// It is not to be searched for in the usual folders what it needs.
+    pub(super) has_no_usual_folders: bool,
+    /// What its names say of MPI.
+    pub(crate) symbols: MpiSymbols,
+}
+
+impl Object {
+    /// Reads a file; nothing of what is no program or library.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        let file = ReadCache::new(files::open(path).ok()?);
+        match FileKind::parse(&file).ok()? {
+            FileKind::Elf64 => Self::of::<FileHeader64<Endianness>, _>(&file),
+            FileKind::Elf32 => Self::of::<FileHeader32<Endianness>, _>(&file),
+            _ => None,
+        }
+    }
+
+    fn of<'a, Elf: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(file: R) -> Option<Self> {
+        let header = Elf::parse(file).ok()?;
+        let endian = header.endian().ok()?;
+        let mut found = Self {
+            machine: (header.e_ident().class, header.e_machine(endian)),
+            ..Self::default()
+        };
+        let parts = header.program_headers(endian, file).ok()?;
+        let dynamic = parts
+            .iter()
+            .find_map(|part| part.dynamic(endian, file).ok()?);
+        let Some(entries) = dynamic else {
+            found.symbols = mpi::symbols_of_static(file);
+            return Some(found);
+        };
+        found.is_dynamic = true;
+        let entries = &entries[..entries.len().min(ENTRIES_MAX)];
+        let value = |wanted: u32| {
+            let mut entries = entries.iter();
+            let is_it = |entry: &&Elf::Dyn| entry.tag32(endian) == Some(wanted);
+            entries.find(is_it).map(|entry| entry.d_val(endian).into())
+        };
+        let (at, bytes): (u64, u64) = (value(elf::DT_STRTAB)?, value(elf::DT_STRSZ)?);
+        let names = parts.iter().find_map(|part| {
+            let range = part.data_range(endian, file, at, bytes.min(NAMES_BYTES_MAX));
+            range.ok()?
+        })?;
+        let text = |at: u64| {
+            let rest = names.get(usize::try_from(at).ok()?..)?;
+            let text = rest.split(|byte| *byte == 0).next()?;
+            Some(String::from_utf8_lossy(text).into_owned())
+        };
+        for entry in entries {
+            let Some(tag) = entry.tag32(endian) else {
+                continue;
+            };
+            let value: u64 = entry.d_val(endian).into();
+            let list = || text(value).unwrap_or_default();
+            let list = || {
+                list()
+                    .split(':')
+                    .filter(|it| !it.is_empty())
+                    .map(str::to_owned)
+                    .collect()
+            };
+            match tag {
+                elf::DT_NULL => break,
+                elf::DT_NEEDED => found.needed.extend(text(value)),
+                elf::DT_SONAME => found.name = text(value),
+                elf::DT_RPATH => found.rpath = list(),
+                elf::DT_RUNPATH => found.runpath = list(),
+                elf::DT_FLAGS_1 => {
+                    found.has_no_usual_folders = value & u64::from(elf::DF_1_NODEFLIB) != 0;
+                }
+                _ => {}
+            }
+        }
+        // Where no name has to do with MPI the symbols are not read.
+        if names.split(|byte| *byte == 0).any(mpi::is_name) {
+            found.symbols = mpi::symbols(file);
+        }
+        Some(found)
+    }
+}

@@ -1,0 +1,210 @@
+//! Whose MPI a program is linked with, also where that is behind other libraries.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use object::{Object, ObjectSymbol, ReadCache, ReadRef};
+use sdm_system::files;
+use sdm_text::printable_name;
+
+use crate::libraries::{LibrarySearch, Tree};
+
+/// An implementation of MPI, by how its ranks find one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mpi {
+    /// Open MPI: by a PMIx server.
+    OpenMpi,
+    /// MPICH or one of its kin, which share their symbols: by Hydra.
+    Mpich,
+}
+
+impl fmt::Display for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Mpich => "MPICH or its kin",
+        })
+    }
+}
+
+/// The names of libraries that are an implementation's own, for where the libraries are not on this machine.
+const NAMES: [(&str, Mpi); 10] = [
+    ("libmpi.so.40", Mpi::OpenMpi),
+    ("libmpi.so.20", Mpi::OpenMpi),
+    ("libmpi_mpifh.so", Mpi::OpenMpi),
+    ("libmpi_usempi", Mpi::OpenMpi),
+    ("libmpi_cxx.so", Mpi::OpenMpi),
+    ("libopen-rte.so", Mpi::OpenMpi),
+    ("libmpich", Mpi::Mpich),
+    ("libmpi.so.12", Mpi::Mpich),
+    ("libmpifort.so", Mpi::Mpich),
+    ("libmpicxx.so", Mpi::Mpich),
+];
+/// How it is known of a program that is linked with no library.
+const IN_ITSELF: &str = "it has MPI in itself";
+/// A library that Open MPI's and PMIx's servers are reached by.
+const PMIX: &str = "libpmix.so";
+
+/// What the symbols of a file say of MPI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MpiSymbols {
+    /// The implementation that it is, or has in it.
+    defines: Option<Mpi>,
+    /// The implementation by whose names it calls.
+    wants: Option<Mpi>,
+}
+
+/// True for the name of a symbol that says something of MPI, and for what ends with one: names share their ends.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    let ends = [
+        "MPI_Init",
+        "MPI_Init_thread",
+        "mpi_init_",
+        "mpi_init_thread_",
+    ];
+    let is_end = ends.iter().any(|end| name.ends_with(end.as_bytes()));
+    is_end
+        || OF_OPEN_MPI
+            .iter()
+            .any(|part| name.starts_with(part.as_bytes()))
+}
+
+/// What the names of Open MPI's own objects begin with, which programs use in place of handles.
+const OF_OPEN_MPI: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
+
+/// Looks for them among the symbols for the loader.
+pub(crate) fn symbols<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
+    let file = object::File::parse(file);
+    file.map_or_else(
+        |_| MpiSymbols::default(),
+        |file| told(file.dynamic_symbols()),
+    )
+}
+
+/// Looks for them in a program that has its libraries in it.
+pub(crate) fn symbols_of_static<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
+    let file = object::File::parse(file);
+    file.map_or_else(|_| MpiSymbols::default(), |file| told(file.symbols()))
+}
+
+/// Reads symbols. A tool that stands between a program and MPI defines `MPI_Init`, an implementation `PMPI_Init` as well.
+fn told<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> MpiSymbols {
+    let mut found = MpiSymbols::default();
+    let mut is_implementation = false;
+    let mut is_open_mpis = false;
+    for symbol in symbols {
+        let name = symbol.name().unwrap_or_default();
+        let is_open = OF_OPEN_MPI.iter().any(|part| name.starts_with(part));
+        let is_init = ["MPI_Init", "MPI_Init_thread", "mpi_init_"].contains(&name);
+        match symbol.is_definition() {
+            true => {
+                is_implementation |= name == "PMPI_Init";
+                is_open_mpis |= is_open;
+            }
+            false if symbol.is_weak() => {}
+            false if is_open => found.wants = Some(Mpi::OpenMpi),
+            false if is_init => found.wants = found.wants.or(Some(Mpi::Mpich)),
+            false => {}
+        }
+    }
+    let whose = if is_open_mpis {
+        Mpi::OpenMpi
+    } else {
+        Mpi::Mpich
+    };
+    found.defines = is_implementation.then_some(whose);
+    found
+}
+
+/// True for a mapped file that is an implementation's library, by its name.
+pub(crate) fn is_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("libmpi") && name.contains(".so")
+}
+
+/// True for a program that has an implementation in itself.
+pub(crate) fn is_in(program: &Path) -> bool {
+    of_itself(program).defines.is_some()
+}
+
+/// What all symbols of a program say, where it was not stripped of them.
+fn of_itself(program: &Path) -> MpiSymbols {
+    let file = files::open(program).map(ReadCache::new);
+    file.map_or_else(|_| MpiSymbols::default(), |file| symbols_of_static(&file))
+}
+
+/// What a program is linked with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Linked {
+    /// Whose MPI it calls; none where no file tells.
+    pub mpi: Option<Mpi>,
+    /// What that was told by, for a person; empty where there is nothing to say.
+    pub by: String,
+    /// The implementation finds a PMIx server, too.
+    pub has_pmix: bool,
+}
+
+impl Linked {
+    /// Looks at a program that is to have these environment variables.
+    #[must_use]
+    pub fn of(program: &Path, lookup: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        let found = Self::of_tree(&LibrarySearch::here(lookup).tree(program));
+        if found.mpi.is_some() {
+            return found;
+        }
+        let mpi = of_itself(program).defines;
+        let by = mpi.map_or(found.by, |_| IN_ITSELF.to_owned());
+        Self { mpi, by, ..found }
+    }
+
+    pub(crate) fn of_tree(tree: &Tree) -> Self {
+        let has_pmix = tree.all.iter().any(|one| one.name.starts_with(PMIX));
+        let tell = |mpi, by| Self {
+            mpi: Some(mpi),
+            by,
+            has_pmix,
+        };
+        // The first in the loader's order is the one that is called.
+        for (at, one) in tree.all.iter().enumerate() {
+            let Some(mpi) = one.object.symbols.defines else {
+                continue;
+            };
+            let path = printable_name(&one.path);
+            let by = match tree.chain(at).split_last() {
+                None => IN_ITSELF.to_owned(),
+                Some((_, [])) => path,
+                Some((_, before)) => format!("{path}, needed by {}", before.join(" and that by ")),
+            };
+            return tell(mpi, by);
+        }
+        let known = tree.missing.iter().find_map(|name| {
+            let (_, mpi) = NAMES.iter().find(|(known, _)| name.starts_with(known))?;
+            Some((
+                *mpi,
+                format!(
+                    "by the name of {}, which was not found",
+                    printable_name(name)
+                ),
+            ))
+        });
+        if let Some((mpi, by)) = known {
+            return tell(mpi, by);
+        }
+        let wants = tree.all.iter().find_map(|one| one.object.symbols.wants);
+        if let Some(mpi) = wants {
+            return tell(mpi, "by the names that it calls".to_owned());
+        }
+        let missing = tree.missing.iter().map(printable_name);
+        let missing: Vec<String> = missing.collect();
+        let by = match &missing[..] {
+            [] => String::new(),
+            [first, ..] => format!("{first} was not found"),
+        };
+        Self {
+            mpi: None,
+            by,
+            has_pmix,
+        }
+    }
+}
