@@ -35,6 +35,12 @@ pub enum JobError {
         found: Vec<(i32, String)>,
     },
     #[error(
+        "{} runs in several jobs: give the pid of one's starter, or its processes by --pids: {}",
+        printable_name(name),
+        jobs.join("; ")
+    )]
+    SeveralJobs { name: String, jobs: Vec<String> },
+    #[error(
         "{} (pid {pid}) belongs to {owner}: run sdm as {owner} or as root",
         printable_name(program)
     )]

@@ -3,6 +3,7 @@
 //! each host is asked by `ssh` with the options of that login. What is executed is the `ssh` on `PATH` and nothing
 //! that a command line says; and only this user's own logins have their options taken over, which can name commands.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::thread;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use sdm_system::{files, programs};
 use super::JobProcess;
 use super::PROCESSES_MAX;
 use super::processes::{Process, Processes};
+use super::told::{Told, programs};
 use crate::share as hosts;
 
 /// What Hydra starts on each host, and what starts the ranks there.
@@ -123,24 +125,36 @@ impl Login {
     }
 
     fn read(&self, lines: &[String]) -> (Vec<JobProcess>, Option<u32>) {
-        let (mut processes, mut size) = (Vec::new(), None);
+        let mut told = Vec::new();
+        let mut below = BTreeSet::new();
         for line in lines {
-            let words: Vec<&str> = line.split('\t').collect();
-            let [rank, pid, of, program] = words[..] else {
-                continue;
-            };
-            let (Ok(rank), Ok(pid)) = (rank.parse(), pid.parse()) else {
-                continue;
-            };
-            size = size.max(of.parse().ok().filter(|of| *of > 0));
-            processes.push(JobProcess {
-                rank,
-                host: self.host.clone(),
-                program: program.to_owned(),
-                pid,
-            });
+            let words: Vec<&str> = line.splitn(7, '\t').collect();
+            match words[..] {
+                ["proxy", pid] => below.extend(pid.parse::<i32>()),
+                [rank, pid, parent, of, mpi, ticks, program] => {
+                    let place = (&*self.host, program);
+                    let Some(one) = Told::read([rank, pid, parent, mpi, ticks], place) else {
+                        continue;
+                    };
+                    told.push((one, of.parse().ok().filter(|of| *of > 0)));
+                }
+                _ => {}
+            }
         }
-        (processes, size)
+        // Ranks of other jobs are below other proxies. A child can have a smaller pid than its parent.
+        let mut known = 0;
+        while known < below.len() {
+            known = below.len();
+            let is_below = |one: &&(Told, Option<u32>)| below.contains(&one.0.parent());
+            let more: Vec<i32> = told.iter().filter(is_below).map(|it| it.0.pid()).collect();
+            below.extend(more);
+        }
+        told.retain(|(one, _)| below.contains(&one.pid()));
+        let size = told.iter().filter_map(|(_, of)| *of).max();
+        (
+            programs(told.into_iter().map(|(one, _)| one).collect()),
+            size,
+        )
     }
 }
 
@@ -220,10 +234,20 @@ mod tests {
         assert_eq!(login.words.join(" "), "/usr/bin/ssh -F cfg -x me@node1");
         assert_eq!(login.host, "node1");
         assert_eq!(login.proxy, ["node0:36121", "1"]);
-        let lines = ["3\t471\t4\t./halo", "x\ty\tz\t", "end"].map(str::to_owned);
+        let lines = [
+            "proxy\t470",
+            "3\t471\t470\t4\t0\t7\t/usr/bin/timeout",
+            "3\t472\t471\t4\t1\t0\t/opt/halo",
+            // Of another job.
+            "3\t480\t479\t9\t1\t9\t./halo",
+            "x\ty\tz\t",
+            "end",
+        ];
+        let lines = lines.map(str::to_owned);
         let (found, size) = login.read(&lines);
         assert_eq!((found.len(), size), (1, Some(4)));
-        assert_eq!((found[0].rank, found[0].pid), (3, 471));
+        assert_eq!((found[0].rank, found[0].pid), (3, 472));
+        assert_eq!(found[0].program, "halo");
         assert_eq!(found[0].host, "node1");
     }
 }

@@ -18,6 +18,8 @@ mod ranks;
 mod slurm;
 mod starter;
 mod target;
+mod told;
+mod wrappers;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,10 +32,14 @@ pub use pmix::{PmixError, STARTING};
 pub(crate) use pmix::{has_pmix, helper as pmix_helper};
 use processes::{Process, Processes};
 pub use ranks::size_of;
+use sdm_text::printable_name;
 pub use target::Target;
 
 /// The most processes that a job can have.
 pub const PROCESSES_MAX: u32 = 4 << 20;
+
+/// How many processes of a job are named in a question.
+const SHOWN_MAX: usize = 4;
 
 /// Programs that start others and are never what a person wants to debug.
 const STARTERS: &[&str] = &[
@@ -63,9 +69,6 @@ const HELPERS: &[&str] = &[
     "slurmstepd",
 ];
 
-/// Programs that run another one for a rank.
-const WRAPPERS: &[&str] = &["sh", "bash", "dash", "env", "numactl", "time", "taskset"];
-
 /// One process of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobProcess {
@@ -92,6 +95,8 @@ pub struct Job {
     pub slurm: Option<String>,
     /// Which processes could not be found, and why; a sentence.
     pub incomplete: Option<String>,
+    /// What else a person should know of how they were found; sentences.
+    pub notes: Vec<String>,
 }
 
 /// Looks up what a person means on this machine.
@@ -230,22 +235,7 @@ impl Search {
         }
     }
 
-    /// A rank can be a shell that runs the program; the program is meant.
-    fn behind_wrappers(&self, pid: i32) -> i32 {
-        let mut pid = pid;
-        loop {
-            let wraps = self
-                .processes
-                .get(pid)
-                .is_some_and(|it| it.is_called_any(WRAPPERS));
-            let mut children = self.processes.children(pid);
-            match (wraps, children.next(), children.next()) {
-                (true, Some(child), None) => pid = child.pid,
-                _ => return pid,
-            }
-        }
-    }
-
+    /// Processes by their pids, with the ranks that they have in their job. Those of several jobs have none.
     fn of_pids(&self, pids: &[i32]) -> Result<Job, JobError> {
         let mut pids = pids.to_vec();
         pids.sort_unstable();
@@ -253,18 +243,71 @@ impl Search {
         for pid in &pids {
             self.process(*pid)?;
         }
-        let entry = |(rank, pid): (u32, &i32)| self.entry(rank, *pid);
-        let text = match pids[..] {
+        let source = match pids[..] {
             [pid] => format!("process {pid}"),
             _ => format!("{} processes", pids.len()),
         };
-        Ok(Job {
-            source: text,
-            processes: (0..).zip(&pids).map(entry).collect(),
-            ranked: false,
+        let by_job = ranks::ByJob::of(&self.processes, &pids);
+        let mut job = Job {
+            source,
+            processes: Vec::new(),
+            ranked: true,
             slurm: None,
             incomplete: None,
-        })
+            notes: Vec::new(),
+        };
+        let entry = |(rank, pid): (u32, i32)| self.entry(rank, pid);
+        if let Some(ranks) = by_job.only() {
+            job.processes = ranks.iter().copied().map(entry).collect();
+            return Ok(job);
+        }
+        if !by_job.jobs.is_empty() {
+            let jobs = self.jobs(&by_job).join("; ");
+            job.notes.push(format!(
+                "these processes are no ranks of one job, and go by their pids: {jobs}"
+            ));
+        }
+        job.ranked = false;
+        job.processes = (0..).zip(pids).map(entry).collect();
+        Ok(job)
+    }
+
+    /// The jobs of some processes, for a person: `mpirun (pid 4711): ranks 0 (pid 4712), 1 (pid 4713)`.
+    fn jobs(&self, by_job: &ranks::ByJob) -> Vec<String> {
+        let listed = |all: &mut dyn Iterator<Item = String>, count: usize| {
+            let mut shown: Vec<String> = all.take(SHOWN_MAX).collect();
+            if count > SHOWN_MAX {
+                shown.push(format!("and {} more", count - SHOWN_MAX));
+            }
+            shown.join(", ")
+        };
+        let job = |ranks: &Vec<(u32, i32)>| {
+            let pid = ranks[0].1;
+            let is_starter = |pid: &i32| {
+                let process = self.processes.get(*pid);
+                process.is_some_and(|it| it.is_called_any(STARTERS))
+            };
+            let above = self.processes.ancestors(pid);
+            let starter = above.into_iter().filter(is_starter).max();
+            let name = match starter.and_then(|pid| self.processes.get(pid)) {
+                Some(it) => format!("{} (pid {})", printable_name(it.program()), it.pid),
+                None => "a job".to_owned(),
+            };
+            let mut one = ranks
+                .iter()
+                .map(|(rank, pid)| format!("{rank} (pid {pid})"));
+            format!("{name}: ranks {}", listed(&mut one, ranks.len()))
+        };
+        let mut jobs: Vec<String> = by_job.jobs.values().map(job).collect();
+        let unranked = &by_job.unranked;
+        if !unranked.is_empty() {
+            let mut one = unranked.iter().map(|pid| format!("pid {pid}"));
+            jobs.push(format!(
+                "without a rank: {}",
+                listed(&mut one, unranked.len())
+            ));
+        }
+        jobs
     }
 
     /// The processes of this user that are called `name`; where there is none, those of one program
@@ -312,16 +355,44 @@ impl Search {
             });
         }
         let pids: Vec<i32> = found.iter().map(|process| process.pid).collect();
-        let mut job = self.of_pids(&pids)?;
-        job.source = format!("{} processes called {name}", pids.len());
-        if let Some(ranks) = ranks::of(&self.processes, &pids) {
-            for (process, rank) in job.processes.iter_mut().zip(ranks) {
-                process.rank = rank;
-            }
-            job.processes.sort_by_key(|process| process.rank);
-            job.ranked = true;
+        let by_job = ranks::ByJob::of(&self.processes, &self.without_helpers(&pids));
+        if !by_job.jobs.is_empty() && by_job.only().is_none() {
+            return Err(JobError::SeveralJobs {
+                name: name.to_owned(),
+                jobs: self.jobs(&by_job),
+            });
         }
+        let meant: Vec<i32> = match by_job.only() {
+            Some(ranks) => ranks.iter().map(|(_, pid)| *pid).collect(),
+            None => pids,
+        };
+        let mut job = self.of_pids(&meant)?;
+        job.source = format!("{} processes called {name}", meant.len());
         Ok(job)
+    }
+
+    /// Of processes of one rank, of which one has started the others, the one that is its program.
+    fn without_helpers(&self, pids: &[i32]) -> Vec<i32> {
+        let none = processes::Environment::default();
+        let given = |pid: i32| ranks::given(&self.processes, pid, &none);
+        let is_outermost = |pid: &&i32| {
+            let own = given(**pid);
+            let mut above = self.processes.ancestors(**pid);
+            above.remove(*pid);
+            own.is_none()
+                || !pids
+                    .iter()
+                    .any(|it| above.contains(it) && given(*it) == own)
+        };
+        let outermost: Vec<i32> = pids.iter().filter(is_outermost).copied().collect();
+        if outermost.len() == pids.len() {
+            return outermost;
+        }
+        let program = |pid: &i32| match given(*pid) {
+            Some(_) => wrappers::program_of(&self.processes, *pid).pid,
+            None => *pid,
+        };
+        outermost.iter().map(program).collect()
     }
 
     fn of_starter(&self, name: &str, found: Vec<&Process>) -> Result<Job, JobError> {

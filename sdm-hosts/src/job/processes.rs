@@ -24,6 +24,10 @@ pub(super) struct Process {
     pub(super) uid: u32,
     /// It has no other user's rights, and lets itself be looked at.
     plain: bool,
+    /// When it began, in clock ticks since the machine did.
+    pub(super) began: u64,
+    /// How long it was on a processor, in clock ticks.
+    pub(super) used_ticks: u64,
     /// The kernel's name for it, at most 15 bytes.
     pub(super) name: String,
     /// Absent for another user's: what it says of itself is not believed, and it could be made so that reading it never
@@ -126,7 +130,12 @@ impl Processes {
 
     /// What a process was started with, where that may be read.
     pub(super) fn environment(&self, pid: i32) -> Environment {
-        Environment::of(&proc::at(self.root.join(pid.to_string())))
+        Environment::of(&self.process(pid))
+    }
+
+    /// What else the kernel says of a process.
+    pub(super) fn process(&self, pid: i32) -> proc::Process {
+        proc::at(self.root.join(pid.to_string()))
     }
 }
 
@@ -148,6 +157,8 @@ fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     Some(Process {
         pid,
         parent: stat.parent()?,
+        began: stat.began_ticks().unwrap_or(0),
+        used_ticks: stat.cpu_ticks().unwrap_or(0),
         uid,
         plain,
         name: process.name().ok()?.trim_end().to_owned(),

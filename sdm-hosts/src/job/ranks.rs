@@ -1,12 +1,21 @@
-//! Ranks, as runtimes put them into the environment of what they start.
+//! Ranks, as runtimes put them into the environment of what they start, and the jobs that these are ranks of.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use sdm_system::identity::Identity;
 
-use super::processes::{Environment, Processes};
-use super::{HELPERS, JobError};
+use super::processes::{Environment, Process, Processes};
+use super::{HELPERS, JobError, STARTERS};
+
+/// A process's rank in a job, as a runtime has told it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) rank: u32,
+    size: Option<u32>,
+    /// What tells the job from others.
+    pub(super) job: String,
+}
 
 /// Processes that a runtime gave a rank.
 pub(super) struct Ranked {
@@ -14,37 +23,45 @@ pub(super) struct Ranked {
     pub(super) pids: Vec<(u32, i32)>,
     /// How many ranks there are, on other hosts too, where the runtime says so.
     pub(super) size: Option<u32>,
+    /// Processes of later jobs, which those have started.
+    pub(super) spawned: Vec<i32>,
 }
 
-/// The processes below `starter` that a runtime gave a rank, topmost ones only.
+/// The processes below `starter` that a runtime gave a rank, topmost ones only. Of several jobs of one starter the oldest
+/// is meant: its ranks have started the others.
 ///
 /// A variable that the starter has itself says nothing: `mpiexec` in a batch script of Slurm
 /// inherits the script's `SLURM_PROCID=0`.
 ///
 /// # Errors
-/// Two processes of one rank: more than one job runs below the starter.
+/// Two processes of one rank: more than one job runs below what is no starter itself.
 pub(super) fn below(processes: &Processes, starter: i32) -> Result<Ranked, JobError> {
-    let mut size = None;
     let inherited = processes.environment(starter);
-    let mut found: BTreeMap<u32, i32> = BTreeMap::new();
+    let mut found: Vec<(i32, Given)> = Vec::new();
     let mut open: Vec<i32> = processes.children(starter).map(|it| it.pid).collect();
     while let Some(pid) = open.pop() {
         let Some(process) = processes.get(pid) else {
             continue;
         };
-        let own = processes.environment(pid);
-        let found_one = identity(&own, &inherited).filter(|_| !process.is_called_any(HELPERS));
-        let Some(Identity {
-            server: rank,
-            size: of,
-            ..
-        }) = found_one
-        else {
-            open.extend(processes.children(pid).map(|it| it.pid));
-            continue;
-        };
-        size = size.max(of);
-        if let Some(other) = found.insert(rank, pid) {
+        let given = given(processes, pid, &inherited);
+        match given.filter(|_| !process.is_called_any(HELPERS)) {
+            Some(given) => found.push((pid, given)),
+            None => open.extend(processes.children(pid).map(|it| it.pid)),
+        }
+    }
+    let mut spawned = Vec::new();
+    if processes.get(starter).is_some_and(is_starter) {
+        let age = |pid: i32| (processes.get(pid).map(|it| it.began), pid);
+        let first = found.iter().min_by_key(|(pid, _)| age(*pid));
+        let first = first.map(|(_, given)| given.job.clone());
+        let is_later = |(_, given): &mut (i32, Given)| Some(&given.job) != first.as_ref();
+        spawned = found.extract_if(.., is_later).map(|(pid, _)| pid).collect();
+        spawned.sort_unstable();
+    }
+    let size = found.iter().filter_map(|(_, given)| given.size).max();
+    let mut ranks: BTreeMap<u32, i32> = BTreeMap::new();
+    for (pid, Given { rank, .. }) in found {
+        if let Some(other) = ranks.insert(rank, pid) {
             return Err(JobError::SameRank {
                 starter,
                 rank,
@@ -52,26 +69,93 @@ pub(super) fn below(processes: &Processes, starter: i32) -> Result<Ranked, JobEr
             });
         }
     }
-    let pids = found.into_iter().collect();
-    Ok(Ranked { pids, size })
+    let pids = ranks.into_iter().collect();
+    Ok(Ranked {
+        pids,
+        size,
+        spawned,
+    })
 }
 
-/// The ranks of these processes, where each has one and no two have the same.
-pub(super) fn of(processes: &Processes, pids: &[i32]) -> Option<Vec<u32>> {
-    let none = Environment::default();
-    let rank = |pid: &i32| Some(identity(&processes.environment(*pid), &none)?.server);
-    let ranks: Vec<u32> = pids.iter().map(rank).collect::<Option<_>>()?;
-    let mut distinct = ranks.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    (distinct.len() == ranks.len()).then_some(ranks)
+fn is_starter(process: &Process) -> bool {
+    process.is_called_any(STARTERS)
+}
+
+/// Processes by their jobs, each with its rank; and those without any.
+#[derive(Debug, Default)]
+pub(super) struct ByJob {
+    pub(super) jobs: BTreeMap<String, Vec<(u32, i32)>>,
+    pub(super) unranked: Vec<i32>,
+}
+
+impl ByJob {
+    pub(super) fn of(processes: &Processes, pids: &[i32]) -> Self {
+        let mut found = Self::default();
+        for pid in pids {
+            match given(processes, *pid, &Environment::default()) {
+                Some(Given { rank, job, .. }) => {
+                    found.jobs.entry(job).or_default().push((rank, *pid));
+                }
+                None => found.unranked.push(*pid),
+            }
+        }
+        for ranks in found.jobs.values_mut() {
+            ranks.sort_unstable();
+        }
+        found
+    }
+
+    /// The processes of the only job, by rising rank, where all belong to it and no two have the same rank.
+    pub(super) fn only(&self) -> Option<&[(u32, i32)]> {
+        let ranks = self.jobs.values().next()?;
+        let is_one = self.jobs.len() == 1 && self.unranked.is_empty();
+        let is_distinct = ranks.windows(2).all(|pair| pair[0].0 != pair[1].0);
+        (is_one && is_distinct).then_some(ranks)
+    }
 }
 
 /// How many ranks the job of a process of this machine has, on other hosts too, where the runtime says so.
 #[must_use]
 pub fn size_of(pid: i32) -> Option<u32> {
     let processes = Processes::read(Path::new("/proc")).ok()?;
-    identity(&processes.environment(pid), &Environment::default())?.size
+    given(&processes, pid, &Environment::default())?.size
+}
+
+/// The rank of a process; of what is `inherited` from a starter nothing counts.
+pub(super) fn given(processes: &Processes, pid: i32, inherited: &Environment) -> Option<Given> {
+    let own = processes.environment(pid);
+    let identity = identity(&own, inherited)?;
+    let text = |name: &str| Some(own.get(name)?.to_string_lossy().into_owned());
+    let step = |job| Some(format!("Slurm {}.{}", text(job)?, text("SLURM_STEP_ID")?));
+    let told = match identity.source {
+        "OMPI_COMM_WORLD_RANK" | "PMIX_RANK" => {
+            text("PMIX_NAMESPACE").or_else(|| text("OMPI_MCA_ess_base_jobid"))
+        }
+        "PMI_RANK" => step("PMI_JOBID"),
+        "SLURM_PROCID" => step("SLURM_JOB_ID"),
+        _ => None,
+    };
+    let job = told.unwrap_or_else(|| above(processes, pid, &identity));
+    Some(Given {
+        rank: identity.server,
+        size: identity.size,
+        job,
+    })
+}
+
+/// The process that has started a rank, where the runtime has no name for the job: the nearest one above it that is not of
+/// the same rank.
+fn above(processes: &Processes, pid: i32, own: &Identity) -> String {
+    let mut at = pid;
+    while let Some(parent) = processes.get(at).map(|it| it.parent) {
+        let of_parent = processes.environment(parent);
+        let is_same = identity(&of_parent, &Environment::default()).as_ref() == Some(own);
+        if !is_same || parent == at {
+            return format!("below {parent}");
+        }
+        at = parent;
+    }
+    format!("below {at}")
 }
 
 fn identity(own: &Environment, inherited: &Environment) -> Option<Identity> {

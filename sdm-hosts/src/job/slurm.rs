@@ -1,14 +1,14 @@
 //! Jobs of Slurm whose `srun` runs on another machine, such as the batch host: Slurm says which steps there are and on
 //! which nodes, and each node, asked through `srun --overlap`, which processes are which ranks there.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sdm_system::bounded::{self, Bounds};
 use sdm_system::{files, programs};
 use sdm_text::printable;
 
-use super::{Job, JobError, JobProcess, PROCESSES_MAX, WRAPPERS};
+use super::told::{Told, programs};
+use super::{Job, JobError, JobProcess, PROCESSES_MAX};
 
 /// What each node is told.
 const SCRIPT: &str = include_str!("slurm.sh");
@@ -170,6 +170,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
                 step.tasks
             )
         }),
+        notes: Vec::new(),
     })
 }
 
@@ -201,46 +202,17 @@ fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unans
     ask("srun", &words, WAIT)
 }
 
-/// The ranks out of what nodes say: of each the topmost process, or what it wraps. Lines that say nothing are passed over.
+/// The ranks out of what nodes say. Lines that say nothing are passed over.
 fn read(lines: &[String]) -> Vec<JobProcess> {
-    let mut ranks: BTreeMap<u32, BTreeMap<i32, (i32, &str, &str)>> = BTreeMap::new();
+    let mut told = Vec::new();
     for line in lines {
-        let words: Vec<&str> = line.splitn(5, '\t').collect();
-        let [rank, pid, parent, node, program] = words[..] else {
+        let words: Vec<&str> = line.splitn(7, '\t').collect();
+        let [rank, pid, parent, node, mpi, ticks, program] = words[..] else {
             continue;
         };
-        let (Ok(rank), Ok(pid), Ok(parent)) = (rank.parse(), pid.parse(), parent.parse()) else {
-            continue;
-        };
-        if pid > 0 && rank < PROCESSES_MAX {
-            let of_rank = ranks.entry(rank).or_default();
-            of_rank.insert(pid, (parent, node, program));
-        }
+        told.extend(Told::read([rank, pid, parent, mpi, ticks], (node, program)));
     }
-    let chosen = |(rank, found): (u32, BTreeMap<i32, (i32, &str, &str)>)| {
-        let is_top = |(parent, ..): &(i32, &str, &str)| !found.contains_key(parent);
-        let (mut pid, _) = found.iter().find(|(_, it)| is_top(it))?;
-        let mut seen = BTreeSet::new();
-        while seen.insert(*pid) && WRAPPERS.contains(&base(found[pid].2)) {
-            let mut children = found.iter().filter(|(_, it)| it.0 == *pid);
-            let (Some((child, _)), None) = (children.next(), children.next()) else {
-                break;
-            };
-            pid = child;
-        }
-        let (_, node, program) = found[pid];
-        Some(JobProcess {
-            rank,
-            host: node.to_owned(),
-            program: base(program).to_owned(),
-            pid: *pid,
-        })
-    };
-    ranks.into_iter().filter_map(chosen).collect()
-}
-
-fn base(program: &str) -> &str {
-    program.rsplit('/').next().unwrap_or(program)
+    programs(told)
 }
 
 #[cfg(test)]
@@ -266,12 +238,14 @@ mod tests {
     #[test]
     fn of_each_rank_the_program_is_meant() {
         let lines = [
-            "1\t20\t7\tn2\t./halo",
-            "0\t10\t7\tn1\t/bin/sh",
-            "0\t11\t10\tn1\t/opt/halo",
-            "0\t12\t11\tn1\thelper",
-            "x\t1\t1\tn1\tz",
-            "2\t30\t30\tn1\tits own parent",
+            "1\t20\t7\tn2\t1\t9\t./halo",
+            "0\t10\t7\tn1\t0\t3\t/opt/wrap",
+            "0\t11\t10\tn1\t1\t1\t/opt/halo",
+            "0\t12\t11\tn1\t0\t99\thelper",
+            // It has forked itself.
+            "0\t13\t11\tn1\t1\t0\t/opt/halo",
+            "x\t1\t1\tn1\t0\t0\tz",
+            "2\t30\t30\tn1\t0\t0\tits own parent",
             "end\tn1",
         ];
         let found = read(&lines.map(str::to_owned));

@@ -4,9 +4,12 @@
 //! What a starter says is believed as far as its owner is: root, who looks at another user's job, looks at that user's
 //! processes on this host and at nothing else that a table names.
 
+use std::collections::BTreeSet;
+
 use super::processes::Process;
 use super::{
-    Job, JobError, JobProcess, STARTERS, Search, gdb, hydra, is_this_host, mpir, pmix, ranks, slurm,
+    Job, JobError, JobProcess, STARTERS, Search, gdb, hydra, is_this_host, mpir, pmix, ranks,
+    slurm, wrappers,
 };
 
 /// Starters that have a process table, though its symbols may be in a file apart.
@@ -51,6 +54,16 @@ impl Search {
     fn of_table(&self, starter: &Process, mpir: mpir::Mpir) -> Result<Job, JobError> {
         let source = format!("the process table of {}", self.name(starter));
         let mut job = self.of_words(starter, source, mpir.table)?;
+        // Two of one rank are asked about where there is no table.
+        let known: BTreeSet<i32> = job.processes.iter().map(|it| it.pid).collect();
+        let spawned = ranks::below(&self.processes, starter.pid).map(|it| it.spawned);
+        let is_new = |pid: &i32| !known.contains(pid);
+        let spawned: Vec<i32> = spawned
+            .unwrap_or_default()
+            .into_iter()
+            .filter(is_new)
+            .collect();
+        job.notes.extend(self.spawned(starter, &spawned));
         // It would be asked for servers on the job's hosts.
         job.slurm = mpir.slurm.filter(|_| starter.is_of(self.uid));
         Ok(job)
@@ -67,7 +80,7 @@ impl Search {
         told: Vec<JobProcess>,
     ) -> Result<Job, JobError> {
         let count = told.len();
-        let mut processes = self.looked_through(told);
+        let (mut processes, doubt) = self.looked_through(told);
         if !starter.is_of(self.uid) {
             processes.retain(|it| is_this_host(&it.host) && self.is_of(it.pid, starter.uid));
         }
@@ -86,6 +99,7 @@ impl Search {
             ranked: true,
             slurm: None,
             incomplete: (others > 0).then_some(incomplete),
+            notes: doubt.into_iter().collect(),
         })
     }
 
@@ -101,14 +115,33 @@ impl Search {
         }
     }
 
-    /// The programs behind what wraps them, on this machine.
-    fn looked_through(&self, mut processes: Vec<JobProcess>) -> Vec<JobProcess> {
+    /// The programs behind what wraps them, on this machine; and of which of them that is in doubt.
+    fn looked_through(&self, mut processes: Vec<JobProcess>) -> (Vec<JobProcess>, Option<String>) {
+        let mut found = Vec::new();
         for process in &mut processes {
             if is_this_host(&process.host) {
-                process.pid = self.behind_wrappers(process.pid);
+                let program = wrappers::program_of(&self.processes, process.pid);
+                process.pid = program.pid;
+                found.push((process.rank, program));
             }
         }
-        processes
+        (processes, wrappers::doubt(&self.processes, &found))
+    }
+
+    /// A sentence on jobs that ranks of a starter's have started, where there are any.
+    fn spawned(&self, starter: &Process, pids: &[i32]) -> Option<String> {
+        let programs = pids
+            .iter()
+            .map(|pid| wrappers::program_of(&self.processes, *pid).pid);
+        let programs: Vec<String> = programs.map(|pid| pid.to_string()).collect();
+        (!programs.is_empty()).then(|| {
+            format!(
+                "{} has {} more processes, of jobs that its ranks have started (MPI_Comm_spawn): --pids {} has them",
+                name(starter),
+                programs.len(),
+                programs.join(",")
+            )
+        })
     }
 
     /// What runs below a starter without a table, known by the ranks in the environment. Only where that
@@ -136,8 +169,10 @@ impl Search {
         if !elsewhere.failures.is_empty() {
             why = elsewhere.failures.join("; ");
         }
-        let entry = |(rank, pid): (u32, i32)| self.entry(rank, self.behind_wrappers(pid));
-        let mut processes: Vec<_> = found.pids.into_iter().map(entry).collect();
+        let entry = |(rank, pid): (u32, i32)| self.entry(rank, pid);
+        let outermost: Vec<_> = found.pids.into_iter().map(entry).collect();
+        let (mut processes, doubt) = self.looked_through(outermost);
+        let spawned = self.spawned(starter, &found.spawned);
         processes.retain(|it| starter.is_of(self.uid) || self.is_of(it.pid, starter.uid));
         processes.extend(elsewhere.processes);
         processes.sort_by_key(|process| process.rank);
@@ -159,6 +194,7 @@ impl Search {
             ranked: true,
             slurm: None,
             incomplete,
+            notes: doubt.into_iter().chain(spawned).collect(),
         }))
     }
 

@@ -35,6 +35,7 @@ fn hydra_is_known_by_its_tree() {
         proc.add(BASE + 10 - rank, proxy, "./halo 7", &environment);
     }
     // What a rank starts is no rank.
+    describe(&proc, BASE + 10, Some("libmpich.so.12"), 0);
     proc.add(
         BASE + 20,
         BASE + 10,
@@ -155,6 +156,226 @@ fn names_mean_programs_and_starters() {
         (ranks(&job), job.ranked),
         (vec![(0, BASE + 3), (1, BASE + 6)], false)
     );
+    assert_eq!(
+        job.notes,
+        [
+            "these processes are no ranks of one job, and go by their pids: mpirun (pid 8388610): ranks 1 (pid 8388611); \
+          without a rank: pid 8388614"
+        ]
+    );
+}
+
+/// The variables of each launcher of the recipes, for rank 2 and 3 of a job.
+#[test]
+fn processes_by_pid_have_their_ranks_in_the_job() {
+    for variables in [
+        "OMPI_COMM_WORLD_RANK=R OMPI_COMM_WORLD_SIZE=4 PMIX_RANK=R PMIX_NAMESPACE=1@1",
+        "OMPI_COMM_WORLD_RANK=R OMPI_COMM_WORLD_SIZE=4 OMPI_MCA_ess_base_jobid=71",
+        "PMI_RANK=R PMI_SIZE=4 PMI_FD=9",
+        "PMI_ID=R PMI_PORT=h:7",
+        "PMI_RANK=R PMI_SIZE=4 PMI_JOBID=7 SLURM_STEP_ID=0 SLURM_PROCID=R",
+        "PMIX_RANK=R PMIX_NAMESPACE=slurm.pmix.7.0 SLURM_PROCID=R",
+        "SLURM_PROCID=R SLURM_NTASKS=4 SLURM_JOB_ID=7 SLURM_STEP_ID=1",
+        "RANK=R WORLD_SIZE=4 TORCHELASTIC_RUN_ID=none",
+    ] {
+        let proc = Proc::new("pids");
+        proc.add(BASE, 1, "starter", "");
+        // Their pids are in another order than their ranks.
+        for (rank, pid) in [(0, 4), (1, 3), (2, 2), (3, 1)] {
+            let own = variables.replace("=R", &format!("={rank}"));
+            proc.add(BASE + pid, BASE, "./halo", &own);
+        }
+        let job = find(&proc, &format!("{},{}", BASE + 1, BASE + 2)).unwrap();
+        assert_eq!(ranks(&job), [(2, BASE + 2), (3, BASE + 1)], "{variables}");
+        assert!(job.ranked && job.notes.is_empty(), "{job:?}");
+        let job = find(&proc, &(BASE + 1).to_string()).unwrap();
+        assert_eq!((ranks(&job), job.ranked), (vec![(3, BASE + 1)], true));
+    }
+}
+
+#[test]
+fn two_jobs_of_one_program_are_never_one() {
+    for (first, second) in [("PMIX_NAMESPACE=1@1", "PMIX_NAMESPACE=2@1"), ("", "")] {
+        let proc = Proc::new("jobs");
+        for (starter, job) in [(BASE, first), (BASE + 10, second)] {
+            proc.add(starter, 1, "mpirun -n 2 ./halo", "");
+            for rank in 0..2 {
+                let own = format!("OMPI_COMM_WORLD_RANK={rank} OMPI_COMM_WORLD_SIZE=2 {job}");
+                proc.add(starter + 1 + rank, starter, "./halo", own.trim());
+            }
+        }
+        let error = find(&proc, "halo").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "halo runs in several jobs: give the pid of one's starter, or its processes by --pids: mpirun (pid \
+             8388608): ranks 0 (pid 8388609), 1 (pid 8388610); mpirun (pid 8388618): ranks 0 (pid 8388619), 1 (pid \
+             8388620)"
+        );
+        // Ranks of different jobs that would fit together are none of one job.
+        let job = find(&proc, &format!("{},{}", BASE + 1, BASE + 12)).unwrap();
+        assert!(!job.ranked && job.notes.len() == 1, "{job:?}");
+        let job = find(&proc, &format!("{},{}", BASE + 11, BASE + 12)).unwrap();
+        assert!(job.ranked && job.notes.is_empty(), "{job:?}");
+        // One that somebody runs beside is none of the job's.
+        proc.add(BASE + 20, 1, "./halo", "");
+        let error = find(&proc, "halo").unwrap_err().to_string();
+        assert!(error.ends_with("without a rank: pid 8388628"), "{error}");
+    }
+}
+
+/// What `MPI_Comm_spawn` has started has ranks of its own, below the same starter.
+#[test]
+fn spawned_processes_are_told_and_no_ranks_of_the_job() {
+    for starter in ["mpiexec.hydra -n 2 ./halo", "prterun -n 2 ./halo"] {
+        let proc = Proc::new("spawned");
+        proc.add(BASE, 1, starter, "");
+        for (proxy, job) in [(BASE + 1, 1), (BASE + 4, 2)] {
+            proc.add(proxy, BASE, "hydra_pmi_proxy", "");
+            for rank in 0..2 {
+                let own = match starter.starts_with("prterun") {
+                    true => format!("PMIX_RANK={rank} PMIX_NAMESPACE=prterun@{job}"),
+                    false => format!("PMI_RANK={rank} PMI_SIZE=2"),
+                };
+                proc.add(proxy + 1 + rank, proxy, "./halo", &own);
+            }
+        }
+        let job = find(&proc, &BASE.to_string()).unwrap();
+        assert_eq!(ranks(&job), [(0, BASE + 2), (1, BASE + 3)]);
+        let notes = job.notes.join("; ");
+        assert!(
+            notes.contains(
+                "has 2 more processes, of jobs that its ranks have started (MPI_Comm_spawn)"
+            ) && notes.ends_with("--pids 8388613,8388614 has them"),
+            "{notes}"
+        );
+        let job = find(&proc, &format!("{},{}", BASE + 5, BASE + 6)).unwrap();
+        assert_eq!(
+            (ranks(&job), job.ranked),
+            (vec![(0, BASE + 5), (1, BASE + 6)], true)
+        );
+    }
+}
+
+/// What a process has mapped, and how long it was on a processor.
+fn describe(proc: &Proc, pid: i32, library: Option<&str>, ticks: u64) {
+    let folder = proc.0.join(pid.to_string());
+    let maps = format!(
+        "1000-2000 r-xp 00000000 08:01 1 /lib/{}\n",
+        library.unwrap_or("libc.so.6")
+    );
+    std::fs::write(folder.join("maps"), maps).unwrap();
+    let stat = std::fs::read_to_string(folder.join("stat")).unwrap();
+    let stat = format!("{stat} 0 0 0 0 0 0 0 {ticks} 0 0 0 0 0 0 0 {pid}");
+    std::fs::write(folder.join("stat"), stat).unwrap();
+}
+
+#[test]
+fn a_program_is_found_behind_what_wraps_it() {
+    const MPI: Option<&str> = Some("libmpi.so.40.30.4");
+    const MPICH: Option<&str> = Some("libmpich.so.12.2.2");
+    type Shape<'a> = &'a [(i32, i32, &'a str, Option<&'a str>, u64)];
+    let check = |tree: Shape<'_>, expect: i32, doubt: &str| {
+        let proc = Proc::new("wrapped");
+        proc.add(BASE, 1, "prterun -n 1 x", "");
+        for (pid, parent, command, library, ticks) in tree {
+            proc.add(
+                BASE + pid,
+                BASE + parent,
+                command,
+                "PMIX_RANK=0 PMIX_NAMESPACE=a@1",
+            );
+            describe(&proc, BASE + pid, *library, *ticks);
+        }
+        let job = find(&proc, &BASE.to_string()).unwrap();
+        assert_eq!(ranks(&job), [(0, BASE + expect)], "{tree:?}");
+        let notes = job.notes.join("; ").replace("83886", "");
+        assert_eq!(notes, doubt, "{tree:?}");
+    };
+    check(&[(1, 0, "./halo", MPI, 9)], 1, "");
+    for wrapper in [
+        "python3 wrapper.py ./halo",
+        "timeout 9 ./halo",
+        "strace ./halo",
+        "zsh -c ./halo",
+        "apptainer run x",
+    ] {
+        check(
+            &[(1, 0, wrapper, None, 9), (2, 1, "./halo", MPICH, 0)],
+            2,
+            "",
+        );
+    }
+    // Through several, and through a shell that has forked itself.
+    check(
+        &[
+            (1, 0, "bash w", None, 5),
+            (2, 1, "bash w", None, 0),
+            (3, 2, "timeout 9 ./halo", None, 0),
+            (4, 3, "./halo", MPI, 0),
+        ],
+        4,
+        "",
+    );
+    // What the program itself has started, or forked.
+    check(
+        &[(1, 0, "./halo", MPI, 9), (2, 1, "sleep 9", None, 0)],
+        1,
+        "",
+    );
+    check(
+        &[(1, 0, "./halo", MPI, 1), (2, 1, "./halo", MPI, 99)],
+        1,
+        "",
+    );
+    // Without MPI the one that uses the processor.
+    let doubt = "several processes could be meant by rank 0: sum (pid 10) is taken, not w (pid 09) (--pids takes others)";
+    check(
+        &[(1, 0, "w ./sum", None, 2), (2, 1, "./sum", None, 700)],
+        2,
+        doubt,
+    );
+    let doubt = "several processes could be meant by rank 0: sum (pid 09) is taken, not cat (pid 10) (--pids takes others)";
+    check(
+        &[(1, 0, "./sum", None, 700), (2, 1, "cat", None, 1)],
+        1,
+        doubt,
+    );
+    // Two that are beside one another.
+    let doubt = "several processes could be meant by rank 0: b (pid 11) is taken, not a (pid 10) (--pids takes others)";
+    check(
+        &[
+            (1, 0, "sh x", None, 2),
+            (2, 1, "./a", MPI, 10),
+            (3, 1, "./b", MPI, 20),
+        ],
+        3,
+        doubt,
+    );
+}
+
+/// What has another rank below a rank is another job's.
+#[test]
+fn a_job_inside_of_a_rank_is_not_the_rank() {
+    let proc = Proc::new("inner");
+    proc.add(BASE, 1, "prterun -n 1 x", "");
+    proc.add(BASE + 1, BASE, "./steer", "PMIX_RANK=0 PMIX_NAMESPACE=a@1");
+    proc.add(
+        BASE + 2,
+        BASE + 1,
+        "mpirun ./halo",
+        "PMIX_RANK=0 PMIX_NAMESPACE=a@1",
+    );
+    proc.add(
+        BASE + 3,
+        BASE + 2,
+        "./halo",
+        "PMIX_RANK=0 PMIX_NAMESPACE=b@1 OMPI_COMM_WORLD_RANK=0",
+    );
+    for (pid, library, ticks) in [(1, None, 9), (2, None, 3), (3, Some("libmpi.so.40"), 99)] {
+        describe(&proc, BASE + pid, library, ticks);
+    }
+    let job = find(&proc, &BASE.to_string()).unwrap();
+    assert_eq!(ranks(&job), [(0, BASE + 1)]);
 }
 
 #[test]
@@ -168,11 +389,11 @@ fn two_jobs_below_one_process_are_told_apart_by_the_user() {
         error.contains("two processes of rank 0, 8388609 and 8388610"),
         "{error}"
     );
-    // By name they are pids: their ranks do not tell them apart.
-    let job = find(&proc, "halo").unwrap();
-    assert_eq!(
-        (ranks(&job), job.ranked),
-        (vec![(0, BASE + 1), (1, BASE + 2)], false)
+    // By name it is asked which is meant.
+    let error = find(&proc, "halo").unwrap_err().to_string();
+    assert!(
+        error.ends_with("a job: ranks 0 (pid 8388609), 0 (pid 8388610)"),
+        "{error}"
     );
 }
 
@@ -190,6 +411,7 @@ fn what_a_table_calls_a_host_and_is_none_is_refused_with_job_and_rank() {
         ranked: true,
         slurm: None,
         incomplete: None,
+        notes: Vec::new(),
     };
     assert!(check_hosts(&job("node2")).is_ok());
     let long = "n".repeat(256);

@@ -112,6 +112,11 @@ pub(super) async fn diagnosis(
     let since = session.interrupts();
     session.edit(|model| model.open.set_run_end(RunEnd::Looked));
     let ran = session.running().intersection(&said.to);
+    let mut known = known;
+    session.read(|model| {
+        known.unranked |= model.options.unranked;
+        known.outside.union_with(&model.options.outside);
+    });
     let mut found = None;
     for _ in 0..=AGAIN {
         // Who did not stop in time the last time may now.

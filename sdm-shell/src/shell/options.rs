@@ -20,6 +20,10 @@ pub struct Options {
     pub stdin_tasks: IdSet,
     /// The tasks were attached to, not started.
     pub attached: bool,
+    /// The tasks are numbered by their places in a list: no number is a rank.
+    pub unranked: bool,
+    /// Ranks of the job that no task stands for.
+    pub outside: IdSet,
     /// Those that were attached to were started by a launcher of this session's own, which ends with it.
     pub controlled: bool,
     /// What is longer than the screen is shown a screen at a time.
@@ -47,6 +51,8 @@ impl Default for Options {
             query_timeout: QUERY_TIMEOUT,
             stdin_tasks: IdSet::new(),
             attached: false,
+            unranked: false,
+            outside: IdSet::new(),
             controlled: false,
             pagination: true,
             confirm: true,

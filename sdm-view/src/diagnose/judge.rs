@@ -106,6 +106,7 @@ impl<'a> Case<'a> {
             all: &all,
             live: &live,
             never: &never,
+            unranked: observed.unranked,
         };
         let mut needs = match observed.samples.last() {
             Some(last) => Needs::of(last, still, &members),

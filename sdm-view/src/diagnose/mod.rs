@@ -57,6 +57,8 @@ pub struct Observed {
     pub unseen: Vec<(IdSet, String)>,
     /// Ranks of the job that nobody was asked to look at.
     pub outside: IdSet,
+    /// The numbers of the tasks are no ranks: whom a call names is not known.
+    pub unranked: bool,
     /// The processes of tasks on this host.
     pub pids: BTreeMap<i32, TaskId>,
 }

@@ -60,6 +60,8 @@ pub(super) struct Members<'a> {
     pub(super) live: &'a IdSet,
     /// Who cannot.
     pub(super) never: &'a IdSet,
+    /// Whom a call names is not among them by that number.
+    pub(super) unranked: bool,
 }
 
 /// What of a class of calls matters here.
@@ -106,7 +108,9 @@ impl Needs {
         let polling = polling(probes);
         for class in &classes {
             match class.kind {
-                WaitKind::Message | WaitKind::Collective if is_with_other_jobs(class.known) => {
+                WaitKind::Message | WaitKind::Collective
+                    if members.unranked || is_with_other_jobs(class.known) =>
+                {
                     needs.outside(&class.tasks, members);
                 }
                 WaitKind::Message => needs.message(probes, class, members),

@@ -48,6 +48,10 @@ pub(super) struct Attachment {
     pub(super) names: Names,
     /// Who is left out, and why: a sentence each.
     pub(super) left_out: Vec<String>,
+    /// What a person should know of how the processes were found: a sentence each.
+    pub(super) notes: Vec<String>,
+    /// Whether the tasks are the ranks of a job.
+    pub(super) ranked: bool,
     /// All ranks of the job that are known to be, looked at or not.
     pub(super) known: IdSet,
     /// Those of them on this host whose processes have ended.
@@ -65,6 +69,14 @@ impl Attachment {
         let pids = self.spec.pids.iter().copied();
         pids.filter(|(rank, _)| here.contains(TaskId(*rank)))
             .collect()
+    }
+
+    /// Ranks of the job that no task stands for.
+    fn outside(&self) -> IdSet {
+        let tasks = self.spec.pids.iter().map(|(rank, _)| TaskId(*rank));
+        self.known
+            .difference(&tasks.collect())
+            .difference(&self.ended)
     }
 
     /// Leaves out who is not among the session's tasks: no server came up where they are.
@@ -101,6 +113,8 @@ fn look_up_ranks(
     let names = names(&job);
     let slurm = job.slurm.clone();
     let incomplete = job.incomplete.clone();
+    let notes = job.notes.clone();
+    let ranked = job.ranked;
     let known = known(&job);
     let (wanted, others) = wanted(job, ranks)?;
     let here = |process: &&JobProcess| job::is_this_host(&process.host);
@@ -143,6 +157,8 @@ fn look_up_ranks(
         hosts,
         names,
         left_out,
+        notes,
+        ranked,
         known,
         ended,
     })
@@ -296,11 +312,13 @@ pub(super) fn open_to_look<O: Opener>(
         query_timeout: Duration::from_secs(args.timeout.into()),
         check_room: !args.force,
         attached: true,
+        unranked: !attachment.ranked,
+        outside: attachment.outside(),
         ..Options::default()
     };
     let view = super::view::view(args.json, attachment.names, None);
     let mut shell = Shell::new(session, application(view, heard, None), options);
-    for text in &attachment.left_out {
+    for text in attachment.notes.iter().chain(&attachment.left_out) {
         shell.say(text);
     }
     Ok((shell, attachment.spec, attachment.left_out.is_empty()))
@@ -340,13 +358,15 @@ fn try_attach<O: Opener>(
         query_timeout: Duration::from_secs(args.target.timeout.into()),
         check_room: !args.target.force,
         attached: true,
+        unranked: !attachment.ranked,
+        outside: attachment.outside(),
         ..Options::default()
     };
     let names = attachment.names;
     let view = super::view::view(json, names.clone(), queue.clone());
     let mut shell = Shell::new(session, application(view, heard, queue.clone()), options);
     shell.set_report(super::machine::of_machine(), names, None);
-    for text in &attachment.left_out {
+    for text in attachment.notes.iter().chain(&attachment.left_out) {
         shell.say(text);
     }
     shell.set_widening(Widening {

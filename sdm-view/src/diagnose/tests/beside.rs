@@ -225,6 +225,27 @@ fn nothing_is_proved_by_waits_for_another_job() {
     assert_eq!(judge(&found).circle, Vec::<u32>::new());
 }
 
+/// By their pids 0 and 1 are places in a list: whom they wait for is not among them by that number.
+#[test]
+fn nothing_is_proved_by_numbers_that_are_no_ranks() {
+    let look: Look<'_> = &[("0-1", "main:80 MPI_Recv:80", "", "")];
+    let mut seen = observed(&[look, look]);
+    receive(&mut seen, "0", "1");
+    receive(&mut seen, "1", "0");
+    assert_eq!(judge(&seen).step, Step::Deadlock);
+    seen.unranked = true;
+    assert_eq!(judge(&seen).step, Step::HeldUp);
+    let look: Look<'_> = &[
+        ("0", "main:80 MPI_Barrier:80", "", ""),
+        ("1", "main:80 MPI_Recv:80", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    call(&mut seen, "0", "MPI_Barrier", &[WORLD]);
+    receive(&mut seen, "1", "0");
+    seen.unranked = true;
+    assert!(!judge(&seen).step.is_proved());
+}
+
 /// Ranks 0 and 1 receive from each other; a second thread of rank 1 is somewhere else.
 fn with_a_thread(frames: &str, what: Option<WaitFor>) -> Observed {
     let look: Look<'_> = &[

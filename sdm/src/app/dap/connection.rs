@@ -294,6 +294,7 @@ impl<O: Opener> Connection<O> {
             }
             Begin::Attach(mut attachment) => {
                 attachment.keep_to(&tasks);
+                notes.append(&mut attachment.notes);
                 notes.append(&mut attachment.left_out);
                 vec![(tasks.clone(), Command::Attach(attachment.spec))]
             }
