@@ -1,10 +1,14 @@
 //! Calls of a runtime in the source: which functions wait for locks, which arguments say whom a call waits
 //! for, and where these stand in a line of source.
 
+mod fortran;
 mod waiting;
 
 use crate::probe::ArgumentRole;
 use crate::quoted::outside_quotes;
+pub use fortran::{
+    Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
+};
 pub use waiting::{is_file, is_join, is_lock, is_mutex, is_sleep, plain};
 
 /// What the names of MPI's functions begin with.
@@ -62,6 +66,27 @@ pub fn mpi_name(function: &str) -> Option<String> {
         .trim_end_matches("_f08")
         .trim_end_matches("_c");
     Some(name.to_owned())
+}
+
+/// The name of one of MPI's functions as the standard has it, of a name that a Fortran compiler has made: `MPI_Allreduce`
+/// of `mpi_allreduce__`, `pmpi_allreduce_f08_` and `MPI_ALLREDUCE`. `None` for every other one.
+#[must_use]
+pub fn fortran_name(function: &str) -> Option<String> {
+    let is_made = |name: &str| {
+        let has = |is: fn(&u8) -> bool| name.as_bytes().iter().any(is);
+        has(u8::is_ascii_alphabetic)
+            && !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase))
+    };
+    let rest = ["mpi_", "pmpi_", "MPI_", "PMPI_"];
+    let rest = rest
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix))?;
+    let is_plain = rest
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let name = mpi_name(function).filter(|_| is_plain && is_made(rest))?;
+    let (first, rest) = name.split_at_checked(1)?;
+    Some(format!("MPI_{}{rest}", first.to_ascii_uppercase()))
 }
 
 /// The function that a user has called, by the name that stands in the source: Open MPI's own functions stand in the
@@ -177,7 +202,11 @@ pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let text = without_comments(&text[..end]);
+    in_plain(&without_comments(&text[..end]), function)
+}
+
+/// The same in text without comments.
+fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
     let lower = text.to_ascii_lowercase();
     let name = function.to_ascii_lowercase();
     let name = name.trim_start_matches("pmpi_").trim_end_matches('_');
@@ -340,6 +369,34 @@ mod tests {
         assert_eq!(mpi_name("all_reduce"), None);
         assert_eq!(roles("torch.distributed.recv"), []);
         assert_eq!(spoken("ompi_mpi_finalize"), "MPI_Finalize");
+        for made in [
+            "mpi_allreduce_",
+            "mpi_allreduce__",
+            "mpi_allreduce",
+            "MPI_ALLREDUCE",
+            "pmpi_allreduce_",
+            "mpi_allreduce_f08_",
+        ] {
+            assert_eq!(
+                fortran_name(made).as_deref(),
+                Some("MPI_Allreduce"),
+                "{made}"
+            );
+        }
+        assert_eq!(
+            fortran_name("mpi_comm_rank_").as_deref(),
+            Some("MPI_Comm_rank")
+        );
+        for other in [
+            "MPI_Allreduce",
+            "PMPI_Allreduce",
+            "mpi_",
+            "mpi::send",
+            "recv_",
+            "MPI_T_x",
+        ] {
+            assert_eq!(fortran_name(other), None, "{other}");
+        }
         let all = "mca_common_ompio_file_write_at_all";
         assert_eq!(spoken(all), "MPI_File_write_at_all");
         assert_eq!(spoken("__GI___libc_read"), "read");

@@ -6,6 +6,7 @@
 //! outermost user frame (libc's start, thread start) is dropped, recursion is counted, and threads
 //! without any user frame are counted as helpers.
 
+use crate::calls::fortran_name;
 use crate::fold_rules::plain_name;
 pub use crate::fold_rules::{FoldRuleError, FoldRules, FoldRulesError, RULES_MAX};
 use crate::reply::{StackFrame, TaskStacks, ThreadStack};
@@ -269,7 +270,10 @@ fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
         .or_else(|| outermost(&|f, kind| kind == Kind::Runtime && f.function.is_some()))
         .or_else(|| outermost(&|_, kind| kind == Kind::Runtime))?;
     let function = match frame.function.as_deref() {
-        Some(name) => shorten(plain_name(name)),
+        Some(name) => match fortran_name(name) {
+            Some(name) => shorten(&name),
+            None => shorten(plain_name(name)),
+        },
         // Where in the runtime is no business of the user's: it would tell equal tasks apart.
         None => shorten(&frame.module),
     };

@@ -6,7 +6,7 @@ mod openmpi;
 use crate::python::Memory;
 
 pub(crate) use mpich::Mpich;
-pub(crate) use openmpi::OpenMpi;
+pub(crate) use openmpi::{OpenMpi, OwnObjects};
 
 /// What the communicator of all is called.
 const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";

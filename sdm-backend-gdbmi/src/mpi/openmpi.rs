@@ -2,9 +2,13 @@
 //!
 //! Its structures differ from version to version and by how it was configured, and its debug information is seldom
 //! installed. So their layout is learned from the communicators of which everything is known: in that of all,
-//! a list of processes is found in which each has its own place as its number. What is read by that layout afterwards
+//! a list of processes is found in which each has its own place as its number; of few ranks, for which such a list could
+//! be one by chance, the library's empty group says where its ranks stand, and a process is told by its address. What is read by that layout afterwards
 //! is believed only where it fits: processes have to be of that list, and a message's rank has to be the place of its
 //! process in the message's communicator.
+
+#[cfg(test)]
+mod tests;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,6 +28,8 @@ const REQUEST_BYTES: usize = 1024;
 const STATE_BYTES: usize = 256;
 /// Of fewer ranks a list could be one by chance.
 const RANKS_MIN: usize = 4;
+/// The rank of a process in a group that it does not belong to.
+const UNDEFINED: i32 = -32766;
 const RANKS_MAX: usize = 1 << 20;
 /// So many processes at the beginning of a list, and the last one, are looked at while the layout is learned.
 const CHECKED: usize = 64;
@@ -35,8 +41,26 @@ struct RankLayout {
     groups: Vec<usize>,
     count: usize,
     processes: usize,
-    /// The number of a process in its job; the job's number is in front of it.
-    number: usize,
+    told_by: ToldBy,
+}
+
+/// How a process's rank in its job is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ToldBy {
+    /// By the number at this place in it; the job's number is in front of it.
+    Number(usize),
+    /// By its place among these.
+    Place(Vec<u64>),
+}
+
+/// Where Open MPI's own objects are in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnObjects {
+    /// The communicator of all ranks, and that of this one alone.
+    pub(crate) world: u64,
+    pub(crate) alone: u64,
+    /// The group without a process, where the library tells it.
+    pub(crate) empty: Option<u64>,
 }
 
 /// Where in a communicator its name stands, in bytes: itself (Open MPI 4), or where it is (5).
@@ -73,11 +97,15 @@ pub(crate) struct OpenMpi<'a> {
 }
 
 impl<'a> OpenMpi<'a> {
-    /// Learns the layout from the communicator of all and from that of each rank alone, which are at these addresses;
-    /// nothing where it is not told apart from other layouts.
-    pub(crate) fn learn(memory: &'a dyn Memory, world: u64, alone: u64) -> Option<Self> {
-        let head = Piece::read(memory, world, COMMUNICATOR_BYTES)?;
-        let of_one = Piece::read(memory, alone, COMMUNICATOR_BYTES)?;
+    /// Learns the layout from the communicator of all and from that of each rank alone; nothing where it is not told apart
+    /// from other layouts.
+    pub(crate) fn learn(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+        Self::learn_many(memory, objects).or_else(|| Self::learn_few(memory, objects))
+    }
+
+    fn learn_many(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+        let head = Piece::read(memory, objects.world, COMMUNICATOR_BYTES)?;
+        let of_one = Piece::read(memory, objects.alone, COMMUNICATOR_BYTES)?;
         let mut learned: Option<(RankLayout, usize, u32)> = None;
         for at in (0..COMMUNICATOR_BYTES).step_by(WORD) {
             let group = Piece::read(memory, head.word(at), GROUP_BYTES);
@@ -95,12 +123,12 @@ impl<'a> OpenMpi<'a> {
                     groups: vec![at],
                     count,
                     processes,
-                    number,
+                    told_by: ToldBy::Number(number),
                 };
                 if let Some((known, ..)) = &learned {
                     layout.groups = [&known.groups[..], &[at]].concat();
-                    let is_same = (known.count, known.processes, known.number)
-                        == (layout.count, layout.processes, layout.number);
+                    let is_same = (known.count, known.processes, &known.told_by)
+                        == (layout.count, layout.processes, &layout.told_by);
                     if !is_same {
                         return None;
                     }
@@ -116,6 +144,47 @@ impl<'a> OpenMpi<'a> {
             size,
             job,
         })
+    }
+
+    fn learn_few(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+        let found = Groups::learn(memory, objects)?;
+        let (size, rank) = found.world;
+        let [world, alone] = [objects.world, objects.alone].map(|communicator| {
+            let head = Piece::read(memory, communicator, COMMUNICATOR_BYTES)?;
+            Piece::read(memory, head.word(*found.at.first()?), GROUP_BYTES)
+        });
+        let (world, alone) = (world?, alone?);
+        let mut lists = (found.count + WORD..GROUP_BYTES).step_by(WORD);
+        let list = |at: &usize| {
+            let list = words(memory, world.word(*at), size)?;
+            let one = words(memory, alone.word(*at), 1)?;
+            let mut distinct = list.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            let is_list = distinct.len() == size && list.iter().all(|it| is_address(*it));
+            (is_list && list.get(rank) == one.first()).then_some(list)
+        };
+        // It is the first pointer there; others lead to what groups have in common.
+        let processes = lists.find(|at| list(at).is_some())?;
+        let head = Piece::read(memory, objects.world, COMMUNICATOR_BYTES)?;
+        Some(Self {
+            memory,
+            layout: RankLayout {
+                groups: found.at,
+                count: found.count,
+                processes,
+                told_by: ToldBy::Place(list(&processes)?),
+            },
+            name: NameAt::learn(memory, &head),
+            size,
+            job: 0,
+        })
+    }
+
+    /// The rank of the process in its job and how many that has, in jobs of any size; nothing before `MPI_Init`.
+    pub(crate) fn world(memory: &dyn Memory, objects: OwnObjects) -> Option<(u32, u32)> {
+        let (size, rank) = Groups::learn(memory, objects)?.world;
+        Some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))
     }
 
     /// How many ranks the job has.
@@ -137,11 +206,12 @@ impl<'a> OpenMpi<'a> {
             [one] => ranks(&one).map(Members::Of),
             [ours, theirs] => {
                 let ours = ranks(&ours)?;
-                self.group(theirs, RANKS_MAX)?;
-                Some(match ranks(&theirs) {
-                    Some(theirs) => Members::Between(ours, theirs),
-                    None => Members::WithOtherJobs,
-                })
+                let all = self.group(theirs, RANKS_MAX)?;
+                let is_told = all.iter().all(|process| is_address(*process));
+                match ranks(&theirs) {
+                    Some(theirs) => Some(Members::Between(ours, theirs)),
+                    None => is_told.then_some(Members::WithOtherJobs),
+                }
             }
             _ => None,
         }
@@ -213,12 +283,72 @@ impl<'a> OpenMpi<'a> {
 
     fn rank(&self, process: u64) -> Option<u32> {
         // What stands where a process is expected may be anything.
-        let name = process.wrapping_add(self.layout.number as u64 - 4);
+        let number = match &self.layout.told_by {
+            ToldBy::Number(number) => *number,
+            ToldBy::Place(all) => {
+                let place = all.iter().position(|it| *it == process)?;
+                return u32::try_from(place).ok();
+            }
+        };
+        let name = process.wrapping_add(number as u64 - 4);
         let name = Piece::read(self.memory, name, WORD)?;
         let rank = u32::try_from(name.number(4)).ok()?;
         let is_ours = name.number(0).cast_unsigned() == self.job && (rank as usize) < self.size;
         is_ours.then_some(rank)
     }
+}
+
+/// Where communicators have their groups, and these the number of their processes, as the empty one shows it.
+struct Groups {
+    /// In a communicator, in bytes.
+    at: Vec<usize>,
+    /// In a group, in bytes; the process's own rank is behind it.
+    count: usize,
+    /// How many ranks the job has, and which one this is.
+    world: (usize, usize),
+}
+
+impl Groups {
+    fn learn(memory: &dyn Memory, objects: OwnObjects) -> Option<Self> {
+        let empty = Piece::read(memory, objects.empty?, GROUP_BYTES)?;
+        let places = (0..GROUP_BYTES - 4).step_by(4);
+        let is_none = |at: &usize| [empty.number(*at), empty.number(at + 4)] == [0, UNDEFINED];
+        let count = only(places.filter(is_none))?;
+        let head = Piece::read(memory, objects.world, COMMUNICATOR_BYTES)?;
+        let of_one = Piece::read(memory, objects.alone, COMMUNICATOR_BYTES)?;
+        let told = |head: &Piece, at: usize| {
+            let group = Piece::read(memory, head.word(at), GROUP_BYTES)?;
+            let size = usize::try_from(group.number(count)).ok()?;
+            let rank = usize::try_from(group.number(count + 4)).ok()?;
+            (rank < size && size <= RANKS_MAX).then_some((size, rank))
+        };
+        let mut found: Option<Self> = None;
+        for at in (0..COMMUNICATOR_BYTES).step_by(WORD) {
+            let world = told(&head, at).filter(|_| told(&of_one, at) == Some((1, 0)));
+            let Some(world) = world else {
+                continue;
+            };
+            match &mut found {
+                Some(known) if known.world == world => known.at.push(at),
+                Some(_) => return None,
+                None => {
+                    found = Some(Self {
+                        at: vec![at],
+                        count,
+                        world,
+                    })
+                }
+            }
+        }
+        // A communicator of one group has it twice.
+        found
+            .filter(|known| known.at.len() >= 2 && head.word(known.at[0]) == head.word(known.at[1]))
+    }
+}
+
+/// False for what stands in the place of a process that nothing was sent to yet.
+fn is_address(process: u64) -> bool {
+    process != 0 && process.is_multiple_of(WORD as u64)
 }
 
 /// Where in a group the count of its processes and their list can be.
@@ -260,141 +390,4 @@ fn numbered(
 fn words(memory: &dyn Memory, address: u64, count: usize) -> Option<Vec<u64>> {
     let block = Piece::read(memory, address, count * WORD)?;
     Some(block.words().collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mpi::pieces::Pieces;
-
-    impl Pieces {
-        /// A communicator with these ranks.
-        fn communicator(&mut self, address: u64, ranks: &[u32]) {
-            let group = address + 0x10000;
-            let list = address + 0x20000;
-            self.set(address, 248, &group.to_ne_bytes());
-            self.set(address, 256, &group.to_ne_bytes());
-            let count = u32::try_from(ranks.len()).unwrap();
-            self.set(group, 16, &count.to_ne_bytes());
-            self.set(group, 32, &list.to_ne_bytes());
-            for (at, rank) in ranks.iter().enumerate() {
-                self.set(list, at * WORD, &process(*rank).to_ne_bytes());
-            }
-        }
-    }
-
-    fn process(rank: u32) -> u64 {
-        0x100_0000 + u64::from(rank) * 0x1000
-    }
-
-    const WORLD: u64 = 0x200_0000;
-    const HALF: u64 = 0x300_0000;
-    const ALONE: u64 = 0x600_0000;
-    const REQUEST: u64 = 0x400_0000;
-
-    fn memory() -> Pieces {
-        let mut memory = Pieces::default();
-        for rank in 0..8 {
-            memory.set(process(rank), 40, &77_u32.to_ne_bytes());
-            memory.set(process(rank), 44, &rank.to_ne_bytes());
-        }
-        memory.communicator(WORLD, &[0, 1, 2, 3, 4, 5, 6, 7]);
-        memory.communicator(HALF, &[7, 5, 6]);
-        memory.communicator(ALONE, &[5]);
-        // The rank's own number in the group is no count of it.
-        memory.set(WORLD + 0x10000, 20, &5_u32.to_ne_bytes());
-        memory
-    }
-
-    #[test]
-    fn the_ranks_of_a_communicator_are_those_of_the_job() {
-        let mut memory = memory();
-        // One between two groups.
-        memory.communicator(0x500_0000, &[1, 2]);
-        memory.set(0x500_0000, 256, &(HALF + 0x10000).to_ne_bytes());
-        let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
-        assert_eq!(known.size(), 8);
-        assert_eq!(known.members(HALF), Some(Members::Of(vec![7, 5, 6])));
-        assert_eq!(known.members(WORLD), Some(Members::Of((0..8).collect())));
-        let between = Members::Between(vec![1, 2], vec![7, 5, 6]);
-        assert_eq!(known.members(0x500_0000), Some(between));
-        assert_eq!(known.members(REQUEST), None);
-    }
-
-    #[test]
-    fn communicators_of_the_same_ranks_are_told_apart_by_the_librarys_names() {
-        const NAME: usize = 80;
-        const NAMES: u64 = 0x700_0000;
-        for is_pointer in [false, true] {
-            let mut memory = memory();
-            let mut name = |address: u64, at: u64, name: &[u8]| match is_pointer {
-                true => {
-                    memory.set(address, NAME, &(NAMES + at).to_ne_bytes());
-                    memory.set(NAMES + at, 0, name);
-                }
-                false => memory.set(address, NAME, name),
-            };
-            name(WORLD, 0, WORLD_NAME);
-            name(HALF, 0x1000, b"MPI COMMUNICATOR 3 DUP FROM 0\0");
-            name(0x510_0000, 0x2000, b"MPI COMMUNICATOR 4 DUP FROM 0\0");
-            name(0x520_0000, 0x3000, b"rows\0");
-            let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
-            let contexts = [HALF, 0x510_0000, 0x520_0000].map(|one| known.context(one));
-            assert!(contexts[0].is_some() && contexts[0] != contexts[1]);
-            assert!(contexts[1].is_some());
-            assert_eq!(contexts[2], None, "the program may call several so");
-        }
-    }
-
-    #[test]
-    fn processes_of_another_job_have_no_rank_in_this_one() {
-        let mut memory = memory();
-        memory.set(process(20), 40, &78_u32.to_ne_bytes());
-        memory.set(process(20), 44, &1_u32.to_ne_bytes());
-        memory.communicator(0x500_0000, &[7, 20]);
-        // What ranks of this job have spawned.
-        memory.communicator(0x520_0000, &[20]);
-        memory.communicator(0x510_0000, &[0, 1]);
-        memory.set(0x510_0000, 256, &(0x520_0000_u64 + 0x10000).to_ne_bytes());
-        let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
-        assert_eq!(known.members(0x500_0000), None);
-        assert_eq!(known.members(0x510_0000), Some(Members::WithOtherJobs));
-    }
-
-    #[test]
-    fn a_message_is_believed_where_all_of_it_fits() {
-        let mut memory = memory();
-        memory.set(REQUEST, 176, &HALF.to_ne_bytes());
-        memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
-        memory.set(REQUEST, 476, &99_i32.to_ne_bytes());
-        memory.set(REQUEST, 480, &process(5).to_ne_bytes());
-        // A process with another number in front of it is something else.
-        memory.set(REQUEST, 600, &process(6).to_ne_bytes());
-        memory.set(REQUEST, 64, &0x7000_u64.to_ne_bytes());
-        let message = Message { peer: 5, tag: 99 };
-        {
-            let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
-            assert_eq!(known.message(REQUEST), Some(message));
-            assert!(known.is_waited_for(REQUEST, 0x6000..0x8000));
-            assert!(!known.is_waited_for(REQUEST, 0x8000..0x9000));
-        }
-        memory.set(REQUEST, 472, &2_i32.to_ne_bytes());
-        let known = OpenMpi::learn(&memory, WORLD, ALONE).unwrap();
-        assert_eq!(known.message(REQUEST), None);
-    }
-
-    #[test]
-    fn without_a_list_of_all_nothing_is_learned() {
-        let mut memory = memory();
-        memory.set(process(3), 44, &4_u32.to_ne_bytes());
-        assert!(OpenMpi::learn(&memory, WORLD, ALONE).is_none());
-        let few = [0, 1, 2];
-        let mut memory = Pieces::default();
-        for rank in few {
-            memory.set(process(rank), 44, &rank.to_ne_bytes());
-        }
-        memory.communicator(WORLD, &few);
-        memory.communicator(ALONE, &[1]);
-        assert!(OpenMpi::learn(&memory, WORLD, ALONE).is_none());
-    }
 }

@@ -187,8 +187,8 @@ fn fortran_enters_through_its_own_names() {
             ("MAIN__@solve.f90:9", ""),
             ("main@solve.f90:12", ""),
         ],
-        "main solve.f90:12 > MAIN__ solve.f90:9 > solve solve.f90:31 > mpi_barrier_ solve.f90:31",
-        Some((3, Some("mpi_barrier_"))),
+        "main solve.f90:12 > MAIN__ solve.f90:9 > solve solve.f90:31 > MPI_Barrier solve.f90:31",
+        Some((3, Some("MPI_Barrier"))),
     );
 }
 

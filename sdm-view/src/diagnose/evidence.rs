@@ -180,7 +180,9 @@ impl<'a> Evidence<'a> {
         let alike = self.probes?.numbers.get(&argument.role)?.alike(Some(tasks));
         let text = |alike: &Alike| match alike {
             Alike::Same(number) => number.to_string(),
-            Alike::Away(by) => crate::queues::away_text(*by),
+            Alike::Away(by) if names_rank(argument.role) => crate::queues::away_text(*by),
+            Alike::Away(0) => "its own rank".to_owned(),
+            Alike::Away(by) => format!("its own rank {} {}", sign(*by), by.unsigned_abs()),
         };
         let several = alike.iter();
         let several = several.map(|(alike, of)| {
@@ -194,6 +196,16 @@ impl<'a> Evidence<'a> {
             more => Some(format!("{more} different values")),
         }
     }
+}
+
+/// True for an argument that is a rank; the others are numbers of another kind, which may go with the rank.
+fn names_rank(role: ArgumentRole) -> bool {
+    use ArgumentRole as R;
+    matches!(role, R::Source | R::Destination | R::Root | R::Target)
+}
+
+fn sign(by: i64) -> char {
+    if by < 0 { '-' } else { '+' }
 }
 
 /// `the lock on /scratch/x is held by 4711 (solver)`.
@@ -367,6 +379,42 @@ mod tests {
         }
         let ranks = u32::try_from(from.len()).unwrap();
         Evidence::of(&probes).lines(&IdSet::all_below(ranks))
+    }
+
+    /// A tag that goes with the rank is no rank.
+    #[test]
+    fn a_tag_is_told_as_a_number() {
+        let lines = |by: i64| {
+            let mut probes = Probes::default();
+            for rank in 0..4 {
+                let tag = CallArgument {
+                    role: ArgumentRole::Tag,
+                    expression: "tag".to_owned(),
+                    value: None,
+                    number: Some(i64::from(rank) + by),
+                    known: Known::Source,
+                };
+                let call = Call {
+                    function: "MPI_Recv".to_owned(),
+                    place: StackFrame::own("halo", "halo.c", 60),
+                    source: "MPI_Recv(...)".to_owned(),
+                    arguments: vec![tag],
+                };
+                let waits = TaskWaits {
+                    call: Some(call),
+                    threads: Vec::new(),
+                };
+                let probe = TaskProbe {
+                    waits: Some(waits),
+                    ..TaskProbe::default()
+                };
+                probes.absorb(Probes::of(&IdSet::single(TaskId(rank)), probe));
+            }
+            Evidence::of(&probes).lines(&IdSet::all_below(4))[1].clone()
+        };
+        assert_eq!(lines(101), "tag its own rank + 101 (tag)");
+        assert_eq!(lines(-3), "tag its own rank - 3 (tag)");
+        assert_eq!(lines(0), "tag its own rank (tag)");
     }
 
     fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {

@@ -1,6 +1,6 @@
 //! Values of expressions in a frame that is named, so that nothing that is selected changes.
 
-use sdm_debug::calls::is_harmless;
+use sdm_debug::calls::{array_names, is_array_type, is_harmless};
 use sdm_debug::probe::ArgumentRole;
 use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
@@ -11,6 +11,9 @@ use crate::driver::gdb::Gdb;
 use crate::driver::text::value;
 use crate::mi::quote;
 
+/// The most arrays of one expression.
+const ARRAYS_MAX: usize = 8;
+
 /// The value of an expression in a frame; none where it has none, or could change the program.
 pub(super) async fn evaluate(
     gdb: &Gdb,
@@ -18,10 +21,38 @@ pub(super) async fn evaluate(
     frame: &GdbFrame,
     expression: &str,
 ) -> Result<Option<Value>, Failure> {
-    if !is_harmless(expression) {
+    if !is_harmless(expression) && !is_of_arrays(gdb, thread, frame, expression).await? {
         return Ok(None);
     }
     unchecked(gdb, thread, frame, expression).await
+}
+
+/// True where all that looks like a call in an expression of Fortran is an element of an array.
+async fn is_of_arrays(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<bool, Failure> {
+    let names = frame
+        .is_fortran()
+        .then(|| array_names(expression))
+        .flatten();
+    let Some(names) = names.filter(|names| names.len() <= ARRAYS_MAX) else {
+        return Ok(false);
+    };
+    for name in names {
+        let (id, level) = (thread.id, frame.level);
+        let command = quote(format!("whatis {name}").as_bytes());
+        let line = format!("-interpreter-exec --thread {id} --frame {level} console {command}");
+        let (result, printed) = gdb.send(line).capture().printed().await;
+        match result {
+            Ok(_) if is_array_type(&printed) => {}
+            Err(failure) if failure.code != FailureCode::Gdb => return Err(failure),
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// The value of an expression that is known to change nothing.

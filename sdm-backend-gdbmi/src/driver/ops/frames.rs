@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sdm_debug::calls::{Form, statement};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::Frame;
 
@@ -200,6 +201,16 @@ impl GdbFrame {
             return None;
         }
         gdb.host().source_line(&self.path, self.line)
+    }
+
+    /// The statement of Fortran to which its line belongs, in one line.
+    pub(super) fn statement(&self, gdb: &Gdb) -> Option<String> {
+        if !self.is_fortran() || self.path.is_empty() || self.line == 0 {
+            return None;
+        }
+        let host = gdb.host();
+        let line = |number| host.source_line(&self.path, number);
+        Some(statement(line, self.line, Form::of(&self.file)))
     }
 
     /// So many lines of source from there on, as far as the file is known and has them.

@@ -51,13 +51,13 @@ pub(super) struct Kept {
     level: u32,
 }
 
-/// Looks at the function that the frame of this index has called.
+/// Looks at the function of the frame of this index, by what that has called.
 pub(super) async fn kept(
     gdb: &Gdb,
     thread: &ReadThread,
-    caller: usize,
+    callee: Option<usize>,
 ) -> Result<Option<Kept>, Failure> {
-    let Some(callee) = caller.checked_sub(1).and_then(|at| thread.frames.get(at)) else {
+    let Some(callee) = callee.and_then(|at| thread.frames.get(at)) else {
         return Ok(None);
     };
     let by_reference = callee
@@ -67,7 +67,8 @@ pub(super) async fn kept(
     if !cfg!(target_arch = "x86_64") || by_reference {
         return Ok(None);
     }
-    let level = thread.frames[caller].level;
+    // Whoever has called it, the program or a library that has no frame among those that are shown.
+    let level = callee.level + 1;
     let pointer = read_registers(gdb, thread, level, &[STACK_POINTER]).await?;
     let Some(pointer) = pointer.first().and_then(|text| address(text)) else {
         return Ok(None);

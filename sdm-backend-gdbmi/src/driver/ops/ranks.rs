@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use sdm_debug::Failure;
 use sdm_debug::calls::is_harmless;
 use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
 use sdm_debug::reply::Value;
+use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 
 use super::evaluate::unchecked;
@@ -14,7 +14,7 @@ use super::frames::GdbFrame;
 use super::kept::Kept;
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
-use crate::mpi::{Communicator, Members, Message, Mpich, OpenMpi};
+use crate::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
 use crate::python::Memory;
 
 /// A symbol by which MPICH's library is known.
@@ -30,8 +30,10 @@ const TEXT_BYTES_MAX: usize = 1024;
 pub(super) struct Place<'a> {
     pub(super) gdb: &'a Gdb,
     pub(super) thread: &'a ReadThread,
-    /// The caller's frame.
+    /// The frame that the user wrote, by which the source is read.
     pub(super) user: &'a GdbFrame,
+    /// The level of the frame that has called the function.
+    pub(super) level: u32,
     pub(super) kept: Option<&'a Kept>,
 }
 
@@ -56,8 +58,8 @@ impl Told {
     /// What Open MPI knows.
     async fn by_open_mpi(place: &Place<'_>, address: u64) -> Result<Self, Failure> {
         let process = of_process(place).await?;
-        let known = process.as_ref().and_then(|(memory, world, alone)| {
-            let known = OpenMpi::learn(&**memory, *world, *alone)?;
+        let known = process.as_ref().and_then(|(memory, objects)| {
+            let known = OpenMpi::learn(&**memory, *objects)?;
             Some(Self {
                 context: known.context(address),
                 members: known.members(address),
@@ -147,9 +149,9 @@ pub(super) async fn requests(
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
-    if let Some((memory, world, alone)) = of_process(place).await? {
+    if let Some((memory, objects)) = of_process(place).await? {
         let stack = stack(place).await?;
-        let pending = OpenMpi::learn(&*memory, world, alone).and_then(|known| {
+        let pending = OpenMpi::learn(&*memory, objects).and_then(|known| {
             (0..count).find_map(|index| {
                 let mut word = [0; 8];
                 memory.read(list.wrapping_add(8 * index), &mut word)?;
@@ -200,47 +202,80 @@ fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallAr
     }
 }
 
-/// The memory of a process with Open MPI, and where its communicators of all and of one are.
-async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, u64, u64)>, Failure> {
-    let Some((_, memory)) = memory(place) else {
+/// The memory of a process with Open MPI, and where its own objects are.
+async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObjects)>, Failure> {
+    let Some((_, memory)) = memory(place.gdb) else {
         return Ok(None);
     };
-    let mut found = [0; 2];
-    for (address, name) in found.iter_mut().zip(["world", "self"]) {
-        let Some(known) = symbol(place, &format!("ompi_mpi_comm_{name}")).await? else {
-            return Ok(None);
-        };
-        *address = known;
+    let objects = objects(place.gdb, place.thread.id).await?;
+    Ok(objects.map(|objects| (memory, objects)))
+}
+
+async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> {
+    let Some(world) = symbol(gdb, thread, "ompi_mpi_comm_world").await? else {
+        return Ok(None);
+    };
+    let Some(alone) = symbol(gdb, thread, "ompi_mpi_comm_self").await? else {
+        return Ok(None);
+    };
+    let empty = symbol(gdb, thread, "ompi_mpi_group_empty").await?;
+    Ok(Some(OwnObjects {
+        world,
+        alone,
+        empty,
+    }))
+}
+
+/// The rank of a process in `MPI_COMM_WORLD` and how many it has; none before `MPI_Init`, and where that cannot be read.
+pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, Failure> {
+    let Some((_, memory)) = memory(gdb) else {
+        return Ok(None);
+    };
+    if let Some(objects) = objects(gdb, thread).await? {
+        return Ok(OpenMpi::world(&*memory, objects));
     }
-    Ok(Some((memory, found[0], found[1])))
+    let variables = variables_of_mpich(gdb, thread).await?;
+    let known = variables.and_then(|variables| Mpich::world(&*memory, &variables));
+    Ok(known)
 }
 
 /// The memory of a process with MPICH, and where its variables are.
 async fn with_mpich(
     place: &Place<'_>,
 ) -> Result<Option<(Box<dyn Memory>, Vec<Range<u64>>)>, Failure> {
-    let Some((pid, memory)) = memory(place) else {
+    let Some((_, memory)) = memory(place.gdb) else {
+        return Ok(None);
+    };
+    let variables = variables_of_mpich(place.gdb, place.thread.id).await?;
+    Ok(variables.map(|variables| (memory, variables)))
+}
+
+async fn variables_of_mpich(gdb: &Gdb, thread: u32) -> Result<Option<Vec<Range<u64>>>, Failure> {
+    let Some(pid) = gdb.get().pid() else {
         return Ok(None);
     };
     for name in VERSIONS_OF_MPICH {
-        if let Some(address) = symbol(place, name).await? {
-            let variables = place.gdb.host().variables(pid, address);
-            return Ok(Some((memory, variables)));
+        if let Some(address) = symbol(gdb, thread, name).await? {
+            return Ok(Some(gdb.host().variables(pid, address)));
         }
     }
     Ok(None)
 }
 
-fn memory(place: &Place<'_>) -> Option<(i32, Box<dyn Memory>)> {
-    let pid = place.gdb.get().pid()?;
-    Some((pid, place.gdb.host().process_memory(pid)?))
+fn memory(gdb: &Gdb) -> Option<(i32, Box<dyn Memory>)> {
+    let pid = gdb.get().pid()?;
+    Some((pid, gdb.host().process_memory(pid)?))
 }
 
 /// Where a symbol is.
-async fn symbol(place: &Place<'_>, name: &str) -> Result<Option<u64>, Failure> {
-    let address = format!("(void *) &{name}");
-    let value = unchecked(place.gdb, place.thread, place.user, &address).await?;
-    Ok(value.as_ref().and_then(pointer))
+async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failure> {
+    let at = format!("--thread {thread} --frame 0");
+    let line = format!("-data-evaluate-expression {at} \"(void *) &{name}\"");
+    match gdb.mi(line).await {
+        Ok(results) => Ok(super::python::address(&results)),
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Where the requests are.
@@ -265,7 +300,7 @@ async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Opt
 async fn stack(place: &Place<'_>) -> Result<Range<u64>, Failure> {
     let Place { gdb, thread, .. } = place;
     let mut ends = [0; 2];
-    for (end, level) in ends.iter_mut().zip([0, place.user.level]) {
+    for (end, level) in ends.iter_mut().zip([0, place.level]) {
         let pointer = read_registers(gdb, thread, level, &[STACK_POINTER]).await?;
         let number = pointer
             .first()

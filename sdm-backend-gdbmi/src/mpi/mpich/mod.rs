@@ -88,6 +88,12 @@ impl<'a> Mpich<'a> {
         })
     }
 
+    /// The rank of the process in its job and how many that has; nothing before `MPI_Init`.
+    pub(crate) fn world(memory: &dyn Memory, variables: &[Range<u64>]) -> Option<(u32, u32)> {
+        let known = Mpich::learn(memory, variables)?;
+        Some((known.rank, known.size))
+    }
+
     /// True for handles of communicators that are not MPICH's own.
     pub(crate) fn is_later_communicator(handle: u32) -> bool {
         is_later(handle, COMMUNICATORS)

@@ -1,0 +1,189 @@
+//! Layouts in memory that is made up, of jobs of many and of few ranks.
+
+use super::*;
+use crate::mpi::pieces::Pieces;
+
+impl Pieces {
+    /// A communicator with these ranks.
+    fn communicator(&mut self, address: u64, ranks: &[u32]) {
+        let group = address + 0x10000;
+        let list = address + 0x20000;
+        self.set(address, 248, &group.to_ne_bytes());
+        self.set(address, 256, &group.to_ne_bytes());
+        let count = u32::try_from(ranks.len()).unwrap();
+        self.set(group, 16, &count.to_ne_bytes());
+        self.set(group, 32, &list.to_ne_bytes());
+        for (at, rank) in ranks.iter().enumerate() {
+            self.set(list, at * WORD, &process(*rank).to_ne_bytes());
+        }
+    }
+}
+
+fn process(rank: u32) -> u64 {
+    0x100_0000 + u64::from(rank) * 0x1000
+}
+
+const WORLD: u64 = 0x200_0000;
+const HALF: u64 = 0x300_0000;
+const ALONE: u64 = 0x600_0000;
+const REQUEST: u64 = 0x400_0000;
+const EMPTY: u64 = 0x800_0000;
+const OBJECTS: OwnObjects = OwnObjects {
+    world: WORLD,
+    alone: ALONE,
+    empty: Some(EMPTY),
+};
+
+fn memory() -> Pieces {
+    let mut memory = Pieces::default();
+    for rank in 0..8 {
+        memory.set(process(rank), 40, &77_u32.to_ne_bytes());
+        memory.set(process(rank), 44, &rank.to_ne_bytes());
+    }
+    memory.communicator(WORLD, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    memory.communicator(HALF, &[7, 5, 6]);
+    memory.communicator(ALONE, &[5]);
+    // The rank's own number in the group is no count of it.
+    memory.set(WORLD + 0x10000, 20, &5_u32.to_ne_bytes());
+    memory
+}
+
+#[test]
+fn the_ranks_of_a_communicator_are_those_of_the_job() {
+    let mut memory = memory();
+    // One between two groups.
+    memory.communicator(0x500_0000, &[1, 2]);
+    memory.set(0x500_0000, 256, &(HALF + 0x10000).to_ne_bytes());
+    let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+    assert_eq!(known.size(), 8);
+    assert_eq!(known.members(HALF), Some(Members::Of(vec![7, 5, 6])));
+    assert_eq!(known.members(WORLD), Some(Members::Of((0..8).collect())));
+    let between = Members::Between(vec![1, 2], vec![7, 5, 6]);
+    assert_eq!(known.members(0x500_0000), Some(between));
+    assert_eq!(known.members(REQUEST), None);
+}
+
+#[test]
+fn communicators_of_the_same_ranks_are_told_apart_by_the_librarys_names() {
+    const NAME: usize = 80;
+    const NAMES: u64 = 0x700_0000;
+    for is_pointer in [false, true] {
+        let mut memory = memory();
+        let mut name = |address: u64, at: u64, name: &[u8]| match is_pointer {
+            true => {
+                memory.set(address, NAME, &(NAMES + at).to_ne_bytes());
+                memory.set(NAMES + at, 0, name);
+            }
+            false => memory.set(address, NAME, name),
+        };
+        name(WORLD, 0, WORLD_NAME);
+        name(HALF, 0x1000, b"MPI COMMUNICATOR 3 DUP FROM 0\0");
+        name(0x510_0000, 0x2000, b"MPI COMMUNICATOR 4 DUP FROM 0\0");
+        name(0x520_0000, 0x3000, b"rows\0");
+        let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+        let contexts = [HALF, 0x510_0000, 0x520_0000].map(|one| known.context(one));
+        assert!(contexts[0].is_some() && contexts[0] != contexts[1]);
+        assert!(contexts[1].is_some());
+        assert_eq!(contexts[2], None, "the program may call several so");
+    }
+}
+
+#[test]
+fn processes_of_another_job_have_no_rank_in_this_one() {
+    let mut memory = memory();
+    memory.set(process(20), 40, &78_u32.to_ne_bytes());
+    memory.set(process(20), 44, &1_u32.to_ne_bytes());
+    memory.communicator(0x500_0000, &[7, 20]);
+    // What ranks of this job have spawned.
+    memory.communicator(0x520_0000, &[20]);
+    memory.communicator(0x510_0000, &[0, 1]);
+    memory.set(0x510_0000, 256, &(0x520_0000_u64 + 0x10000).to_ne_bytes());
+    let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+    assert_eq!(known.members(0x500_0000), None);
+    assert_eq!(known.members(0x510_0000), Some(Members::WithOtherJobs));
+}
+
+#[test]
+fn a_message_is_believed_where_all_of_it_fits() {
+    let mut memory = memory();
+    memory.set(REQUEST, 176, &HALF.to_ne_bytes());
+    memory.set(REQUEST, 472, &1_i32.to_ne_bytes());
+    memory.set(REQUEST, 476, &99_i32.to_ne_bytes());
+    memory.set(REQUEST, 480, &process(5).to_ne_bytes());
+    // A process with another number in front of it is something else.
+    memory.set(REQUEST, 600, &process(6).to_ne_bytes());
+    memory.set(REQUEST, 64, &0x7000_u64.to_ne_bytes());
+    let message = Message { peer: 5, tag: 99 };
+    {
+        let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+        assert_eq!(known.message(REQUEST), Some(message));
+        assert!(known.is_waited_for(REQUEST, 0x6000..0x8000));
+        assert!(!known.is_waited_for(REQUEST, 0x8000..0x9000));
+    }
+    memory.set(REQUEST, 472, &2_i32.to_ne_bytes());
+    let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+    assert_eq!(known.message(REQUEST), None);
+}
+
+#[test]
+fn without_a_list_of_all_nothing_is_learned() {
+    let mut memory = memory();
+    memory.set(process(3), 44, &4_u32.to_ne_bytes());
+    assert!(OpenMpi::learn(&memory, OBJECTS).is_none());
+    // Of few ranks nothing is learned without the empty group.
+    let memory = few(3, 1);
+    let objects = OwnObjects {
+        empty: None,
+        ..OBJECTS
+    };
+    assert!(OpenMpi::learn(&memory, objects).is_none());
+}
+
+/// A job of so few ranks, as this one of them has it.
+fn few(size: u32, own: u32) -> Pieces {
+    let mut memory = Pieces::default();
+    let ranks: Vec<u32> = (0..size).collect();
+    memory.communicator(WORLD, &ranks);
+    memory.communicator(ALONE, &[own]);
+    memory.set(WORLD + 0x10000, 20, &own.to_ne_bytes());
+    memory.set(ALONE + 0x10000, 20, &0_u32.to_ne_bytes());
+    memory.set(EMPTY, 16, &0_u32.to_ne_bytes());
+    memory.set(EMPTY, 20, &UNDEFINED.to_ne_bytes());
+    memory
+}
+
+#[test]
+fn few_ranks_are_told_by_their_processes() {
+    for (size, own) in [(1, 0), (2, 0), (2, 1), (3, 2)] {
+        let mut memory = few(size, own);
+        assert_eq!(OpenMpi::world(&memory, OBJECTS), Some((own, size)));
+        // What they have spawned, and two groups of their own.
+        memory.communicator(0x520_0000, &[20, 21]);
+        memory.communicator(0x510_0000, &[own]);
+        memory.set(0x510_0000, 256, &(0x520_0000_u64 + 0x10000).to_ne_bytes());
+        let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+        assert_eq!(known.members(0x510_0000), Some(Members::WithOtherJobs));
+        assert_eq!(known.members(WORLD), Some(Members::Of((0..size).collect())));
+        if size > 1 {
+            memory.communicator(0x540_0000, &[1 - own.min(1)]);
+            memory.communicator(0x530_0000, &[own]);
+            memory.set(0x530_0000, 256, &(0x540_0000_u64 + 0x10000).to_ne_bytes());
+            let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+            let between = Members::Between(vec![own], vec![1 - own.min(1)]);
+            assert_eq!(known.members(0x530_0000), Some(between));
+        }
+    }
+}
+
+#[test]
+fn a_rank_before_mpi_init_has_no_place() {
+    let mut memory = few(2, 1);
+    memory.set(WORLD, 248, &[0; 16]);
+    assert_eq!(OpenMpi::world(&memory, OBJECTS), None);
+    // What looks like a second kind of group tells nothing.
+    let mut memory = few(2, 1);
+    let other = ALONE + 0x10000;
+    memory.set(WORLD, 400, &other.to_ne_bytes());
+    memory.set(ALONE, 400, &other.to_ne_bytes());
+    assert_eq!(OpenMpi::world(&memory, OBJECTS), None);
+}
