@@ -17,6 +17,7 @@ use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_pmix::queues::QueuesAsk;
 use sdm_system::files::NewFile;
+use sdm_system::identity::Identity;
 use sdm_system::lender::Lender;
 use sdm_system::proc::{self, Mapping};
 
@@ -28,6 +29,9 @@ use crate::python::{self, Memory, PythonThread};
 use crate::queues::{Helper, PendingAnswer};
 use crate::resources;
 use crate::sources::Sources;
+
+/// What the names of MPI's libraries begin with.
+const MPI_LIBRARY: &[u8] = b"libmpi";
 
 /// Looks at processes and files of this host. Nothing here changes anything but what is new.
 pub(crate) trait Host {
@@ -73,6 +77,10 @@ pub(crate) trait Host {
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
     /// The variables of the program or library that has something at an address: its writable memory.
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
+    /// True for a process with an MPI library in it.
+    fn has_mpi(&self, pid: i32) -> bool;
+    /// The rank that a process's launcher has given it, and the number of ranks where that was said.
+    fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)>;
     /// The memory of a process, where it is the user's own.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// A core file that will be at this path, whoever has put what there.
@@ -304,6 +312,24 @@ impl Host for LocalHost {
         ask: &QueuesAsk,
     ) -> Result<Box<dyn PendingAnswer>, Failure> {
         Ok(Box::new(Helper::start(pid, ask)?))
+    }
+
+    fn has_mpi(&self, pid: i32) -> bool {
+        let maps = proc::of(pid).maps().unwrap_or_default();
+        let mut names = maps.iter().filter_map(|it| it.file()?.file_name());
+        names.any(|name| name.as_encoded_bytes().starts_with(MPI_LIBRARY))
+    }
+
+    fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)> {
+        let variables = proc::of(pid).environment().ok()?;
+        let lookup = |name: &str| {
+            // What SDM has told its own server is nothing of the program's.
+            let mut known = variables.iter().filter(|_| !name.starts_with("SDM_"));
+            let (_, value) = known.find(|(known, _)| known == name)?;
+            Some(value.clone())
+        };
+        let found = Identity::from_env(lookup, None).ok()?;
+        Some((found.server, found.size))
     }
 
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>> {

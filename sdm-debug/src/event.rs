@@ -86,6 +86,13 @@ pub enum Event {
     /// These tasks have come into being, as a task has started programs (`MPI_Comm_spawn`). Nothing was heard of them before; they
     /// run, or will soon.
     Joined(Joined),
+    /// The task's rank in `MPI_COMM_WORLD`, where its launcher has given it another one, or none and it is alone.
+    World {
+        /// The rank.
+        rank: u32,
+        /// How many ranks there are.
+        size: u32,
+    },
 }
 
 /// How tasks have come into being.
@@ -119,6 +126,15 @@ pub enum Phase {
     Symbols,
     /// The program runs towards `main`.
     Running,
+}
+
+/// Says that a task's rank in `MPI_COMM_WORLD` is not its launcher's: for [`Event::World`].
+#[must_use]
+pub fn world_notice(rank: u32, size: u32) -> String {
+    format!(
+        "error: rank {rank} of {size} in MPI_COMM_WORLD, which its launcher has not given it: the program's MPI does not \
+         find its job (Open MPI's ranks find theirs under --launcher mpirun, MPICH's under mpiexec)"
+    )
 }
 
 impl Event {

@@ -112,6 +112,12 @@ impl Host for FakeHost {
     fn variables(&self, _: i32, _: u64) -> Vec<std::ops::Range<u64>> {
         Vec::new()
     }
+    fn has_mpi(&self, _: i32) -> bool {
+        false
+    }
+    fn launched_as(&self, _: i32) -> Option<(u32, Option<u32>)> {
+        None
+    }
     fn process_memory(&self, _: i32) -> Option<Box<dyn Memory>> {
         None
     }

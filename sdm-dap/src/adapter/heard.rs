@@ -1,6 +1,7 @@
 //! What the session says.
 
 use sdm_core::message::Health;
+use sdm_debug::event::world_notice;
 use sdm_debug::{Event, Reply};
 use sdm_idset::IdSet;
 use sdm_session::{Class, ClassAnswer, SessionEvent};
@@ -147,6 +148,8 @@ fn hear(connection: &mut Connection, tasks: &IdSet, event: Event) {
             let said = format!("rank {by} ends the job with status {status}{why}\n");
             connection.say("important", &said);
         }
+        Event::World { size: 1, .. } if connection.tasks.all().len() == 1 => {}
+        Event::World { rank, size } => state::tell(connection, tasks, &world_notice(rank, size)),
         Event::Joined(joined) => going::join(connection, tasks, &joined),
         Event::Notice { text } => state::tell(connection, tasks, &text),
         Event::Printed { text, .. } => state::tell(connection, tasks, text.trim_end_matches('\n')),

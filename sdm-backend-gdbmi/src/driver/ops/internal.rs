@@ -12,9 +12,10 @@ use crate::driver::state::internal::{Finder, Internal};
 use crate::mi::{Results, quote};
 
 /// What every program gets. Those of MPI stay pending in a program without it.
-const ALWAYS: [(&str, Internal); 6] = [
+const ALWAYS: [(&str, Internal); 7] = [
     ("MPI_Init", Internal::Init),
     ("MPI_Init_thread", Internal::Init),
+    ("MPI_Comm_rank", Internal::World),
     ("MPI_Abort", Internal::Hold("MPI_Abort")),
     ("abort", Internal::Hold("abort")),
     (

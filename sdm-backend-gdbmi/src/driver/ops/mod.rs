@@ -41,4 +41,5 @@ mod threads;
 pub(super) mod usage;
 pub(in crate::driver) mod valgrind;
 mod values;
+mod world;
 mod wrapped;

@@ -92,6 +92,13 @@ async fn begin_now(
     kind: RunKind,
     line: &str,
 ) -> Result<(), Failure> {
+    let ends_by_itself = matches!(
+        kind,
+        RunKind::Step(..) | RunKind::StepOut(..) | RunKind::Finish | RunKind::To
+    );
+    if ends_by_itself {
+        super::world::forget(gdb);
+    }
     // The task may have ended, or been left, while the caller waited for something else.
     let gone = match gdb.get().is_leaving {
         true => Some(Failure::new(FailureCode::NotRunning, "is being detached")),

@@ -45,6 +45,8 @@ enum Verdict {
     Forks { has: bool },
     /// A sanitizer has something to say.
     Found(Finder),
+    /// The program asks for its rank.
+    World,
     /// A start has reached the dynamic linker and is to go on to the program's entry point.
     ToEntry,
 }
@@ -72,6 +74,7 @@ pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     }
     insert_internal(&gdb).await;
     look_for_libraries(&gdb).await;
+    super::world::check(&gdb, thread_of(record)).await;
     let stop = place_stop(&gdb, reason, record).await;
     report(&gdb, stop);
 }
@@ -98,6 +101,10 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
             super::leaks::prepare(gdb).await;
             return gone_on(gdb).await;
         }
+        Verdict::World => {
+            super::world::reached(gdb, thread_of(record)).await;
+            return gone_on(gdb).await;
+        }
         Verdict::Forks { has } => {
             super::valgrind::fork(gdb, has).await;
             return gone_on(gdb).await;
@@ -120,6 +127,12 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
         }
         Verdict::ToEntry => return go_to_entry(gdb, record).await,
     })
+}
+
+/// gdb's number of the thread that has stopped.
+fn thread_of(record: &Results) -> u32 {
+    let number = last_text(record, "thread-id");
+    number.and_then(|it| it.parse().ok()).unwrap_or(1)
 }
 
 /// Lets the program go on as it went; the reason of the stop where it cannot.
@@ -228,6 +241,7 @@ fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verd
     match (stop.owner, kind) {
         (Some(Owner::Internal(Internal::Found(finder))), _) => Verdict::Found(finder),
         (Some(Owner::Internal(Internal::LeakCheck)), _) => Verdict::LeakCheck,
+        (Some(Owner::Internal(Internal::World)), _) => Verdict::World,
         (Some(Owner::Internal(Internal::Fork)), _) => Verdict::Forks { has: false },
         (Some(Owner::Internal(Internal::Forked)), _) => Verdict::Forks { has: true },
         // `MPI_Abort` ends by `abort` or `_exit`: it is held once.

@@ -9,6 +9,8 @@ pub(in crate::driver) enum Internal {
     Init,
     /// Counts: `MPI_Finalize` was called.
     Finalize,
+    /// Stops, once: the program asks for its rank.
+    World,
     /// Stops at `_exit`: a matter of interest only between the two.
     Exit,
     /// Stops: a sanitizer has found an error in the program.
@@ -45,6 +47,8 @@ pub(in crate::driver) enum Finder {
 pub(in crate::driver) struct Mpi {
     pub(in crate::driver) initialized: bool,
     pub(in crate::driver) finalized: bool,
+    /// Its rank in `MPI_COMM_WORLD` was held against the launcher's.
+    pub(in crate::driver) world_known: bool,
     /// A person was shown that it is about to abort, and let it.
     pub(in crate::driver) aborting: bool,
     /// The breakpoints that only an MPI program needs were inserted.

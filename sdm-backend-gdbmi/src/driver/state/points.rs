@@ -102,6 +102,15 @@ impl Breakpoints {
             .any(|(_, known, placed)| *known == what && *placed)
     }
 
+    /// One of SDM's own that is wanted no more.
+    pub(in crate::driver) fn take_internal(&mut self, what: Internal) -> Option<u32> {
+        let at = self
+            .internal
+            .iter()
+            .position(|(_, known, _)| *known == what)?;
+        Some(self.internal.remove(at).0)
+    }
+
     /// gdb has made one of SDM's own.
     pub(in crate::driver) fn add_internal(&mut self, what: Internal, results: &Results) {
         let breakpoint = results.tuple("bkpt").unwrap_or(results);
@@ -180,6 +189,7 @@ impl Breakpoints {
                 Internal::Finalize => self.mpi.finalized |= hits > 0,
                 Internal::Hold(_)
                 | Internal::Exit
+                | Internal::World
                 | Internal::Found(_)
                 | Internal::LeakCheck
                 | Internal::Fork

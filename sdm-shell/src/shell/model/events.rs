@@ -3,6 +3,7 @@ use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_core::message::Health;
+use sdm_debug::event::world_notice;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
@@ -242,6 +243,9 @@ impl Model {
                 };
                 Happening::Notice(format!("rank {by} ends the job with status {status}{why}"))
             }
+            // A single task may well be alone.
+            Event::World { size: 1, .. } if self.all.len() == 1 => return,
+            Event::World { rank, size } => Happening::Notice(world_notice(rank, size)),
             Event::Joined(joined) => Happening::Notice(self.take_in(tasks, joined)),
             Event::Printed { number, text } => Happening::Printed { number, text },
             Event::BreakpointRefused { number, text } => {
