@@ -16,6 +16,10 @@ pub enum Compiler {
     Cxx,
     /// Fortran, no MPI.
     Fortran,
+    /// Fortran with Open MPI.
+    FortranOpenMpi,
+    /// Fortran with MPICH.
+    FortranMpich,
     /// Open MPI.
     OpenMpi,
     /// Open MPI 5, which [`crate::parts::openmpi5`] has installed.
@@ -30,6 +34,8 @@ impl Compiler {
             Self::C => "cc".into(),
             Self::Cxx => "c++".into(),
             Self::Fortran => "gfortran".into(),
+            Self::FortranOpenMpi => "mpif90.openmpi".into(),
+            Self::FortranMpich => "mpif90.mpich".into(),
             Self::OpenMpi => "mpicc.openmpi".into(),
             Self::OpenMpi5 => {
                 let folder = crate::parts::openmpi5();
@@ -42,7 +48,7 @@ impl Compiler {
     fn extension(self) -> &'static str {
         match self {
             Self::Cxx => "cc",
-            Self::Fortran => "f90",
+            Self::Fortran | Self::FortranOpenMpi | Self::FortranMpich => "f90",
             Self::C | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
         }
     }
@@ -54,7 +60,10 @@ impl Compiler {
 /// Where that fails; a missing compiler is named.
 pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let source = fixtures.join(name).with_extension(compiler.extension());
+    let mut source = fixtures.join(name);
+    if source.extension().is_none() {
+        source.set_extension(compiler.extension());
+    }
     let text = fs::read(&source).unwrap_or_else(|error| panic!("{}: {error}", source.display()));
     let command = compiler.command();
     let mut key = Xxh3::new();

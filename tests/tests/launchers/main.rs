@@ -1,5 +1,6 @@
 //! Whole sessions under the launchers of MPI.
 
+mod choice;
 mod editors;
 mod findings;
 mod hangs;

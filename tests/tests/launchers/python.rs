@@ -123,6 +123,36 @@ fn hangs(place: &Place, way: &str) -> bool {
         .any(|pid| processes::name(pid).starts_with("python") && hang_of_python(pid) == Some(way))
 }
 
+/// Between a rank's own function and MPI's there are functions of mpi4py, whose arguments are others.
+#[test]
+fn arguments_of_a_call_are_those_that_mpi_was_given() {
+    if !has_mpi4py() {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_scatter.py");
+    let script = script.to_str().expect("a path of text");
+    let place = Place::new();
+    let mut sdm = Sdm::run(&place, 4)
+        .args(["--launcher", "mpirun", "--no-stop"])
+        .talk()
+        .program(Path::new(PYTHON), &[script])
+        .spawn();
+    for rank in 0..4 {
+        sdm.out.wait(0, &format!("rank {rank} is ready"));
+    }
+    // It looks again until they have come to rest.
+    let told = sdm.ask("diagnose", " samples in ");
+    let scatter = told.lines().find(|line| line.contains("root"));
+    assert!(
+        scatter.is_some_and(|line| line.contains("root 0")),
+        "{told}"
+    );
+    assert!(!told.contains("in another communicator"), "{told}");
+    assert!(told.contains("rank 0"), "{told}");
+    sdm.ask("quit", "quit");
+    let _done = sdm.finish().code(0);
+}
+
 /// What hangs in a rank of Python's is Python's: its lock, and workers in processes of their own.
 #[test]
 fn hangs_of_python_are_told() {

@@ -36,7 +36,7 @@ impl Under {
         }
     }
 
-    fn launcher(self) -> Command {
+    pub(super) fn launcher(self) -> Command {
         let mut command = match (self.compiler, parts::openmpi5()) {
             (Compiler::Mpich, _) => Command::new("mpiexec.hydra"),
             (Compiler::OpenMpi5, Some(folder)) => {

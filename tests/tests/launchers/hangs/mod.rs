@@ -5,9 +5,11 @@
 //! observed where `SDM_RECORD` names a folder. What was recorded is judged again by the test program `house`.
 
 mod cases;
+mod fortran;
 mod full;
 mod job;
 mod live;
+mod processes;
 
 use std::path::Path;
 

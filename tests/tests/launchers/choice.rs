@@ -1,0 +1,97 @@
+//! Which launcher a program is started by, and what is said where it does not fit.
+
+use std::path::{Path, PathBuf};
+
+use sdm_tests::fixture;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+
+use super::pmix::lines_of;
+
+/// Compiles `mpi_ring`; linked as needed, Open MPI's own library is behind its Fortran one.
+fn ring(place: &Place, compiler: Compiler) -> PathBuf {
+    let program = place.path().join("mpi_ring");
+    fixture::compile(compiler, "mpi_ring", &["-Wl,--as-needed"], &program);
+    program
+}
+
+fn run<'a>(place: &'a Place, launcher: &[&str], program: &Path, args: &[&str]) -> Done<'a> {
+    let run = Sdm::run(place, 2).args(["--batch", "--no-report", "--no-stop"]);
+    run.args(launcher).program(program, args).finish().code(0)
+}
+
+#[test]
+fn a_fortran_program_is_started_by_its_own_mpi() {
+    for (compiler, launcher, by) in [
+        (
+            Compiler::FortranOpenMpi,
+            "mpirun",
+            "libmpi.so.40, needed by libmpi_mpifh.so.40)",
+        ),
+        (
+            Compiler::FortranMpich,
+            "mpiexec",
+            "libmpich.so.12, needed by libmpichfort.so.12)",
+        ),
+    ] {
+        let place = Place::new();
+        let done = run(&place, &[], &ring(&place, compiler), &[]);
+        assert_eq!(
+            lines_of(&done.out),
+            ["rank 0 of 2", "rank 1 of 2"],
+            "{done}"
+        );
+        let chosen = format!("[launcher] {launcher}, since ");
+        assert!(
+            done.err.contains(&chosen) && done.err.contains(by),
+            "{done}"
+        );
+    }
+}
+
+#[test]
+fn a_launcher_of_another_mpi_is_warned_of() {
+    for (compiler, launcher, fits) in [
+        (Compiler::FortranOpenMpi, "mpiexec", "mpirun"),
+        (Compiler::FortranMpich, "mpirun", "mpiexec"),
+    ] {
+        let place = Place::new();
+        let done = run(
+            &place,
+            &["--launcher", launcher],
+            &ring(&place, compiler),
+            &[],
+        );
+        let warned = done
+            .err
+            .lines()
+            .filter(|line| line.ends_with(&format!("; --launcher {fits} fits")));
+        assert_eq!(warned.count(), 1, "{done}");
+        let told = "error: rank 0 of 1 in MPI_COMM_WORLD, which its launcher has not given it";
+        assert!(done.united().contains(told), "{done}");
+    }
+}
+
+/// No file tells that a script of Python's calls MPI.
+#[test]
+fn ranks_that_are_each_alone_are_an_error_by_name() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_alone.py");
+    let script = script.to_str().expect("a path of text");
+    let python = Path::new("/usr/bin/python3");
+    let place = Place::new();
+    let done = run(&place, &[], python, &[script]);
+    assert_eq!(
+        lines_of(&done.out),
+        ["rank 0 of 1", "rank 0 of 1"],
+        "{done}"
+    );
+    let told = "ranks 0-1 (2): error: rank 0 of 1 in MPI_COMM_WORLD";
+    assert!(done.united().contains(told), "{done}");
+    let done = run(&place, &["--launcher", "mpirun"], python, &[script]);
+    assert_eq!(
+        lines_of(&done.out),
+        ["rank 0 of 2", "rank 1 of 2"],
+        "{done}"
+    );
+    assert!(!done.out.contains("error:"), "{done}");
+}

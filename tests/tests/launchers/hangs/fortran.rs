@@ -1,0 +1,72 @@
+//! Calls of Fortran programs: over several lines, with elements of arrays, in free and in fixed form.
+
+use sdm_tests::fixture;
+use sdm_tests::job::Folder;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::Sdm;
+
+use super::job::{Job, Under};
+
+fn diagnosis(compiler: Compiler, fixture: &str, options: &[&str]) -> String {
+    let folder = Folder::new("fortran");
+    let program = folder.0.join(fixture);
+    fixture::compile(compiler, fixture, options, &program);
+    let mpi = match compiler {
+        Compiler::FortranMpich => Compiler::Mpich,
+        _ => Compiler::OpenMpi,
+    };
+    let under = Under {
+        ranks: 3,
+        ..Under::new(mpi)
+    };
+    let job = Job::start(under, &program, "mesh");
+    let place = Place::new();
+    let pid = job.launcher.id().to_string();
+    let prefix = ["env", "--default-signal=INT"];
+    let done = Sdm::wrapped(&prefix, &place, "diagnose")
+        .args([pid])
+        .finish();
+    drop(job);
+    assert_eq!(done.code, Some(1), "{compiler:?} {fixture}: {done}");
+    done.out.clone()
+}
+
+fn check(found: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(found.contains(part), "no {part:?} in {found}");
+    }
+    assert!(!found.contains("mpi_"), "a compiler's name: {found}");
+}
+
+#[test]
+fn a_send_over_lines_has_its_arguments() {
+    for (compiler, options) in [
+        (Compiler::FortranOpenMpi, &["-g", "-cpp"][..]),
+        (Compiler::FortranOpenMpi, &["-g", "-cpp", "-DF08"]),
+        (Compiler::FortranMpich, &["-g", "-cpp"]),
+    ] {
+        let found = diagnosis(compiler, "mpi_mesh.f90", options);
+        check(
+            &found,
+            &[
+                "waiting in MPI_Ssend",
+                "call MPI_SSEND(sent, 1, MPI_INTEGER, PROCESS(NOM), 100 + me, MPI_COMM_WORLD, ierr)",
+                "to the rank 1 above [0-1], 0 [2] (PROCESS(NOM)), tag its own rank + 100 (100 + me)",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_receive_in_fixed_form_has_its_arguments() {
+    for compiler in [Compiler::FortranOpenMpi, Compiler::FortranMpich] {
+        let found = diagnosis(compiler, "mpi_fixed.f", &["-g"]);
+        check(
+            &found,
+            &[
+                "waiting in MPI_Recv",
+                "from the rank 1 above [0-1], 0 [2] (LIST(NEXT)), tag 7",
+            ],
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Which process is which rank: by pids, with processes that ranks have started, and behind a wrapper.
+
+use std::path::Path;
+
+use sdm_tests::job::{Folder, HeldJob, allow_root, running};
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+
+use super::job::{Job, Under};
+
+/// What `sdm VERB TARGET` says.
+fn said<'a>(place: &'a Place, verb: &str, target: &[&str]) -> Done<'a> {
+    let prefix = ["env", "--default-signal=INT"];
+    Sdm::wrapped(&prefix, place, verb).args(target).finish()
+}
+
+/// The pid of a rank, as its launcher has told the process itself.
+fn pid_of(program: &Path, rank: u32) -> u32 {
+    let variables = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].map(|name| format!("{name}={rank}"));
+    let is_it = |pid: &u32| {
+        let own = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut own = own.split(|byte| *byte == 0);
+        own.any(|own| variables.iter().any(|wanted| wanted.as_bytes() == own))
+    };
+    let found = running(program).into_iter().find(is_it);
+    found.expect("the rank runs")
+}
+
+/// Their places in the list of pids are 0 and 1, of which each is named by the other one.
+#[test]
+fn pids_are_judged_by_their_ranks() {
+    for compiler in [Compiler::OpenMpi, Compiler::Mpich] {
+        let folder = Folder::new("cross");
+        let program = folder.compile(compiler, "mpi_cross");
+        let under = Under {
+            ranks: 4,
+            ..Under::new(compiler)
+        };
+        let job = Job::start(under, &program, "cross");
+        let pids = [2, 3]
+            .map(|rank| pid_of(&program, rank).to_string())
+            .join(",");
+        let place = Place::new();
+        let done = said(&place, "diagnose", &["--pids", &pids]);
+        drop(job);
+        assert_ne!(done.code, Some(1), "{compiler:?}: {done}");
+        assert!(
+            done.out.contains("from 0 [3], 1 [2] (3 - me), tag 3"),
+            "{compiler:?}: {done}"
+        );
+        assert!(
+            done.out.contains("ranks 0-1 (2): not looked at"),
+            "{compiler:?}: {done}"
+        );
+    }
+}
+
+#[test]
+fn parents_that_wait_for_spawned_ranks_are_no_deadlock() {
+    for (compiler, ranks) in [
+        (Compiler::OpenMpi, 1),
+        (Compiler::OpenMpi, 2),
+        (Compiler::Mpich, 2),
+    ] {
+        let folder = Folder::new("kids");
+        let program = folder.compile(compiler, "mpi_kids");
+        let under = Under {
+            ranks,
+            ..Under::new(compiler)
+        };
+        let job = Job::start(under, &program, "kids");
+        let pid = job.launcher.id().to_string();
+        let place = Place::new();
+        let judged = said(&place, "diagnose", &[&pid]);
+        let stacks = said(&place, "stacks", &[&pid]);
+        drop(job);
+        let told = judged.out.contains("with processes of another job");
+        assert!(
+            told && judged.code == Some(4),
+            "{compiler:?} {ranks}: {judged}"
+        );
+        let both = format!("{}{}", stacks.out, stacks.err);
+        let told =
+            "has 2 more processes, of jobs that its ranks have started (MPI_Comm_spawn): --pids ";
+        assert!(
+            both.contains(told) && stacks.code == Some(0),
+            "{compiler:?} {ranks}: {stacks}"
+        );
+    }
+}
+
+/// A script, a container-like one in a user namespace of its own, and one that ends its program after a while.
+#[test]
+fn a_rank_is_its_program_and_not_its_wrapper() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/wrap.py");
+    let script = script.to_str().expect("a path of text");
+    for (compiler, wrapper) in [
+        (Compiler::OpenMpi, &["python3", script][..]),
+        (
+            Compiler::Mpich,
+            &["unshare", "--user", "--map-root-user", "--mount"],
+        ),
+        (Compiler::Mpich, &["timeout", "1000"]),
+    ] {
+        let folder = Folder::new("wrapped");
+        let program = folder.compile(compiler, "mpi_held");
+        let under = Under {
+            ranks: 2,
+            ..Under::new(compiler)
+        };
+        let mut launcher = under.launcher();
+        allow_root(&mut launcher).args(wrapper);
+        let job = HeldJob::start(launcher, &folder, &program, 2);
+        let place = Place::new();
+        let done = said(&place, "stacks", &[&job.starter().to_string()]);
+        job.finish();
+        assert!(
+            done.out.contains("ranks 0-1 (2): main () at mpi_held.c:"),
+            "{wrapper:?}: {done}"
+        );
+    }
+}
