@@ -136,7 +136,7 @@ fn first_of(
     }
     let is_missing = |candidate: &&str| search(candidate, path).is_none();
     let missing = candidates.into_iter().filter(is_missing);
-    tried.extend(missing.map(|candidate| absent(candidate)));
+    tried.extend(missing.map(absent));
     match other {
         Some((program, candidate, known)) => Ok(launcher(program, Some(candidate), known)),
         None => Err(LaunchError::NotFound {

@@ -153,6 +153,7 @@ fn system(what: &str, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
+    use std::process::Command;
 
     use super::*;
 

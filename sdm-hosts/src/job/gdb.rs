@@ -99,7 +99,7 @@ fn table(lines: &[String]) -> Mpir {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
-    use std::process::Stdio;
+    use std::process::{Command, Stdio};
 
     use super::*;
 

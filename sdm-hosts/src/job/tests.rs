@@ -270,6 +270,7 @@ fn describe(proc: &Proc, pid: i32, library: Option<&str>, ticks: u64) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_program_is_found_behind_what_wraps_it() {
     const MPI: Option<&str> = Some("libmpi.so.40.30.4");
     const MPICH: Option<&str> = Some("libmpich.so.12.2.2");

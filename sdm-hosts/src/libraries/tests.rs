@@ -86,6 +86,7 @@ const MPICH: &str = "int MPI_Init; int PMPI_Init;";
 
 /// Each way by which the loader finds a library, alone and against the others.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn libraries_are_those_of_the_loader() {
     let folder = Folder::new("ways");
     let deep = "int deep; ";

@@ -15,7 +15,7 @@ fn ring(place: &Place, compiler: Compiler) -> PathBuf {
     program
 }
 
-fn run<'a>(place: &'a Place, launcher: &[&str], program: &Path, args: &[&str]) -> Done<'a> {
+fn run(place: &Place, launcher: &[&str], program: &Path, args: &[&str]) -> Done {
     let run = Sdm::run(place, 2).args(["--batch", "--no-report", "--no-stop"]);
     run.args(launcher).program(program, args).finish().code(0)
 }

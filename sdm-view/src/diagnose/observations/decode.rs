@@ -46,6 +46,7 @@ pub(super) fn file(value: Value) -> Result<Observations, E> {
             stood: told(fields, "stood")?,
             unseen: told(fields, "unseen")?,
             outside: fields.set("outside")?,
+            unranked: fields.flag("unranked")?,
             pids: fields.list("pids", pid)?.into_iter().collect(),
         };
         Ok(Observations { observed, verdict })

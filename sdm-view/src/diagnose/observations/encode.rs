@@ -64,6 +64,7 @@ pub(super) fn file(kept: &Observations) -> Value {
         .with("stood", told(&observed.stood))
         .with("unseen", told(&observed.unseen))
         .set("outside", &observed.outside)
+        .with("unranked", observed.unranked)
         .with("pids", pids.collect::<Vec<_>>())
         .with("stacks", stacks.into_iter().map(stack).collect::<Vec<_>>())
         .with("samples", samples);

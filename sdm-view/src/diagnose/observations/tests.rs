@@ -203,8 +203,16 @@ fn observed() -> impl Strategy<Value = Observed> {
         of_each(text()).boxed(),
     ];
     let pids = btree_map(any::<i32>(), (0..40_u32).prop_map(TaskId), 0..4);
-    let parts = (vec(sample(), 0..3), time(), time(), lists, set(), pids);
-    parts.prop_map(|(samples, span, ran, lists, outside, pids)| {
+    let parts = (
+        vec(sample(), 0..3),
+        time(),
+        time(),
+        lists,
+        set(),
+        any::<bool>(),
+        pids,
+    );
+    parts.prop_map(|(samples, span, ran, lists, outside, unranked, pids)| {
         let [gone, halted, states, stood, unseen] = lists;
         Observed {
             samples,
@@ -216,6 +224,7 @@ fn observed() -> impl Strategy<Value = Observed> {
             stood,
             unseen,
             outside,
+            unranked,
             pids,
         }
     })

@@ -9,7 +9,7 @@ use sdm_tests::sdm::{Done, Sdm};
 use super::job::{Job, Under};
 
 /// What `sdm VERB TARGET` says.
-fn said<'a>(place: &'a Place, verb: &str, target: &[&str]) -> Done<'a> {
+fn said(place: &Place, verb: &str, target: &[&str]) -> Done {
     let prefix = ["env", "--default-signal=INT"];
     Sdm::wrapped(&prefix, place, verb).args(target).finish()
 }
