@@ -39,6 +39,43 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
     parts
 }
 
+/// What gdb's `print` says of a value, without the type and the address of a reference, `(Cell &) @0x7ffe: `, and the type of a
+/// pointer, `(Cell *) `.
+#[must_use]
+pub fn bare(printed: &str) -> &str {
+    behind_type(printed).unwrap_or(printed)
+}
+
+fn behind_type(printed: &str) -> Option<&str> {
+    let mut depth = 0_u32;
+    let close = outside_quotes(printed).find_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        (depth == 0).then_some((at, c))
+    });
+    let (close, _) = close.filter(|(at, c)| *at > 0 && *c == ')')?;
+    let (name, rest) = (&printed[1..close], printed[close + 1..].trim_start());
+    if rest.starts_with("0x") {
+        return Some(rest);
+    }
+    if let Some(address) = rest.strip_prefix("@0x") {
+        return address.split_once(": ").map(|(_, value)| value);
+    }
+    // The person has set `print address off`.
+    let is_reference = name.ends_with('&') || name.contains("(&)") || name.contains("(&&)");
+    is_reference.then_some(rest)
+}
+
+/// True where gdb has left out something of a value that it has printed.
+#[must_use]
+pub fn is_left_out(printed: &str) -> bool {
+    let plain: String = outside_quotes(printed).map(|(_, c)| c).collect();
+    plain.contains("...") || plain.contains("<unavailable>")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +94,51 @@ mod tests {
         assert_eq!(seen(r#"a"b'\"c"d'"'e"#), "ade");
         assert_eq!(seen(r"a\b"), r"a\b");
         assert_eq!(seen("a\"never closed"), "a");
+    }
+
+    #[test]
+    fn values_stand_behind_types_and_addresses() {
+        let check = |printed, expect| assert_eq!(bare(printed), expect, "{printed}");
+        check("(Cell &) @0x7ffe: {id = 1}", "{id = 1}");
+        check("(int (&)[3]) @0x7f5c: {1, 2, 3}", "{1, 2, 3}");
+        check("(Cell *&) @0x7f68: 0x7f70", "0x7f70");
+        check("(Cell *) 0x7f70", "0x7f70");
+        check("(void (*)(int)) 0x1139 <f(int)>", "0x1139 <f(int)>");
+        check("(PTR TO -> ( integer(kind=4) )) 0x90 <v>", "0x90 <v>");
+        check("(const int &) 5", "5");
+        check("(std::map<char, int> &&) @0x7ffe: 5", "5");
+        for same in [
+            "1",
+            "{id = 1}",
+            "(1,-2)",
+            "(0.5, 1.5)",
+            "((1, 2) (3, 4))",
+            "(A | unknown: 0x8)",
+            "( id = 3, w = (2.5) )",
+            "0x55 \"(x) 0x1\"",
+            "\"(Cell &) @0x7ffe: 1\"",
+            "('a', 'b')",
+            "(",
+            ")",
+            "() @0x7ffe",
+            "",
+        ] {
+            check(same, same);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_value_is_seen() {
+        for whole in ["1", "{1, 2}", "\"...\"", "'.'", "{a = \"x...\"}"] {
+            assert!(!is_left_out(whole), "{whole}");
+        }
+        for cut in [
+            "{1, 2...}",
+            "\"abc\"...",
+            "{a = {...}}",
+            "{a = <unavailable>}",
+        ] {
+            assert!(is_left_out(cut), "{cut}");
+        }
     }
 }

@@ -152,7 +152,8 @@ pub struct Value {
     pub text: String,
     /// Where the text was cut: the full length in bytes and the xxh3-64 of the full text, so that
     /// different values are never called equal by what is left of them. Where gdb itself has printed
-    /// the beginning of an array only: length and hash of the array's bytes.
+    /// the beginning of a value only: length and hash of the whole value; a length of 0 where that cannot be known, and a number that
+    /// no other task has.
     pub cut: Option<(u64, u64)>,
 }
 

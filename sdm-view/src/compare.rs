@@ -2,12 +2,15 @@
 
 use sdm_idset::IdSet;
 
-use sdm_debug::quoted::split_at_commas;
+use sdm_debug::quoted::{bare, outside_quotes};
 
 /// The most elements of one value that are looked at.
 const ELEMENTS_MAX: usize = 1 << 16;
 /// How deep structures may stand in structures.
 const DEPTH_MAX: usize = 64;
+
+/// How much is shown of the end of a value that differs behind all that was printed.
+const END_CHARS: usize = 60;
 
 /// How the values of tasks differ from what most of them have.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +55,11 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
         .map(|(tasks, text)| {
             let (own, own_cut) = elements(text);
             cut |= own_cut;
-            difference(tasks, &reference, &own)
+            let found = difference(tasks, &reference, &own);
+            match found.count {
+                0 => behind(tasks, &first.1, text),
+                _ => found,
+            }
         })
         .collect();
     Some(Comparison {
@@ -93,6 +100,21 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
     }
 }
 
+/// Two values that differ in no element that was printed: how they end says how. Of those that were cut that is length and hash of all.
+fn behind(tasks: &IdSet, reference: &str, own: &str) -> Difference {
+    let end = |text: &str| {
+        let begin = text.char_indices().rev().nth(END_CHARS - 1);
+        Some(text[begin.map_or(0, |(at, _)| at)..].trim().to_owned())
+    };
+    Difference {
+        tasks: tasks.clone(),
+        count: 1,
+        path: String::new(),
+        reference: end(reference),
+        value: end(own),
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct Element {
     path: String,
@@ -102,8 +124,9 @@ struct Element {
 /// The elements of a value as gdb prints it, in order; true where it was not printed whole.
 fn elements(text: &str) -> (Vec<Element>, bool) {
     let mut found = Vec::new();
+    let text = bare(text.trim());
     let mut cut = text.ends_with("...");
-    flatten(text.trim(), String::new(), 0, &mut found, &mut cut);
+    flatten(text, String::new(), 0, &mut found, &mut cut);
     (found, cut)
 }
 
@@ -112,37 +135,105 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         *cut = true;
         return;
     }
-    let inner = text
-        .strip_prefix('{')
-        .and_then(|text| text.strip_suffix('}'));
-    let Some(inner) = inner.filter(|_| depth < DEPTH_MAX) else {
+    let Some(inner) = inside(text).filter(|_| depth < DEPTH_MAX) else {
         let value = text.to_owned();
         return found.push(Element { path, value });
     };
     let mut index = 0;
-    for part in split_at_commas(inner) {
+    // Where the last element begins in what was found: Fortran's arrays have its repetition behind a comma.
+    let mut last = found.len();
+    for part in parts(inner) {
         let (part, more) = match part.strip_suffix("...") {
             Some(part) => (part.trim_end(), true),
-            None => (part, false),
+            None => (part.as_str(), false),
         };
         *cut |= more;
         if part.is_empty() {
             continue;
         }
-        let (part, times) = repeats(part);
+        let (part, mut times) = repeats(part);
         if let Some((name, value)) = named(part) {
-            flatten(value, format!("{path}.{name}"), depth + 1, found, cut);
+            flatten(value, format!("{path}{name}"), depth + 1, found, cut);
             continue;
         }
-        for _ in 0..times {
+        if !part.is_empty() {
+            last = found.len();
+            flatten(part, format!("{path}[{index}]"), depth + 1, found, cut);
+            index += 1;
+        }
+        let own = last..found.len();
+        let before = format!("{path}[{}]", index - usize::from(index > 0));
+        while times > 1 {
             if found.len() >= ELEMENTS_MAX {
                 *cut = true;
                 return;
             }
-            flatten(part, format!("{path}[{index}]"), depth + 1, found, cut);
-            index += 1;
+            for at in own.clone() {
+                let Element { path: of, value } = found[at].clone();
+                let rest = of.strip_prefix(&before).unwrap_or_default();
+                let path = format!("{path}[{index}]{rest}");
+                found.push(Element { path, value });
+            }
+            (index, times) = (index + 1, times - 1);
+            last = found.len() - own.len();
+            if own.is_empty() {
+                break;
+            }
         }
     }
+}
+
+/// What stands in the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length 2, capacity 4 = {1, 2}`, and in
+/// Fortran `(1, 2)`.
+fn inside(text: &str) -> Option<&str> {
+    if let Some(inner) = text.strip_prefix('(') {
+        let inner = inner.strip_suffix(')')?;
+        // `(1,-2)` is one complex number.
+        let is_complex = inner.contains(',') && !inner.contains([' ', '(']);
+        return (!is_complex).then_some(inner);
+    }
+    let text = text.strip_suffix('}')?;
+    if let Some(inner) = text.strip_prefix('{') {
+        return Some(inner);
+    }
+    let (what, inner) = text.split_once(" = {")?;
+    (!what.contains(['{', '"', '\''])).then_some(inner)
+}
+
+/// What stands between the commas of a level, and between the rows of Fortran's arrays, which have none. A container says what it is
+/// before its elements, with commas of its own: `std::vector of length 2, capacity 4 = {1, 2}`.
+fn parts(text: &str) -> Vec<String> {
+    let (mut depth, mut from) = (0_i32, 0);
+    let mut cuts = Vec::new();
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '{' | '(' | '[' | '<' => depth += 1,
+            '}' | ')' | ']' | '>' => {
+                depth = (depth - 1).max(0);
+                if matches!(c, ')' | '>') && depth == 0 && text[at + 1..].starts_with(" (") {
+                    cuts.push(from..at + 1);
+                    from = at + 1;
+                }
+            }
+            ',' if depth == 0 => {
+                cuts.push(from..at);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    cuts.push(from..text.len());
+    let mut parts: Vec<String> = Vec::new();
+    for part in cuts.into_iter().map(|cut| text[cut].trim()) {
+        match parts.last_mut() {
+            Some(before) if part.starts_with("capacity ") && before.contains(" of length ") => {
+                before.push_str(", ");
+                before.push_str(part);
+            }
+            _ => parts.push(part.to_owned()),
+        }
+    }
+    parts
 }
 
 /// `0 <repeats 12 times>` is 12 zeros.
@@ -150,20 +241,30 @@ fn repeats(part: &str) -> (&str, usize) {
     let Some(text) = part.strip_suffix(" times>") else {
         return (part, 1);
     };
-    let Some((value, count)) = text.rsplit_once(" <repeats ") else {
+    let Some((value, count)) = text.rsplit_once("<repeats ") else {
         return (part, 1);
     };
     match count.parse() {
-        Ok(count) => (value, count),
+        Ok(count) => (value.trim_end(), count),
         Err(_) => (part, 1),
     }
 }
 
-/// `name = value`: a name of letters, or `<base>`.
-fn named(part: &str) -> Option<(&str, &str)> {
-    let (name, value) = part.split_once(" = ")?;
-    let plain = |c: char| c.is_alphanumeric() || "_<>:,$ ".contains(c);
-    (!name.is_empty() && name.chars().all(plain)).then_some((name, value))
+/// `name = value`, the name as it stands in a path: `.name` of letters, `.<base>`, `["key"]` of a map. What a container says of itself
+/// is no name.
+fn named(part: &str) -> Option<(String, &str)> {
+    let (at, _) = outside_quotes(part).find(|(at, _)| part[*at..].starts_with(" = "))?;
+    let (name, value) = (&part[..at], &part[at + 3..]);
+    if name.starts_with('[') && name.ends_with(']') {
+        return Some((name.to_owned(), value));
+    }
+    let is_field = |name: &str| name.starts_with(['<', '_']) || name.starts_with("static ");
+    let says_what = value.starts_with('{') && (name.contains(' ') || name.ends_with('>'));
+    if name.is_empty() || says_what && !is_field(name) {
+        return None;
+    }
+    let plain = |c: char| c.is_alphanumeric() || "_<>:,$ ()*&".contains(c);
+    name.chars().all(plain).then(|| (format!(".{name}"), value))
 }
 
 #[cfg(test)]
@@ -206,6 +307,73 @@ mod tests {
             (1, ".b.y[1]", "2", "3"),
         );
         check("{1, 2}", "{1, 2, 3}", (1, "[2]", "-", "3"));
+        let rows = |last| {
+            format!(
+                "std::vector of length 2, capacity 2 = {{std::vector of length 3, capacity 3 = {{1, 2, 3}}, std::vector of length 2, capacity 2 = {{4, {last}}}}}"
+            )
+        };
+        check(&rows(5), &rows(50), (1, "[1][1]", "5", "50"));
+        let map = |value| {
+            format!(
+                "std::map with 2 elements = {{[\"a, b\"] = 1, [\"c\"] = std::vector of length 1, capacity 1 = {{{value}}}}}"
+            )
+        };
+        check(&map(3), &map(4), (1, "[\"c\"][0]", "3", "4"));
+        check(
+            "{a = std::vector of length 1, capacity 1 = {1}, p = std::unique_ptr<Cell> = {get() = 0x1}}",
+            "{a = std::vector of length 1, capacity 1 = {2}, p = std::unique_ptr<Cell> = {get() = 0x1}}",
+            (1, ".a[0]", "1", "2"),
+        );
+        check(
+            "std::variant<int, double> [index 1] = {2.5}",
+            "std::variant<int, double> [index 0] = {2}",
+            (1, "[0]", "2.5", "2"),
+        );
+        check(
+            "{std::tuple containing = {[1] = 1, [2] = 2}, 7}",
+            "{std::tuple containing = {[1] = 1, [2] = 3}, 7}",
+            (1, "[0][2]", "2", "3"),
+        );
+        check(
+            "((1, 2) (3, 4))",
+            "((1, 2) (3, 5))",
+            (1, "[1][1]", "4", "5"),
+        );
+        check(
+            "(0, 1, <repeats 3 times>, 2)",
+            "(0, 1, <repeats 4 times>)",
+            (1, "[4]", "2", "1"),
+        );
+        check(
+            "((5, 1) (1, 1) <repeats 3 times> (2, 2))",
+            "((5, 1) (1, 1) <repeats 2 times> (2, 1) (2, 2))",
+            (1, "[3][0]", "1", "2"),
+        );
+        check(
+            "((1,-2), (3,4))",
+            "((1,-2), (3,5))",
+            (1, "[1]", "(3,4)", "(3,5)"),
+        );
+        check(
+            "( id = 3, w = (1, 2) )",
+            "( id = 3, w = (1, 3) )",
+            (1, ".w[1]", "2", "3"),
+        );
+        check(
+            "(Cell &) @0x7: {id = 1}",
+            "(Cell &) @0x8: {id = 2}",
+            (1, ".id", "1", "2"),
+        );
+        check(
+            "(Cell &) @0x7: {id = 1}",
+            "(Cell &) @0x8: {id = 1}",
+            (1, "", "(Cell &) @0x7: {id = 1}", "(Cell &) @0x8: {id = 1}"),
+        );
+        check(
+            "{1, 2}... (9 bytes, 00)",
+            "{1, 2}... (9 bytes, 01)",
+            (1, "", "{1, 2}... (9 bytes, 00)", "{1, 2}... (9 bytes, 01)"),
+        );
         check(
             "{name = \"a, {b\", c = 44 ','}",
             "{name = \"a, {b\", c = 45 '-'}",

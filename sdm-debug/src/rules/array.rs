@@ -1,6 +1,7 @@
 //! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, nested to any few dimensions.
 
 use super::number::{Parsed, parse};
+use crate::quoted::bare;
 
 /// The most elements that are read of one array.
 pub const ELEMENTS_MAX: usize = 1 << 18;
@@ -24,7 +25,10 @@ impl NumberArray {
             shape: Vec::new(),
             elements: Vec::new(),
         };
-        array.shape = array.take(text.trim(), 0)?;
+        let text = text.trim();
+        // What a reference means is a number; where a pointer points to is none.
+        let value = Some(bare(text)).filter(|value| !value.starts_with("0x"));
+        array.shape = array.take(value.unwrap_or(text), 0)?;
         Some(array)
     }
 
@@ -43,22 +47,31 @@ impl NumberArray {
         }
         let mut count = 0;
         let mut shape: Option<Vec<usize>> = None;
+        let mut size = 0;
         for part in Elements(inner) {
             let (part, times) = repeated(part)?;
-            let before = self.elements.len();
-            let own = self.take(part, depth + 1)?;
-            if shape.get_or_insert_with(|| own.clone()) != &own {
+            // Fortran has a comma before it: `1.5, <repeats 24 times>` are 24 in all.
+            let more = if part.is_empty() && count > 0 {
+                times - 1
+            } else {
+                let before = self.elements.len();
+                let own = self.take(part, depth + 1)?;
+                if shape.get_or_insert_with(|| own.clone()) != &own {
+                    return None;
+                }
+                size = self.elements.len() - before;
+                count += 1;
+                times - 1
+            };
+            let room = ELEMENTS_MAX - self.elements.len();
+            if size.checked_mul(more)? > room {
                 return None;
             }
-            let size = self.elements.len() - before;
-            let more = size.checked_mul(times - 1)?;
-            if self.elements.len().checked_add(more)? > ELEMENTS_MAX {
-                return None;
+            let last = self.elements.len() - size;
+            for _ in 0..more {
+                self.elements.extend_from_within(last..last + size);
             }
-            for _ in 1..times {
-                self.elements.extend_from_within(before..before + size);
-            }
-            count += times;
+            count += more;
         }
         let mut whole = vec![count];
         whole.extend(shape?);
@@ -80,7 +93,7 @@ fn repeated(part: &str) -> Option<(&str, usize)> {
     let Some(text) = part.strip_suffix(" times>") else {
         return Some((part, 1));
     };
-    let (value, count) = text.rsplit_once(" <repeats ")?;
+    let (value, count) = text.rsplit_once("<repeats ")?;
     let count = count.parse().ok()?;
     (1..=ELEMENTS_MAX)
         .contains(&count)
@@ -106,6 +119,10 @@ impl<'a> Iterator for Elements<'a> {
                 (Some(open), c) if c == open => quote = None,
                 (Some(_), _) => {}
                 (None, '\'' | '"') => quote = Some(c),
+                (None, '>') if depth == 0 && self.0[at + 1..].starts_with(" (") => {
+                    end = at + 1;
+                    break;
+                }
                 (None, '{' | '(') => depth += 1,
                 (None, '}' | ')') => {
                     depth = depth.saturating_sub(1);
@@ -152,6 +169,15 @@ mod tests {
             &[3, 2],
             &[1, 2, 1, 2, 3, 4],
         );
+        check("(const int &) @0x7ffe: 5", &[], &[5]);
+        check("(int (&)[2]) @0x7ffe: {1, 2}", &[2], &[1, 2]);
+        check("(1, <repeats 3 times>)", &[3], &[1, 1, 1]);
+        check("(0, 1, <repeats 3 times>, 2)", &[5], &[0, 1, 1, 1, 2]);
+        check(
+            "((1, 2) <repeats 2 times> (3, 4))",
+            &[3, 2],
+            &[1, 2, 1, 2, 3, 4],
+        );
         check("{44 ',', 123 '{', 39 '\\''}", &[3], &[44, 123, 39]);
     }
 
@@ -169,6 +195,7 @@ mod tests {
             "\"text\"",
             "{1",
             "{0 <repeats 99999999999 times>}",
+            "(<repeats 3 times>)",
             "{{0 <repeats 262144 times>}, {0 <repeats 262144 times>}}",
             "(int *) 0x7ffe",
             deep.as_str(),

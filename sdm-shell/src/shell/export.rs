@@ -10,7 +10,7 @@ use sdm_view::render::Names;
 
 use super::said::Said;
 use super::slices::Slices;
-use super::{SessionHandle, Verdict, ask};
+use super::{SessionHandle, Verdict, ask, values};
 use crate::exported::Exported;
 
 /// So many tasks are asked at a time: distinct answers of more would not fit beside each other.
@@ -124,6 +124,9 @@ async fn numbers_of(
         Ok(slices) => slices,
         Err(error) => return Err(session.complain(error.to_string(), "")),
     };
+    if let Some(verdict) = values::refused(session, said, &slices, expression).await {
+        return Err(verdict);
+    }
     let mut verdict = Verdict::Done;
     let mut arrays = Arrays::new();
     let mut rest = Gathered {

@@ -188,14 +188,17 @@ async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
         Some(Reply::Frame(view)) => Some(view.frame.level),
         _ => None,
     };
-    let spec = BacktraceSpec {
+    let spec = |args| BacktraceSpec {
         limit: FRAMES_MAX,
-        args: true,
+        args,
         full: false,
     };
-    let Some(Reply::Backtrace(backtrace)) =
-        answer_of(session, task, &Command::Backtrace(spec)).await
-    else {
+    let mut answer = answer_of(session, task, &Command::Backtrace(spec(true))).await;
+    if answer.is_none() {
+        // Where it stands is more than nothing.
+        answer = answer_of(session, task, &Command::Backtrace(spec(false))).await;
+    }
+    let Some(Reply::Backtrace(backtrace)) = answer else {
         return None;
     };
     let mut left = LOCALS_FRAMES_MAX;

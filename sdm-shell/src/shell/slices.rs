@@ -112,7 +112,7 @@ impl Slices {
     pub(super) fn commands(&self) -> Vec<Command> {
         let command = |question: &String| Command::Console {
             line: format!(
-                "with max-value-size unlimited -- with print elements unlimited -- output {question}"
+                "with max-value-size unlimited -- with print elements unlimited -- with print repeats unlimited -- output {question}"
             ),
         };
         self.questions.iter().map(command).collect()

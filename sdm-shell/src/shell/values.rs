@@ -1,6 +1,8 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
+use sdm_debug::calls::is_harmless;
+use sdm_debug::reply::Value;
 use sdm_debug::rules::{Bins, Extreme, NumberArray, RULE_STATS, Stats, rule};
-use sdm_debug::{Command, Reply, wire};
+use sdm_debug::{Command, FailureCode, Reply, wire};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
@@ -11,8 +13,10 @@ use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
 
 /// Who has which value.
-type Values = Vec<(IdSet, String)>;
+type Values = Vec<(IdSet, Value)>;
 
+/// Of so many classes all of a value that was cut is asked for.
+const WHOLES_MAX: usize = 64;
 /// How many bins a histogram has.
 const BINS: u16 = 12;
 /// The most bytes of merged statistics.
@@ -43,6 +47,9 @@ async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) 
     let classes = values.iter().map(|(tasks, _)| tasks.clone()).collect();
     session.edit(|model| model.sets.note_classes(classes));
     if !values.is_empty() {
+        let values = values.into_iter();
+        let values = values.map(|(tasks, value)| (tasks, sdm_view::render::value_text(&value)));
+        let values = values.collect();
         session.show(&Item::Values { expression, values });
     }
     ask::show_rest(session, rest);
@@ -54,6 +61,7 @@ async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
     };
+    let values = whole_values(session, said, &expression, values).await;
     if let Some(found) = sdm_view::compare::compare(&expression, values) {
         let others = found.others.iter().map(|other| other.tasks.clone());
         let classes = std::iter::once(found.reference.clone()).chain(others);
@@ -65,26 +73,130 @@ async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -
     verdict
 }
 
-/// The distinct values of an expression, and what else was answered.
+/// The distinct values of an expression, those that most have first, and what else was answered. A slice is asked for in parts.
 async fn values_of(
     session: &SessionHandle,
     said: &Said<'_>,
     expression: &str,
 ) -> Option<(Verdict, Values, Gathered)> {
-    let command = Command::Evaluate {
-        expression: expression.to_owned(),
+    let slices = match Slices::of(expression) {
+        Ok(slices) => slices,
+        Err(error) => {
+            session.complain(error.to_string(), "");
+            return None;
+        }
     };
-    let (verdict, open) = session.ask_quietly(said.line, &said.to, &command).await;
-    let mut rest = open?.gathered;
-    let mut values = Vec::new();
-    for (tasks, reply) in std::mem::take(&mut rest.ok) {
-        match reply {
-            Reply::Value(value) => values.push((tasks, sdm_view::render::value_text(&value))),
-            other => rest.ok.push((tasks, other)),
+    let mut parts = Parts {
+        verdict: Verdict::Done,
+        classes: Vec::new(),
+        rest: Gathered::default(),
+    };
+    for expression in &slices.questions {
+        let command = Command::Evaluate {
+            expression: expression.clone(),
+        };
+        let (verdict, open) = session.ask_quietly(said.line, &said.to, &command).await;
+        parts.take(verdict, open?.gathered);
+        if parts.classes.is_empty() || session.is_over() {
+            break;
         }
     }
+    let Parts {
+        verdict,
+        classes,
+        rest,
+    } = parts;
+    let classes = classes.into_iter();
+    let values = classes.filter_map(|(tasks, parts)| Some((tasks, nested(parts, &slices.outer)?)));
+    let mut values: Values = values.collect();
     values.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
     Some((verdict, values, rest))
+}
+
+/// What is answered to the questions that a slice becomes: who has answered alike so far.
+struct Parts {
+    verdict: Verdict,
+    classes: Vec<(IdSet, Vec<Value>)>,
+    /// What else was answered to the last question.
+    rest: Gathered,
+}
+
+impl Parts {
+    fn take(&mut self, verdict: Verdict, mut rest: Gathered) {
+        let is_first = self.rest.command.is_empty() && self.classes.is_empty();
+        let mut answers = Vec::new();
+        for (tasks, reply) in std::mem::take(&mut rest.ok) {
+            match reply {
+                Reply::Value(value) => answers.push((tasks, value)),
+                other => rest.ok.push((tasks, other)),
+            }
+        }
+        if is_first {
+            let first = answers.into_iter();
+            self.classes = first.map(|(tasks, value)| (tasks, vec![value])).collect();
+        } else {
+            let classes = std::mem::take(&mut self.classes);
+            for (before, values) in classes {
+                for (tasks, value) in &answers {
+                    let both = before.intersection(tasks);
+                    if !both.is_empty() {
+                        let values = values.iter().chain([value]).cloned();
+                        self.classes.push((both, values.collect()));
+                    }
+                }
+            }
+        }
+        (self.verdict, self.rest) = (verdict, rest);
+    }
+}
+
+/// The values of the parts of a slice as those of one array, with so many elements in each of its outer dimensions.
+fn nested(mut values: Vec<Value>, outer: &[usize]) -> Option<Value> {
+    for size in outer.iter().rev() {
+        let rows = values.chunks((*size).max(1));
+        let row = |row: &[Value]| Value {
+            text: format!("{{{}}}", texts(row).join(", ")),
+            cut: row.iter().find_map(|value| value.cut),
+        };
+        values = rows.map(row).collect();
+    }
+    values.pop()
+}
+
+fn texts(values: &[Value]) -> Vec<String> {
+    values.iter().map(sdm_view::render::value_text).collect()
+}
+
+/// The values to compare: where some were cut, all of what one of each class has.
+async fn whole_values(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    expression: &str,
+    values: Values,
+) -> Vec<(IdSet, String)> {
+    let is_cut = values.len() > 1 && values.iter().any(|(_, value)| value.cut.is_some());
+    let slices = Slices::of(expression).ok();
+    // It is evaluated once more.
+    let may_ask = is_harmless(expression) || slices.as_ref().is_some_and(|slices| slices.any);
+    let question = slices.filter(|slices| is_cut && may_ask && slices.questions.len() == 1);
+    let mut wholes = Vec::new();
+    for (at, (tasks, value)) in values.into_iter().enumerate() {
+        let one = tasks.first().map(IdSet::single).filter(|_| at < WHOLES_MAX);
+        let mut text = sdm_view::render::value_text(&value);
+        if let (Some(slices), Some(one)) = (&question, one) {
+            let line = format!(
+                "with max-value-size unlimited -- with print elements unlimited -- output {}",
+                slices.questions[0]
+            );
+            let command = Command::Console { line };
+            let answers = session.answers(said.line, &one, &command).await;
+            if let Some((_, Reply::Text(whole))) = answers.into_iter().next() {
+                text = whole;
+            }
+        }
+        wholes.push((tasks, text));
+    }
+    wholes
 }
 
 /// `stats EXPR`: merged on their way up; the histogram takes a second question.
@@ -99,6 +211,9 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
             expression: expression.clone(),
         }],
     };
+    if let Some(verdict) = refused(session, said, &slices, &expression).await {
+        return verdict;
+    }
     let asked = stats_of(session, said, &said.to, &questions, None).await;
     let Some((verdict, mut found, mut rest)) = asked else {
         return Verdict::Failed;
@@ -125,6 +240,27 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
         Some(array) => complain_of_array(session, said, array, &expression).await,
         None => verdict,
     }
+}
+
+/// What became of a section of one of Fortran's arrays that gdb would read wrong: it is evaluated once as other expressions are, which
+/// says so. Nothing where it can be read.
+pub(super) async fn refused(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    slices: &Slices,
+    expression: &str,
+) -> Option<Verdict> {
+    if !slices.any || slices.questions != [expression] {
+        return None;
+    }
+    let command = Command::Evaluate {
+        expression: expression.to_owned(),
+    };
+    let (_, open) = session.ask_quietly(said.line, &said.to, &command).await;
+    let failed = open?.gathered.failed.into_iter();
+    let mut refused = failed.filter(|(_, failure)| failure.code == FailureCode::Unsupported);
+    let (_, failure) = refused.next()?;
+    Some(session.complain(failure.text, &failure.hint))
 }
 
 /// True for the value of an array, which is no number.

@@ -88,11 +88,15 @@ impl Recorder {
         self.first.as_ref().map(|first| &first.tasks)
     }
 
-    /// Where everybody stands, and those that are looked at closer: the crashed, and outliers.
+    /// Where everybody stands, and those that are looked at closer: the crashed, and outliers. What is known of somebody stays where a
+    /// later look has come too late for an answer.
     pub fn look(&mut self, stacks: Option<MergedStacks>, crashed: Vec<Look>, outliers: Vec<Look>) {
+        let has_outliers = stacks.is_some() || !outliers.is_empty();
         self.stacks = stacks.or(self.stacks.take());
-        self.crashed = crashed;
-        self.outliers = outliers;
+        keep_best(&mut self.crashed, crashed);
+        if has_outliers {
+            self.outliers = outliers;
+        }
         self.dirty = true;
     }
 
@@ -271,6 +275,15 @@ impl Recorder {
             cut,
         }
     }
+}
+
+/// Takes in later looks: who was seen before and is not any more, or without a frame, stays as it was seen.
+fn keep_best(known: &mut Vec<Look>, mut later: Vec<Look>) {
+    later.retain(|look| !look.frames.is_empty());
+    let is_new = |look: &Look| later.iter().all(|other| other.task != look.task);
+    let kept: Vec<Look> = std::mem::take(known).into_iter().filter(is_new).collect();
+    *known = later;
+    known.extend(kept);
 }
 
 fn moment(at: Duration, tasks: &IdSet, what: &str, bad: bool) -> Moment {

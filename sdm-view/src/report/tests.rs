@@ -330,3 +330,30 @@ fn a_job_that_is_started_anew_has_evidence_of_its_own() {
     assert_eq!(told.last(), Some(&"started anew"), "{told:?}");
     assert_eq!(told.len(), 2);
 }
+
+#[test]
+fn a_late_look_does_not_replace_what_was_seen() {
+    let look = |task: u32, frames: usize| Look {
+        task: TaskId(task),
+        tasks: IdSet::single(TaskId(task)),
+        frames: vec![
+            LookFrame {
+                level: 0,
+                place: "spread (n=3) at halo.c:97".to_owned(),
+                source: String::new(),
+                locals: None,
+            };
+            frames
+        ],
+        more: false,
+    };
+    let mut recorder = Recorder::new(Vec::new(), Names::ranks());
+    recorder.look(None, vec![look(3, 2), look(5, 1)], vec![look(7, 1)]);
+    recorder.look(None, vec![look(3, 0)], Vec::new());
+    let report = recorder.report(&set("0-7"), Vec::new(), Duration::ZERO);
+    assert_eq!(report.crashed, [look(3, 2), look(5, 1)]);
+    assert_eq!(report.outliers, [look(7, 1)]);
+    recorder.look(None, vec![look(5, 3)], Vec::new());
+    let report = recorder.report(&set("0-7"), Vec::new(), Duration::ZERO);
+    assert_eq!(report.crashed, [look(5, 3), look(3, 2)]);
+}
