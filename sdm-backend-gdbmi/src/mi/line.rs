@@ -1,5 +1,6 @@
 //! Splits what gdb writes into lines, in whatever pieces it comes.
 
+use super::inner::InnerAnswer;
 use super::{Record, parse_line};
 
 /// The longest line that is kept, in bytes; of a longer one only its token is.
@@ -31,6 +32,7 @@ pub struct LineReader {
     end: usize,
     /// Bytes of a line too long that are no longer kept; 0 where the line is not too long.
     dropped: u64,
+    inner: InnerAnswer,
 }
 
 /// Where a line stands in the buffer, without its end, and how long it was altogether.
@@ -101,13 +103,18 @@ impl LineReader {
 
     /// The next complete line, read.
     pub fn next_record(&mut self) -> Option<Record> {
-        let found = self.find_line()?;
-        let bytes = found.bytes;
-        Some(if found.is_too_long() {
-            Record::too_long(self.head(found), bytes)
-        } else {
-            parse_line(&self.buffer[found.line])
-        })
+        loop {
+            let found = self.find_line()?;
+            let bytes = found.bytes;
+            let record = if found.is_too_long() {
+                Record::too_long(self.head(found), bytes)
+            } else {
+                parse_line(&self.buffer[found.line])
+            };
+            if let Some(record) = self.inner.join(record) {
+                return Some(record);
+            }
+        }
     }
 
     fn head(&self, found: Found) -> &[u8] {

@@ -4,6 +4,7 @@
 //! is no MI becomes [`Record::Unknown`]: a program or a library may write into gdb's output.
 
 mod escape;
+mod inner;
 mod line;
 mod parse;
 mod value;

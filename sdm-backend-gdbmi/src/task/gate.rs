@@ -281,7 +281,7 @@ fn kind_of(command: &str) -> Kind {
     if command.starts_with("-target-attach") {
         return Kind::Attach;
     }
-    if QUESTIONS.iter().any(|name| command.starts_with(name)) {
+    if is_question(command) {
         return Kind::Question;
     }
     let console = command
@@ -293,12 +293,25 @@ fn kind_of(command: &str) -> Kind {
     }
 }
 
+fn is_question(command: &str) -> bool {
+    QUESTIONS.iter().any(|name| command.starts_with(name))
+}
+
 /// True where a line of gdb's command line only looks.
 fn looks(text: &str) -> bool {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
     let name = |text: &str| text.split(is_end).next().unwrap_or("").to_owned();
     let text = text.trim_start();
     let first = name(text);
+    if first == "with" {
+        // What is set is as it was before when the command behind it is over, however that ends.
+        let command = text.split_once(" -- ");
+        return command.is_some_and(|(_, command)| looks(command));
+    }
+    if first == "interpreter-exec" {
+        let command = text.split_once(r#"\""#);
+        return command.is_some_and(|(_, command)| is_question(command));
+    }
     if !APPLIES.contains(&first.as_str()) {
         return LOOKS.contains(&first.as_str());
     }
@@ -360,6 +373,8 @@ mod tests {
             "thread apply all bt full",
             "frame 2",
             "frame apply 3 -q p n",
+            "with print elements 3 -- with print max-depth 0 -- output a -- b",
+            r#"with print elements 3 -- interpreter-exec mi3 \"-stack-list-locals 1\""#,
         ] {
             assert_eq!(console(look), Kind::Question, "{look}");
         }
@@ -372,6 +387,9 @@ mod tests {
             "taas det",
             "source f",
             "printer",
+            "with print elements 3",
+            "with print elements 3 -- detach",
+            r#"interpreter-exec mi3 \"-exec-continue\""#,
         ] {
             assert_eq!(console(deed), Kind::Deed, "{deed}");
         }

@@ -106,6 +106,27 @@ impl Harness {
         program
     }
 
+    /// The same for Fortran; nothing where this machine has no compiler of it.
+    pub(crate) fn compile_fortran(&self, fixture: &str) -> Option<PathBuf> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(fixture)
+            .with_extension("f90");
+        let program = self.directory.join(fixture);
+        let status = Process::new("gfortran")
+            .args(["-g", "-O0", "-J"])
+            .arg(&self.directory)
+            .arg("-o")
+            .args([&program, &source])
+            .status();
+        let Ok(status) = status else {
+            println!("SKIP: no gfortran");
+            return None;
+        };
+        assert!(status.success(), "gfortran {fixture}");
+        Some(program)
+    }
+
     pub(crate) fn send_to(&mut self, tasks: &IdSet, command: Command) -> CommandId {
         let id = CommandId(self.next_id);
         self.next_id += 1;

@@ -20,6 +20,7 @@ mod raw;
 mod registers;
 mod run;
 mod shared;
+mod sorts;
 mod stacks;
 mod starter;
 mod streams;

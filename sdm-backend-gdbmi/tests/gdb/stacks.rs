@@ -1,9 +1,10 @@
 //! Stacks, frames, threads.
 
-use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::command::{BacktraceSpec, FrameSelect, ProbeSpec};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Backtrace, FrameView, TaskStacks};
 use sdm_debug::{Command, FailureCode, Reply};
+use sdm_system::proc;
 
 use crate::harness::{Answer, Harness, place, stopped};
 
@@ -196,4 +197,64 @@ fn threads_are_listed_selected_and_folded() {
         .ask(Command::SelectThread { number: 9 })
         .unwrap_err();
     assert_eq!(failure.code, FailureCode::NoSuchThing);
+}
+
+/// How much the gdb that holds the program has written so far.
+fn written(harness: &Harness) -> u64 {
+    let processes = crate::harness::processes_of(&harness.directory);
+    let tracer = |(pid, _): &(i32, String)| proc::of(*pid).status().ok()?.tracer();
+    let gdb = processes.iter().find_map(tracer).expect("it is held");
+    let io = std::fs::read_to_string(proc::of(gdb).path("io")).unwrap();
+    let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_frame_costs_no_more_than_is_shown_of_it() {
+    const FRAMES: u64 = 4;
+    const FRAME_BYTES_MAX: u64 = 3 << 10;
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("domain");
+    harness.start(&program, &[]);
+    harness.break_at(1, "deepest").unwrap();
+    let before = written(&harness);
+    stopped(harness.run_on());
+    let stop_bytes = written(&harness) - before;
+    assert!(
+        stop_bytes < FRAMES * FRAME_BYTES_MAX,
+        "the stop: {stop_bytes}"
+    );
+    let args = BacktraceSpec {
+        limit: 0,
+        args: true,
+        full: false,
+    };
+    let probe = ProbeSpec {
+        compare: true,
+        waits: true,
+    };
+    for (command, frames) in [
+        (Command::Backtrace(args), FRAMES),
+        (Command::SelectFrame(FrameSelect::Move(1)), 2),
+        (Command::SelectFrame(FrameSelect::Current), 1),
+        (Command::Stacks { full: false }, FRAMES),
+        (Command::Probe(probe), 2 * FRAMES),
+    ] {
+        let before = written(&harness);
+        let answer = harness.ask(command.clone());
+        let bytes = written(&harness) - before;
+        let name = command.name();
+        assert!(bytes < frames * FRAME_BYTES_MAX, "{name}: {bytes} bytes");
+        if let Ok(Reply::Backtrace(backtrace)) = answer {
+            let shown = |at: usize| {
+                let args = backtrace.frames[at].args.iter();
+                let args = args.map(|arg| format!("{}={}", arg.name, arg.value.text));
+                args.collect::<Vec<_>>().join(", ")
+            };
+            assert_eq!(shown(0), "domain=..., depth=2");
+            assert!(shown(1).starts_with("domain=..., other=0x"), "{}", shown(1));
+            let row = ", row=std::vector of length 3000, capacity 4096 = {...}, depth=1";
+            assert!(shown(1).ends_with(row), "{}", shown(1));
+        }
+    }
 }

@@ -110,3 +110,89 @@ fn numbers_are_lines_in_characters() {
     let many = "many[0:7]: 8 elements, from 0 to 7\n  ranks 0-3 (4): ▁▂▃▄▅▆▇█\n";
     done.expect("plot many[0:7]", many);
 }
+
+/// To where each rank has its values by reference.
+const REFERRED: [&str; 4] = [
+    "[1] set var rank = 1",
+    "[2] set var rank = 2",
+    "break look",
+    "continue",
+];
+
+#[test]
+fn references_are_values_in_every_command() {
+    let place = Place::new();
+    let program = place.compile("references", Compiler::Cxx);
+    let done = Sdm::run(&place, 3)
+        .lines(&REFERRED)
+        .lines(&[
+            "compare cell",
+            "outliers number",
+            "display number",
+            "stats number",
+        ])
+        .lines(&["stats array[0:2]", "plot number", "export array[0:2] a.csv"])
+        .lines(&["@if:(number > 1) print number", "compare number + 0"])
+        .lines(&["compare rows", "compare rows[0:1]", "compare array[0:2]"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect_part("compare cell", "first cell.id: ");
+    done.expect_part("outliers number", "rank 2: 2");
+    done.expect_part("display number", "1: number = ");
+    done.expect_part("stats number", "max     2 on rank 2\n");
+    done.expect_part(
+        "stats array[0:2]",
+        "9 numbers on ranks 0-2 (3)\n  min     0 on rank 0\n",
+    );
+    done.expect_part("plot number", "number: 3 ranks, from 0 to 2\n");
+    done.expect_part("@if:(number > 1) print number", "2");
+    done.expect_part("compare rows", "rows[1][1]: ");
+    done.expect_part("compare rows[0:1]", "rows[0:1][1][1]: ");
+    done.expect_part("compare array[0:2]", "array[0:2][1]: ");
+    let table = fs::read_to_string(place.path().join("a.csv")).expect("it was written");
+    assert_eq!(table, "rank,[0],[1],[2]\n0,1,0,3\n1,1,1,3\n2,1,2,3\n");
+}
+
+#[test]
+fn values_cut_at_one_place_differ_behind_it() {
+    let place = Place::new();
+    let program = place.compile("references", Compiler::Cxx);
+    let done = Sdm::run(&place, 3)
+        .lines(&REFERRED)
+        .lines(&["compare large", "compare many"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect_part("compare large", "large[5900]: ");
+    done.expect_part("compare many", "many[4400]: ");
+}
+
+#[test]
+fn sections_of_fortran_are_read_whole_or_refused() {
+    let place = Place::new();
+    let sections = place.compile("sections", Compiler::Fortran);
+    let done = Sdm::run(&place, 2)
+        .lines(&["break look", "continue"])
+        .lines(&["stats row(1:40)", "export grid(1:2,1:20) grid.csv"])
+        .lines(&[
+            "compare row(1:40)",
+            "stats back(1:3)",
+            "export back(1:3) back.csv",
+        ])
+        .program(&sections, &[])
+        .finish()
+        .code(123);
+    let row = "80 numbers on ranks 0-1 (2)\n  min     0.5 on ranks 0-1 (2)\n";
+    done.expect_part("stats row(1:40)", row);
+    done.expect_part("compare row(1:40)", "the same on ranks 0-1 (2)");
+    let table = fs::read_to_string(place.path().join("grid.csv")).expect("it was written");
+    assert!(table.ends_with(",7,7,8\n"), "{table}");
+    for line in ["stats back(1:3)", "export back(1:3) back.csv"] {
+        done.expect_part(
+            line,
+            "gdb reads parts of `back` wrong, as it has a negative stride",
+        );
+    }
+    assert!(!place.path().join("back.csv").exists());
+}

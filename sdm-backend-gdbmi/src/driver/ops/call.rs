@@ -12,6 +12,7 @@ use sdm_debug::reply::{StackFrame, Value, Variable};
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::kept::{Kept, kept};
+use super::narrow;
 use super::ranks::{Place, pointer, requests, translate};
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
@@ -341,7 +342,7 @@ async fn arguments(
 ) -> Result<Vec<Variable>, Failure> {
     let (id, level) = (thread.id, frame.level);
     let line = format!("-stack-list-arguments --thread {id} 1 {level} {level}");
-    let results = gdb.mi(line).await?;
+    let results = narrow::list(gdb, narrow::SCALARS, &line).await?;
     let arguments = results
         .tuples("stack-args")
         .flat_map(|frame| frame.tuples("args"));

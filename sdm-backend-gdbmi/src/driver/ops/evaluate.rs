@@ -7,9 +7,8 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::frames::GdbFrame;
 use super::threads::ReadThread;
+use super::values::evaluated;
 use crate::driver::gdb::Gdb;
-use crate::driver::text::value;
-use crate::mi::quote;
 
 /// The most arrays of one expression.
 const ARRAYS_MAX: usize = 8;
@@ -63,10 +62,9 @@ pub(super) async fn unchecked(
     expression: &str,
 ) -> Result<Option<Value>, Failure> {
     let (id, level) = (thread.id, frame.level);
-    let expression = quote(expression.as_bytes());
-    let line = format!("-data-evaluate-expression --thread {id} --frame {level} {expression}");
-    match gdb.mi(line).await {
-        Ok(results) => Ok(results.text("value").map(value).filter(is_known)),
+    let place = format!("--thread {id} --frame {level} ");
+    match evaluated(gdb, &place, expression).await {
+        Ok(value) => Ok(Some(value).filter(is_known)),
         // A macro's name, something optimised out: then it is not known.
         Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
         Err(failure) => Err(failure),

@@ -3,12 +3,14 @@
 //! Its runtime is asked by the functions that it has for this: they read what it has noted and take no lock. While they
 //! run no other thread does.
 
+use sdm_debug::quoted::bare;
 use sdm_debug::reply::{Access, Finding};
 
 use super::frames::FRAMES_MAX;
+use super::values::unchecked;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::internal::Finder;
-use crate::mi::{Results, quote};
+use crate::mi::Results;
 
 /// The longest text of a finding, in bytes.
 const KIND_BYTES_MAX: usize = 256;
@@ -143,8 +145,8 @@ async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
 }
 
 pub(super) async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
-    let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
-    Some(gdb.mi(line).await.ok()?.text("value")?.to_owned())
+    let said = unchecked(gdb, "", expression).await.ok()?;
+    Some(bare(&said).to_owned())
 }
 
 /// The text that an expression points to.

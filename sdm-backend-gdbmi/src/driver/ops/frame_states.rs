@@ -10,6 +10,7 @@ use sdm_debug::{Failure, FailureCode, wire};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::frames::GdbFrame;
+use super::narrow;
 use super::stack::ReadThread;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::FrameState;
@@ -84,7 +85,7 @@ async fn variables(
 ) -> Result<Vec<Variable>, Failure> {
     let (id, level) = (thread.id, frame.level);
     let line = format!("-stack-list-variables --thread {id} --frame {level} --all-values");
-    let results = gdb.mi(line).await?;
+    let results = narrow::list(gdb, narrow::MEMBERS, &line).await?;
     Ok(results.tuples("variables").map(variable).collect())
 }
 

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use sdm_debug::calls::{Form, statement};
 use sdm_debug::fold::RawFrame;
-use sdm_debug::reply::Frame;
+use sdm_debug::reply::{Frame, Variable};
 
+use super::narrow;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::driver::text::variable;
@@ -32,7 +33,7 @@ pub(in crate::driver) struct GdbFrame {
     called: Option<String>,
     /// For a frame without a name: what it stands in, and how far from its beginning.
     place: Option<(String, u64)>,
-    arguments: Results,
+    arguments: Vec<Variable>,
     /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
     pub(in crate::driver) is_python: bool,
 }
@@ -56,7 +57,7 @@ impl GdbFrame {
                 .to_owned(),
             called: None,
             place: None,
-            arguments: Results::default(),
+            arguments: Vec::new(),
             is_python: false,
         };
         if frame.function.is_none() {
@@ -171,7 +172,7 @@ impl GdbFrame {
             }
         });
         let args = if with_args {
-            self.arguments.tuples("args").map(variable).collect()
+            self.arguments.clone()
         } else {
             Vec::new()
         };
@@ -226,8 +227,20 @@ impl GdbFrame {
 
     /// Takes over the arguments that another answer of gdb's holds.
     pub(in crate::driver) fn set_arguments(&mut self, results: &Results) {
-        self.arguments = results.clone();
+        self.arguments = results.tuples("args").map(argument).collect();
     }
+
+    /// Its arguments are missing; this is what stands there.
+    pub(super) fn set_missing(&mut self, instead: Variable) {
+        self.arguments = vec![instead];
+    }
+}
+
+/// An argument with what `bt` shows of it.
+fn argument(results: &Results) -> Variable {
+    let mut variable = variable(results);
+    variable.value.text = narrow::shown(&variable.value.text).to_owned();
+    variable
 }
 
 fn function_of(results: &Results) -> Option<String> {

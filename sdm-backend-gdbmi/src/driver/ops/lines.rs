@@ -6,10 +6,10 @@
 use sdm_debug::{Failure, FailureCode};
 
 use super::history;
+use super::values::evaluated;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::printed::PRINTED_BYTES_MAX;
 use crate::driver::text::console_line;
-use crate::mi::quote;
 
 /// How deep blocks stand in blocks.
 const DEPTH_MAX: usize = 32;
@@ -187,11 +187,9 @@ impl Carried {
 }
 
 async fn holds(gdb: &Gdb, expression: &str) -> Result<bool, Failure> {
-    let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
-    let results = gdb.mi(line).await?;
-    Ok(sdm_debug::is_true(
-        results.text("value").unwrap_or_default(),
-    ))
+    let expression = history::own(gdb, expression)?;
+    let value = evaluated(gdb, "", &expression).await?;
+    Ok(sdm_debug::is_true(&value.text))
 }
 
 #[cfg(test)]

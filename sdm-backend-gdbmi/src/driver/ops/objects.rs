@@ -4,6 +4,7 @@ use sdm_debug::command::ValueFormat;
 use sdm_debug::reply::{VarChange, VarObject};
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::values::evaluated;
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::MadeObject;
 use crate::driver::text::value;
@@ -46,7 +47,7 @@ pub(in crate::driver) async fn create(
     });
     let (results, made) = match made.await {
         Ok(made) => made,
-        Err(failure) => return Err(why_not(gdb, &quoted, failure).await),
+        Err(failure) => return Err(why_not(gdb, expression, failure).await),
     };
     made.keep();
     let mut object = object(&results);
@@ -56,8 +57,10 @@ pub(in crate::driver) async fn create(
 
 /// gdb does not say why it cannot make one; evaluating does.
 async fn why_not(gdb: &Gdb, expression: &str, failure: Failure) -> Failure {
-    let line = format!("-data-evaluate-expression {expression}");
-    gdb.mi(line).await.err().unwrap_or(failure)
+    evaluated(gdb, "", expression)
+        .await
+        .err()
+        .unwrap_or(failure)
 }
 
 fn object(results: &Results) -> VarObject {

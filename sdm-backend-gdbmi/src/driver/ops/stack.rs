@@ -9,7 +9,7 @@ use super::called::Calls;
 use super::frames::{FRAMES_MAX, GdbFrame};
 pub(in crate::driver) use super::threads::ReadThread;
 use super::threads::kernel_id;
-use super::{python, registers};
+use super::{narrow, python, registers};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
 use crate::mi::Results;
@@ -101,7 +101,14 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
         return Ok(());
     };
     let line = format!("-stack-list-arguments 1 {} {}", first.level, last.level);
-    let results = gdb.mi(line).await?;
+    let results = match narrow::list(gdb, narrow::SCALARS, &line).await {
+        Err(failure) if narrow::is_missing(&failure) => {
+            let native = frames.iter_mut().filter(|frame| frame.is_native());
+            native.for_each(|frame| frame.set_missing(narrow::missing(&failure)));
+            return Ok(());
+        }
+        results => results?,
+    };
     for arguments in results.tuples("stack-args") {
         let level: Option<u32> = arguments.number("level");
         let mut native = frames.iter_mut().filter(|frame| frame.is_native());

@@ -4,6 +4,7 @@
 
 use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;
+use sdm_debug::quoted::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
@@ -200,7 +201,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
             if let Some(name) = last_text(record, "gdb-result-var") {
                 history::note(gdb, name);
             }
-            let value = last_text(record, "return-value").map(value);
+            let value = last_text(record, "return-value").map(bare).map(value);
             Verdict::Report(StopReason::FunctionFinished { value })
         }
         Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
@@ -327,7 +328,7 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
                 StopReason::WatchpointScope { number, expression }
             } else {
                 let values = stop.results.tuple("value");
-                let named = |name| Some(value(values?.text(name)?));
+                let named = |name| Some(value(bare(values?.text(name)?)));
                 StopReason::Watchpoint(Box::new(WatchHit {
                     number,
                     expression,

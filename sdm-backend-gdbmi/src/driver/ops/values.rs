@@ -1,22 +1,38 @@
 //! Evaluates expressions and lists variables: values as gdb prints them.
 
-use sdm_debug::reply::MEMORY_BYTES_MAX;
+use sdm_debug::quoted::{bare, is_left_out};
+use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3Default;
 
-use super::history;
+use super::{history, narrow, strides};
 use crate::driver::gdb::Gdb;
+use crate::driver::state::printed::Printed;
 use crate::driver::text::{console_line, value, variable};
 use crate::mi::{Results, quote};
 
+/// The most pieces of an array's memory that are read.
+const PIECES_MAX: u64 = 16;
+
 /// The arguments of the selected frame, or its other variables.
 pub(in crate::driver) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failure> {
-    let results = gdb.mi("-stack-list-variables --all-values").await?;
+    let results = narrow::variables(gdb).await?;
     let is_argument = |variable: &&Results| variable.text("arg").is_some();
     let wanted = results
         .tuples("variables")
         .filter(|variable| is_argument(variable) == arguments);
-    Ok(Reply::Variables(wanted.map(variable).collect()))
+    let mut variables = Vec::new();
+    for results in wanted {
+        let mut variable = variable(results);
+        let text = results.text("value").unwrap_or_default();
+        // What else is left out costs more than is shown: the dots in it say so.
+        if is_left_out(text) && is_array(text) {
+            let whole = in_memory(gdb, &variable.name).await;
+            variable.value.cut = whole.or(variable.value.cut);
+        }
+        variables.push(variable);
+    }
+    Ok(Reply::Variables(variables))
 }
 
 /// What gdb's `print` says of an expression, without its number in the value history.
@@ -31,27 +47,61 @@ pub(in crate::driver) async fn print(
     }
     let (number, printed) = print_numbered(gdb, "print", expression).await?;
     let mut value = value(&printed);
-    let is_array = printed.starts_with(['{', '"']);
-    let left_out = printed.contains("...") || printed.contains("<unavailable>");
-    if let Some(number) = number.filter(|_| is_array && left_out) {
-        value.cut = content(gdb, number).await.or(value.cut);
+    if let Some(number) = number.filter(|_| is_left_out(&printed)) {
+        value.cut = Some(content(gdb, &format!("${number}"), &printed).await);
     }
     Ok(Reply::Value(value))
 }
 
-/// Length and hash of what an array or structure in the value history holds, for one that gdb has
-/// printed the beginning of: what differs behind that is not equal.
-async fn content(gdb: &Gdb, number: u64) -> Option<(u64, u64)> {
-    let size = format!("-data-evaluate-expression \"sizeof(${number})\"");
-    let size: u64 = gdb.mi(size).await.ok()?.number("value")?;
-    if size > u64::from(MEMORY_BYTES_MAX) {
+/// Length and hash of the whole of a value of which gdb has printed the beginning: what differs behind that is not equal. What cannot be
+/// known is equal to nothing, not even to itself in another task.
+async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
+    let unknown = || (0, gdb.get().pid().map_or(0, i64::from).cast_unsigned());
+    match strides::is_harmless(gdb, expression).await {
+        true => known_content(gdb, expression, printed).await,
+        false => None,
+    }
+    .unwrap_or_else(unknown)
+}
+
+/// The memory of an array says all of it. Of what has pointers in it memory says nothing, so gdb prints all of it.
+async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u64, u64)> {
+    if is_array(printed) {
+        return in_memory(gdb, expression).await;
+    }
+    let line = format!(
+        "with max-value-size unlimited -- with print elements unlimited -- output {expression}"
+    );
+    let asked = gdb.send(console_line(&line)).capture();
+    let (result, printed) = asked.printed().await;
+    result.ok()?;
+    Some(printed.length_and_hash())
+}
+
+/// True for an array of C's without pointers.
+fn is_array(printed: &str) -> bool {
+    printed.starts_with(['{', '"']) && !printed.contains(" = ") && !printed.contains("0x")
+}
+
+async fn in_memory(gdb: &Gdb, expression: &str) -> Option<(u64, u64)> {
+    let size = format!("sizeof({expression})");
+    let size: u64 = unchecked(gdb, "", &size).await.ok()?.parse().ok()?;
+    let piece = u64::from(MEMORY_BYTES_MAX);
+    if size > PIECES_MAX * piece {
         return None;
     }
-    let line = format!("-data-read-memory-bytes \"&${number}\" {size}");
-    let results = gdb.mi(line).await.ok()?;
-    let blocks = results.tuples("memory");
-    let bytes: String = blocks.filter_map(|block| block.text("contents")).collect();
-    Some((size, xxh3_64(bytes.as_bytes())))
+    let address = quote(format!("&({expression})").as_bytes());
+    let mut hash = Xxh3Default::new();
+    for from in (0..size).step_by(MEMORY_BYTES_MAX as usize) {
+        let bytes = piece.min(size - from);
+        let line = format!("-data-read-memory-bytes -o {from} {address} {bytes}");
+        let results = gdb.mi(line).await.ok()?;
+        let blocks = results.tuples("memory");
+        for digits in blocks.filter_map(|block| block.text("contents")) {
+            hash.update(digits.as_bytes());
+        }
+    }
+    Some((size, hash.digest()))
 }
 
 async fn print_as(gdb: &Gdb, word: &str, expression: &str) -> Result<String, Failure> {
@@ -66,6 +116,9 @@ async fn print_numbered(
     expression: &str,
 ) -> Result<(Option<u64>, String), Failure> {
     let expression = history::own(gdb, expression)?;
+    if word != "call" {
+        strides::refuse(gdb, "", &expression).await?;
+    }
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;
@@ -79,13 +132,55 @@ async fn print_numbered(
     Ok((history::number(&text), shown))
 }
 
+/// Answers with the value of an expression.
 pub(in crate::driver) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
     let expression = history::own(gdb, expression)?;
-    let line = format!("-data-evaluate-expression {}", quote(expression.as_bytes()));
-    let results = gdb.mi(line).await?;
-    Ok(Reply::Value(value(
-        results.text("value").unwrap_or_default(),
-    )))
+    let printed = said(gdb, "", &expression).await?;
+    let mut value = plain(&printed);
+    if is_left_out(&printed) {
+        value.cut = Some(content(gdb, &expression, bare(&printed)).await);
+    }
+    Ok(Reply::Value(value))
+}
+
+/// The value of an expression, without the address of a reference and the type of a pointer.
+pub(in crate::driver) async fn evaluated(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+) -> Result<Value, Failure> {
+    Ok(plain(&said(gdb, place, expression).await?))
+}
+
+fn plain(printed: &Printed) -> Value {
+    let mut value = value(bare(printed));
+    if printed.is_cut() {
+        value.cut = Some(printed.length_and_hash());
+    }
+    value
+}
+
+/// What gdb's `print` says of an expression, unnumbered: the one way in which expressions are evaluated. MI's own way gives the address
+/// of a reference in place of its value. `place` are MI's options that name a thread and a frame; what is selected where it is empty.
+pub(in crate::driver) async fn said(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+) -> Result<Printed, Failure> {
+    strides::refuse(gdb, place, expression).await?;
+    unchecked(gdb, place, expression).await
+}
+
+/// The same of an expression of ours, or one that has been looked at.
+pub(in crate::driver) async fn unchecked(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+) -> Result<Printed, Failure> {
+    let command = quote(format!("output {expression}").as_bytes());
+    let line = format!("-interpreter-exec {place}console {command}");
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result.map(|_| printed)
 }
 
 /// Evaluates a call for its effect; what returns nothing has no value.

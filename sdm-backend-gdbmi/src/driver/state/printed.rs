@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use xxhash_rust::xxh3::Xxh3Default;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// What is kept of what gdb prints for one command, in bytes.
 pub(in crate::driver) const PRINTED_BYTES_MAX: usize = 1 << 20;
@@ -40,6 +40,13 @@ impl Printed {
     /// True where not all of it was kept.
     pub(in crate::driver) fn is_cut(&self) -> bool {
         self.hash.is_some()
+    }
+
+    /// Length and hash of all that was printed.
+    pub(in crate::driver) fn length_and_hash(&self) -> (u64, u64) {
+        let whole = || xxh3_64(self.text.as_bytes());
+        let hash = self.hash.as_ref().map_or_else(whole, |hash| hash.digest());
+        (self.bytes, hash)
     }
 
     /// The text; where it was cut its last line says so, with length and hash of the whole.

@@ -1,11 +1,14 @@
 //! Watchpoints: the program stops when a value is written or read.
 
+use std::borrow::Cow;
+
 use sdm_debug::command::{PointSpec, WatchKind, WatchSpec};
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::points::watch_number;
+use crate::driver::text::console_line;
 use crate::mi::quote;
 
 /// Sets a watchpoint.
@@ -23,7 +26,8 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Repl
         let line = format!("{word} -l {}", spec.expression);
         made_by(gdb, &line).await?
     } else {
-        let expression = quote(spec.expression.as_bytes());
+        let expression = watched(gdb, &spec.expression).await;
+        let expression = quote(expression.as_bytes());
         let line = format!("-break-watch {option}{expression}");
         made_in(gdb, line, watch_number).await?.0
     };
@@ -33,4 +37,15 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Repl
     }
     restrict(gdb, &made, spec.condition.as_deref(), spec.ignore).await?;
     Ok(enter(gdb, PointSpec::Watch(spec), made))
+}
+
+/// What gdb is to watch: of a reference it would watch which object is meant, and never the object.
+async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
+    let asked = gdb.send(console_line(&format!("whatis {expression}")));
+    let (result, printed) = asked.capture().printed().await;
+    let name = printed.trim_end();
+    match result.is_ok() && (name.ends_with('&') || name.contains("(&)")) {
+        true => format!("*&({expression})").into(),
+        false => expression.into(),
+    }
 }

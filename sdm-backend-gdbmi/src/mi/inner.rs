@@ -1,0 +1,75 @@
+//! Answers of MI commands that a line of gdb's command line carries out: `with print elements 9 -- interpreter-exec mi3 "-stack-..."`.
+
+use super::{Record, ResultClass};
+
+/// Joins the answer of such a command to that of the line, as what the line has answered. It has no number, and comes right before.
+#[derive(Debug, Default)]
+pub(super) struct InnerAnswer(Option<Record>);
+
+impl InnerAnswer {
+    /// The next record as it is to be told; nothing where it belongs to one that is to come.
+    pub(super) fn join(&mut self, record: Record) -> Option<Record> {
+        use ResultClass::{Done, Error};
+        match &record {
+            Record::Result {
+                token: None,
+                class: Done | Error,
+                ..
+            }
+            | Record::TooLong { token: None, .. } => {
+                self.0 = Some(record);
+                None
+            }
+            Record::Result {
+                token: outer,
+                class,
+                ..
+            } => {
+                let inner = self.0.take().filter(|_| *class == Done);
+                Some(match inner {
+                    Some(inner) => numbered(inner, *outer),
+                    None => record,
+                })
+            }
+            _ => Some(record),
+        }
+    }
+}
+
+fn numbered(mut inner: Record, outer: Option<u64>) -> Record {
+    if let Record::Result { token, .. } | Record::TooLong { token, .. } = &mut inner {
+        *token = outer;
+    }
+    inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mi::parse_line;
+
+    #[test]
+    fn an_answer_inside_of_a_line_is_that_lines() {
+        let check = |inside: &str, outside: &str, expect: &str| {
+            let mut inner = InnerAnswer::default();
+            assert_eq!(inner.join(parse_line(inside.as_bytes())), None);
+            let prompt = parse_line(b"=x");
+            assert_eq!(inner.join(prompt.clone()), Some(prompt));
+            let joined = inner.join(parse_line(outside.as_bytes()));
+            let expect = parse_line(expect.as_bytes());
+            assert_eq!(joined, Some(expect), "{inside} {outside}");
+            let next = parse_line(b"4^done");
+            assert_eq!(inner.join(next.clone()), Some(next));
+        };
+        let failed = r#"^error,msg="no""#;
+        check("^done,a=[]", "3^done", "3^done,a=[]");
+        check(failed, "3^done", r#"3^error,msg="no""#);
+        check("^done,a=[]", r#"3^error,msg="no""#, r#"3^error,msg="no""#);
+        let mut inner = InnerAnswer::default();
+        let running = parse_line(b"^running");
+        assert_eq!(inner.join(running.clone()), Some(running));
+        let too_long = |token| Record::TooLong { token, bytes: 9 };
+        assert_eq!(inner.join(too_long(None)), None);
+        assert_eq!(inner.join(parse_line(b"5^done")), Some(too_long(Some(5))));
+    }
+}

@@ -1,0 +1,250 @@
+//! Values of every sort, as every command has them that asks for one.
+
+use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
+use sdm_debug::quoted::bare;
+use sdm_debug::reply::{StopReason, Value};
+use sdm_debug::{Command, FailureCode, Reply};
+
+use crate::harness::{Harness, code, stopped};
+
+/// What gdb writes where a value differs from run to run.
+const ANY: &str = "*";
+
+impl Harness {
+    fn print(&mut self, expression: &str) -> Value {
+        let print = Command::Print {
+            format: String::new(),
+            expression: expression.to_owned(),
+        };
+        match self.ask(print) {
+            Ok(Reply::Value(value)) => value,
+            other => panic!("{expression}: {other:?}"),
+        }
+    }
+
+    fn object(&mut self, name: &str, expression: &str) -> String {
+        let create = Command::VarCreate {
+            name: name.to_owned(),
+            expression: expression.to_owned(),
+            floating: false,
+        };
+        match self.ask(create) {
+            Ok(Reply::VarObject(object)) => object.value.text,
+            other => panic!("{expression}: {other:?}"),
+        }
+    }
+
+    /// Each expression has one value, whichever command asks for it.
+    fn check(&mut self, rows: &[(&str, &str)]) {
+        let mut wrong = Vec::new();
+        for (expression, expect) in rows {
+            let fits = |found: &str| match expect.split_once(ANY) {
+                Some((begin, end)) => found.starts_with(begin) && found.ends_with(end),
+                None => found == *expect,
+            };
+            let evaluated = self.evaluate(expression).expect(expression).text;
+            let printed = self.print(expression).text;
+            for (command, found) in [("evaluate", &*evaluated), ("print", bare(&printed))] {
+                if !fits(found) {
+                    wrong.push(format!("{command} {expression}: {found}, not {expect}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
+
+fn at(location: &str, condition: &str) -> BreakSpec {
+    BreakSpec {
+        number: 1,
+        location: location.to_owned(),
+        condition: Some(condition.to_owned()),
+        ..BreakSpec::default()
+    }
+}
+
+#[test]
+fn values_by_reference_are_values_in_every_command() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("sorts");
+    harness.start(&program, &[]);
+    let condition = "number == 5 && cell.heat > 2 && array[2] == 3 && either.whole == 3 \
+                     && bits.high == -3 && color == Color::Green && flag && pointer->id == 1";
+    let mut spec = at("look", condition);
+    let lines = "if number == 5;print array;output number;else;print 0;end".split(';');
+    spec.commands = lines.map(str::to_owned).collect();
+    harness.ask(Command::BreakInsert(spec)).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 1 });
+    let printed = |event: &_| match event {
+        sdm_debug::Event::Printed { text, .. } => {
+            text.contains("{1, 2, 3}") && text.ends_with(": 5")
+        }
+        _ => false,
+    };
+    harness.wait_event(printed);
+    harness.check(&[
+        ("cell", "{id = 1, heat = 2.5}"),
+        ("cell.heat", "2.5"),
+        ("pointer", "0x*"),
+        ("*pointer", "{id = 1, heat = 2.5}"),
+        ("array", "{1, 2, 3}"),
+        ("array[1]", "2"),
+        ("number", "5"),
+        ("number + 1", "6"),
+        ("bits", "{low = 5, high = -3}"),
+        ("bits.high", "-3"),
+        ("either", "{whole = 3, part = *}"),
+        ("color", "Color::Green"),
+        ("maybe", "std::optional<int> = {[contained value] = 4}"),
+        ("row", "std::vector of length 3, capacity 3 = {1, 2, 3}"),
+        ("ages", "std::map with 1 element = {[\"ann\"] = 31}"),
+        ("name", "\"hello\""),
+        ("phase", "{_M_value = 1 + 2i}"),
+        ("wide", "1.5"),
+        ("four", "{1, 2, 3, 4}"),
+        ("letter", "120 'x'"),
+        ("flag", "true"),
+        ("text", "0x*\"text\""),
+        ("$xmm0.v4_int32", "{*}"),
+    ]);
+    let all = [
+        ("number", "5"),
+        ("pointer", "0x*"),
+        ("color", "Color::Green"),
+        ("wide", "1.5"),
+        ("name", "\"hello\""),
+        ("array", "[3]"),
+    ];
+    for (name, expect) in all {
+        let value = harness.object(&format!("o_{name}"), name);
+        let begin = expect.trim_end_matches(ANY);
+        assert!(value.starts_with(begin), "{name}: {value}");
+    }
+    let assign = Command::VarAssign {
+        name: "o_number".to_owned(),
+        value: "9".to_owned(),
+    };
+    let Ok(Reply::Value(value)) = harness.ask(assign) else {
+        panic!("not assigned");
+    };
+    assert_eq!(value.text, "9");
+    let expression = "number = 5".to_owned();
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    assert_eq!(harness.evaluate("number").unwrap().text, "5");
+    arguments_are_listed(&mut harness);
+    watched_and_returned(&mut harness);
+}
+
+fn arguments_are_listed(harness: &mut Harness) {
+    let Ok(Reply::Variables(arguments)) = harness.ask(Command::Arguments) else {
+        panic!("no arguments");
+    };
+    let text = |name: &str| {
+        let found = arguments.iter().find(|one| one.name == name).unwrap();
+        let text = &found.value.text;
+        // As gdb's `info args` has it.
+        text.split_once(": ")
+            .filter(|(at, _)| at.starts_with("@0x"))
+            .map_or(&**text, |(_, text)| text)
+            .to_owned()
+    };
+    for (name, expect) in [
+        ("cell", "{id = 1, heat = 2.5}"),
+        ("array", "{1, 2, 3}"),
+        ("number", "5"),
+        ("color", "Color::Green"),
+        ("name", "\"hello\""),
+        ("row", "std::vector of length 3, capacity 3 = {1, 2, 3}"),
+        ("letter", "120 'x'"),
+    ] {
+        assert_eq!(text(name), expect, "{name}");
+    }
+}
+
+fn watched_and_returned(harness: &mut Harness) {
+    let watch = WatchSpec {
+        number: 2,
+        expression: "number".to_owned(),
+        kind: WatchKind::Write,
+        location: false,
+        condition: None,
+        ignore: 0,
+    };
+    harness.ask(Command::WatchInsert(watch)).unwrap();
+    let stop = stopped(harness.run_on());
+    let StopReason::Watchpoint(hit) = stop.reason else {
+        panic!("{stop:?}");
+    };
+    let text = |value: &Option<Value>| value.clone().map(|value| value.text);
+    assert_eq!(
+        (text(&hit.old), text(&hit.new)),
+        (Some("5".to_owned()), Some("6".to_owned()))
+    );
+    harness.ask(Command::BreakDelete { number: 2 }).unwrap();
+    harness.break_at(3, "pick").unwrap();
+    stopped(harness.run_on());
+    let stop = stopped(harness.ask(Command::Finish));
+    let StopReason::FunctionFinished { value: Some(value) } = stop.reason else {
+        panic!("{stop:?}");
+    };
+    assert_eq!(value.text, "{id = 7, heat = 0.5}");
+}
+
+#[test]
+fn a_value_that_is_cut_is_known_by_all_of_it() {
+    let mut harness = Harness::new();
+    let program = harness.compile_cxx("sorts");
+    harness.start(&program, &[]);
+    harness.break_at(1, "look").unwrap();
+    stopped(harness.run_on());
+    let same = (harness.evaluate("many").unwrap(), harness.print("many"));
+    let (evaluated, printed) = same;
+    assert!(evaluated.cut.is_some() && printed.cut.is_some());
+    // Far behind what gdb prints, and its place is not what tells it apart.
+    let expression = "many[4999] = 8".to_owned();
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    let other = harness.evaluate("many").unwrap();
+    assert_eq!(other.text, evaluated.text);
+    assert_ne!(other.cut, evaluated.cut);
+    assert_ne!(harness.print("many").cut, printed.cut);
+    let expression = "many[4999] = 2".to_owned();
+    harness.ask(Command::SetVariable { expression }).unwrap();
+    assert_eq!(harness.evaluate("many").unwrap(), evaluated);
+}
+
+#[test]
+fn values_of_fortran_are_read_as_they_are() {
+    let mut harness = Harness::new();
+    let Some(program) = harness.compile_fortran("sorts") else {
+        return;
+    };
+    harness.start(&program, &[]);
+    harness
+        .ask(Command::BreakInsert(at("sorts.f90:20", "own%id == 3")))
+        .unwrap();
+    stopped(harness.run_on());
+    harness.check(&[
+        ("row", "(0.5, 1.5, <repeats 39 times>)"),
+        ("row(1)", "0.5"),
+        ("row(1:2)", "(0.5, 1.5)"),
+        ("part", "((1, 2) (7, 8))"),
+        ("part(1,2)", "7"),
+        ("back", "(100, 80, 60, 40, 20)"),
+        ("own%id", "3"),
+        ("own%weights(1:3)", "(2.5, 2.5, 2.5)"),
+        ("phase", "(1,-2)"),
+        ("flag", ".TRUE."),
+        ("wide", "1.25"),
+        ("word", "'hello'"),
+        ("list", "(7, <repeats 30 times>)"),
+    ]);
+    // gdb counts from the wrong end, and says 60, 40, 20.
+    for wrong in ["back(1:3)", "back(1)", "2 * back(2)"] {
+        assert_eq!(
+            code(harness.evaluate(wrong).map(Reply::Value)),
+            FailureCode::Unsupported,
+            "{wrong}"
+        );
+    }
+}
