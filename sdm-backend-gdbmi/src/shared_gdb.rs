@@ -360,9 +360,18 @@ impl SharedGdb {
             }
             Record::Async {
                 kind: AsyncKind::Exec,
+                class,
                 results,
                 ..
-            } => self.of_thread(results),
+            } => {
+                // Of a stop gdb tells its command line first: that is no part of what it carries out for somebody.
+                if class == "stopped"
+                    && let Some(at) = self.executing()
+                {
+                    self.members[at].driver.forget_printed();
+                }
+                self.of_thread(results)
+            }
             Record::Async {
                 kind: AsyncKind::Notify,
                 class,

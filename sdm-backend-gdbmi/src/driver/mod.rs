@@ -44,6 +44,7 @@ use gdb::Gdb;
 use guards::LettingGo;
 use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop, usage};
 use state::origin::{Access, Origin};
+use state::printed::Printed;
 use state::scope::Scope;
 
 pub(crate) use action::Action;
@@ -267,6 +268,15 @@ impl Driver {
         let gdb = self.gdb.clone();
         self.push(None, Turn::Urgent, end::shut_down(gdb, kill_started));
         self.run();
+    }
+
+    /// What gdb has printed so far does not belong to what it carries out.
+    pub(crate) fn forget_printed(&mut self) {
+        let mut state = self.gdb.edit();
+        let pending = state.commands.pending.values_mut();
+        pending
+            .filter_map(|pending| pending.printed.as_mut())
+            .for_each(|printed| *printed = Printed::default());
     }
 
     /// The process is dead, and gdb has not heard of it.

@@ -58,6 +58,12 @@ pub(in crate::driver) fn about_a_place(failure: Failure) -> Failure {
     }
 }
 
+/// True for what gdb says right before it stops where it cannot evaluate the condition of a breakpoint; the reason comes behind it.
+/// `Error in testing breakpoint condition 1:` up to gdb 12, `Error in testing condition for breakpoint 1:` from 13 to 18.
+pub(in crate::driver) fn is_untested(text: &str) -> bool {
+    text.starts_with("Error in testing ")
+}
+
 /// Whether an error names a file by itself, so that a person knows which.
 pub(in crate::driver) fn names(text: &str, file: &[u8]) -> bool {
     text.contains(&*String::from_utf8_lossy(file))
@@ -100,6 +106,15 @@ pub(in crate::driver) fn remark(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::driver::state::signals::passed_at_first;
+
+    #[test]
+    fn conditions_that_cannot_be_evaluated_are_known() {
+        assert!(is_untested("Error in testing breakpoint condition 1:\n"));
+        assert!(is_untested(
+            "Error in testing condition for breakpoint 1:\n"
+        ));
+        assert!(!is_untested("Cannot access memory at address 0x0\n"));
+    }
 
     #[test]
     fn errors_that_are_known() {

@@ -214,3 +214,85 @@ fn who_cannot_be_attached_to_costs_only_itself() {
         harness.wait_event(died);
     }
 }
+
+fn said_why(event: &Event) -> bool {
+    let begin = "breakpoint 1 does not stop: its condition `*(int *)8 == 1` cannot be evaluated: ";
+    matches!(event, Event::Notice { text } if text.starts_with(begin) && text.contains("0x8"))
+}
+
+#[test]
+fn conditions_are_of_the_process_that_has_met_them() {
+    let mut harness = Harness::new();
+    let running: Vec<Running> = (0..3).map(|_| Running::new(&harness, &[])).collect();
+    let all = IdSet::all_below(3);
+    for (_, answer) in harness.ask_all(&all, attach(&running)) {
+        stopped(answer);
+    }
+    let gdbs: Vec<i32> = running.iter().map(Running::tracer).collect();
+    assert!(gdbs.iter().all(|gdb| *gdb == gdbs[0]), "{gdbs:?}");
+    let insert = breakpoint(1, Some("rounds % 50 == 0 && n == 1"));
+    for (_, answer) in harness.ask_all(&all, insert) {
+        answer.unwrap();
+    }
+    let mut rounds = [0; 3];
+    for time in 0..3 {
+        if time == 2 {
+            let ignore = Command::BreakIgnore {
+                number: 1,
+                count: 1,
+            };
+            harness.ask_one(1, ignore).unwrap();
+        }
+        for (task, answer) in harness.ask_all(&all, Command::Continue) {
+            let reason = stopped(answer).reason;
+            assert_eq!(reason, StopReason::Breakpoint { number: 1 }, "task {task}");
+            let now: u64 = harness.value_of(task, "rounds").parse().unwrap();
+            let before = std::mem::replace(&mut rounds[task as usize], now);
+            let away = if (task, time) == (1, 2) { 100 } else { 50 };
+            assert_eq!(now % 50, 0, "task {task}");
+            assert!(time == 0 || now == before + away, "{before}, then {now}");
+        }
+    }
+    let listed = harness.ask_one(1, Command::Breakpoints);
+    let Ok(Reply::Breakpoints(views)) = listed else {
+        panic!("{listed:?}");
+    };
+    assert_eq!((views[0].hits, views[0].ignore), (4, 0));
+    let wrong = breakpoint(2, Some("nosuch == 1"));
+    assert_eq!(
+        harness.ask_one(0, wrong).unwrap_err().code,
+        FailureCode::Gdb
+    );
+    // What cannot be evaluated stops nobody, and is said.
+    let condition = Command::BreakCondition {
+        number: 1,
+        condition: Some("*(int *)8 == 1".to_owned()),
+    };
+    harness.ask_one(0, condition).unwrap();
+    let run = harness.send_to(&one(0), Command::Continue);
+    harness.wait_event(said_why);
+    assert_eq!(harness.ask_one(0, Command::Interrupt), Ok(Reply::Done));
+    let stop = stopped(harness.answer(run));
+    assert_eq!(stop.reason, StopReason::Interrupted);
+}
+
+#[test]
+fn a_condition_that_cannot_be_evaluated_stops_nobody() {
+    let mut harness = Harness::new();
+    let program = harness.compile("spin", &[]);
+    harness.start(&program, &[]);
+    harness.ask(breakpoint(1, Some("*(int *)8 == 1"))).unwrap();
+    let run = harness.send(Command::Continue);
+    harness.wait_event(said_why);
+    harness.ask(Command::Interrupt).unwrap();
+    let stop = stopped(harness.answer(run));
+    assert_eq!(stop.reason, StopReason::Interrupted);
+    let condition = Some("rounds > 3 && n == 1".to_owned());
+    let condition = Command::BreakCondition {
+        number: 1,
+        condition,
+    };
+    harness.ask(condition).unwrap();
+    let stop = stopped(harness.run_on());
+    assert_eq!(stop.reason, StopReason::Breakpoint { number: 1 });
+}

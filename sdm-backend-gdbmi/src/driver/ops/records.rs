@@ -13,7 +13,7 @@ use crate::driver::state::scope::Stopped;
 use crate::driver::state::signals::Sigcont;
 use crate::driver::state::{State, StopRecord};
 use crate::driver::text::last_text;
-use crate::driver::wording::{Wording, passed_signal, remark, wording};
+use crate::driver::wording::{Wording, is_untested, passed_signal, remark, wording};
 use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 
 /// What is kept of gdb's complaints, in bytes.
@@ -340,6 +340,15 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
         let mut state = gdb.edit();
         if state.activity.is_executing() && state.commands.pending.is_empty() {
             state.processes.lose_sight();
+        }
+    }
+    if kind == StreamKind::Log {
+        let mut state = gdb.edit();
+        let untested = &mut state.breakpoints.untested;
+        match untested {
+            _ if is_untested(text) => *untested = Some(String::new()),
+            Some(why) if why.is_empty() => text.trim_end().clone_into(why),
+            _ => {}
         }
     }
     if kind == StreamKind::Log

@@ -8,7 +8,7 @@ use sdm_debug::quoted::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
-use super::breakpoints::caught;
+use super::breakpoints::{caught, counts};
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::lines::Carried;
@@ -68,10 +68,16 @@ pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     let Some(reason) = carry_through(&gdb, verdict, record).await else {
         return;
     };
-    if let StopReason::Breakpoint { number } = reason
-        && !carry_out(&gdb, number).await
-    {
-        return;
+    let met = match &reason {
+        StopReason::Breakpoint { number } | StopReason::Catch { number, .. } => Some(*number),
+        StopReason::Watchpoint(hit) => Some(hit.number),
+        _ => None,
+    };
+    if let Some(number) = met {
+        let passes = !counts(&gdb, number).await;
+        if passes && go_on(&gdb).await.is_ok() || !carry_out(&gdb, number).await {
+            return;
+        }
     }
     insert_internal(&gdb).await;
     look_for_libraries(&gdb).await;

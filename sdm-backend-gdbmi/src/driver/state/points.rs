@@ -28,6 +28,8 @@ pub(in crate::driver) struct Breakpoints {
     pub(in crate::driver) last_met: Option<u32>,
     /// How often each of gdb's numbers was met.
     times: BTreeMap<u32, u64>,
+    /// Why gdb could not evaluate a condition since the program ran last: it stops then.
+    pub(in crate::driver) untested: Option<String>,
     /// gdb's numbers of those made by its command line, while somebody looks for them.
     pub(in crate::driver) made: Option<Vec<u32>>,
 }
@@ -48,6 +50,19 @@ pub(in crate::driver) struct Point {
     pub(in crate::driver) numbers: Vec<u32>,
     /// True while gdb knows no place for it.
     pending: bool,
+    /// What is counted here where its condition is judged here.
+    pub(in crate::driver) judged: Judged,
+}
+
+/// The hits of a breakpoint whose condition the driver evaluates itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::driver) struct Judged {
+    /// How often it was met and its condition held.
+    pub(in crate::driver) hits: u64,
+    /// So many more of these hits are passed by.
+    pub(in crate::driver) ignore: u64,
+    /// Why its condition could not be evaluated, as it was said last.
+    pub(in crate::driver) complaint: String,
 }
 
 /// Whose breakpoint one of gdb's is.
@@ -93,6 +108,7 @@ impl Breakpoints {
     /// The program runs on.
     pub(in crate::driver) fn forget_met(&mut self) {
         self.last_met = None;
+        self.untested = None;
     }
 
     /// True where one of this kind has found its place.
@@ -136,10 +152,18 @@ impl Breakpoints {
             spec,
             enabled: true,
         };
+        let ignore = match &kept.spec {
+            PointSpec::Break(spec) => spec.ignore.into(),
+            PointSpec::Watch(_) | PointSpec::Catch(_) => 0,
+        };
         self.user.push(Point {
             kept,
             numbers,
             pending,
+            judged: Judged {
+                ignore,
+                ..Judged::default()
+            },
         });
     }
 

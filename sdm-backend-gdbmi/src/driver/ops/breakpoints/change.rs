@@ -3,10 +3,11 @@
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
 
-use super::make;
+use super::{hit, make};
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::list;
 use crate::driver::ops::lines::check;
+use crate::driver::state::points::Owner;
 
 /// The most lines that are carried out at one breakpoint.
 const COMMANDS_MAX: usize = 256;
@@ -73,6 +74,9 @@ async fn change_condition(
         };
         // gdb takes none for no condition.
         make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
+        if gdb.get().origin.scope().is_some() {
+            hit::set_owner(gdb, known).await?;
+        }
     }
     if let Ok(point) = gdb.edit().breakpoints.find(number) {
         match &mut point.kept.spec {
@@ -89,6 +93,9 @@ pub(in crate::driver) async fn ignore(
     number: u32,
     count: u32,
 ) -> Result<Reply, Failure> {
+    if let Some(()) = hit::pass_by(gdb, number, count.into()) {
+        return Ok(Reply::Done);
+    }
     let numbers = numbers(gdb, number)?;
     let asked = gdb.clone();
     gdb.finish(async move {
@@ -133,6 +140,12 @@ pub(in crate::driver) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Fail
         let text = "not stopped at any breakpoint";
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     };
+    let owner = gdb.get().breakpoints.owner(number);
+    if let Some(Owner::User(own)) = owner
+        && hit::pass_by(gdb, own, count.into()).is_some()
+    {
+        return Ok(());
+    }
     gdb.mi(format!("-break-after {number} {count}")).await?;
     Ok(())
 }

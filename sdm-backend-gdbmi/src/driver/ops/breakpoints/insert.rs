@@ -4,6 +4,7 @@ use sdm_debug::command::{BreakSpec, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Failure, FailureCode, Reply};
 
+use super::hit::judge_here;
 use super::make::{made_in, refusal};
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::Made;
@@ -46,13 +47,14 @@ pub(in crate::driver) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Repl
 
 async fn insert_one(
     gdb: &Gdb,
-    spec: &BreakSpec,
+    asked: &BreakSpec,
     location: &str,
 ) -> Result<(BreakpointPlace, Made), Failure> {
-    let mut spec = spec.clone();
+    let mut spec = asked.clone();
     restrict(gdb, &mut spec);
     let line = insert_line(&spec, location);
     let (made, results) = made_in(gdb, line, |results| in_answer(results).number("number")).await?;
+    judge_here(gdb, &made, asked.condition.as_deref()).await?;
     let place = place_of(spec.number, in_answer(&results), gdb.get().origin.scope());
     Ok((place, made))
 }
@@ -67,6 +69,10 @@ fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
     let Some(scope) = state.origin.scope() else {
         return;
     };
+    if spec.condition.is_some() {
+        // These are counted and done where the condition is evaluated.
+        (spec.ignore, spec.temporary) = (0, false);
+    }
     spec.condition = Some(scope.restrict(spec.condition.as_deref()));
     spec.thread = spec.thread.and_then(|number| scope.id_of(number));
 }

@@ -59,6 +59,11 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
         view.temporary |= row.text("disp") == Some("del");
         view.hits += row.number::<u64>("times").unwrap_or(0);
         view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));
+        if scope.is_some() && view.condition.is_some() {
+            view.hits = point.judged.hits;
+            view.ignore = u32::try_from(point.judged.ignore).unwrap_or(u32::MAX);
+            view.temporary |= is_temporary(&point.kept.spec);
+        }
         if let PointSpec::Break(_) = point.kept.spec {
             view.place.pending |= is_pending(row);
             view.place
@@ -67,6 +72,10 @@ fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointVi
         }
     }
     view
+}
+
+fn is_temporary(spec: &PointSpec) -> bool {
+    matches!(spec, PointSpec::Break(spec) if spec.temporary)
 }
 
 fn what(spec: &PointSpec) -> String {

@@ -2,6 +2,7 @@
 
 mod catch;
 mod change;
+mod hit;
 mod insert;
 mod list;
 mod make;
@@ -10,6 +11,7 @@ mod watch;
 
 pub(in crate::driver) use catch::{hit as caught, insert as insert_catch};
 pub(in crate::driver) use change::{commands, condition, delete, enable, ignore, pass_by};
+pub(in crate::driver) use hit::counts;
 pub(in crate::driver) use insert::insert;
 pub(in crate::driver) use list::list;
 pub(in crate::driver) use make::made_by;
