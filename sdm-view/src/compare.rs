@@ -293,6 +293,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one table")]
     fn the_first_element_that_differs_is_named() {
         check("3", "4", (1, "", "3", "4"));
         check("{1, 2, 3}", "{1, 5, 6}", (2, "[1]", "2", "5"));
