@@ -163,6 +163,36 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "one page, in two files for length",
     ),
     (
+        "sdm-backend-gdbmi",
+        "driver::ops::breakpoints::change driver::ops::breakpoints::hit",
+        "a breakpoint that is changed is known by what has hit it, and the other way round",
+    ),
+    (
+        "sdm-backend-gdbmi",
+        "driver::ops::call driver::ops::python driver::ops::ranks",
+        "a call of MPI's has arguments in a frame of Python's, and ranks that they are held against",
+    ),
+    (
+        "sdm-backend-gdbmi",
+        "driver::ops::strides driver::ops::values",
+        "a value of Fortran's is refused by its strides, which are values themselves",
+    ),
+    (
+        "sdm-hosts",
+        "job job::ranks job::slurm job::told job::wrappers",
+        "one type, whose parts are in a file for each way in which a job is found",
+    ),
+    (
+        "sdm-hosts",
+        "libraries libraries::object mpi",
+        "an object names the libraries that are looked for, and a library is an object",
+    ),
+    (
+        "sdm-shell",
+        "shell::export shell::values",
+        "what is exported is read as values are, and values name what is exported",
+    ),
+    (
         "sdm-xstate",
         "crate sys",
         "what the kernel calls, and what is done then",

@@ -166,3 +166,24 @@ fn a_count_that_is_not_known_is_no_other_one() {
         "different collective operations",
     );
 }
+
+#[test]
+fn the_graph_is_drawn_by_groups() {
+    let look: Look<'_> = &[
+        ("0-2,4-99", WAITING, "x", ""),
+        ("3", "main:80 exchange:60 MPI_Recv:60", "", ""),
+    ];
+    let mut seen = observed(&[look, look]);
+    receive(&mut seen, "3", "2");
+    reduce_all(&mut seen, "0-2,4-99");
+    let text = dot(&judge(&seen));
+    for part in [
+        "n0 [label=\"3\\nwaiting in MPI_Recv",
+        "color=firebrick",
+        "n0 -> n1;",
+        "n2 -> n0 [label=\"98\"];",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().count() < 12, "{text}");
+}

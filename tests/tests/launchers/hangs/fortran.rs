@@ -35,7 +35,9 @@ fn check(found: &str, parts: &[&str]) {
     for part in parts {
         assert!(found.contains(part), "no {part:?} in {found}");
     }
-    assert!(!found.contains("mpi_"), "a compiler's name: {found}");
+    // The programs' own names begin like the library's.
+    let other = found.replace("mpi_mesh", "").replace("mpi_fixed", "");
+    assert!(!other.contains("mpi_"), "a compiler's name: {found}");
 }
 
 #[test]
