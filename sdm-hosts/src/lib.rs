@@ -11,5 +11,6 @@ mod libraries;
 pub mod mpi;
 pub mod pmix;
 mod share;
+mod symbols;
 
 pub use share::{HostShare, HostShareError};

@@ -7,7 +7,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 use sdm_system::files;
 
-use crate::mpi::{self, MpiSymbols};
+use crate::symbols::{self, MpiSymbols};
 
 /// The largest table of names that is read, in bytes.
 const NAMES_BYTES_MAX: u64 = 256 << 20;
@@ -54,7 +54,7 @@ impl Object {
             .iter()
             .find_map(|part| part.dynamic(endian, file).ok()?);
         let Some(entries) = dynamic else {
-            found.symbols = mpi::symbols_of_static(file);
+            found.symbols = symbols::symbols_of_static(file);
             return Some(found);
         };
         found.is_dynamic = true;
@@ -100,8 +100,8 @@ impl Object {
             }
         }
         // Where no name has to do with MPI the symbols are not read.
-        if names.split(|byte| *byte == 0).any(mpi::is_name) {
-            found.symbols = mpi::symbols(file);
+        if names.split(|byte| *byte == 0).any(symbols::is_name) {
+            found.symbols = symbols::symbols(file);
         }
         Some(found)
     }

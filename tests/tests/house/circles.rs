@@ -78,11 +78,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "a scenario is read from its text, and the text gives the parts of a scenario",
     ),
     (
-        "sdm-hosts",
-        "job job::ranks job::slurm",
-        "a job asks who is which rank, and Slurm of its own, in its own terms",
-    ),
-    (
         "sdm-idset",
         "dense iter set",
         "a set, one of its layouts, and the walk over all of them",
@@ -169,11 +164,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-backend-gdbmi",
-        "driver::ops::call driver::ops::python driver::ops::ranks",
-        "a call of MPI's has arguments in a frame of Python's, and ranks that they are held against",
-    ),
-    (
-        "sdm-backend-gdbmi",
         "driver::ops::strides driver::ops::values",
         "a value of Fortran's is refused by its strides, which are values themselves",
     ),
@@ -181,11 +171,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "sdm-hosts",
         "job job::ranks job::slurm job::told job::wrappers",
         "one type, whose parts are in a file for each way in which a job is found",
-    ),
-    (
-        "sdm-hosts",
-        "libraries libraries::object mpi",
-        "an object names the libraries that are looked for, and a library is an object",
     ),
     (
         "sdm-shell",

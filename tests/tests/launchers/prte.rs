@@ -249,7 +249,7 @@ fn its_jobs_are_those_of_a_cluster() {
     // Shells that start a program again and again agree or differ.
     assert!(matches!(stacks.code, Some(0 | 1)), "{}", stacks.err);
     let whose = stacks.out.lines().filter_map(|line| {
-        let who = line.strip_prefix("pids ").or(line.strip_prefix("pid "))?;
+        let who = line.strip_prefix("ranks ").or(line.strip_prefix("rank "))?;
         who.split([' ', ':']).next()?.parse().ok()
     });
     let whose = IdSet::union_all(&whose.collect::<Vec<IdSet>>());

@@ -14,6 +14,7 @@ use super::frames::GdbFrame;
 use super::kept::Kept;
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
+use crate::driver::text::value;
 use crate::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
 use crate::python::Memory;
 
@@ -272,7 +273,7 @@ async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failu
     let at = format!("--thread {thread} --frame 0");
     let line = format!("-data-evaluate-expression {at} \"(void *) &{name}\"");
     match gdb.mi(line).await {
-        Ok(results) => Ok(super::python::address(&results)),
+        Ok(results) => Ok(results.text("value").map(value).as_ref().and_then(pointer)),
         Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
         Err(failure) => Err(failure),
     }

@@ -1,0 +1,94 @@
+//! What the symbols of a program or library say of MPI.
+
+use std::fmt;
+
+use object::{Object, ObjectSymbol, ReadRef};
+
+/// An implementation of MPI, by how its ranks find one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mpi {
+    /// Open MPI: by a PMIx server.
+    OpenMpi,
+    /// MPICH or one of its kin, which share their symbols: by Hydra.
+    Mpich,
+}
+
+impl fmt::Display for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OpenMpi => "Open MPI",
+            Self::Mpich => "MPICH or its kin",
+        })
+    }
+}
+
+/// What the symbols of a file say of MPI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MpiSymbols {
+    /// The implementation that it is, or has in it.
+    pub(crate) defines: Option<Mpi>,
+    /// The implementation by whose names it calls.
+    pub(crate) wants: Option<Mpi>,
+}
+
+/// True for the name of a symbol that says something of MPI, and for what ends with one: names share their ends.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    let ends = [
+        "MPI_Init",
+        "MPI_Init_thread",
+        "mpi_init_",
+        "mpi_init_thread_",
+    ];
+    let is_end = ends.iter().any(|end| name.ends_with(end.as_bytes()));
+    is_end
+        || OF_OPEN_MPI
+            .iter()
+            .any(|part| name.starts_with(part.as_bytes()))
+}
+
+/// What the names of Open MPI's own objects begin with, which programs use in place of handles.
+const OF_OPEN_MPI: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
+
+/// Looks for them among the symbols for the loader.
+pub(crate) fn symbols<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
+    let file = object::File::parse(file);
+    file.map_or_else(
+        |_| MpiSymbols::default(),
+        |file| told(file.dynamic_symbols()),
+    )
+}
+
+/// Looks for them in a program that has its libraries in it.
+pub(crate) fn symbols_of_static<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
+    let file = object::File::parse(file);
+    file.map_or_else(|_| MpiSymbols::default(), |file| told(file.symbols()))
+}
+
+/// Reads symbols. A tool that stands between a program and MPI defines `MPI_Init`, an implementation `PMPI_Init` as well.
+fn told<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> MpiSymbols {
+    let mut found = MpiSymbols::default();
+    let mut is_implementation = false;
+    let mut is_open_mpis = false;
+    for symbol in symbols {
+        let name = symbol.name().unwrap_or_default();
+        let is_open = OF_OPEN_MPI.iter().any(|part| name.starts_with(part));
+        let is_init = ["MPI_Init", "MPI_Init_thread", "mpi_init_"].contains(&name);
+        match symbol.is_definition() {
+            true => {
+                is_implementation |= name == "PMPI_Init";
+                is_open_mpis |= is_open;
+            }
+            false if symbol.is_weak() => {}
+            false if is_open => found.wants = Some(Mpi::OpenMpi),
+            false if is_init => found.wants = found.wants.or(Some(Mpi::Mpich)),
+            false => {}
+        }
+    }
+    let whose = if is_open_mpis {
+        Mpi::OpenMpi
+    } else {
+        Mpi::Mpich
+    };
+    found.defines = is_implementation.then_some(whose);
+    found
+}
