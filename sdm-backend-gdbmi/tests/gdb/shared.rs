@@ -277,6 +277,25 @@ fn conditions_are_of_the_process_that_has_met_them() {
 }
 
 #[test]
+fn a_false_condition_hides_no_other_breakpoint() {
+    let mut harness = Harness::new();
+    let running: Vec<Running> = (0..2).map(|_| Running::new(&harness, &[])).collect();
+    let all = IdSet::all_below(2);
+    for (_, answer) in harness.ask_all(&all, attach(&running)) {
+        stopped(answer);
+    }
+    for point in [breakpoint(1, Some("rounds < 0")), breakpoint(2, None)] {
+        for (_, answer) in harness.ask_all(&all, point) {
+            answer.unwrap();
+        }
+    }
+    for (task, answer) in harness.ask_all(&all, Command::Continue) {
+        let reason = stopped(answer).reason;
+        assert_eq!(reason, StopReason::Breakpoint { number: 2 }, "task {task}");
+    }
+}
+
+#[test]
 fn a_condition_that_cannot_be_evaluated_stops_nobody() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);

@@ -8,7 +8,7 @@ use sdm_debug::quoted::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
-use super::breakpoints::{caught, counts};
+use super::breakpoints::{caught, stopping_at};
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::lines::Carried;
@@ -65,7 +65,7 @@ pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
         record = &own;
     }
     let verdict = judge(&gdb, &stop);
-    let Some(reason) = carry_through(&gdb, verdict, record).await else {
+    let Some(mut reason) = carry_through(&gdb, verdict, record).await else {
         return;
     };
     let met = match &reason {
@@ -74,8 +74,18 @@ pub(in crate::driver) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
         _ => None,
     };
     if let Some(number) = met {
-        let passes = !counts(&gdb, number).await;
-        if passes && go_on(&gdb).await.is_ok() || !carry_out(&gdb, number).await {
+        let stopping = stopping_at(&gdb, number).await;
+        if stopping.is_none() && go_on(&gdb).await.is_ok() {
+            return;
+        }
+        let number = match stopping {
+            Some(other) if other != number => {
+                reason = StopReason::Breakpoint { number: other };
+                other
+            }
+            _ => number,
+        };
+        if !carry_out(&gdb, number).await {
             return;
         }
     }

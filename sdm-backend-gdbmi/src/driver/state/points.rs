@@ -26,6 +26,8 @@ pub(in crate::driver) struct Breakpoints {
     pub(in crate::driver) armed: bool,
     /// gdb's number of the one that was met last; some stops name none.
     pub(in crate::driver) last_met: Option<u32>,
+    /// gdb's numbers of all that were met since the program ran last: of several at one place a stop names the first.
+    met: Vec<u32>,
     /// How often each of gdb's numbers was met.
     times: BTreeMap<u32, u64>,
     /// Why gdb could not evaluate a condition since the program ran last: it stops then.
@@ -105,9 +107,21 @@ impl Breakpoints {
         self.owner(self.last_met?)
     }
 
+    /// The front-end's breakpoints that were met beside one of them, since [`Breakpoints::forget_met`].
+    pub(in crate::driver) fn met_beside(&self, number: u32) -> Vec<u32> {
+        let owners = self.met.iter().filter_map(|met| self.owner(*met));
+        let others = owners.filter_map(|owner| match owner {
+            Owner::User(other) if other != number => Some(other),
+            _ => None,
+        });
+        let is_breakpoint = |it: &u32| matches!(self.spec(*it), Some(PointSpec::Break(_)));
+        others.filter(is_breakpoint).collect()
+    }
+
     /// The program runs on.
     pub(in crate::driver) fn forget_met(&mut self) {
         self.last_met = None;
+        self.met.clear();
         self.untested = None;
     }
 
@@ -200,6 +214,7 @@ impl Breakpoints {
         let hits: u64 = breakpoint.number("times").unwrap_or(0);
         if self.times.insert(number, hits).unwrap_or(0) < hits {
             self.last_met = Some(number);
+            self.met.push(number);
         }
         let placed = !is_pending(breakpoint);
         if let Some(entry) = self
@@ -236,6 +251,7 @@ impl Breakpoints {
         self.internal.retain(|(known, ..)| *known != number);
         self.times.remove(&number);
         self.last_met = self.last_met.filter(|met| *met != number);
+        self.met.retain(|met| *met != number);
         self.user.retain_mut(|point| {
             let before = point.numbers.len();
             point.numbers.retain(|known| *known != number);

@@ -54,8 +54,20 @@ fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
     Some((condition?, is_breakpoint))
 }
 
+/// The front-end's breakpoint at which the task that has met `number` is to stop: that one, or another at the same place; none where
+/// the task is to go on.
+pub(in crate::driver) async fn stopping_at(gdb: &Gdb, number: u32) -> Option<u32> {
+    let beside = gdb.get().breakpoints.met_beside(number);
+    for met in std::iter::once(number).chain(beside) {
+        if counts(gdb, met).await {
+            return Some(met);
+        }
+    }
+    None
+}
+
 /// False where the task that has met the front-end's breakpoint or watchpoint of this number is to go on.
-pub(in crate::driver) async fn counts(gdb: &Gdb, number: u32) -> bool {
+async fn counts(gdb: &Gdb, number: u32) -> bool {
     let untested = gdb.edit().breakpoints.untested.take();
     let Some((condition, is_breakpoint)) = condition_of(gdb, number) else {
         return true;
