@@ -1,18 +1,12 @@
-//! What `sdm` is told to do where any process may be seconds late: how many lines tell what comes of it is not promised, and what gives up after
-//! a time is said again.
+//! What `sdm` is told to do where any process may be seconds late: how many lines tell what comes of it is not promised.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
-
-use nix::sys::signal::Signal;
-use sdm_idset::IdSet;
 
 use crate::processes;
-use crate::run::BOUND;
 use crate::screen::Screen;
 use crate::sdm::Running;
-use crate::united::all_told;
+use nix::sys::signal::Signal;
 
 /// What `sh -c` makes of it writes `waits` again and again until there is the file `seen`, and is `mpi_held GO 0` then. Who follows what it
 /// writes can be waited for by that: only what is written after a tool has come reaches it.
@@ -85,26 +79,16 @@ impl Running<'_> {
     /// Stops `ranks`, which run as long as nobody stops them, and waits until all have said that they were interrupted.
     ///
     /// `interrupt` fails where one does not stop within some seconds, and a session whose commands come through a pipe ends at the first
-    /// that fails. Ctrl-C at a `wait` asks for the same, and never fails: it is asked again.
+    /// that fails. Ctrl-C at a `wait` asks for the same and never fails, however late they stop.
     ///
     /// # Panics
     /// Where one does not stop.
     pub fn stop(&mut self, ranks: &str) {
-        /// Longer than `sdm` tries to stop them; as many seconds as `wait` waits then.
-        const TRIED_SECONDS: u32 = 20;
-        let all: IdSet = ranks.parse().expect("a set");
-        let (mark, end) = (self.out.mark(), Instant::now() + BOUND);
         self.questions.interrupted();
-        loop {
-            self.ask(&format!("wait {ranks} {TRIED_SECONDS}"), "(sdm) wait ");
-            processes::signal(self.pid(), Signal::SIGINT);
-            // Its echo says that the `wait` is over.
-            self.ask("# waited", "(sdm) # waited");
-            let said = self.out.text()[mark..].to_owned();
-            if all.is_subset(&all_told(&said, "interrupted")) {
-                return;
-            }
-            assert!(Instant::now() < end, "not all of {ranks} stop:\n{said}");
-        }
+        let mark = self.out.mark();
+        // A signal that comes behind its echo is for the `wait`.
+        self.ask(&format!("wait {ranks}"), "(sdm) wait ");
+        processes::signal(self.pid(), Signal::SIGINT);
+        self.out.wait_each(mark, ranks, "interrupted");
     }
 }

@@ -98,6 +98,13 @@ pub fn sockets(pid: u32) -> Vec<u64> {
     numbers.filter_map(|it| process.socket(it)).collect()
 }
 
+/// The call of the system in which a thread sleeps, with its arguments.
+#[must_use]
+pub fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
+    let call = thread.system_call();
+    call.filter(|_| thread.state() == Some(State('S')))
+}
+
 /// Waits until a process is in one of these states, as `/proc/PID/stat` calls them by letters, or is gone.
 ///
 /// # Panics

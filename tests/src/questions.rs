@@ -32,12 +32,21 @@ static LOOKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 ///
 /// A question that is asked until the answer suits proves nothing: an answer that is right once in a hundred passes. So a test waits for the
 /// situation, by what the kernel or the program says, and asks once. A command that is no look, such as `next` or `continue`, lets each question
-/// be asked anew; `continue &` that an interrupt ends does not.
+/// be asked anew, and so does `wait` while tasks run. `continue &` and `interrupt` do not: a question may be asked once of tasks that run, and
+/// once of those that were interrupted.
 #[derive(Default)]
 pub struct Questions {
-    asked: BTreeSet<String>,
-    is_resumed: bool,
+    asked: BTreeSet<(Moment, String)>,
+    moment: Moment,
     is_granted: bool,
+}
+
+/// What a session was told last of running and stopping.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    is_resumed: bool,
+    /// Tasks were stopped that nobody let run with `continue &`: they had run before.
+    is_interrupted: bool,
 }
 
 impl Questions {
@@ -58,14 +67,12 @@ impl Questions {
         };
         let first = bare.split([' ', '/']).next().unwrap_or_default();
         match first {
+            "wait" if self.moment.is_resumed => self.changed(),
             "#" | "wait" | "" => {}
             "interrupt" => self.interrupted(),
-            "continue" | "c" if bare.ends_with('&') => self.is_resumed = true,
+            "continue" | "c" if bare.ends_with('&') => self.moment.is_resumed = true,
             look if LOOKS.contains(&look) => {
-                if std::mem::take(&mut self.is_resumed) {
-                    self.asked.clear();
-                }
-                let is_new = self.asked.insert(words.to_owned());
+                let is_new = self.asked.insert((self.moment, words.to_owned()));
                 let is_granted = std::mem::take(&mut self.is_granted);
                 assert!(is_new || is_granted, "`{words}` {AGAIN}");
             }
@@ -73,10 +80,10 @@ impl Questions {
         }
     }
 
-    /// The tasks were stopped where they happened to be: a change where they ran when they were asked, none where they were only let run since.
+    /// The tasks were stopped where they happened to be.
     pub fn interrupted(&mut self) {
-        if !std::mem::take(&mut self.is_resumed) {
-            self.asked.clear();
+        if !std::mem::take(&mut self.moment.is_resumed) {
+            self.moment.is_interrupted = true;
         }
     }
 
@@ -129,6 +136,10 @@ mod tests {
         assert!(is_refused(&["[1] bt", "wait 0-3 20", "# waited", "[1] bt"]));
         let pair = ["continue &", "interrupt"];
         assert!(is_refused(&["stacks", pair[0], pair[1], "stacks"]));
+        assert!(is_refused(&[pair[0], "stacks", pair[0], "stacks"]));
+        let both = [pair[0], "print x", pair[1], "print x"];
+        assert!(is_refused(&[both, both].concat()[..6]));
+        assert!(is_refused(&["interrupt", "bt", "interrupt", "bt"]));
         assert!(!is_refused(&["[1] bt", "[2] bt"]));
     }
 
@@ -140,6 +151,8 @@ mod tests {
             "interrupt",
             "print x"
         ]));
+        assert!(!is_refused(&["bt", "interrupt", "bt"]));
+        assert!(!is_refused(&["bt", "continue &", "wait", "bt"]));
         for change in [
             "next",
             "continue",

@@ -8,7 +8,7 @@ use sdm_debug::reply::StopReason;
 use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskState};
 use sdm_system::proc::{self, State};
 
-use crate::harness::{Harness, place, stopped};
+use crate::harness::{Harness, place, stopped, wait_helpers};
 
 pub(crate) struct Running(Child);
 
@@ -30,6 +30,9 @@ impl Running {
             .read_line(&mut line)
             .unwrap();
         assert_eq!(line, "spinning\n");
+        if args == ["threads"] {
+            wait_helpers(child.id().cast_signed());
+        }
         Self(child)
     }
 

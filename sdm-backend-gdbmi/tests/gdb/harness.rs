@@ -18,7 +18,7 @@ use sdm_debug::{
     TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
-use sdm_system::proc;
+use sdm_system::proc::{self, State};
 
 /// Nothing here takes this long, on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -216,6 +216,15 @@ impl Harness {
         });
     }
 
+    /// Waits until both helpers of `spin threads` wait for a signal, as the kernel sees it; the program runs.
+    pub(crate) fn wait_helpers(&mut self) {
+        self.wait_output(Stream::Stdout, "spinning");
+        let program = self.directory.join("spin");
+        let is_it = |pid: &i32| proc::of(*pid).program().is_ok_and(|it| it == program);
+        let pid = proc::pids().unwrap().find(is_it).expect("it runs");
+        wait_helpers(pid);
+    }
+
     pub(crate) fn wait_output_end(&mut self) {
         for wanted in [Stream::Stdout, Stream::Stderr] {
             self.wait_event(
@@ -339,6 +348,25 @@ impl Drop for Harness {
             self.shut_down();
         }
         let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Waits until two threads of a process sleep in `pause`, or in `ppoll` on processors without it.
+pub(crate) fn wait_helpers(pid: i32) {
+    #[cfg(target_arch = "x86_64")]
+    const WAIT: i64 = nix::libc::SYS_pause;
+    #[cfg(not(target_arch = "x86_64"))]
+    const WAIT: i64 = nix::libc::SYS_ppoll;
+    let process = proc::of(pid);
+    let waits = |id: &i32| {
+        let thread = process.thread(*id);
+        let call = thread.system_call().map(|call| call.0);
+        thread.state() == Some(State('S')) && call == Some(WAIT)
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while process.thread_ids().unwrap().filter(waits).count() < 2 {
+        assert!(Instant::now() < deadline, "two that wait");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

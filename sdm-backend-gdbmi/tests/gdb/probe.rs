@@ -71,30 +71,19 @@ fn threads_are_told_by_the_system_call_they_wait_in_and_none_is_selected() {
     let program = harness.compile("spin", &[]);
     harness.start(&program, &["threads"]);
     let run = harness.send(Command::Continue);
-    harness.wait_output(Stream::Stdout, "spinning");
+    harness.wait_helpers();
     harness.ask(Command::Interrupt).unwrap();
     stopped(harness.answer(run));
-    // Both that wait are there sooner or later.
-    let mut waiting = Vec::new();
-    for _ in 0..100 {
-        harness.ask(Command::SelectThread { number: 2 }).unwrap();
-        let before = harness.ask(Command::SelectFrame(FrameSelect::Current));
-        let probe = harness.probe(true, true);
-        let after = harness.ask(Command::SelectFrame(FrameSelect::Current));
-        assert_eq!(before, after, "a probe leaves the selection alone");
-        let threads = probe.waits.unwrap().threads;
-        waiting = threads
-            .into_iter()
-            .filter(|wait| wait.thread > 1)
-            .map(|wait| (wait.thread, wait.what))
-            .collect();
-        if waiting.len() == 2 {
-            break;
-        }
-        let run = harness.send(Command::Continue);
-        harness.ask(Command::Interrupt).unwrap();
-        stopped(harness.answer(run));
-    }
+    harness.ask(Command::SelectThread { number: 2 }).unwrap();
+    let before = harness.ask(Command::SelectFrame(FrameSelect::Current));
+    let probe = harness.probe(true, true);
+    let after = harness.ask(Command::SelectFrame(FrameSelect::Current));
+    assert_eq!(before, after, "a probe leaves the selection alone");
+    let threads = probe.waits.unwrap().threads.into_iter();
+    let waiting: Vec<_> = threads
+        .filter(|wait| wait.thread > 1)
+        .map(|wait| (wait.thread, wait.what))
+        .collect();
     let [(2, one), (3, other)] = &waiting[..] else {
         panic!("{waiting:?}");
     };

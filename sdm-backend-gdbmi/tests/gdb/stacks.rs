@@ -167,18 +167,12 @@ fn threads_are_listed_selected_and_folded() {
     let mut harness = Harness::new();
     let program = harness.compile("spin", &[]);
     harness.start(&program, &["threads"]);
-    // Both that wait are there sooner or later.
-    let look = || {
-        let run = harness.send(Command::Continue);
-        harness.wait_output(Stream::Stdout, "spinning");
-        harness.ask(Command::Interrupt).unwrap();
-        stopped(harness.answer(run));
-        stacks(harness.ask(Command::Stacks { full: false }))
-    };
-    let folded = std::iter::repeat_with(look)
-        .take(100)
-        .find(|stacks| stacks.threads.len() == 2);
-    assert!(folded.is_some(), "they never wait in the same place");
+    let run = harness.send(Command::Continue);
+    harness.wait_helpers();
+    harness.ask(Command::Interrupt).unwrap();
+    stopped(harness.answer(run));
+    let folded = stacks(harness.ask(Command::Stacks { full: false }));
+    assert_eq!(folded.threads.len(), 2, "{folded:?}");
     let Ok(Reply::Threads(threads)) = harness.ask(Command::Threads) else {
         panic!("no threads");
     };

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_system::proc::{Process, State};
 use sdm_tests::place::Place;
-use sdm_tests::processes;
+use sdm_tests::processes::{self, sleeps_in};
 use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
@@ -86,12 +86,6 @@ fn stacks_and_bt_are_those_of_python() {
         assert!(report.contains("Solver.halo"), "{name}: {report}");
         assert!(!report.contains("_PyEval"), "{name}: {report}");
     }
-}
-
-/// The call of the system in which a thread sleeps, with its arguments.
-fn sleeps_in(thread: &Process) -> Option<(i64, [u64; 6])> {
-    let call = thread.system_call();
-    call.filter(|_| thread.state() == Some(State('S')))
 }
 
 /// The way of `mpi_python_hangs.py` in which a process hangs, as the kernel sees it.

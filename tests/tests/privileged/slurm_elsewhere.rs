@@ -2,14 +2,13 @@
 //! `srun` is a child of the batch step outside of it. The nodes' servers are outside, too.
 
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use sdm_tests::binaries;
 use sdm_tests::job::{Folder, running};
 use sdm_tests::ordinary;
 use sdm_tests::parts::Part;
 use sdm_tests::place::Compiler;
-use sdm_tests::run::BOUND;
+use sdm_tests::run::until;
 
 const _: () = sdm_tests::run::test_group("slurm", "one controller, and all its nodes");
 
@@ -32,14 +31,20 @@ fn stacks(folder: &Folder, target: &str) -> Output {
     command.output().expect("unshare runs")
 }
 
-fn submit(folder: &Folder, options: &[&str], script: &str) {
+/// Submits a job, and waits until so many of its steps say that their ranks are held.
+fn submit(folder: &Folder, options: &[&str], script: &str, steps: usize) {
+    let out = folder.0.join(format!("out{}", options.concat()));
     let mut command = Command::new("sbatch");
     command
-        .args(["--output=/dev/null", "--wrap", script])
+        .args(["--output", out.to_str().expect("text"), "--wrap", script])
         .args(options);
     command.env("SLURM_CONF", CONFIG).current_dir(&folder.0);
     let status = ordinary::lower(&mut command).status();
     assert!(status.expect("sbatch runs").success());
+    until("the ranks are held", || {
+        let said = std::fs::read_to_string(&out).unwrap_or_default();
+        said.matches("held ").count() == steps
+    });
 }
 
 #[test]
@@ -52,22 +57,18 @@ fn a_job_is_found_where_its_srun_does_not_run() {
         &folder,
         &["-N2", "-n4"],
         &format!("srun --mpi=pmi2 -n4 {held}"),
+        1,
     );
     let two = format!("srun -N1 -n1 {held} 0 & srun -N1 -n1 --overlap {held} 0 & wait");
-    submit(&folder, &["-N2", "-n2"], &two);
+    submit(&folder, &["-N2", "-n2"], &two, 2);
     let array = format!("srun --mpi=pmi2 -n2 {held}");
-    submit(&folder, &["-N1", "-n2", "--array=3"], &array);
-    let deadline = Instant::now() + BOUND;
-    while running(&program).len() < 8 {
-        assert!(Instant::now() < deadline, "{:?}", running(&program));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    submit(&folder, &["-N1", "-n2", "--array=3"], &array, 1);
+    assert_eq!(running(&program).len(), 8);
     let seen = |target: &str| {
         let output = stacks(&folder, target);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         text + &String::from_utf8_lossy(&output.stderr)
     };
-    // The first may be asked while MPI is being set up: the ranks are there, wherever they stand.
     for (target, expect) in [
         ("slurm:1", "main ()"),
         ("slurm:2.1", "rank 0: main ()"),
@@ -75,17 +76,9 @@ fn a_job_is_found_where_its_srun_does_not_run() {
         ("slurm:2", "has several steps: say which one: slurm:2."),
         ("1", "say --pids 1 or slurm:1"),
     ] {
-        // Slurm's commands are given up after a while, on a busy machine before they have answered.
-        let deadline = Instant::now() + BOUND;
-        let mut text = seen(target);
-        while !text.contains(expect) {
-            assert!(Instant::now() < deadline, "{target}: {text}");
-            text = seen(target);
-        }
+        let text = seen(target);
+        assert!(text.contains(expect), "{target}: {text}");
     }
     std::fs::write(folder.0.join("go"), "").expect("a file");
-    while !running(&program).is_empty() {
-        assert!(Instant::now() < deadline + BOUND, "the jobs do not end");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("the jobs end", || running(&program).is_empty());
 }

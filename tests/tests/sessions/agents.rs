@@ -260,17 +260,12 @@ fn a_job_for_the_debugger_is_held_in_a_session_that_can_be_resumed() {
     let session = status
         .strip_prefix("debugged: sdm resume ")
         .expect("its session");
-    let deadline = Instant::now() + BOUND;
-    loop {
-        let mut sessions = Process::new(binaries::folder().join("sdm"));
-        sessions.arg("sessions").env("XDG_RUNTIME_DIR", &runtime);
-        let output = sessions.output().expect("sdm");
-        if String::from_utf8_lossy(&output.stdout).contains(session) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "no session {session}");
-        std::thread::yield_now();
-    }
+    // Its keeper listens before it can be listed.
+    drop(connect(&runtime.join("sdm").join(session)));
+    let mut sessions = Process::new(binaries::folder().join("sdm"));
+    sessions.arg("sessions").env("XDG_RUNTIME_DIR", &runtime);
+    let listed = String::from_utf8(sessions.output().expect("sdm").stdout).expect("text");
+    assert!(listed.contains(session), "no {session}: {listed}");
     talk.ask(Command::TerminateJob(job.to_string()))
         .expect("it is ended");
     talk.until(|talk, _| talk.elements[&job]["jobState"] == "TERMINATED");

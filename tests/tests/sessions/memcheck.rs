@@ -73,11 +73,12 @@ fn it_is_interrupted_and_goes_on_and_stops_at_breakpoints() {
         let mut sdm = memcheck(&place).talk().program(&program, &[way]).spawn();
         sdm.out.wait_each(0, "0-1", "at main ()");
         sdm.ask("continue &", "spinning");
-        for _ in 0..2 {
+        for round in 0..2 {
             // Each is where it is when it is asked.
             sdm.ask("interrupt", ": interrupted");
             sdm.ask("wait", "wait");
-            sdm.ask("print argc", "ranks 0-1 (2): 2");
+            let sum = format!("ranks 0-1 (2): {}", 2 + round);
+            sdm.ask(&format!("print argc + {round}"), &sum);
             sdm.ask("continue &", "continue");
         }
         let line = Place::line("memcheck.c", "sink++");

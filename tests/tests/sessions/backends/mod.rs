@@ -8,7 +8,7 @@ mod stage;
 use sdm_debug::command::{BreakSpec, FrameSelect, StepKind};
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::reply::MEMORY_BYTES_MAX;
-use sdm_debug::{Command, Event, Reply, TaskState};
+use sdm_debug::{Command, Event, Reply};
 
 use stage::{Stage, Way};
 
@@ -71,7 +71,9 @@ fn break_at_work(number: u32) -> Command {
 /// Lets the task run and waits until it does; the number of the command.
 fn running(stage: &mut Stage) -> u64 {
     let run = stage.send(Command::Continue);
-    stage.until(&TaskState::Running);
+    // Answered behind it, by when gdb has let it run.
+    stage.ask(Command::Breakpoints).expect("a list");
+    stage.check(Command::Status, "Status(Running)");
     run
 }
 

@@ -12,7 +12,7 @@ use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Event, Failure, InterestChange, Reply, TaskState,
+    Backend, BackendOutput, Command, EndPolicy, Event, Failure, InterestChange, Reply,
 };
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
@@ -180,15 +180,6 @@ impl Stage {
     /// The events so far, which are forgotten.
     pub(super) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
-    }
-
-    /// Waits until the task is in a state.
-    pub(super) fn until(&mut self, state: &TaskState) {
-        let wanted = Ok(Reply::Status(state.clone()));
-        let deadline = Instant::now() + PATIENCE;
-        while self.ask(Command::Status) != wanted {
-            assert!(Instant::now() < deadline, "in vain for {state:?}");
-        }
     }
 
     fn wait<T>(&mut self, what: &str, mut found: impl FnMut(&mut Self) -> Option<T>) -> T {

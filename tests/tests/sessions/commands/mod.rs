@@ -83,8 +83,9 @@ impl Tour {
     /// A run, and what happens while it runs.
     fn during(&mut self, run: &Command, rows: Vec<(Command, &str)>) -> String {
         let id = self.send(run);
-        let running = Command::Status;
-        while !self.ask(&running).contains("Running") {}
+        // Answered behind it, by when gdb has let it run.
+        self.ask(&Command::Breakpoints);
+        self.rows(vec![(Command::Status, "Status(Running)")]);
         self.rows(rows);
         self.answer(id, run.name())
     }
