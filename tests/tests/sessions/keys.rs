@@ -1,10 +1,12 @@
 //! Ctrl-C, Ctrl-Z, Ctrl-D and `quit` at a real terminal, over an MPI job.
 
 use nix::sys::signal::Signal;
+use sdm_idset::TaskId;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::run::until;
 use sdm_tests::terminal::Terminal;
+use sdm_tests::united::printed_by;
 
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
@@ -82,8 +84,14 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
         child = there.into_iter().find(is_child);
         child.is_some()
     });
+    // Whatever is told draws the prompt anew: this is the last of it.
+    terminal.wait_displayed(&["rank 3: has forked a process"]);
+    let is_ready = |rank| printed_by(&terminal.shown(), TaskId(rank)) == ["ready"];
+    until("all are ready", || (0..4).all(is_ready));
     // At an idle prompt Ctrl-C clears the line.
-    terminal.keys(&format!("print 11{CTRL_C}"));
+    terminal.keys("print 11");
+    terminal.wait("print 11");
+    terminal.keys(CTRL_C);
     terminal.wait("(sdm) ");
     terminal.ask("print 22", "running: ranks 0-3 (4) (interrupt first)\n");
     terminal.keys("wait\n");

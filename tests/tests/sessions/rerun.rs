@@ -3,12 +3,20 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use nix::libc::SYS_clock_nanosleep;
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
+use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 use sdm_tests::united::united;
+
+/// True of a process of `loop` that sleeps between two steps.
+fn sleeps_in_loop(pid: u32) -> bool {
+    let call = processes::sleeps_in(&processes::of(pid)).map(|call| call.0);
+    processes::name(pid) == "loop" && call == Some(SYS_clock_nanosleep)
+}
 
 /// A person fixes a breakpoint and runs again: asked first, everything of theirs is there again,
 /// what was spent is not, and nothing of the job before is left.
@@ -43,6 +51,9 @@ fn a_person_runs_the_job_again() {
     // Rank 1 has the breakpoint switched off, and runs on; whether rank 0's stop is shown before it is interrupted or
     // with it is a matter of time.
     let mut shown = terminal.wait("running: 1 ");
+    until("rank 1 sleeps in its loop", || {
+        place.pids("loop a b c").into_iter().any(sleeps_in_loop)
+    });
     terminal.keys("\x03");
     shown += &terminal.wait("rank 1: interrupted");
     shown += &terminal.wait("(sdm) ");
