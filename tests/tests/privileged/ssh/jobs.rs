@@ -176,7 +176,7 @@ fn server_behind(place: &Place, what: &str) -> PathBuf {
 }
 
 fn a_host_with_an_obstacle_costs_its_own_ranks(place: &Place, job: &HeldJob) {
-    let server = server_behind(place, "PATH=/nonexistent");
+    let server = server_behind(place, "PATH=/etc");
     let done = look_at(place, "stacks", job)
         .args([OsStr::new("--server-path"), server.as_os_str()])
         .finish()
