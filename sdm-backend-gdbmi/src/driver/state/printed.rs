@@ -19,6 +19,10 @@ pub(in crate::driver) struct Printed {
 impl Printed {
     /// gdb has printed more.
     pub(in crate::driver) fn push(&mut self, text: &str) {
+        // gdb 18 says so of the command before, which was cancelled, when this one has begun.
+        if self.bytes == 0 && text == "Quit\n" {
+            return;
+        }
         self.bytes += text.len() as u64;
         if self.hash.is_none() && self.text.len() + text.len() <= PRINTED_BYTES_MAX {
             self.text.push_str(text);
