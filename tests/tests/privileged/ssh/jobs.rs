@@ -43,6 +43,7 @@ fn look_at<'a>(place: &'a Place, verb: &str, job: &HeldJob) -> Sdm<'a> {
     Sdm::new(place, verb)
         .args([job.starter().to_string()])
         .args(["--launcher-option", "-F", "--launcher-option", CONFIG])
+        .ask_again("a host, or what runs there, is another one each time")
 }
 
 pub(super) fn an_open_mpi_job_is_attached_to_on_its_hosts(place: &Place) {
@@ -164,7 +165,8 @@ fn more_of_the_job_is_attached_to_where_no_server_is(place: &Place, job: &HeldJo
 
 /// A server that does something first where the host is h2.
 fn server_behind(place: &Place, what: &str) -> PathBuf {
-    let script = place.path().join("server-behind");
+    // Each obstacle is a question of its own.
+    let script = place.path().join(format!("server-behind-{}", what.len()));
     let server = server(place);
     let text = format!(
         "#!/bin/sh\nif [ \"$(hostname)\" = h2 ]; then\n{what}\nfi\nexec {} \"$@\"\n",
