@@ -8,6 +8,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-idset", &[]),
     ("sdm-text", &[]),
     ("sdm-system", &["sdm-text"]),
+    ("sdm-inspect", &["sdm-text", "sdm-system"]),
     ("sdm-core", &["sdm-idset"]),
     ("sdm-bootstrap", &["sdm-text", "sdm-core", "sdm-system"]),
     ("sdm-debug", &["sdm-idset", "sdm-core"]),

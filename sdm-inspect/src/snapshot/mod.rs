@@ -1,0 +1,79 @@
+//! The registers and the stacks of a process's threads at one moment.
+
+mod registers;
+
+pub use registers::{RETURN_ADDRESS, Registers, STACK_POINTER};
+
+/// A process's threads at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The process.
+    pub pid: i32,
+    /// Its threads, the one that runs `main` first.
+    pub threads: Vec<Thread>,
+}
+
+/// A thread at that moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The kernel's number of it.
+    pub id: i32,
+    /// Its registers.
+    pub registers: Registers,
+    /// What was read of its memory: the innermost part of its stack, and of other stacks that it was asked for.
+    pub windows: Vec<Window>,
+}
+
+/// A piece of a process's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins.
+    pub start: u64,
+    /// What stands there.
+    pub bytes: Vec<u8>,
+}
+
+impl Thread {
+    /// The number at an address; `None` where that was not read.
+    #[must_use]
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let bytes = self.bytes(address, size_of::<u64>())?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    /// So many bytes at an address; `None` where not all of them were read.
+    #[must_use]
+    pub fn bytes(&self, address: u64, count: usize) -> Option<&[u8]> {
+        self.windows.iter().find_map(|window| {
+            let from = usize::try_from(address.checked_sub(window.start)?).ok()?;
+            window.bytes.get(from..from.checked_add(count)?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_words_of_its_windows() {
+        let window = |start, words: &[u64]| Window {
+            start,
+            bytes: words.iter().flat_map(|word| word.to_ne_bytes()).collect(),
+        };
+        let thread = Thread {
+            id: 1,
+            registers: Registers::default(),
+            windows: vec![window(0x1000, &[1, 2]), window(u64::MAX - 7, &[3])],
+        };
+        let check = |address, expect| assert_eq!(thread.word(address), expect, "{address:#x}");
+        check(0x1000, Some(1));
+        check(0x1008, Some(2));
+        check(0x1009, None);
+        check(0xfff, None);
+        check(0x1010, None);
+        check(u64::MAX - 7, Some(3));
+        check(u64::MAX, None);
+        check(0, None);
+    }
+}
