@@ -83,22 +83,24 @@ fn however_a_program_was_let_run_it_can_be_interrupted() {
 
 #[test]
 fn a_stop_in_a_helper_thread_is_shown_where_the_main_thread_is() {
-    let mut harness = Harness::new();
-    let program = harness.compile("spin", &[]);
-    harness.start(&program, &["elsewhere"]);
-    let run = harness.send(Command::Continue);
-    harness.wait_output(Stream::Stdout, "spinning");
-    assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done));
-    let stop = stopped(harness.answer(run));
-    assert_eq!(stop.reason, StopReason::Interrupted);
-    assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
-    assert_eq!(harness.evaluate("leave").unwrap().text, "0");
-    let step = Command::Step {
-        kind: StepKind::Over,
-        count: 1,
-    };
-    let stop = stopped(harness.ask(step));
-    assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
+    for helper in ["elsewhere", "unknown"] {
+        let mut harness = Harness::new();
+        let program = harness.compile("spin", &[]);
+        harness.start(&program, &[helper]);
+        let run = harness.send(Command::Continue);
+        harness.wait_output(Stream::Stdout, "spinning");
+        assert_eq!(harness.ask(Command::Interrupt), Ok(Reply::Done));
+        let stop = stopped(harness.answer(run));
+        assert_eq!(stop.reason, StopReason::Interrupted);
+        assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
+        assert_eq!(harness.evaluate("leave").unwrap().text, "0");
+        let step = Command::Step {
+            kind: StepKind::Over,
+            count: 1,
+        };
+        let stop = stopped(harness.ask(step));
+        assert!(["main", "work"].contains(&place(&stop).0), "{stop:?}");
+    }
 }
 
 #[test]

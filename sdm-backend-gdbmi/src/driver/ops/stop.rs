@@ -416,6 +416,10 @@ pub(in crate::driver) async fn place_stop(gdb: &Gdb, reason: StopReason, record:
     let (frame, inside) = match innermost {
         None => (None, None),
         Some(frame) => match find_user_frame(gdb, &frame).await {
+            // A helper that has only begun may have no caller that gdb knows.
+            Some((user, _)) if is_anywhere(&reason) && !user.is_known() => {
+                main_thread(gdb, frame).await
+            }
             Some((frame, inside)) => (Some(frame), inside),
             None if is_anywhere(&reason) => main_thread(gdb, frame).await,
             None => (Some(frame), None),
