@@ -138,6 +138,7 @@ fn an_abort_is_held_and_then_ends_the_job() {
             "rank 2: about to call MPI_Abort, in MPI_Abort, called from leave ()",
         );
         sdm.ask("[2] continue &", "the launcher ended: ");
+        sdm.out.wait(0, "session ended: ");
         let done = sdm.finish().code(122);
         let (_, end) = done
             .out
