@@ -80,6 +80,24 @@ impl Questions {
         }
     }
 
+    /// Enters the lines that a command line gives, each as `-c LINE`.
+    ///
+    /// # Panics
+    /// Where one asks what was asked before.
+    pub fn enter_given(&mut self, command: &Command) {
+        let mut words = command.get_args().map(|word| word.to_string_lossy());
+        while let Some(word) = words.next() {
+            if word == "--" {
+                break;
+            }
+            if word == "-c"
+                && let Some(line) = words.next()
+            {
+                self.enter(&line);
+            }
+        }
+    }
+
     /// The tasks were stopped where they happened to be.
     pub fn interrupted(&mut self) {
         if !std::mem::take(&mut self.moment.is_resumed) {
@@ -141,6 +159,20 @@ mod tests {
         assert!(is_refused(&[both, both].concat()[..6]));
         assert!(is_refused(&["interrupt", "bt", "interrupt", "bt"]));
         assert!(!is_refused(&["[1] bt", "[2] bt"]));
+    }
+
+    #[test]
+    fn a_command_line_asks_each_question_once() {
+        let refused = |words: &[&str]| {
+            let mut command = Command::new("sdm");
+            command.args(words);
+            let mut questions = Questions::default();
+            let entered = std::panic::AssertUnwindSafe(|| questions.enter_given(&command));
+            std::panic::catch_unwind(entered).is_err()
+        };
+        assert!(refused(&["run", "-c", "bt", "-c", "bt", "--", "./work"]));
+        assert!(!refused(&["run", "-c", "bt", "-c", "next", "-c", "bt"]));
+        assert!(!refused(&["run", "-c", "bt", "--", "./work", "-c", "bt"]));
     }
 
     #[test]

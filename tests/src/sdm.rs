@@ -184,6 +184,8 @@ impl<'a> Sdm<'a> {
             &self.command,
             self.is_granted,
         );
+        let mut questions = Questions::default();
+        questions.enter_given(&self.command);
         let mut child = self.command.spawn().expect("sdm starts");
         let out: Box<dyn std::io::Read + Send> = match child.stdout.take() {
             Some(out) => Box::new(out),
@@ -196,7 +198,7 @@ impl<'a> Sdm<'a> {
             child,
             out: Screen::read(out).0,
             err: Screen::read(err).0,
-            questions: Questions::default(),
+            questions,
         }
     }
 
