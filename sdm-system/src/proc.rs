@@ -25,6 +25,8 @@ const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 /// The most that is read of a list of mappings, in bytes.
 const MAPS_BYTES_MAX: u64 = 64 << 20;
+/// How much is read at once.
+const READ_BYTES: usize = 8 << 10;
 /// The end of the kernel's list of values that it gave a program.
 const AT_NULL: usize = 0;
 
@@ -420,7 +422,8 @@ impl Status {
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // With little room the kernel is asked for some bytes at a time, and makes its list anew each time.
+    let mut bytes = Vec::with_capacity(READ_BYTES);
     File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -15,6 +15,10 @@ pub struct Mapping {
     pub rights: String,
     /// Where in the file it begins, in bytes.
     pub offset: u64,
+    /// The device that the file is on, as the kernel writes it: `08:01`.
+    pub device: String,
+    /// The file's number on it; 0 where it is no file.
+    pub inode: u64,
     /// The file's path, or the kernel's name of what is no file in square brackets; empty where there is neither.
     pub name: OsString,
 }
@@ -66,7 +70,8 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     let (start, end) = field()?.split_once('-')?;
     let rights = field()?.to_owned();
     let offset = field()?;
-    let (_device, _inode) = (field()?, field()?);
+    let device = field()?.to_owned();
+    let inode = field()?.parse().ok()?;
     let name = fields.next().unwrap_or_default().trim_ascii_start();
     let number = |text| u64::from_str_radix(text, 16).ok();
     Some(Mapping {
@@ -74,6 +79,8 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
         end: number(end)?,
         rights,
         offset: number(offset)?,
+        device,
+        inode,
         name: OsStr::from_bytes(name).to_owned(),
     })
 }
