@@ -106,9 +106,9 @@ impl Dynamic {
         let mut dynamic = Self::default();
         for entry in entries {
             let text = || Some(OsStr::from_bytes(strings.get(entry.val32(endian)?).ok()?));
-            match entry.tag32(endian) {
-                Some(DT_NEEDED) => dynamic.needed.extend(text().map(PathBuf::from)),
-                Some(DT_RUNPATH | DT_RPATH) => {
+            match entry.tag(endian) {
+                DT_NEEDED => dynamic.needed.extend(text().map(PathBuf::from)),
+                DT_RUNPATH | DT_RPATH => {
                     let folders = text().map(std::env::split_paths).into_iter().flatten();
                     dynamic
                         .folders

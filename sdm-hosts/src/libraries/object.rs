@@ -59,9 +59,9 @@ impl Object {
         };
         found.is_dynamic = true;
         let entries = &entries[..entries.len().min(ENTRIES_MAX)];
-        let value = |wanted: u32| {
+        let value = |wanted: i64| {
             let mut entries = entries.iter();
-            let is_it = |entry: &&Elf::Dyn| entry.tag32(endian) == Some(wanted);
+            let is_it = |entry: &&Elf::Dyn| entry.tag(endian) == wanted;
             entries.find(is_it).map(|entry| entry.d_val(endian).into())
         };
         let (at, bytes): (u64, u64) = (value(elf::DT_STRTAB)?, value(elf::DT_STRSZ)?);
@@ -75,9 +75,6 @@ impl Object {
             Some(String::from_utf8_lossy(text).into_owned())
         };
         for entry in entries {
-            let Some(tag) = entry.tag32(endian) else {
-                continue;
-            };
             let value: u64 = entry.d_val(endian).into();
             let list = || text(value).unwrap_or_default();
             let list = || {
@@ -87,7 +84,7 @@ impl Object {
                     .map(str::to_owned)
                     .collect()
             };
-            match tag {
+            match entry.tag(endian) {
                 elf::DT_NULL => break,
                 elf::DT_NEEDED => found.needed.extend(text(value)),
                 elf::DT_SONAME => found.name = text(value),
