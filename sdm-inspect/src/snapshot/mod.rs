@@ -1,11 +1,21 @@
 //! The registers and the stacks of a process's threads at one moment.
 
+mod batch;
+mod refusal;
 mod registers;
+mod stopping;
+mod take;
 
-pub use registers::{RETURN_ADDRESS, Registers, STACK_POINTER};
+use serde::{Deserialize, Serialize};
+
+pub use batch::take_all;
+pub use refusal::Refusal;
+pub use registers::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER};
+pub(crate) use take::read_memory;
+pub use take::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
 
 /// A process's threads at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The process.
     pub pid: i32,
@@ -14,7 +24,7 @@ pub struct Snapshot {
 }
 
 /// A thread at that moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// The kernel's number of it.
     pub id: i32,
@@ -25,11 +35,12 @@ pub struct Thread {
 }
 
 /// A piece of a process's memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Where it begins.
     pub start: u64,
     /// What stands there.
+    #[serde(with = "serde_bytes")]
     pub bytes: Vec<u8>,
 }
 

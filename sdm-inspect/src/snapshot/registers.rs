@@ -1,17 +1,32 @@
 //! The registers of a thread, by DWARF's numbers.
 
+use serde::{Deserialize, Serialize};
+
+use crate::sys::REGISTER_WORDS;
+
 /// How many registers DWARF numbers here: the general ones and the return address.
 const COUNT: usize = 17;
+/// DWARF's number of the frame pointer.
+pub const FRAME_POINTER: u16 = 6;
 /// DWARF's number of the stack pointer.
 pub const STACK_POINTER: u16 = 7;
 /// DWARF's number of the return address: the program counter.
 pub const RETURN_ADDRESS: u16 = 16;
+/// Those that a function gives back as it found them, beside the stack pointer.
+const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
+/// Where each stands among the kernel's.
+const OF_KERNEL: [usize; COUNT] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
 
 /// The general registers of a thread, each by DWARF's number of it; absent where it is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Registers([Option<u64>; COUNT]);
 
 impl Registers {
+    /// Those that the kernel gives.
+    pub(crate) fn of_kernel(words: &[u64; REGISTER_WORDS]) -> Self {
+        Self(OF_KERNEL.map(|at| Some(words[at])))
+    }
+
     /// A register's value, where it is known.
     #[must_use]
     pub fn get(&self, number: u16) -> Option<u64> {
@@ -23,5 +38,46 @@ impl Registers {
         if let Some(register) = self.0.get_mut(usize::from(number)) {
             *register = value;
         }
+    }
+
+    /// What is known of them in the caller of a function that says nothing of them: those that it must keep.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        let mut kept = Self::default();
+        for number in KEPT {
+            kept.set(number, self.get(number));
+        }
+        kept
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn pc(&self) -> Option<u64> {
+        self.get(RETURN_ADDRESS)
+    }
+
+    /// Where its stack ends.
+    #[must_use]
+    pub fn sp(&self) -> Option<u64> {
+        self.get(STACK_POINTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_have_their_numbers_of_dwarf() {
+        let mut words = [0; REGISTER_WORDS];
+        // rbp, rbx, rip, rsp in `struct user_regs_struct`.
+        (words[4], words[5], words[16], words[19]) = (6, 3, 16, 7);
+        let registers = Registers::of_kernel(&words);
+        for number in [FRAME_POINTER, 3, RETURN_ADDRESS, STACK_POINTER] {
+            assert_eq!(registers.get(number), Some(u64::from(number)));
+        }
+        assert_eq!(registers.get(17), None);
+        assert_eq!(registers.kept().get(3), Some(3));
+        assert_eq!(registers.kept().sp(), None);
     }
 }

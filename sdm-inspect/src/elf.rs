@@ -1,0 +1,117 @@
+//! An ELF file in memory: its sections, and where it was loaded.
+
+use std::borrow::Cow;
+
+use gimli::{EndianSlice, NativeEndian};
+use object::elf::{PF_X, PT_LOAD};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{CompressionFormat, Object, ObjectSection};
+use sdm_system::proc::Mapping;
+
+/// The most bytes that a compressed section may become.
+const SECTION_BYTES_MAX: u64 = 2 << 30;
+/// A page of memory is at least so large.
+const PAGE_BYTES: u64 = 4096;
+
+/// The bytes of a section.
+pub(crate) type Slice = EndianSlice<'static, NativeEndian>;
+/// A file of this machine's architecture.
+pub(crate) type File = ElfFile64<'static, object::NativeEndian>;
+
+/// An ELF file, kept for as long as this process lives.
+pub(crate) struct Image {
+    pub(crate) file: File,
+    segments: Vec<Segment>,
+}
+
+/// What of a file is loaded where.
+struct Segment {
+    address: u64,
+    offset: u64,
+    bytes: u64,
+    is_executable: bool,
+}
+
+impl Image {
+    /// Reads a file; `None` where it is none of this machine's.
+    pub(crate) fn parse(bytes: &'static [u8]) -> Option<Self> {
+        let file = File::parse(bytes).ok()?;
+        let endian = file.endian();
+        if !is_native(file.elf_header().e_machine(endian)) {
+            return None;
+        }
+        let loads = file.elf_program_headers().iter();
+        let loads = loads.filter(|header| header.p_type(endian) == PT_LOAD);
+        let segments = loads.map(|header| Segment {
+            address: header.p_vaddr(endian),
+            offset: header.p_offset(endian),
+            bytes: header.p_filesz(endian),
+            is_executable: header.p_flags(endian) & PF_X != 0,
+        });
+        let segments = segments.collect();
+        Some(Self { file, segments })
+    }
+
+    /// A section's bytes, inflated where they are compressed; empty where there is none.
+    pub(crate) fn section(&self, name: &str) -> Slice {
+        let bytes = self.section_bytes(name).unwrap_or_default();
+        EndianSlice::new(bytes, NativeEndian)
+    }
+
+    fn section_bytes(&self, name: &str) -> Option<&'static [u8]> {
+        let section = self.file.section_by_name(name)?;
+        let data = section.compressed_data().ok()?;
+        if data.format != CompressionFormat::None && data.uncompressed_size > SECTION_BYTES_MAX {
+            return None;
+        }
+        match data.decompress().ok()? {
+            Cow::Borrowed(bytes) => Some(bytes),
+            Cow::Owned(bytes) => Some(bytes.leak()),
+        }
+    }
+
+    /// Where a section is loaded, before it is moved.
+    pub(crate) fn section_address(&self, name: &str) -> Option<u64> {
+        Some(self.file.section_by_name(name)?.address())
+    }
+
+    /// So many bytes of its code, at an address as the file has it.
+    pub(crate) fn code(&self, address: u64, count: u64) -> Option<&'static [u8]> {
+        let segment = self.segments.iter().find(|it| {
+            let within = address.checked_sub(it.address);
+            it.is_executable && within.is_some_and(|within| within < it.bytes)
+        })?;
+        let offset = segment.offset.checked_add(address - segment.address)?;
+        let from = usize::try_from(offset).ok()?;
+        let to = from.checked_add(usize::try_from(count).ok()?)?;
+        self.file.data().get(from..to)
+    }
+
+    /// The number by which its maker names it.
+    pub(crate) fn build_id(&self) -> Option<&'static [u8]> {
+        self.file.build_id().ok().flatten()
+    }
+
+    /// By how much it was moved where this of it is mapped: to be added to an address of the file, and taken from one of the process.
+    ///
+    /// Neighbouring segments can have a page of the file in common: only that counts which has the mapping's rights.
+    pub(crate) fn bias(&self, mapping: &Mapping) -> Option<u64> {
+        let is_in = |segment: &&Segment| {
+            let first = segment.offset - segment.offset % PAGE_BYTES;
+            let end = segment.offset.saturating_add(segment.bytes);
+            segment.is_executable == mapping.is_executable()
+                && (first..end).contains(&mapping.offset)
+        };
+        let segment = self.segments.iter().find(is_in)?;
+        let start = mapping.start.wrapping_sub(mapping.offset);
+        Some(
+            start
+                .wrapping_add(segment.offset)
+                .wrapping_sub(segment.address),
+        )
+    }
+}
+
+fn is_native(machine: u16) -> bool {
+    cfg!(target_arch = "x86_64") && machine == object::elf::EM_X86_64
+}

@@ -1,0 +1,88 @@
+//! The files of a process: opened once, before anything stands, and checked.
+//!
+//! What is mapped is read whoever owns it, where it is the very file: the process itself carries it out. What was found by a name is
+//! read only where it belongs to this user, to root, or to whom the mapped file belongs.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use nix::sys::stat::{major, minor};
+use sdm_system::files;
+use sdm_system::proc::{Mapping, Process};
+
+use crate::sys;
+
+/// A file that is in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Opened {
+    pub(crate) bytes: &'static [u8],
+    owner: u32,
+}
+
+impl Opened {
+    fn new(file: &File, found: &Metadata) -> io::Result<Self> {
+        Ok(Self {
+            bytes: sys::map_for_good(file)?,
+            owner: found.uid(),
+        })
+    }
+
+    /// Opens the file that a process has mapped: by its name below `root`, or, where it is the program, as the process holds it.
+    ///
+    /// # Errors
+    /// It is not there any more, and another one may have its name.
+    pub(crate) fn mapped(process: &Process, root: &Path, mapping: &Mapping) -> io::Result<Self> {
+        let path = mapping.file().ok_or(io::ErrorKind::NotFound)?;
+        for path in [below(root, path), process.path("exe")] {
+            let Ok(file) = files::open(&path) else {
+                continue;
+            };
+            let found = file.metadata()?;
+            if is_mapped(&found, mapping) {
+                return Self::new(&file, &found);
+            }
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    /// What is no file: the kernel's own.
+    pub(crate) fn of_kernel(bytes: &'static [u8]) -> Self {
+        Self { bytes, owner: 0 }
+    }
+
+    /// Opens a file that goes with this one by its name.
+    ///
+    /// # Errors
+    /// There is none, it is another user's, or others may write to it.
+    pub(crate) fn beside(&self, path: &Path) -> io::Result<Self> {
+        let file = files::open(path)?;
+        let found = file.metadata()?;
+        let may_all_write = found.mode() & 0o002 != 0;
+        if may_all_write || !files::is_own(&found) && found.uid() != self.owner {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Self::new(&file, &found)
+    }
+}
+
+/// A path of a process, as this process reaches it.
+pub(crate) fn below(root: &Path, path: &Path) -> std::path::PathBuf {
+    match path.strip_prefix("/") {
+        Ok(inner) => root.join(inner),
+        Err(_) => path.to_owned(),
+    }
+}
+
+/// The last part of a path, as text.
+pub(crate) fn base_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// Whether a file is the one that is mapped. The kernel names another device than `stat` where a file system has several below it.
+fn is_mapped(found: &Metadata, mapping: &Mapping) -> bool {
+    let device = format!("{:02x}:{:02x}", major(found.dev()), minor(found.dev()));
+    found.ino() == mapping.inode && (device == mapping.device || major(found.dev()) == 0)
+}

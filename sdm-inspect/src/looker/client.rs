@@ -1,0 +1,197 @@
+//! The server's end of a looker.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use sdm_system::programs;
+
+use super::message::{Ask, Frames, Told, frame};
+use super::{MODE, READ_BYTES};
+use crate::snapshot::Refusal;
+use crate::stack::ProcessStacks;
+
+/// How long a looker may take to say the next thing: files may have to come from far.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+
+/// What became of the look at a process.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The number of the question.
+    pub number: u64,
+    /// The process.
+    pub pid: i32,
+    /// Its stacks, or why there are none.
+    pub stacks: Result<ProcessStacks, Refusal>,
+}
+
+/// A process that looks at others. Dropped, it is ended.
+pub struct Looker {
+    child: Child,
+    socket: UnixStream,
+    frames: Frames,
+    unsent: Vec<u8>,
+    /// Which processes are to be told of, by the numbers of questions.
+    open: BTreeMap<u64, Vec<i32>>,
+    until: Option<Instant>,
+}
+
+impl Looker {
+    /// Starts one: `program` is an executable that calls [`super::run`].
+    ///
+    /// # Errors
+    /// [`io::Error`] of the system.
+    pub fn start(program: &Path) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let out = OwnedFd::from(theirs.try_clone()?);
+        let mut command = programs::at(program);
+        command
+            .arg(MODE)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::from(out))
+            .stderr(Stdio::null());
+        sdm_system::confine(&mut command);
+        sdm_system::goes_with_its_parent(&mut command);
+        let child = command.spawn()?;
+        sdm_system::set_nonblocking(socket.as_fd())?;
+        Ok(Self {
+            child,
+            socket,
+            frames: Frames::default(),
+            unsent: Vec::new(),
+            open: BTreeMap::new(),
+            until: None,
+        })
+    }
+
+    /// Asks for the stacks of these processes; each is answered once.
+    pub fn ask(&mut self, now: Instant, number: u64, pids: Vec<i32>) {
+        let ask = Ask { number, pids };
+        // Numbers of processes: it is never too long.
+        self.unsent.extend(frame(&ask).unwrap_or_default());
+        self.open.insert(number, ask.pids);
+        self.until = Some(now + ANSWER_WAIT);
+        self.send();
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    /// The descriptor that becomes readable when it has said something, or is gone.
+    #[must_use]
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The same to watch for reading, and whether for writing.
+    #[must_use]
+    pub fn interest(&self) -> (RawFd, bool) {
+        (self.socket.as_raw_fd(), !self.unsent.is_empty())
+    }
+
+    /// When [`Looker::give_up`] is to be called.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Takes what it has said; true where it is gone, or says what is no answer: nothing more comes of it then.
+    pub fn take(&mut self, now: Instant, answers: &mut Vec<Answer>) -> bool {
+        self.send();
+        let mut bytes = [0; READ_BYTES];
+        loop {
+            match self.socket.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(count) => self.frames.push(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let is_sound = self.read(now, answers).is_ok();
+                    if !is_sound {
+                        self.give_up(answers);
+                    }
+                    return !is_sound;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        let _ = self.read(now, answers);
+        self.give_up(answers);
+        true
+    }
+
+    fn read(&mut self, now: Instant, answers: &mut Vec<Answer>) -> io::Result<()> {
+        while let Some(told) = self.frames.take()? {
+            let Told {
+                number,
+                pid,
+                stacks,
+            } = told;
+            let Some(pids) = self.open.get_mut(&number) else {
+                continue;
+            };
+            let Some(at) = pids.iter().position(|open| *open == pid) else {
+                continue;
+            };
+            pids.remove(at);
+            if pids.is_empty() {
+                self.open.remove(&number);
+            }
+            answers.push(Answer {
+                number,
+                pid,
+                stacks,
+            });
+            self.until = (!self.open.is_empty()).then(|| now + ANSWER_WAIT);
+        }
+        Ok(())
+    }
+
+    /// Ends it, and answers what is open.
+    pub fn give_up(&mut self, answers: &mut Vec<Answer>) {
+        // Whatever it held goes on: the kernel sees to that.
+        let _ = self.child.kill();
+        let how = match self.child.wait() {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("what looked at it has ended: {how}");
+        for (number, pids) in std::mem::take(&mut self.open) {
+            answers.extend(pids.into_iter().map(|pid| Answer {
+                number,
+                pid,
+                stacks: Err(Refusal::System { text: text.clone() }),
+            }));
+        }
+        self.until = None;
+    }
+
+    fn send(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.socket.write(&self.unsent) {
+                Ok(0) => return,
+                Ok(count) => {
+                    self.unsent.drain(..count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Where it is gone that is seen when it is read.
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Drop for Looker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,102 @@
+//! What a looker and its server say to one another: each message behind its length.
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::snapshot::Refusal;
+use crate::stack::ProcessStacks;
+
+/// The longest message, in bytes.
+const BYTES_MAX: usize = 64 << 20;
+/// Those of the length.
+const LENGTH_BYTES: usize = 4;
+
+/// What a looker is asked.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ask {
+    /// The number of the question.
+    pub(super) number: u64,
+    /// The processes that are to be looked at.
+    pub(super) pids: Vec<i32>,
+}
+
+/// What it says of one of them.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// The number of the question.
+    pub(super) number: u64,
+    /// The process.
+    pub(super) pid: i32,
+    /// Its stacks, or why there are none.
+    pub(super) stacks: Result<ProcessStacks, Refusal>,
+}
+
+/// A message as bytes.
+pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; LENGTH_BYTES];
+    bytes = postcard::to_extend(message, bytes).map_err(io::Error::other)?;
+    let length = bytes.len() - LENGTH_BYTES;
+    if length > BYTES_MAX {
+        return Err(io::Error::other("too long a message"));
+    }
+    let length = u32::try_from(length).map_err(io::Error::other)?;
+    bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+    Ok(bytes)
+}
+
+/// Bytes that have come, and messages among them.
+#[derive(Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message, once all of it is there.
+    ///
+    /// # Errors
+    /// [`io::Error`] where it is too long, or none.
+    pub(super) fn take<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
+        let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(io::Error::other)?;
+        if length > BYTES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let Some(message) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let message = postcard::from_bytes(message).map_err(io::Error::other)?;
+        self.bytes.drain(..LENGTH_BYTES + length);
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_in_pieces() {
+        let ask = |number| Ask {
+            number,
+            pids: vec![1, -1],
+        };
+        let bytes = [frame(&ask(1)).unwrap(), frame(&ask(2)).unwrap()].concat();
+        let mut frames = Frames::default();
+        let mut taken = Vec::new();
+        for byte in &bytes {
+            frames.push(&[*byte]);
+            taken.extend(frames.take::<Ask>().unwrap());
+        }
+        assert_eq!(taken, [ask(1), ask(2)]);
+        frames.push(&[255; 4]);
+        assert!(frames.take::<Ask>().is_err());
+    }
+}

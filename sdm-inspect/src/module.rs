@@ -1,0 +1,146 @@
+//! The files of code that processes of this host have mapped: each is opened and read once for all of them.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use sdm_system::proc::{self, Mapping, Process};
+
+use crate::elf::Image;
+use crate::files::{Opened, base_name, below};
+use crate::rules::Rules;
+use crate::snapshot::read_memory;
+use crate::symbols::{Function, Line, Symbols};
+
+/// The kernel's own code in each process.
+const OF_KERNEL: &str = "[vdso]";
+/// The most that is read of it.
+const OF_KERNEL_BYTES_MAX: u64 = 1 << 20;
+/// The most addresses of a file whose names are kept.
+const KNOWN_MAX: usize = 1 << 16;
+
+/// A file of code.
+pub(crate) struct Module {
+    pub(crate) image: Image,
+    /// What it is called without its folders.
+    pub(crate) name: String,
+    opened: Opened,
+    /// Where it and its debug information lie.
+    path: PathBuf,
+    rules: OnceCell<Rules>,
+    symbols: OnceCell<Symbols>,
+    known: RefCell<HashMap<u64, Rc<[Line]>>>,
+    functions: RefCell<HashMap<u64, Option<Rc<Function>>>>,
+}
+
+impl Module {
+    fn new(opened: Opened, path: PathBuf) -> Option<Self> {
+        Some(Self {
+            image: Image::parse(opened.bytes)?,
+            name: base_name(&path),
+            opened,
+            path,
+            rules: OnceCell::new(),
+            symbols: OnceCell::new(),
+            known: RefCell::default(),
+            functions: RefCell::default(),
+        })
+    }
+
+    /// How to come from its functions to their callers.
+    pub(crate) fn rules(&self) -> &Rules {
+        self.rules.get_or_init(|| {
+            let is_loaded = !self.image.section(".eh_frame").is_empty();
+            let debug = (!is_loaded).then(|| self.symbols().debug_image());
+            Rules::of(&self.image, debug.flatten())
+        })
+    }
+
+    /// Its names.
+    pub(crate) fn symbols(&self) -> &Symbols {
+        self.symbols
+            .get_or_init(|| Symbols::of(&self.image, &self.opened, &self.path))
+    }
+
+    /// The functions and lines of source at an address of the file, innermost first; one at least.
+    pub(crate) fn lines(&self, address: u64) -> Rc<[Line]> {
+        if let Some(known) = self.known.borrow().get(&address) {
+            return Rc::clone(known);
+        }
+        let lines: Rc<[Line]> = self.symbols().lines(address).into();
+        remember(&self.known, address, Rc::clone(&lines));
+        lines
+    }
+
+    /// The function at an address of the file, with its calls.
+    pub(crate) fn function(&self, address: u64) -> Option<Rc<Function>> {
+        if let Some(known) = self.functions.borrow().get(&address) {
+            return known.clone();
+        }
+        let function = self.symbols().function(address).map(Rc::new);
+        remember(&self.functions, address, function.clone());
+        function
+    }
+}
+
+/// What is known by addresses, within a bound.
+fn remember<T>(known: &RefCell<HashMap<u64, T>>, address: u64, what: T) {
+    let mut known = known.borrow_mut();
+    if known.len() >= KNOWN_MAX {
+        known.clear();
+    }
+    known.insert(address, what);
+}
+
+/// Which file that is: device, number, and name.
+type Key = (String, u64, OsString);
+
+/// All that were seen.
+#[derive(Default)]
+pub(crate) struct Modules(HashMap<Key, Option<Rc<Module>>>);
+
+impl Modules {
+    /// That of a mapping of a process; `None` where there is none, or it cannot be read.
+    pub(crate) fn of(&mut self, process: &Process, mapping: &Mapping) -> Option<Rc<Module>> {
+        let key = (mapping.device.clone(), mapping.inode, mapping.name.clone());
+        let known = self.0.entry(key).or_insert_with(|| {
+            let module = match mapping.name.to_str() {
+                Some(OF_KERNEL) => of_kernel(),
+                _ => of_file(process, mapping),
+            };
+            module.map(Rc::new)
+        });
+        known.clone()
+    }
+}
+
+fn of_file(process: &Process, mapping: &Mapping) -> Option<Module> {
+    let root = root_of(process);
+    let opened = Opened::mapped(process, &root, mapping).ok()?;
+    Module::new(opened, below(&root, mapping.file()?))
+}
+
+/// Where the names of a process's files begin: a container has others.
+fn root_of(process: &Process) -> PathBuf {
+    let mounts = |process: &Process| std::fs::read_link(process.path("ns/mnt")).ok();
+    match mounts(process) == mounts(&proc::own()) {
+        true => PathBuf::from("/"),
+        false => process.path("root"),
+    }
+}
+
+/// The kernel gives every process the same: this one's own is read.
+fn of_kernel() -> Option<Module> {
+    let own = proc::own();
+    let maps = own.maps().ok()?;
+    let mapping = maps.iter().find(|it| it.name == OF_KERNEL)?;
+    let bytes = mapping.end.checked_sub(mapping.start)?;
+    let bytes = usize::try_from(bytes.min(OF_KERNEL_BYTES_MAX)).ok()?;
+    let mut copy = vec![0; bytes];
+    let pid = std::process::id().cast_signed();
+    let read = read_memory(pid, mapping.start, &mut copy);
+    copy.truncate(read);
+    Module::new(Opened::of_kernel(copy.leak()), Path::new(OF_KERNEL).into())
+}

@@ -1,0 +1,226 @@
+//! A file's call frame information: how to come from a function to its caller.
+
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, Encoding, Evaluation,
+    EvaluationResult, Expression, FrameDescriptionEntry, ParsedEhFrameHdr, Register, RegisterRule,
+    UnwindContext, UnwindSection, Value,
+};
+
+use crate::elf::{Image, Slice};
+use crate::snapshot::{RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
+
+/// The most operations of an expression: a file could have one without an end.
+const OPERATIONS_MAX: u32 = 4096;
+/// The bytes of an address.
+const ADDRESS_BYTES: u8 = 8;
+
+/// A way from a function to its caller.
+pub(crate) struct Step {
+    /// The registers in the caller.
+    pub(crate) caller: Registers,
+    /// Where the frame ends that is left.
+    pub(crate) cfa: u64,
+    /// What is left is what called a signal handler.
+    pub(crate) is_signal: bool,
+}
+
+/// Why there is none.
+pub(crate) enum NoStep {
+    /// It has no caller.
+    Bottom,
+    /// It is not known how.
+    Unknown,
+    /// That stands at an address that was not read.
+    Missing(u64),
+}
+
+/// Both tables of a file: what it is loaded with, and what debuggers have in its place.
+pub(crate) struct Rules {
+    eh_frame: EhFrame<Slice>,
+    index: Option<ParsedEhFrameHdr<Slice>>,
+    debug_frame: DebugFrame<Slice>,
+    bases: BaseAddresses,
+}
+
+impl Rules {
+    /// Those of a file; `debug` is the file that holds its debug information, where that is another one.
+    pub(crate) fn of(image: &Image, debug: Option<&Image>) -> Self {
+        let mut bases = BaseAddresses::default();
+        let address = |name| image.section_address(name);
+        if let Some(at) = address(".eh_frame") {
+            bases = bases.set_eh_frame(at);
+        }
+        if let Some(at) = address(".eh_frame_hdr") {
+            bases = bases.set_eh_frame_hdr(at);
+        }
+        if let Some(at) = address(".text") {
+            bases = bases.set_text(at);
+        }
+        if let Some(at) = address(".got") {
+            bases = bases.set_got(at);
+        }
+        let section = |name| image.section(name);
+        let index = EhFrameHdr::from(section(".eh_frame_hdr"));
+        let own = section(".debug_frame");
+        let other = debug.map(|debug| debug.section(".debug_frame"));
+        let mut debug_frame = DebugFrame::from(other.filter(|_| own.is_empty()).unwrap_or(own));
+        debug_frame.set_address_size(ADDRESS_BYTES);
+        Self {
+            eh_frame: EhFrame::from(section(".eh_frame")),
+            index: index.parse(&bases, ADDRESS_BYTES).ok(),
+            debug_frame,
+            bases,
+        }
+    }
+
+    /// Steps from the function at an address of the file to its caller.
+    pub(crate) fn step(
+        &self,
+        address: u64,
+        thread: &Thread,
+        registers: &Registers,
+    ) -> Result<Step, NoStep> {
+        if let Some(entry) = self.loaded(address) {
+            let at = At(&self.eh_frame, &self.bases, &entry, address);
+            return at.step(thread, registers);
+        }
+        let entry =
+            self.debug_frame
+                .fde_for_address(&self.bases, address, DebugFrame::cie_from_offset);
+        let entry = entry.map_err(|_| NoStep::Unknown)?;
+        At(&self.debug_frame, &self.bases, &entry, address).step(thread, registers)
+    }
+
+    /// Whether the file says something of the function at an address.
+    pub(crate) fn is_known(&self, address: u64) -> bool {
+        let debug = || {
+            let cie = DebugFrame::cie_from_offset;
+            self.debug_frame.fde_for_address(&self.bases, address, cie)
+        };
+        self.loaded(address).is_some() || debug().is_ok()
+    }
+
+    fn loaded(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {
+        let cie = EhFrame::cie_from_offset;
+        let table = self.index.as_ref().and_then(ParsedEhFrameHdr::table);
+        let found = match table {
+            Some(table) => table.fde_for_address(&self.eh_frame, &self.bases, address, cie),
+            None => self.eh_frame.fde_for_address(&self.bases, address, cie),
+        };
+        found.ok()
+    }
+}
+
+/// A table, where its numbers count from, the entry of a function in it, and where in the function.
+struct At<'a, S>(
+    &'a S,
+    &'a BaseAddresses,
+    &'a FrameDescriptionEntry<Slice>,
+    u64,
+);
+
+impl<S: UnwindSection<Slice>> At<'_, S> {
+    fn step(&self, thread: &Thread, registers: &Registers) -> Result<Step, NoStep> {
+        let Self(section, bases, entry, address) = *self;
+        let encoding = entry.cie().encoding();
+        let mut context = UnwindContext::new();
+        let row = entry.unwind_info_for_address(section, bases, &mut context, address);
+        let row = row.map_err(|_| NoStep::Unknown)?;
+        let machine = Machine { thread, registers };
+        let expression =
+            |it: &gimli::UnwindExpression<usize>| it.get(section).map_err(|_| NoStep::Unknown);
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                machine.register(*register)?.wrapping_add_signed(*offset)
+            }
+            CfaRule::Expression(it) => machine.evaluate(expression(it)?, encoding, None)?,
+        };
+        let mut caller = registers.kept();
+        caller.set(STACK_POINTER, Some(cfa));
+        let returns_by = entry.cie().return_address_register();
+        for (register, rule) in row.registers() {
+            let value = match rule {
+                RegisterRule::Undefined if *register == returns_by => return Err(NoStep::Bottom),
+                RegisterRule::Undefined => None,
+                RegisterRule::SameValue => registers.get(register.0),
+                RegisterRule::Offset(by) => Some(machine.word(cfa.wrapping_add_signed(*by))?),
+                RegisterRule::ValOffset(by) => Some(cfa.wrapping_add_signed(*by)),
+                RegisterRule::Register(other) => registers.get(other.0),
+                RegisterRule::Expression(it) => {
+                    let place = machine.evaluate(expression(it)?, encoding, Some(cfa))?;
+                    Some(machine.word(place)?)
+                }
+                RegisterRule::ValExpression(it) => {
+                    Some(machine.evaluate(expression(it)?, encoding, Some(cfa))?)
+                }
+                RegisterRule::Constant(value) => Some(*value),
+                _ => return Err(NoStep::Unknown),
+            };
+            caller.set(register.0, value);
+        }
+        if row.register(returns_by).is_none() {
+            return Err(NoStep::Unknown);
+        }
+        caller.set(RETURN_ADDRESS, caller.get(returns_by.0));
+        Ok(Step {
+            caller,
+            cfa,
+            is_signal: entry.is_signal_trampoline(),
+        })
+    }
+}
+
+/// What an expression is evaluated with.
+struct Machine<'a> {
+    thread: &'a Thread,
+    registers: &'a Registers,
+}
+
+impl Machine<'_> {
+    fn register(&self, register: Register) -> Result<u64, NoStep> {
+        self.registers.get(register.0).ok_or(NoStep::Unknown)
+    }
+
+    fn word(&self, address: u64) -> Result<u64, NoStep> {
+        self.thread.word(address).ok_or(NoStep::Missing(address))
+    }
+
+    fn evaluate(
+        &self,
+        expression: Expression<Slice>,
+        encoding: Encoding,
+        initial: Option<u64>,
+    ) -> Result<u64, NoStep> {
+        let mut evaluation: Evaluation<Slice> = expression.evaluation(encoding);
+        evaluation.set_max_iterations(OPERATIONS_MAX);
+        if let Some(value) = initial {
+            evaluation.set_initial_value(value);
+        }
+        let unknown = |_| NoStep::Unknown;
+        let mut state = evaluation.evaluate().map_err(unknown)?;
+        loop {
+            state = match state {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value = Value::Generic(self.register(register)?);
+                    evaluation.resume_with_register(value)
+                }
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let bytes = self.thread.bytes(address, usize::from(size));
+                    let bytes = bytes.ok_or(NoStep::Missing(address))?;
+                    let mut word = [0; 8];
+                    let to = word.get_mut(..bytes.len()).ok_or(NoStep::Unknown)?;
+                    to.copy_from_slice(bytes);
+                    evaluation.resume_with_memory(Value::Generic(u64::from_le_bytes(word)))
+                }
+                _ => return Err(NoStep::Unknown),
+            }
+            .map_err(unknown)?;
+        }
+        match evaluation.result().first().map(|piece| &piece.location) {
+            Some(gimli::Location::Address { address }) => Ok(*address),
+            Some(gimli::Location::Value { value }) => value.to_u64(u64::MAX).map_err(unknown),
+            _ => Err(NoStep::Unknown),
+        }
+    }
+}

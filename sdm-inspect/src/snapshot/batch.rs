@@ -1,0 +1,129 @@
+//! Takes snapshots in a child process, so that what does not stop can be given up: with the child's end the kernel lets all go.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, getppid, pipe};
+
+use super::take::take;
+use super::{Refusal, Snapshot, Wanted};
+use crate::sys;
+
+/// The most bytes of a snapshot on its way; no more are allocated for one.
+const BYTES_MAX: usize = 512 << 20;
+
+type Taken = Result<Snapshot, Refusal>;
+
+/// Takes a snapshot of each of these processes, one after the other; all threads of one are stopped together. Each has so long
+/// to stop.
+#[must_use]
+pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
+    let mut all = Vec::with_capacity(wanted.len());
+    while let Some(rest) = wanted.get(all.len()..).filter(|rest| !rest.is_empty()) {
+        if let Err(error) = take_some(rest, patience, &mut all) {
+            all.push(Err(error.into()));
+        }
+    }
+    all
+}
+
+/// Takes at least one, up to the first that could not be taken.
+fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io::Result<()> {
+    let (from, to) = pipe()?;
+    let parent = nix::unistd::getpid();
+    let child = match sys::fork_off()? {
+        ForkResult::Child => {
+            drop(from);
+            take_and_tell(wanted, File::from(to), parent);
+            sys::leave()
+        }
+        ForkResult::Parent { child } => child,
+    };
+    drop(to);
+    let mut from = File::from(from);
+    let mut failed = None;
+    for _ in wanted {
+        let until = Instant::now() + patience;
+        match receive(&mut from, until) {
+            Ok(taken) => {
+                let is_last = taken.is_err();
+                all.push(taken);
+                if is_last {
+                    break;
+                }
+            }
+            Err(error) => {
+                failed = Some(match error.kind() {
+                    io::ErrorKind::TimedOut => Refusal::Stuck,
+                    _ => error.into(),
+                });
+                break;
+            }
+        }
+    }
+    // It may be waiting for a thread that does not stop.
+    let _ = kill(child, Signal::SIGKILL);
+    while let Err(Errno::EINTR) = waitpid(child, None) {}
+    all.extend(failed.map(Err));
+    Ok(())
+}
+
+/// In the child. After the first that could not be taken it ends: a thread may be left that does not stand yet, and could not be let go.
+fn take_and_tell(wanted: &[Wanted], mut to: File, parent: Pid) {
+    let bound = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    if bound.is_err() || getppid() != parent {
+        return;
+    }
+    for wanted in wanted {
+        let taken = take(wanted);
+        let told = send(&mut to, &taken);
+        if taken.is_err() || told.is_err() {
+            break;
+        }
+    }
+}
+
+fn send(to: &mut File, taken: &Taken) -> io::Result<()> {
+    let bytes = postcard::to_stdvec(taken).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    to.write_all(&length.to_le_bytes())?;
+    to.write_all(&bytes)
+}
+
+fn receive(from: &mut File, until: Instant) -> io::Result<Taken> {
+    let mut length = [0; 4];
+    fill(from, &mut length, until)?;
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    if length > BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut bytes = vec![0; length];
+    fill(from, &mut bytes, until)?;
+    postcard::from_bytes(&bytes).map_err(io::Error::other)
+}
+
+fn fill(from: &mut File, to: &mut [u8], until: Instant) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < to.len() {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut fds = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut fds, timeout) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => {}
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match from.read(&mut to[filled..])? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => filled += count,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Why there is no snapshot of a process.
+
+use std::io;
+
+use nix::errno::Errno;
+use sdm_system::proc;
+use serde::{Deserialize, Serialize};
+
+/// Why a process was not looked at. It runs as it did. Nothing in the words tells one process from another: who meets the same says
+/// so together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such process any more.
+    #[error("it has ended")]
+    Ended,
+    /// A debugger has it.
+    #[error("process {tracer} traces it")]
+    Traced {
+        /// The debugger's number.
+        tracer: i32,
+    },
+    /// The kernel does not allow it.
+    #[error("the kernel does not let it be traced: {why}")]
+    NotAllowed {
+        /// The rule that is known to say so.
+        why: String,
+    },
+    /// It did not stop in time.
+    #[error("it did not stop in time")]
+    Stuck,
+    /// It became another program in the middle of the look.
+    #[error("it has just begun another program")]
+    Executed,
+    /// It has more threads than are looked at.
+    #[error("it has too many threads")]
+    TooManyThreads,
+    /// It is not of this architecture.
+    #[error("it is of another architecture")]
+    Architecture,
+    /// What the system has said.
+    #[error("{text}")]
+    System {
+        /// The system's words.
+        text: String,
+    },
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        let text = error.to_string();
+        Self::System { text }
+    }
+}
+
+impl Refusal {
+    /// What a failed call of `ptrace` on a thread of the process means.
+    pub(crate) fn of(pid: i32, error: Errno) -> Self {
+        match error {
+            Errno::ESRCH | Errno::ENOENT => Self::Ended,
+            Errno::EPERM | Errno::EACCES => Self::of_forbidden(pid),
+            error => io::Error::from(error).into(),
+        }
+    }
+
+    /// What it means that its files in `/proc` could not be read.
+    pub(crate) fn of_files(pid: i32, error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(number) => Self::of(pid, Errno::from_raw(number)),
+            None => error.into(),
+        }
+    }
+
+    fn of_forbidden(pid: i32) -> Self {
+        let process = proc::of(pid);
+        let Ok(status) = process.status() else {
+            return Self::Ended;
+        };
+        if let Some(tracer) = status.tracer() {
+            return Self::Traced { tracer };
+        }
+        if process.state().is_none_or(proc::State::has_ended) {
+            return Self::Ended;
+        }
+        let own = nix::unistd::geteuid().as_raw();
+        let ids = status.ids("Uid").unwrap_or_default();
+        let is_own = ids.iter().all(|id| *id == own);
+        let scope = proc::of_machine("sys/kernel/yama/ptrace_scope").unwrap_or_default();
+        let why = match scope.trim() {
+            _ if !is_own => "it is another user's".to_owned(),
+            "" | "0" => "it keeps others out, or is in another namespace of users".to_owned(),
+            scope => format!("kernel.yama.ptrace_scope is {scope}"),
+        };
+        Self::NotAllowed { why }
+    }
+}

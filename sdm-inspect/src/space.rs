@@ -1,0 +1,142 @@
+//! What is mapped in a process, and which file's that is.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use sdm_system::proc::{self, Mapping};
+
+use crate::files::base_name;
+use crate::module::{Module, Modules};
+
+/// A process's mappings, by rising address, with the files of those that hold code.
+pub(crate) struct Space {
+    mappings: Vec<Mapping>,
+    code: Vec<Code>,
+    /// The name of the program's file.
+    program: Option<String>,
+}
+
+/// A mapping that holds code.
+struct Code {
+    start: u64,
+    end: u64,
+    module: Option<(Rc<Module>, u64)>,
+}
+
+/// Where something stands in a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) module: &'a Module,
+    /// As the file has it.
+    pub(crate) address: u64,
+    /// By how much the file was moved.
+    bias: u64,
+}
+
+impl Place<'_> {
+    /// Where an address of its file is in the process.
+    pub(crate) fn in_process(&self, address: u64) -> u64 {
+        address.wrapping_add(self.bias)
+    }
+
+    /// What an address of the process is in its file.
+    pub(crate) fn of_process(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.bias)
+    }
+}
+
+impl Space {
+    /// That of a process. All files are opened here.
+    pub(crate) fn of(pid: i32, modules: &mut Modules) -> std::io::Result<Self> {
+        let process = proc::of(pid);
+        let mappings = process.maps()?;
+        let code = mappings.iter().filter(|it| it.is_executable());
+        let code = code.map(|mapping| {
+            let module = modules.of(&process, mapping);
+            let bias = module.and_then(|it| Some((it.image.bias(mapping)?, it)));
+            Code {
+                start: mapping.start,
+                end: mapping.end,
+                module: bias.map(|(bias, module)| (module, bias)),
+            }
+        });
+        let code = code.collect();
+        let program = process.program().ok();
+        Ok(Self {
+            mappings,
+            code,
+            program: program.map(|path| base_name(&path)),
+        })
+    }
+
+    fn code_at(&self, address: u64) -> Option<&Code> {
+        let after = self.code.partition_point(|it| it.start <= address);
+        let code = self.code.get(after.checked_sub(1)?)?;
+        (address < code.end).then_some(code)
+    }
+
+    /// Whether an address can be that of an instruction.
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        self.code_at(address).is_some()
+    }
+
+    /// Where an address of the process stands in a file.
+    pub(crate) fn place(&self, address: u64) -> Option<Place<'_>> {
+        let (module, bias) = self.code_at(address)?.module.as_ref()?;
+        Some(Place {
+            module,
+            address: address.wrapping_sub(*bias),
+            bias: *bias,
+        })
+    }
+
+    /// So many bytes of code at an address.
+    pub(crate) fn code(&self, address: u64, count: u64) -> Option<&[u8]> {
+        let place = self.place(address)?;
+        place.module.image.code(place.address, count)
+    }
+
+    /// Whether a function begins at an address that nothing stands in front of: no call can be there.
+    pub(crate) fn begins_at(&self, address: u64) -> bool {
+        let is_known = |address: u64| {
+            let place = self.place(address);
+            place.is_some_and(|it| it.module.rules().is_known(it.address))
+        };
+        address
+            .checked_sub(1)
+            .is_some_and(|before| !is_known(before))
+            && is_known(address)
+    }
+
+    /// The name of the program's file; empty where it is not known.
+    pub(crate) fn program(&self) -> &str {
+        self.program.as_deref().unwrap_or_default()
+    }
+
+    /// What a file is called in frames: the program has no name there.
+    pub(crate) fn module_name(&self, module: &Module) -> String {
+        match self.program.as_deref() == Some(module.name.as_str()) {
+            true => String::new(),
+            false => module.name.clone(),
+        }
+    }
+
+    /// What a mapping is called, and how far from the beginning of the first one of that name an address stands.
+    pub(crate) fn offset(&self, address: u64) -> Option<(&Path, u64)> {
+        let holder = self.mappings.iter().find(|it| it.holds(address))?;
+        if holder.name.is_empty() {
+            return None;
+        }
+        let at = self
+            .mappings
+            .iter()
+            .position(|it| std::ptr::eq(it, holder))?;
+        let before = self.mappings[..at].iter().rev();
+        let first = before
+            .filter(|it| !it.name.is_empty())
+            .take_while(|it| it.name == holder.name)
+            .last();
+        let start = first.unwrap_or(holder).start;
+        Some((Path::new(&holder.name), address.checked_sub(start)?))
+    }
+}

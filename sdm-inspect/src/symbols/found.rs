@@ -1,0 +1,112 @@
+//! Finds the file that holds the debug information of a stripped one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::Object;
+
+use crate::elf::Image;
+use crate::files::Opened;
+
+/// Where systems keep such files.
+const FOLDER: &str = "/usr/lib/debug";
+/// A folder beside the stripped file.
+const FOLDER_BESIDE: &str = ".debug";
+
+/// Such a file.
+pub(super) struct Found {
+    pub(super) image: Image,
+    pub(super) path: PathBuf,
+}
+
+impl Found {
+    /// That of a file which lies at a path: by the number that its maker gave both, or by the name that stands in it.
+    pub(super) fn of(image: &Image, opened: &Opened, path: &Path) -> Option<Self> {
+        let by_number = image.build_id().and_then(numbered);
+        let by_name = named(image, path);
+        let mut places = by_number.into_iter().chain(by_name);
+        places.find_map(|place| Self::at(place, image, opened))
+    }
+
+    /// The one that is shared with other files, which a file with debug information names.
+    pub(super) fn shared(image: &Image, opened: &Opened, path: &Path) -> Option<Self> {
+        let (name, number) = image.file.gnu_debugaltlink().ok()??;
+        let name = Path::new(OsStr::from_bytes(name));
+        let beside = path.parent().map(|folder| folder.join(name));
+        let mut places = beside.into_iter().chain(numbered(number));
+        places.find_map(|place| {
+            let image = Image::parse(opened.beside(&place).ok()?.bytes)?;
+            let is_meant = image.build_id() == Some(number);
+            is_meant.then_some(Self { image, path: place })
+        })
+    }
+
+    fn at(path: PathBuf, of: &Image, opened: &Opened) -> Option<Self> {
+        let bytes = opened.beside(&path).ok()?.bytes;
+        let image = Image::parse(bytes)?;
+        let is_meant = match of.build_id() {
+            Some(number) => image.build_id() == Some(number),
+            None => checksum(of) == Some(crc32(bytes)),
+        };
+        is_meant.then_some(Self { image, path })
+    }
+}
+
+/// `/usr/lib/debug/.build-id/ab/cdef.debug`.
+fn numbered(number: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = number.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!(".build-id/{first:02x}/{rest}.debug");
+    Some(Path::new(FOLDER).join(name))
+}
+
+fn named(image: &Image, path: &Path) -> Vec<PathBuf> {
+    let name = image.file.gnu_debuglink().ok().flatten();
+    let (Some((name, _)), Some(folder)) = (name, path.parent()) else {
+        return Vec::new();
+    };
+    let name = OsStr::from_bytes(name);
+    let below = folder.strip_prefix("/").unwrap_or(folder);
+    vec![
+        folder.join(name),
+        folder.join(FOLDER_BESIDE).join(name),
+        Path::new(FOLDER).join(below).join(name),
+    ]
+}
+
+fn checksum(image: &Image) -> Option<u32> {
+    let (_, checksum) = image.file.gnu_debuglink().ok()??;
+    Some(checksum)
+}
+
+/// The checksum that goes with such a name.
+fn crc32(bytes: &[u8]) -> u32 {
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let table: [u32; 256] = std::array::from_fn(|index| {
+        (0..8).fold(u32::try_from(index).unwrap_or(0), |value, _| {
+            (value >> 1) ^ (POLYNOMIAL & (value & 1).wrapping_neg())
+        })
+    });
+    !bytes.iter().fold(!0, |value: u32, byte| {
+        let [low, ..] = value.to_le_bytes();
+        (value >> 8) ^ table[usize::from(low ^ byte)]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_path() {
+        let path = numbered(&[0xab, 0xc0, 1]).unwrap();
+        assert_eq!(path, Path::new("/usr/lib/debug/.build-id/ab/c001.debug"));
+        assert_eq!(numbered(&[]), None);
+    }
+
+    #[test]
+    fn the_checksum_is_that_of_zip() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+}

@@ -1,0 +1,14 @@
+//! A place in a source.
+
+/// A function and where in its source it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Line {
+    /// The function; absent where it has no name.
+    pub(crate) function: Option<String>,
+    /// The file without its folders, where known.
+    pub(crate) file: Option<String>,
+    /// The line, from 1; 0 where unknown.
+    pub(crate) line: u32,
+    /// True where it was put into its caller's code.
+    pub(crate) is_inlined: bool,
+}

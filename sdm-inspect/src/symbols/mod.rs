@@ -1,0 +1,91 @@
+//! The names and lines of source of a file's addresses.
+
+mod calls;
+mod debug;
+mod found;
+mod line;
+mod names;
+mod rows;
+mod table;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+pub(crate) use self::calls::{Function, Target};
+use self::debug::Debug;
+use self::found::Found;
+pub(crate) use self::line::Line;
+use self::table::Table;
+use crate::elf::Image;
+use crate::files::Opened;
+
+/// What is known of a file's addresses.
+pub(crate) struct Symbols {
+    /// The file that the linker's names and the debug information stand in, where it is another one.
+    other: Option<Found>,
+    table: Table,
+    imports: HashMap<u64, &'static str>,
+    debug: Option<Debug>,
+}
+
+impl Symbols {
+    /// Reads those of a file, which lies at a path.
+    pub(crate) fn of(image: &Image, opened: &Opened, path: &Path) -> Self {
+        let is_stripped = image.section(".debug_info").is_empty();
+        let other = is_stripped
+            .then(|| Found::of(image, opened, path))
+            .flatten();
+        let (debug_image, debug_path) = match &other {
+            Some(other) => (&other.image, other.path.as_path()),
+            None => (image, path),
+        };
+        let debug = Debug::of(debug_image, opened, debug_path);
+        let images = [Some(image), other.as_ref().map(|other| &other.image)];
+        Self {
+            table: Table::of(images.into_iter().flatten()),
+            imports: table::imports(image),
+            debug,
+            other,
+        }
+    }
+
+    /// The other file.
+    pub(crate) fn debug_image(&self) -> Option<&Image> {
+        self.other.as_ref().map(|other| &other.image)
+    }
+
+    /// The functions at an address, innermost first: one at least.
+    pub(crate) fn lines(&self, address: u64) -> Vec<Line> {
+        let mut lines = match &self.debug {
+            Some(debug) => debug.lines(address),
+            None => Vec::new(),
+        };
+        if lines.is_empty() {
+            lines.push(Line::default());
+        }
+        if let Some(outermost) = lines.last_mut().filter(|it| it.function.is_none()) {
+            outermost.function = self.table.name(address);
+        }
+        lines
+    }
+
+    /// The function at an address, with its calls, as far as the debug information has it.
+    pub(crate) fn function(&self, address: u64) -> Option<Function> {
+        self.debug.as_ref()?.function(address)
+    }
+
+    /// Where a function of this name begins.
+    pub(crate) fn address_of(&self, name: &str) -> Option<u64> {
+        self.table.address_of(name)
+    }
+
+    /// The function of another file whose address the loader puts to this place.
+    pub(crate) fn imported(&self, slot: u64) -> Option<&'static str> {
+        self.imports.get(&slot).copied()
+    }
+
+    /// The linker's name of the function that begins at an address.
+    pub(crate) fn begins(&self, address: u64) -> Option<&'static str> {
+        self.table.begins(address)
+    }
+}

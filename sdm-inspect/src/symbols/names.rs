@@ -1,0 +1,263 @@
+//! The names of functions as gdb has them: of the entry in the debug information, with those that it stands in.
+
+use cpp_demangle::{DemangleOptions, Symbol};
+use gimli::{
+    AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwLang, DwTag, Dwarf,
+    DwarfFileType, Unit, UnitHeader, UnitOffset, UnitRef, UnitSectionOffset,
+};
+
+use crate::elf::Slice;
+
+/// How often an entry may say that another one says it.
+const HOPS_MAX: usize = 16;
+/// How deep an entry may stand in others.
+const DEPTH_MAX: usize = 256;
+/// The longest name, in bytes; a longer one is cut where it is shown.
+const NAME_BYTES_MAX: usize = 1 << 16;
+
+type Entry = DebuggingInformationEntry<Slice>;
+
+/// The unit that an entry is in, and where all units begin: of its file, and of the one that is shared.
+pub(super) struct Names<'a> {
+    pub(super) unit: UnitRef<'a, Slice>,
+    pub(super) units: &'a [Vec<UnitHeader<Slice>>; 2],
+}
+
+/// A unit that an entry is in.
+enum Home<'a> {
+    Same(UnitRef<'a, Slice>),
+    Other(&'a Dwarf<Slice>, Box<Unit<Slice>>),
+}
+
+impl Home<'_> {
+    fn unit(&self) -> UnitRef<'_, Slice> {
+        match self {
+            Self::Same(unit) => *unit,
+            Self::Other(dwarf, unit) => unit.unit_ref(dwarf),
+        }
+    }
+}
+
+impl Names<'_> {
+    /// The name of the function that an entry describes.
+    pub(super) fn of(&self, offset: UnitOffset) -> Option<String> {
+        let language = self.language();
+        let mut home = Home::Same(self.unit);
+        let mut offset = offset;
+        let mut own: Option<String> = None;
+        let mut linkage: Option<String> = None;
+        let mut tag = None;
+        for _ in 0..HOPS_MAX {
+            let unit = home.unit();
+            let entry = unit.entry(offset).ok()?;
+            tag.get_or_insert(entry.tag());
+            own = own.or_else(|| text(unit, &entry, gimli::DW_AT_name));
+            linkage = linkage.or_else(|| text(unit, &entry, gimli::DW_AT_linkage_name));
+            let specification = entry.attr_value(gimli::DW_AT_specification);
+            let next = specification.or_else(|| entry.attr_value(gimli::DW_AT_abstract_origin));
+            let Some(found) = next.and_then(|next| self.follow(&home, next)) else {
+                break;
+            };
+            (home, offset) = found;
+        }
+        if !has_scopes(language) {
+            return linkage.or(own);
+        }
+        if language != Some(gimli::DW_LANG_Rust)
+            && let Some(name) = linkage.as_deref().and_then(without_parameters)
+        {
+            return Some(name);
+        }
+        let own = own.or(linkage)?;
+        // gdb leaves out what a contained procedure stands in where it was put into its caller.
+        let is_inlined = tag == Some(gimli::DW_TAG_inlined_subroutine);
+        Some(self.scoped(home.unit(), offset, own, language, is_inlined))
+    }
+
+    fn language(&self) -> Option<DwLang> {
+        let root = self.unit.entry(self.unit.header.root_offset()).ok()?;
+        match root.attr_value(gimli::DW_AT_language)? {
+            AttributeValue::Language(language) => Some(language),
+            _ => None,
+        }
+    }
+
+    /// The entry that another one in `home` names.
+    fn follow<'a>(
+        &'a self,
+        home: &Home<'a>,
+        to: AttributeValue<Slice>,
+    ) -> Option<(Home<'a>, UnitOffset)> {
+        let (dwarf, known, offset) = match (to, home) {
+            (AttributeValue::UnitRef(offset), Home::Same(unit)) => {
+                return Some((Home::Same(*unit), offset));
+            }
+            (AttributeValue::UnitRef(offset), Home::Other(dwarf, unit)) => {
+                let unit = dwarf.unit(unit.header).ok()?;
+                return Some((Home::Other(dwarf, Box::new(unit)), offset));
+            }
+            (AttributeValue::DebugInfoRef(offset), Home::Other(dwarf, _)) => {
+                let is_shared = self
+                    .unit
+                    .dwarf
+                    .sup()
+                    .is_some_and(|it| std::ptr::eq(it, *dwarf));
+                (*dwarf, &self.units[usize::from(is_shared)], offset)
+            }
+            // The pieces that the linker left out have one unit each.
+            (AttributeValue::DebugInfoRef(offset), Home::Same(unit))
+                if unit.dwarf.file_type == DwarfFileType::Main =>
+            {
+                (unit.dwarf, &self.units[0], offset)
+            }
+            (AttributeValue::DebugInfoRefSup(offset), _) => {
+                (self.unit.dwarf.sup()?, &self.units[1], offset)
+            }
+            _ => return None,
+        };
+        let header = holder(known, offset)?;
+        let within = offset.to_unit_offset(&header)?;
+        let unit = dwarf.unit(header).ok()?;
+        Some((Home::Other(dwarf, Box::new(unit)), within))
+    }
+
+    /// A name behind those of what its entry stands in.
+    fn scoped(
+        &self,
+        unit: UnitRef<'_, Slice>,
+        offset: UnitOffset,
+        own: String,
+        language: Option<DwLang>,
+        is_inlined: bool,
+    ) -> String {
+        let mut name = own;
+        for scope in scopes(unit, offset).unwrap_or_default().into_iter().rev() {
+            let Ok(entry) = unit.entry(scope) else { break };
+            let called = text(unit, &entry, gimli::DW_AT_name);
+            let called = match entry.tag() {
+                gimli::DW_TAG_namespace => called.unwrap_or("(anonymous namespace)".to_owned()),
+                // A function that contains others stands in front of them alone.
+                gimli::DW_TAG_subprogram if is_fortran(language) && !is_inlined => match called {
+                    Some(called) => return format!("{called}::{name}"),
+                    None => break,
+                },
+                gimli::DW_TAG_subprogram => break,
+                tag if is_scope(tag) => match called {
+                    Some(called) => called,
+                    None => break,
+                },
+                _ => continue,
+            };
+            if name.len() > NAME_BYTES_MAX {
+                break;
+            }
+            name = format!("{called}::{name}");
+        }
+        name
+    }
+}
+
+/// The header of the unit that an offset is in.
+fn holder(known: &[UnitHeader<Slice>], offset: DebugInfoOffset) -> Option<UnitHeader<Slice>> {
+    let UnitSectionOffset(offset) = UnitSectionOffset(offset.0);
+    let before = known.partition_point(|header| header.offset().0 <= offset);
+    known.get(before.checked_sub(1)?).copied()
+}
+
+/// What an entry of a unit stands in, outermost first.
+fn scopes(unit: UnitRef<'_, Slice>, offset: UnitOffset) -> gimli::Result<Vec<UnitOffset>> {
+    let mut open: Vec<(isize, UnitOffset)> = Vec::new();
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let (at, depth) = (entries.next_offset(), entries.next_depth());
+        while open.last().is_some_and(|(above, _)| *above >= depth) {
+            open.pop();
+        }
+        if at >= offset {
+            break;
+        }
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            continue;
+        };
+        entries.skip_attributes(abbreviation.attributes())?;
+        if abbreviation.has_children() && open.len() < DEPTH_MAX {
+            open.push((depth, at));
+        }
+    }
+    Ok(open.into_iter().map(|(_, at)| at).collect())
+}
+
+pub(super) fn text(unit: UnitRef<'_, Slice>, entry: &Entry, name: gimli::DwAt) -> Option<String> {
+    let value = entry.attr_value(name)?;
+    let bytes = unit.attr_string(value).ok()?;
+    Some(bytes.to_string_lossy().into_owned())
+}
+
+fn is_scope(tag: DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_class_type
+            | gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_enumeration_type
+            | gimli::DW_TAG_interface_type
+            | gimli::DW_TAG_module
+    )
+}
+
+fn is_fortran(language: Option<DwLang>) -> bool {
+    matches!(
+        language,
+        Some(
+            gimli::DW_LANG_Fortran77
+                | gimli::DW_LANG_Fortran90
+                | gimli::DW_LANG_Fortran95
+                | gimli::DW_LANG_Fortran03
+                | gimli::DW_LANG_Fortran08
+                | gimli::DW_LANG_Fortran18
+        )
+    )
+}
+
+fn has_scopes(language: Option<DwLang>) -> bool {
+    let is_cplus = matches!(
+        language,
+        Some(
+            gimli::DW_LANG_C_plus_plus
+                | gimli::DW_LANG_C_plus_plus_03
+                | gimli::DW_LANG_C_plus_plus_11
+                | gimli::DW_LANG_C_plus_plus_14
+                | gimli::DW_LANG_C_plus_plus_17
+                | gimli::DW_LANG_C_plus_plus_20
+                | gimli::DW_LANG_Rust
+                | gimli::DW_LANG_D
+        )
+    );
+    is_cplus || is_fortran(language)
+}
+
+/// A linker's name as people read it.
+pub(super) fn demangled(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    cplus(name, &DemangleOptions::default()).unwrap_or_else(|| name.to_owned())
+}
+
+fn without_parameters(name: &str) -> Option<String> {
+    let options = DemangleOptions::default().no_params().no_return_type();
+    let mut name = cplus(name, &options)?;
+    let qualifiers = [" const", " volatile", " &", " &&"];
+    while let Some(rest) = qualifiers.iter().find_map(|it| name.strip_suffix(it)) {
+        name.truncate(rest.len());
+    }
+    Some(name)
+}
+
+fn cplus(name: &str, options: &DemangleOptions) -> Option<String> {
+    if name.len() > NAME_BYTES_MAX || !name.starts_with("_Z") {
+        return None;
+    }
+    let symbol = Symbol::new(name.as_bytes()).ok()?;
+    symbol.demangle_with_options(options).ok()
+}

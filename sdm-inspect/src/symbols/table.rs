@@ -1,0 +1,94 @@
+//! The linker's names of a file's functions.
+
+use std::collections::HashMap;
+
+use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKind};
+
+use crate::elf::Image;
+
+/// A name, where it begins and how much it names; 0 where that is not said.
+struct Named {
+    address: u64,
+    bytes: u64,
+    is_global: bool,
+    name: &'static str,
+}
+
+/// All of a file, by rising address.
+pub(super) struct Table(Vec<Named>);
+
+impl Table {
+    /// Those of these files, which are the same one but for what was stripped from them.
+    pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
+        let mut all = Vec::new();
+        for image in images {
+            let symbols = image.file.symbols().chain(image.file.dynamic_symbols());
+            for symbol in symbols {
+                let is_code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
+                let is_here = symbol.is_definition() || symbol.kind() == SymbolKind::Unknown;
+                if !is_code || !is_here || symbol.address() == 0 || symbol.is_undefined() {
+                    continue;
+                }
+                if let Ok(name) = symbol.name()
+                    && !name.is_empty()
+                {
+                    all.push(Named {
+                        address: symbol.address(),
+                        bytes: symbol.size(),
+                        is_global: symbol.is_global(),
+                        name: name.split('@').next().unwrap_or(name),
+                    });
+                }
+            }
+        }
+        // Of several names of one place the last one counts, as it does to gdb.
+        all.sort_unstable_by_key(|it| (it.address, it.bytes != 0, it.is_global, it.name));
+        Self(all)
+    }
+
+    /// The name of the function that an address is in.
+    pub(super) fn name(&self, address: u64) -> Option<String> {
+        let before = self.0.partition_point(|it| it.address <= address);
+        let mut known = self.0[..before].iter().rev().take(NEIGHBOURS_MAX);
+        let holder = known.find(|it| it.bytes == 0 || address - it.address < it.bytes)?;
+        Some(super::names::demangled(holder.name))
+    }
+
+    /// Where a name is.
+    pub(super) fn address_of(&self, name: &str) -> Option<u64> {
+        let named = self.0.iter().find(|it| it.name == name)?;
+        Some(named.address)
+    }
+
+    /// The name of the function that begins at an address.
+    pub(super) fn begins(&self, address: u64) -> Option<&'static str> {
+        let after = self.0.partition_point(|it| it.address <= address);
+        let last = self.0[..after].last()?;
+        (last.address == address).then_some(last.name)
+    }
+}
+
+/// How many names in front of an address are looked at: functions have several, and pieces of others lie between.
+const NEIGHBOURS_MAX: usize = 64;
+
+/// The most places of a file that the loader fills.
+const IMPORTS_MAX: usize = 1 << 20;
+
+/// The names of other files' functions, by the places where the loader puts their addresses.
+pub(super) fn imports(image: &Image) -> HashMap<u64, &'static str> {
+    let relocations = image.file.dynamic_relocations().into_iter().flatten();
+    let Some(symbols) = image.file.dynamic_symbol_table() else {
+        return HashMap::new();
+    };
+    let named = relocations
+        .take(IMPORTS_MAX)
+        .filter_map(|(at, relocation)| {
+            let RelocationTarget::Symbol(index) = relocation.target() else {
+                return None;
+            };
+            let name = symbols.symbol_by_index(index).ok()?.name().ok()?;
+            let name = name.split('@').next().unwrap_or(name);
+            (!name.is_empty()).then_some((at, name))
+        });
+    named.collect()
+}

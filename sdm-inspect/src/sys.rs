@@ -1,0 +1,104 @@
+//! The calls that the compiler cannot check: of `ptrace` and `waitpid` those that `nix` has not in full, a fork, and files in memory.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+
+use nix::libc;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::unistd::{ForkResult, fork};
+
+/// The words of `struct user_regs_struct`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const REGISTER_WORDS: usize = 27;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) const REGISTER_WORDS: usize = 34;
+
+/// Forks this process.
+///
+/// # Errors
+/// [`io::Error`] where the system has no room for another one.
+pub(crate) fn fork_off() -> io::Result<ForkResult> {
+    // SAFETY: the C library holds its own locks over a fork, and the child takes no other: it makes system calls and allocates.
+    Ok(unsafe { fork() }?)
+}
+
+/// Waits for the next child or traced thread to change; gives its number and its status, `None` where there is none to wait for.
+///
+/// # Errors
+/// [`io::Error`] as `waitpid(2)` has.
+pub(crate) fn wait_any() -> io::Result<Option<(i32, i32)>> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the call writes a number into a place for one.
+        let id = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+        if id > 0 {
+            return Ok(Some((id, status)));
+        }
+        match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error => return Err(error),
+        }
+    }
+}
+
+/// Lets a stopped thread go on, with a signal of any number or with none (0).
+pub(crate) fn detach(id: i32, signal: i32) -> io::Result<()> {
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal.unsigned_abs() as usize);
+    // SAFETY: this request reads no memory: both pointers are numbers.
+    match unsafe { libc::ptrace(libc::PTRACE_DETACH, id, nothing, signal) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// The general registers of a stopped thread, in the kernel's order; `None` where it has others than this process: it is of another
+/// architecture.
+pub(crate) fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
+    let mut words = [0_u64; REGISTER_WORDS];
+    let mut place = libc::iovec {
+        iov_base: words.as_mut_ptr().cast(),
+        iov_len: size_of_val(&words),
+    };
+    let which = std::ptr::without_provenance_mut::<libc::c_void>(libc::NT_PRSTATUS as usize);
+    // SAFETY: the kernel writes at most as many bytes as the place has, and says how many.
+    let read = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, id, which, &raw mut place) };
+    if read == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((place.iov_len == size_of_val(&words)).then_some(words))
+}
+
+/// A file in memory, for as long as this process lives: what is made of it can be kept without end.
+///
+/// Who makes the file shorter has this process killed (SIGBUS) where it reads on. It holds no other process then.
+///
+/// # Errors
+/// [`io::Error`] where it is empty or cannot be mapped.
+pub(crate) fn map_for_good(file: &File) -> io::Result<&'static [u8]> {
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    let length = NonZeroUsize::new(length).ok_or(io::ErrorKind::UnexpectedEof)?;
+    // SAFETY: the kernel chooses a place where nothing is, and the mapping is never taken away. It is private and only read;
+    // that another process writes to the file shows at most as other numbers, each of which is checked where it is used.
+    let bytes = unsafe {
+        let start = mmap(
+            None,
+            length,
+            ProtFlags::PROT_READ,
+            MapFlags::MAP_PRIVATE,
+            file,
+            0,
+        )?;
+        std::slice::from_raw_parts(start.cast::<u8>().as_ptr(), length.get())
+    };
+    Ok(bytes)
+}
+
+/// Ends this process, which was forked off, without what its parent has yet to do at its end.
+pub(crate) fn leave() -> ! {
+    // SAFETY: the call does not come back.
+    unsafe { libc::_exit(0) }
+}

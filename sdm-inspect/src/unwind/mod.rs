@@ -1,0 +1,81 @@
+//! Follows a stack from its innermost function to the outermost, by the bytes of a snapshot.
+
+mod guess;
+
+use crate::rules::NoStep;
+use crate::snapshot::Thread;
+use crate::space::Space;
+
+/// The most functions of one stack: as many as a debugger is asked for.
+pub(crate) const FRAMES_MAX: usize = 1025;
+
+/// A function that has been called and has not returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Where it goes on.
+    pub(crate) pc: u64,
+    /// What it is known by: where it goes on is behind a call, and can be another function's beginning.
+    pub(crate) lookup: u64,
+    /// It is none: a signal came here.
+    pub(crate) is_signal: bool,
+    /// It is on the stack no more: it ended by jumping to what it called.
+    pub(crate) is_tail: bool,
+}
+
+/// How far a stack was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// To what has no caller.
+    Whole,
+    /// The way out was lost, or there are more functions than are read.
+    Cut,
+    /// To where memory is wanted that was not read.
+    Missing(u64),
+}
+
+/// The functions that a thread is in, innermost first.
+pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut registers = thread.registers;
+    let mut is_exact = true;
+    let mut last_cfa = 0;
+    while let Some(pc) = registers.pc().filter(|pc| *pc != 0) {
+        let is_innermost = frames.is_empty();
+        if frames.len() >= FRAMES_MAX || !is_innermost && !space.is_code(pc) {
+            return (frames, End::Cut);
+        }
+        let lookup = match is_exact || space.begins_at(pc) {
+            true => pc,
+            false => pc.wrapping_sub(1),
+        };
+        frames.push(Frame {
+            pc,
+            lookup,
+            is_signal: false,
+            is_tail: false,
+        });
+        let place = space.place(lookup).ok_or(NoStep::Unknown);
+        let by_rules = place.and_then(|it| it.module.rules().step(it.address, thread, &registers));
+        let step = match by_rules {
+            Err(NoStep::Unknown) => guess::step(space, thread, &registers, is_innermost),
+            step => step,
+        };
+        let step = match step {
+            Ok(step) => step,
+            Err(NoStep::Bottom) => return (frames, End::Whole),
+            Err(NoStep::Unknown) => return (frames, End::Cut),
+            Err(NoStep::Missing(address)) => return (frames, End::Missing(address)),
+        };
+        // A stack goes up; only a handler can have another one than what it interrupted.
+        if step.cfa <= last_cfa && !step.is_signal {
+            return (frames, End::Cut);
+        }
+        if let Some(last) = frames.last_mut().filter(|_| step.is_signal) {
+            last.is_signal = true;
+        }
+        last_cfa = if step.is_signal { 0 } else { step.cfa };
+        is_exact = step.is_signal;
+        registers = step.caller;
+    }
+    (frames, End::Whole)
+}

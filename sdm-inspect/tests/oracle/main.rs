@@ -1,0 +1,149 @@
+//! Stacks without a debugger beside gdb's: the same functions, files, lines, and what was put into callers.
+
+#![allow(clippy::unwrap_used)]
+
+mod gdb;
+mod programs;
+mod safety;
+
+use std::time::{Duration, Instant};
+
+use sdm_inspect::looker::{Answer, Looker};
+use sdm_inspect::snapshot::Refusal;
+use sdm_inspect::stack::{ProcessStacks, StackFrame};
+
+use programs::{C, CLANG, CXX, FORTRAN, Program, RUST, VARIANTS};
+
+/// Where the two differ, and why; no other program may, and each of these does.
+const DIFFERENCES: &[(&str, &str)] = &[
+    (
+        "heat.f90 gfortran lto",
+        "gdb leaves out what was put into a function of another unit; llvm-symbolizer has it as we do",
+    ),
+    (
+        "plain.c musl-gcc static",
+        "no call frame information: gdb goes on with what is no frame, ours says that it is cut",
+    ),
+    (
+        "plain.c musl-gcc",
+        "the same; and gdb has the file's name as the loader was told it, a link",
+    ),
+];
+
+/// A frame in words that can be compared.
+type Row = (String, String, u32, String);
+
+fn ours(frame: &StackFrame) -> Row {
+    (
+        frame.function.clone().unwrap_or_default(),
+        frame.file.clone().unwrap_or_default(),
+        frame.line,
+        frame.module.clone(),
+    )
+}
+
+/// gdb's frame as ours has it: where gdb cannot read a name's parameters it leaves them there.
+fn same(ours: &Row, gdb: &Row) -> bool {
+    let rest = gdb.0.strip_prefix(ours.0.as_str());
+    let is_name = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
+    is_name && (ours.1.as_str(), ours.2, ours.3.as_str()) == (&gdb.1, gdb.2, &gdb.3)
+}
+
+/// What a looker says of these processes.
+pub(crate) fn look(pids: &[i32]) -> Vec<Result<ProcessStacks, Refusal>> {
+    let mut looker = Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref()).unwrap();
+    look_with(&mut looker, pids)
+}
+
+pub(crate) fn look_with(looker: &mut Looker, pids: &[i32]) -> Vec<Result<ProcessStacks, Refusal>> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    looker.ask(Instant::now(), 1, pids.to_vec());
+    let mut answers: Vec<Answer> = Vec::new();
+    while answers.len() < pids.len() {
+        let mut fds = [PollFd::new(looker.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::NONE).unwrap();
+        looker.take(Instant::now(), &mut answers);
+    }
+    answers.into_iter().map(|answer| answer.stacks).collect()
+}
+
+/// Compares each thread of a program; gives the differences.
+fn compare(program: &Program) -> Option<String> {
+    let running = program.run()?;
+    let stacks = look(&[running.pid()]).remove(0).unwrap();
+    let gdb = gdb::stacks(running.pid(), stacks.threads.len());
+    let mut text = String::new();
+    for (at, (thread, gdb)) in stacks.threads.iter().zip(&gdb).enumerate() {
+        let ours: Vec<Row> = thread.frames.iter().map(ours).collect();
+        let is_same = ours.len() == gdb.len() && ours.iter().zip(gdb).all(|(a, b)| same(a, b));
+        if !is_same || !thread.is_whole {
+            let whole = if thread.is_whole { "whole" } else { "cut" };
+            text += &format!("thread {at}, {whole}:\n  ours {ours:#?}\n  gdb {gdb:#?}\n");
+        }
+    }
+    Some(text)
+}
+
+fn check(programs: &[Program]) {
+    let mut wrong = Vec::new();
+    for program in programs {
+        let name = program.name();
+        let known = DIFFERENCES.iter().find(|(known, _)| *known == name);
+        match (compare(program), known) {
+            (None, _) => println!("SKIP: no {}", program.compiler()),
+            (Some(text), None) if !text.is_empty() => wrong.push(format!("{name}: {text}")),
+            (Some(text), Some((_, why))) if text.is_empty() => {
+                wrong.push(format!("{name}: the same by now; it is listed: {why}"));
+            }
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn some(language: programs::Language, variants: &[&str]) -> Vec<Program> {
+    let of = |name: &&str| Program::new(language, name);
+    variants.iter().map(of).collect()
+}
+
+#[test]
+fn stacks_of_c_are_as_gdb_has_them() {
+    check(&some(
+        C,
+        &["O0", "O2", "static", "split", "stripped", "debuglink"],
+    ));
+    check(&[Program::musl(&["static"]), Program::musl(&[])]);
+}
+
+#[test]
+fn stacks_of_cplusplus_are_as_gdb_has_them() {
+    check(&some(CXX, &["O0", "O2", "lto", "types"]));
+    check(&some(CLANG, &["O2", "dwarf-4"]));
+}
+
+#[test]
+fn stacks_of_fortran_and_rust_are_as_gdb_has_them() {
+    check(&some(FORTRAN, &["O0", "O2", "lto", "gz"]));
+    check(&some(RUST, &["O0", "O2"]));
+}
+
+/// All languages by all ways to compile.
+#[test]
+fn every_variant_is_as_gdb_has_it() {
+    for language in [C, CXX, CLANG, FORTRAN] {
+        check(&some(language, VARIANTS));
+    }
+}
+
+#[test]
+fn who_has_ended_is_said_to_have() {
+    let pid = {
+        let program = Program::new(C, "O0");
+        let running = program.run().unwrap();
+        running.pid()
+    };
+    assert_eq!(look(&[pid]), [Err(Refusal::Ended)]);
+}
+
+/// The pause of a rank has a bound beyond which it is let go.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

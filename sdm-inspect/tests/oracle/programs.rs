@@ -1,0 +1,239 @@
+//! The programs whose stacks are compared: each waits in `pause`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use sdm_system::proc;
+
+/// `pause` on x86-64.
+const PAUSE: i64 = 34;
+
+/// A source and its compiler.
+#[derive(Clone, Copy)]
+pub(crate) struct Language {
+    source: &'static str,
+    compiler: &'static str,
+    options: &'static [&'static str],
+    threads: usize,
+}
+
+pub(crate) const C: Language = Language {
+    source: "plain.c",
+    compiler: "gcc",
+    options: &["-pthread"],
+    threads: 2,
+};
+pub(crate) const BUSY: Language = Language {
+    source: "busy.c",
+    ..C
+};
+pub(crate) const CXX: Language = Language {
+    source: "shapes.cc",
+    compiler: "g++",
+    options: &[],
+    threads: 1,
+};
+pub(crate) const CLANG: Language = Language {
+    compiler: "clang++",
+    ..CXX
+};
+pub(crate) const FORTRAN: Language = Language {
+    source: "heat.f90",
+    compiler: "gfortran",
+    ..CXX
+};
+pub(crate) const RUST: Language = Language {
+    source: "cells.rs",
+    compiler: "rustc",
+    ..CXX
+};
+
+/// The ways to compile.
+pub(crate) const VARIANTS: &[&str] = &[
+    "O0",
+    "O2",
+    "O3",
+    "lto",
+    "frame-pointer",
+    "dwarf-4",
+    "split",
+    "gz",
+    "static",
+    "static-pie",
+    "no-pie",
+    "no-unwind",
+    "types",
+    "stripped",
+    "debuglink",
+];
+
+fn options(variant: &str) -> &'static [&'static str] {
+    match variant {
+        "O0" => &["-g", "-O0"],
+        "O2" => &["-g", "-O2"],
+        "O3" => &["-g", "-O3"],
+        "lto" => &["-g", "-O2", "-flto"],
+        "frame-pointer" => &["-g", "-O2", "-fno-omit-frame-pointer"],
+        "dwarf-4" => &["-gdwarf-4", "-O1"],
+        "split" => &["-g", "-gsplit-dwarf", "-O1"],
+        "gz" => &["-g", "-gz=zlib", "-O1"],
+        "static" => &["-g", "-O1", "-static"],
+        "static-pie" => &["-g", "-O1", "-static-pie"],
+        "no-pie" => &["-g", "-O1", "-no-pie"],
+        "no-unwind" => &[
+            "-g",
+            "-O0",
+            "-fno-asynchronous-unwind-tables",
+            "-fno-exceptions",
+        ],
+        "types" => &["-g", "-O1", "-fdebug-types-section"],
+        "stripped" => &["-O1"],
+        _ => &["-g", "-O1"],
+    }
+}
+
+/// A program in a folder of its own, which goes with it.
+pub(crate) struct Program {
+    language: Language,
+    variant: String,
+    options: Vec<&'static str>,
+    folder: PathBuf,
+}
+
+impl Program {
+    pub(crate) fn new(language: Language, variant: &str) -> Self {
+        let mut options = options(variant).to_vec();
+        if language.compiler == "rustc" {
+            options = if variant == "O2" {
+                vec!["-g", "-O"]
+            } else {
+                vec!["-g"]
+            };
+        }
+        options.extend(language.options);
+        Self::of(language, variant, options)
+    }
+
+    /// The one in C with a small C library.
+    pub(crate) fn musl(options: &[&'static str]) -> Self {
+        let language = Language {
+            compiler: "musl-gcc",
+            ..C
+        };
+        let mut all = vec!["-g", "-O1"];
+        all.extend(
+            options
+                .iter()
+                .map(|it| if *it == "static" { "-static" } else { it }),
+        );
+        Self::of(language, &options.join(" "), all)
+    }
+
+    fn of(language: Language, variant: &str, options: Vec<&'static str>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sdm-oracle-{}-{next}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        Self {
+            language,
+            variant: variant.to_owned(),
+            options,
+            folder,
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let Language {
+            source, compiler, ..
+        } = self.language;
+        format!("{source} {compiler} {}", self.variant)
+            .trim()
+            .to_owned()
+    }
+
+    pub(crate) fn compiler(&self) -> &str {
+        self.language.compiler
+    }
+
+    /// Compiles it; `None` where this machine cannot.
+    pub(crate) fn make(&self) -> Option<PathBuf> {
+        let program = self.folder.join("program");
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let compiled = Command::new(self.language.compiler)
+            .args(&self.options)
+            .arg("-o")
+            .arg(&program)
+            .arg(fixtures.join(self.language.source))
+            .current_dir(&self.folder)
+            .output();
+        let compiled = compiled.ok()?;
+        let said = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{}: {said}", self.name());
+        match self.variant.as_str() {
+            "stripped" => self.tool("strip", &["program"]),
+            "debuglink" => {
+                self.tool(
+                    "objcopy",
+                    &["--only-keep-debug", "program", "program.debug"],
+                );
+                self.tool("strip", &["program"]);
+                self.tool("objcopy", &["--add-gnu-debuglink=program.debug", "program"]);
+            }
+            _ => {}
+        }
+        Some(program)
+    }
+
+    fn tool(&self, name: &str, words: &[&str]) {
+        let mut command = Command::new(name);
+        let status = command.args(words).current_dir(&self.folder).status();
+        assert!(status.unwrap().success(), "{name}");
+    }
+
+    /// Starts it, and waits until all its threads wait; `None` where it cannot be compiled.
+    pub(crate) fn run(&self) -> Option<Running> {
+        let mut command = Command::new(self.make()?);
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let running = Running(child);
+        let process = proc::of(running.pid());
+        let waits = || {
+            let threads: Vec<i32> = process.thread_ids().unwrap().collect();
+            let pauses = |id: &i32| {
+                let call = process.thread(*id).system_call();
+                call.is_some_and(|(number, _)| number == PAUSE)
+            };
+            threads.len() == self.language.threads && threads.iter().all(pauses)
+        };
+        let until = Instant::now() + crate::PATIENCE;
+        while !waits() {
+            assert!(Instant::now() < until, "{} waits", self.name());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Some(running)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A program that waits, and ends with this.
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}

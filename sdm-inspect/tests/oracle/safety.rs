@@ -1,0 +1,248 @@
+//! Whoever is looked at goes on as it was, whatever becomes of the looker.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use sdm_inspect::looker::Looker;
+use sdm_inspect::snapshot::Refusal;
+use sdm_system::proc;
+
+use crate::programs::{BUSY, C, Program};
+use crate::{PATIENCE, look, look_with};
+
+/// How often a looker is killed; all of 21 ms after it was asked.
+const KILLS: u32 = 200;
+const LOOKS: usize = 100;
+
+fn looker() -> Looker {
+    Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref()).unwrap()
+}
+
+/// Waits until no thread of a process is traced; none may be stopped or have ended then.
+fn assert_at_large(pid: i32) {
+    let process = proc::of(pid);
+    let until = Instant::now() + PATIENCE;
+    let status = |id: i32| process.thread(id).status().ok();
+    // Who traced it has been killed: the kernel lets go as that process ends.
+    while let Some(tracer) = process
+        .thread_ids()
+        .unwrap()
+        .find_map(|id| status(id)?.tracer())
+    {
+        assert!(Instant::now() < until, "process {tracer} traces {pid}");
+        std::thread::yield_now();
+    }
+    for id in process.thread_ids().unwrap() {
+        if let Some(state) = process.thread(id).state() {
+            assert!(!state.is_stopped() && !state.is_held(), "{id}: {state:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_stands_after_a_looker_was_killed() {
+    let program = Program::new(C, "O0");
+    let running = [program.run().unwrap(), program.run().unwrap()];
+    let pids: Vec<i32> = running.iter().map(|it| it.pid()).collect();
+    let mut asked = looker();
+    for round in 0..KILLS {
+        asked.ask(Instant::now(), 1, pids.clone());
+        std::thread::sleep(Duration::from_micros(u64::from(round * 7919 % 21_000)));
+        // Dropped, it is killed.
+        asked = looker();
+        for pid in &pids {
+            assert_at_large(*pid);
+        }
+    }
+    assert!(look(&pids).iter().all(Result::is_ok));
+}
+
+#[test]
+fn a_stopped_process_stays_stopped() {
+    let program = Program::new(C, "O0");
+    let running = program.run().unwrap();
+    let pid = Pid::from_raw(running.pid());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    let stacks = look(&[running.pid()]).remove(0).unwrap();
+    assert_eq!(stacks.threads.len(), 2);
+    assert!(proc::of(running.pid()).state().unwrap().is_stopped());
+    kill(pid, Signal::SIGCONT).unwrap();
+    waitpid(pid, Some(WaitPidFlag::WCONTINUED)).unwrap();
+    assert_at_large(running.pid());
+}
+
+#[test]
+fn who_is_traced_is_left_alone() {
+    let program = Program::new(C, "O0");
+    let running = program.run().unwrap();
+    let pid = Pid::from_raw(running.pid());
+    ptrace::seize(pid, Options::empty()).unwrap();
+    let tracer = nix::unistd::gettid().as_raw();
+    assert_eq!(look(&[running.pid()]), [Err(Refusal::Traced { tracer })]);
+}
+
+/// A program that says how many signals it has had.
+struct Counting {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Counting {
+    fn start(program: &Program, words: &[&str]) -> Self {
+        let mut command = Command::new(program.make().unwrap());
+        command
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self { child, out }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    fn end(mut self) -> String {
+        drop(self.child.stdin.take());
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        line
+    }
+}
+
+#[test]
+fn signals_come_through_looks() {
+    let program = Program::new(BUSY, "O0");
+    let counting = Counting::start(&program, &[]);
+    let pid = counting.pid();
+    let mut looker = looker();
+    let mut sent = 0;
+    for _ in 0..LOOKS {
+        for _ in 0..20 {
+            // `nix` has no signals of real time.
+            let number = libc::SIGRTMIN().to_string();
+            let status = Command::new("/bin/kill")
+                .args(["-s", &number, &pid.to_string()])
+                .status();
+            assert!(status.unwrap().success());
+            sent += 1;
+            if sent % 10 == 0 {
+                break;
+            }
+        }
+        look_with(&mut looker, &[pid]).remove(0).unwrap();
+    }
+    assert_eq!(counting.end(), format!("{sent}\n"));
+}
+
+#[test]
+fn threads_come_and_go_during_looks() {
+    let program = Program::new(BUSY, "O0");
+    let counting = Counting::start(&program, &["threads"]);
+    let pid = counting.pid();
+    let mut looker = looker();
+    for _ in 0..LOOKS {
+        let stacks = look_with(&mut looker, &[pid]).remove(0).unwrap();
+        let main = &stacks.threads[0];
+        assert!(main.is_whole && main.thread == pid);
+        let functions = main.frames.iter().map(|frame| frame.function.as_deref());
+        assert!(functions.flatten().any(|name| name == "main"), "{main:?}");
+    }
+    drop(looker);
+    assert_at_large(pid);
+    assert_eq!(counting.end(), "0\n");
+}
+
+/// The calls that `strace` has noted of a look at two processes.
+fn calls_of_a_look() -> Vec<String> {
+    let program = Program::new(BUSY, "O0");
+    let counting = [
+        Counting::start(&program, &[]),
+        Counting::start(&program, &[]),
+    ];
+    let pids: Vec<i32> = counting.iter().map(Counting::pid).collect();
+    let mut looker = looker();
+    look_with(&mut looker, &pids);
+    let mut strace = Command::new("strace")
+        .args(["-f", "-qq", "-s", "0", "-p", &looker.pid().to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = || proc::of(looker.pid()).status().unwrap();
+    let until = Instant::now() + PATIENCE;
+    while status().tracer().is_none() || proc::of(looker.pid()).state().unwrap().is_held() {
+        assert!(Instant::now() < until, "strace is there");
+        std::thread::yield_now();
+    }
+    assert!(look_with(&mut looker, &pids).iter().all(Result::is_ok));
+    drop(looker);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut strace.stderr.take().unwrap(), &mut said).unwrap();
+    strace.wait().unwrap();
+    for it in counting {
+        assert_eq!(it.end(), "0\n");
+    }
+    said.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_look_stops_each_thread_once() {
+    let is_here = Command::new("strace").arg("-V").output().is_ok();
+    if !is_here {
+        println!("SKIP: no strace");
+        return;
+    }
+    let calls = calls_of_a_look();
+    let count = |part: &str| calls.iter().filter(|call| call.contains(part)).count();
+    for request in [
+        "PTRACE_SEIZE",
+        "PTRACE_INTERRUPT",
+        "PTRACE_GETREGSET",
+        "PTRACE_DETACH",
+    ] {
+        assert_eq!(count(request), 2, "{request}: {calls:#?}");
+    }
+    assert_eq!(count("execve"), 0, "{calls:#?}");
+    let own = |call: &&String| call.contains("kill(") && !call.contains("SIGKILL");
+    assert_eq!(calls.iter().filter(own).count(), 0, "{calls:#?}");
+    let mut stands = 0;
+    for call in &calls {
+        stands += usize::from(call.contains("PTRACE_INTERRUPT"));
+        stands -= usize::from(call.contains("PTRACE_DETACH"));
+        let opens = call.contains("open") || call.contains("mmap(");
+        assert!(stands == 0 || !opens, "{call}: {calls:#?}");
+        if call.contains("process_vm_readv") {
+            let read = call
+                .rsplit("= ")
+                .next()
+                .and_then(|it| it.trim().parse::<u64>().ok());
+            assert!(read.is_some_and(|bytes| bytes <= 64 << 10), "{call}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_answer_ends_a_looker() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sdm-looker"))
+        .arg("--look")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut to = child.stdin.take().unwrap();
+    to.write_all(&[0xff; 64]).unwrap();
+    assert!(!child.wait().unwrap().success());
+}
