@@ -18,6 +18,10 @@ pub const STACKS_MAX: usize = 1024;
 /// The longest name shown, in bytes; a longer one is cut and carries the hash of the whole.
 pub const NAME_BYTES_MAX: usize = 512;
 
+/// What gdb says below the outermost frame of a stack that it could not read to its end begins so; such a stack has that text in place of
+/// its outermost frame, by which it is told apart from a whole one.
+pub const STOPPED: &str = "Backtrace stopped: ";
+
 /// Among so many outermost frames is what a whole stack ends with: some linkers' start has no names.
 const OUTERMOST: usize = 4;
 
@@ -48,6 +52,8 @@ pub struct RawThread {
     pub name: String,
     /// The frames as gdb gave them, innermost first.
     pub frames: Vec<RawFrame>,
+    /// Where gdb could not read further: what it says of that, which begins with [`STOPPED`].
+    pub stopped: Option<String>,
 }
 
 /// The innermost frame that the user wrote.
@@ -84,10 +90,13 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
         } else {
             fold_thread(thread, rules)
         };
-        let Some(frames) = frames else {
+        let Some(mut frames) = frames else {
             helpers += 1;
             continue;
         };
+        if let Some(reason) = &thread.stopped {
+            frames.insert(0, StackFrame::own(shorten(reason), "", 0));
+        }
         match stacks.iter().position(|stack| stack.frames == frames) {
             Some(at) => {
                 stacks[at].count += 1;
@@ -155,8 +164,8 @@ fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>>
     let frames = &thread.frames;
     let kinds = kinds(frames, rules);
     let Some(outermost) = kinds.iter().rposition(|kind| *kind == Kind::User) else {
-        // Before main, after it, or a broken stack: for the main thread something is shown.
-        return thread.main.then(|| {
+        // Before main, after it, or a broken stack: for the main thread something is shown, and where it is not known who has called.
+        return (thread.main || thread.stopped.is_some()).then(|| {
             let shown = head(frames, &kinds).or_else(|| frames.first().map(plain));
             shown.into_iter().collect()
         });

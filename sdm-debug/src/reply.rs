@@ -98,7 +98,7 @@ pub enum Reply {
 }
 
 /// One frame of a stack, as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
     /// 0 is the innermost.
     pub level: u32,

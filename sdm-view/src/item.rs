@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use sdm_debug::Outcome;
 use sdm_debug::event::{Phase, Stream};
+use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{BreakpointPlace, Stop};
-use sdm_debug::rules::{StackTree, Stats, TotalUsage};
+use sdm_debug::rules::{StackNode, StackTree, Stats, TotalUsage};
 use sdm_debug::{Failure, Reply, TaskState, wire};
 use sdm_idset::IdSet;
 
@@ -405,6 +406,13 @@ impl MergedStacks {
             agree &= node.here.is_empty() || node.here == self.tasks;
         });
         agree
+    }
+
+    /// False where a stack could not be read to its end: who stands there may have come by another way than the others.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let is_cut = |root: &StackNode| root.frame.function.starts_with(STOPPED);
+        !self.tree.roots.iter().any(is_cut)
     }
 
     /// So many or fewer in one place are few, and worth a look; none where nearly everybody is.

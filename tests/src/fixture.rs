@@ -12,6 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Compiler {
     /// No MPI.
     C,
+    /// musl in place of the system's C library, no MPI.
+    Musl,
     /// C++, no MPI.
     Cxx,
     /// Fortran, no MPI.
@@ -32,6 +34,7 @@ impl Compiler {
     fn command(self) -> PathBuf {
         match self {
             Self::C => "cc".into(),
+            Self::Musl => "musl-gcc".into(),
             Self::Cxx => "c++".into(),
             Self::Fortran => "gfortran".into(),
             Self::FortranOpenMpi => "mpif90.openmpi".into(),
@@ -49,7 +52,7 @@ impl Compiler {
         match self {
             Self::Cxx => "cc",
             Self::Fortran | Self::FortranOpenMpi | Self::FortranMpich => "f90",
-            Self::C | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
+            Self::C | Self::Musl | Self::OpenMpi | Self::OpenMpi5 | Self::Mpich => "c",
         }
     }
 }

@@ -44,13 +44,17 @@ impl Answer {
             pending.is_none_or(|it| !it.is_open()).then_some(())
         })
         .await;
-        let pending = gdb
+        let printed = gdb
             .edit()
             .commands
             .pending
             .get_mut(&token)
             .and_then(|pending| pending.printed.take());
-        (self.await, pending.unwrap_or_default())
+        let printed = printed.unwrap_or_default();
+        if let Some(budget) = gdb.budget() {
+            budget.spend(printed.bytes());
+        }
+        (self.await, printed)
     }
 
     fn is_open(&self) -> Option<bool> {
@@ -68,10 +72,14 @@ impl Future for Answer {
             return Poll::Pending;
         }
         let pending = self.gdb.edit().commands.pending.remove(&self.token);
-        Poll::Ready(match pending.map(|pending| pending.answer) {
+        let result = match pending.map(|pending| pending.answer) {
             Some(AnswerState::Here(result)) => result,
             _ => Err(Failure::new(FailureCode::GdbDead, "the task's gdb is gone")),
-        })
+        };
+        if let (Some(budget), Ok(results)) = (self.gdb.budget(), &result) {
+            budget.spend(results.bytes());
+        }
+        Poll::Ready(result)
     }
 }
 

@@ -14,6 +14,7 @@ use sdm_debug::{Event, Failure, FailureCode, Reply};
 
 use super::action::Action;
 use super::answer::Answer;
+use super::budget::Budget;
 use super::config::DriverConfig;
 use super::detached::Works;
 use super::state::State;
@@ -23,7 +24,11 @@ use crate::mi::Results;
 
 /// A gdb as its operations see it; cheap to clone.
 #[derive(Clone)]
-pub(super) struct Gdb(Rc<GdbParts>);
+pub(super) struct Gdb {
+    parts: Rc<GdbParts>,
+    /// For an operation that looks at the task: what it may cost.
+    budget: Option<Rc<Budget>>,
+}
 
 struct GdbParts {
     state: RefCell<State>,
@@ -41,35 +46,53 @@ const GRACE: Duration = Duration::from_secs(5);
 
 impl Gdb {
     pub(super) fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
-        Self(Rc::new(GdbParts {
+        let parts = GdbParts {
             state: RefCell::new(State::new(now, config)),
             version: Cell::new(0),
             wakeups: RefCell::new(Vec::new()),
             works: Works::default(),
             host,
-        }))
+        };
+        Self {
+            parts: Rc::new(parts),
+            budget: None,
+        }
+    }
+
+    /// The same gdb for a look that begins now, whose questions share a budget.
+    pub(super) fn for_a_look(&self) -> Self {
+        let now = self.get().now;
+        Self {
+            parts: Rc::clone(&self.parts),
+            budget: Some(Rc::new(Budget::new(now))),
+        }
+    }
+
+    /// The budget of a look.
+    pub(super) fn budget(&self) -> Option<&Budget> {
+        self.budget.as_deref()
     }
 
     pub(super) fn get(&self) -> Ref<'_, State> {
-        self.0.state.borrow()
+        self.parts.state.borrow()
     }
 
     pub(super) fn edit(&self) -> RefMut<'_, State> {
         self.touch();
-        self.0.state.borrow_mut()
+        self.parts.state.borrow_mut()
     }
 
     /// Something has changed that operations may wait for.
     pub(super) fn touch(&self) {
-        self.0.version.set(self.0.version.get() + 1);
+        self.parts.version.set(self.parts.version.get() + 1);
     }
 
     pub(super) fn works(&self) -> &Works {
-        &self.0.works
+        &self.parts.works
     }
 
     pub(super) fn host(&self) -> &dyn Host {
-        self.0.host.as_ref()
+        self.parts.host.as_ref()
     }
 
     /// True where the kernel holds the program for gdb now: it neither runs nor ends.
@@ -94,23 +117,23 @@ impl Gdb {
     }
 
     pub(super) fn version(&self) -> u64 {
-        self.0.version.get()
+        self.parts.version.get()
     }
 
     /// Forgets who wanted to be woken: whoever still waits says so again when polled.
     pub(super) fn clear_wakeups(&self) {
-        self.0.wakeups.borrow_mut().clear();
+        self.parts.wakeups.borrow_mut().clear();
     }
 
     /// Has those who wait polled again at this time.
     pub(super) fn wake_at(&self, time: Instant) {
-        self.0.wakeups.borrow_mut().push(time);
+        self.parts.wakeups.borrow_mut().push(time);
     }
 
     /// When something is to be done although nothing came.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let deadline = self.get().commands.next_deadline();
-        let wakeups = self.0.wakeups.borrow();
+        let wakeups = self.parts.wakeups.borrow();
         deadline.into_iter().chain(wakeups.iter().copied()).min()
     }
 
@@ -139,9 +162,13 @@ impl Gdb {
         let work = self.works().current();
         let mut state = self.edit();
         let token = state.commands.next_token();
-        let known = route(&mut state, token, line.as_ref());
+        let left = self.budget.as_ref().map(|budget| budget.wait(state.now));
+        let (left, known) = match left.transpose() {
+            Ok(left) => (left, route(&mut state, token, line.as_ref())),
+            Err(failure) => (None, Some(Err(failure))),
+        };
         let pending = Pending {
-            deadline: state.now + wait,
+            deadline: state.now + left.map_or(wait, |left| left.min(wait)),
             work,
             patience: Patience::Waiting,
             answer: known.map_or(AnswerState::Awaited, AnswerState::Here),
@@ -242,7 +269,10 @@ impl Gdb {
 
     /// Sends a command whose answer nobody needs; it is never broken off.
     pub(super) fn post(&self, line: impl AsRef<str>) {
-        let gdb = self.clone();
+        let gdb = Self {
+            parts: Rc::clone(&self.parts),
+            budget: None,
+        };
         let line = line.as_ref().to_owned();
         self.post_work(async move {
             // Whoever posts it cannot do anything about its failure.

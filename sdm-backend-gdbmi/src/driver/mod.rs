@@ -9,6 +9,7 @@
 
 mod action;
 mod answer;
+mod budget;
 #[cfg(test)]
 mod cancelled;
 mod config;

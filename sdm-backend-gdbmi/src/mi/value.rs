@@ -70,6 +70,15 @@ impl Value {
         }
     }
 
+    /// How much text is in it, in bytes.
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Tuple(results) | Self::Named(results) => results.bytes(),
+            Self::List(values) => values.iter().map(Self::bytes).sum(),
+        }
+    }
+
     /// The elements of a list, named or not.
     pub fn items(&self) -> impl Iterator<Item = &Value> {
         let (list, named): (&[Value], &[(String, Value)]) = match self {
@@ -82,6 +91,15 @@ impl Value {
 }
 
 impl Results {
+    /// How much text is in them, in bytes, names included.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let pairs = self.0.iter();
+        pairs
+            .map(|(name, value)| name.len() as u64 + value.bytes())
+            .sum()
+    }
+
     /// The first value of this name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&Value> {

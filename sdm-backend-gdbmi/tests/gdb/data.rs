@@ -1,6 +1,6 @@
 //! Runs to places, values, memory, registers, source, types, signals, core files.
 
-use sdm_debug::command::{CoreSpec, StepKind, ValueFormat};
+use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFormat};
 use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason};
 use sdm_debug::{Command, FailureCode, Reply, TaskState};
 
@@ -354,4 +354,53 @@ fn a_core_file_is_looked_at() {
     assert_eq!(code(harness.break_at(2, "main")), FailureCode::Unsupported);
     assert_eq!(harness.ask(Command::Detach), Ok(Reply::Done));
     assert_eq!(harness.state(), TaskState::Detached);
+}
+
+#[test]
+fn variables_that_the_compiler_left_out_are_listed() {
+    let mut harness = Harness::new();
+    let program = harness.compile("optimizer", &["-O2"]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "look").unwrap();
+    stopped(harness.run_on());
+    harness
+        .ask(Command::SelectFrame(FrameSelect::Move(1)))
+        .unwrap();
+    for (command, line, parts) in [
+        (
+            Command::Locals,
+            "info locals",
+            ["constant = 7", "left_out = <optimized out>", "kept = 6"],
+        ),
+        (
+            Command::Arguments,
+            "info args",
+            ["used = 1", "unused = 2", "same = 5"],
+        ),
+    ] {
+        let Ok(Reply::Variables(listed)) = harness.ask(command) else {
+            panic!("no list for {line}");
+        };
+        let listed = listed
+            .iter()
+            .map(|it| format!("{} = {}\n", it.name, it.value.text));
+        let listed: String = listed.collect();
+        for part in parts {
+            assert!(listed.contains(part), "no {part:?} in {listed}");
+        }
+        let console = Command::Console {
+            line: line.to_owned(),
+        };
+        assert_eq!(harness.ask(console), Ok(Reply::Text(listed)));
+    }
+    let spec = BacktraceSpec {
+        args: true,
+        ..BacktraceSpec::default()
+    };
+    let Ok(Reply::Backtrace(backtrace)) = harness.ask(Command::Backtrace(spec)) else {
+        panic!("no backtrace");
+    };
+    let args = backtrace.frames[1].args.iter();
+    let args: Vec<_> = args.map(|arg| (&*arg.name, &*arg.value.text)).collect();
+    assert_eq!(args, [("used", "1"), ("unused", "2"), ("same", "5")]);
 }

@@ -252,3 +252,36 @@ fn a_frame_costs_no_more_than_is_shown_of_it() {
         }
     }
 }
+
+#[test]
+fn a_stack_that_is_lost_on_the_way_says_so() {
+    let mut harness = Harness::new();
+    let program = harness.compile("stray_write", &["-fno-omit-frame-pointer"]);
+    harness.start(&program, &[]);
+    harness.break_at(1, "deepest").unwrap();
+    for reason in [
+        "Backtrace stopped: previous frame inner to this frame (corrupt stack?)",
+        "Backtrace stopped: Cannot access memory at address 0xfffffffffffff008",
+    ] {
+        stopped(harness.run_on());
+        for full in [false, true] {
+            let spec = BacktraceSpec {
+                full,
+                ..BacktraceSpec::default()
+            };
+            let shown = frames(harness.ask(Command::Backtrace(spec)));
+            let shown: Vec<_> = shown.frames.iter().map(|it| &*it.function).collect();
+            assert_eq!(shown, ["deepest", "lost", "middle", reason]);
+            let folded = stacks(harness.ask(Command::Stacks { full }));
+            let folded = folded.threads[0].frames.iter().map(|it| &*it.function);
+            let folded: Vec<_> = folded.collect();
+            assert_eq!(folded, [reason, "middle", "lost", "deepest"]);
+        }
+        let first = BacktraceSpec {
+            limit: 1,
+            ..BacktraceSpec::default()
+        };
+        let first = frames(harness.ask(Command::Backtrace(first)));
+        assert_eq!((first.frames.len(), first.more), (1, true));
+    }
+}

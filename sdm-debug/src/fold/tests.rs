@@ -29,6 +29,7 @@ fn thread(main: bool, list: &[(&str, &str)]) -> RawThread {
         main,
         name: String::new(),
         frames: frames(list),
+        stopped: None,
     }
 }
 

@@ -59,10 +59,7 @@ pub(super) async fn show_cores(
     let ends = ends.take_biggest_first().into_iter();
     let ends = ends.map(|(tasks, what)| Item::Happened { tasks, what });
     session.show_group(&ends.collect::<Vec<_>>());
-    let differ = all.stacks().is_some_and(|stacks| !stacks.agree());
-    if differ && code == StacksCode::Agree {
-        code = StacksCode::Differ;
-    }
+    code = code.of_stacks(all.stacks().as_ref());
     session.show(&super::run::answer(all, full));
     code
 }

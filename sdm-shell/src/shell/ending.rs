@@ -2,6 +2,7 @@
 
 use nix::sys::signal::Signal;
 use sdm_debug::EndPolicy;
+use sdm_view::item::MergedStacks;
 
 use super::controls::ScriptLine;
 use super::model::Over;
@@ -35,6 +36,16 @@ pub enum StacksCode {
 }
 
 impl StacksCode {
+    /// The same after stacks were seen; one that was not read to its end is none that was looked at.
+    #[must_use]
+    pub(super) fn of_stacks(self, stacks: Option<&MergedStacks>) -> Self {
+        match stacks {
+            Some(stacks) if !stacks.is_whole() => Self::Error,
+            Some(stacks) if !stacks.agree() && self == Self::Agree => Self::Differ,
+            _ => self,
+        }
+    }
+
     /// Why it is so, where that was not asked for.
     #[must_use]
     pub fn reason(self) -> Option<String> {

@@ -35,10 +35,7 @@ pub(super) async fn show_stacks_of(
             return code_of_nothing(session, since);
         }
         if let Some(open) = open {
-            let stacks = open.gathered.stacks();
-            if stacks.is_some_and(|stacks| !stacks.agree()) && code == StacksCode::Agree {
-                code = StacksCode::Differ;
-            }
+            code = code.of_stacks(open.gathered.stacks().as_ref());
             session.show(&answer(open.gathered, full));
         }
     }

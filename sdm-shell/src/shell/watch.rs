@@ -66,8 +66,7 @@ pub(super) async fn watch_stacks_of(
     }
     match watch.shown {
         _ if seen_enough || session.interrupted_since(since) => StacksCode::Interrupted,
-        Some(stacks) if verdict == Verdict::Done && !stacks.agree() => StacksCode::Differ,
-        Some(_) if verdict == Verdict::Done => StacksCode::Agree,
+        Some(stacks) if verdict == Verdict::Done => StacksCode::Agree.of_stacks(Some(&stacks)),
         Some(_) => StacksCode::Error,
         None => stacks::code_of_nothing(session, since),
     }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use sdm_debug::fold::STOPPED;
 use sdm_debug::probe::Within;
+use sdm_debug::reply::TaskStacks;
 use sdm_idset::IdSet;
 
 use super::evidence::{Evidence, in_kernel};
@@ -212,8 +214,24 @@ fn stays(within: &Within) -> String {
 /// What else is known of some tasks.
 fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<String> {
     let mut lines = evidence.lines(tasks);
+    lines.extend(cut(observed, tasks));
     lines.extend(processor_time(observed, tasks));
     lines
+}
+
+/// That a stack of theirs could not be read to its end: who stands there, and whom it waits for, is not known.
+fn cut(observed: &Observed, tasks: &IdSet) -> Option<String> {
+    let last = observed.samples.last()?;
+    let mut stacks = last
+        .stacks
+        .iter()
+        .filter(|(who, _)| !who.is_disjoint(tasks));
+    let outermost = |of: &TaskStacks| {
+        let mut frames = of.threads.iter().filter_map(|thread| thread.frames.first());
+        let cut = frames.find(|frame| frame.function.starts_with(STOPPED));
+        cut.map(|frame| frame.function.clone())
+    };
+    stacks.find_map(|(_, stacks)| outermost(stacks))
 }
 
 /// That one call that lasts was not told from calls that are all alike.

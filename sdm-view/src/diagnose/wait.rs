@@ -1,6 +1,7 @@
 //! What a stack waits in, told by the name of the runtime's function that its user called.
 
 use sdm_debug::calls::{is_file, is_lock, is_sleep, mpi_name, plain, spoken};
+use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{StackFrame, TaskStacks};
 
 /// What is waited for.
@@ -177,6 +178,9 @@ impl Wait {
 
 /// A frame as text: `exchange () at halo.c:60`.
 pub(super) fn place(frame: &StackFrame) -> String {
+    if frame.function.starts_with(STOPPED) {
+        return "somewhere that is not known".to_owned();
+    }
     match (frame.file.as_str(), frame.line) {
         ("", _) => format!("{} ()", frame.function),
         (file, 0) => format!("{} () at {file}", frame.function),

@@ -1,5 +1,6 @@
 //! Places in the program, in gdb's words: `exchange (step=3) at halo.c:44`.
 
+use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{Frame, StackFrame, Value};
 use sdm_text::printable;
 
@@ -12,7 +13,7 @@ pub fn frame(frame: &Frame) -> String {
         .map(|arg| format!("{}={}", arg.name, value(&arg.value)))
         .collect();
     let at = at(&frame.file, frame.line, &frame.module);
-    printable(format!("{} ({}){at}", function(&frame.function), args.join(", ")).as_bytes())
+    printable(format!("{}{at}", call(&frame.function, &args.join(", "))).as_bytes())
 }
 
 /// The same for a node of merged stacks, which has no arguments.
@@ -22,7 +23,7 @@ pub(crate) fn stack_frame(frame: &StackFrame) -> String {
         0 | 1 => String::new(),
         times => format!(" (rec x{times})"),
     };
-    printable(format!("{} (){at}{repeat}", function(&frame.function)).as_bytes())
+    printable(format!("{}{at}{repeat}", call(&frame.function, "")).as_bytes())
 }
 
 /// A value; what was cut off is said.
@@ -35,8 +36,13 @@ pub fn value(value: &Value) -> String {
     }
 }
 
-fn function(name: &str) -> &str {
-    if name.is_empty() { "??" } else { name }
+fn call(name: &str, args: &str) -> String {
+    match name {
+        "" => format!("?? ({args})"),
+        // It is no frame.
+        reason if reason.starts_with(STOPPED) => reason.to_owned(),
+        name => format!("{name} ({args})"),
+    }
 }
 
 fn at(file: &str, line: u32, module: &str) -> String {

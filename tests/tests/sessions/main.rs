@@ -22,6 +22,7 @@ mod errors;
 mod example;
 mod exits;
 mod expected;
+mod fragments;
 mod full;
 mod gdb_options;
 mod guide;

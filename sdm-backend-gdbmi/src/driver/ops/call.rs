@@ -401,6 +401,7 @@ mod tests {
             },
             frames,
             has_interpreter: false,
+            missing: None,
         }
     }
 

@@ -230,6 +230,20 @@ impl GdbFrame {
         self.arguments = results.tuples("args").map(argument).collect();
     }
 
+    /// Adds the arguments that only gdb's own list of them has.
+    pub(super) fn complete_arguments(&mut self, printed: &str) {
+        let known = std::mem::take(&mut self.arguments);
+        self.arguments = narrow::completed(known, printed);
+        for argument in &mut self.arguments {
+            argument.value.text = narrow::shown(&argument.value.text).to_owned();
+        }
+    }
+
+    /// True where its line is known.
+    pub(super) fn has_source(&self) -> bool {
+        self.line > 0
+    }
+
     /// Its arguments are missing; this is what stands there.
     pub(super) fn set_missing(&mut self, instead: Variable) {
         self.arguments = vec![instead];

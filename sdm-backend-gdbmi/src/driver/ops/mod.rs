@@ -36,6 +36,7 @@ pub(super) mod run;
 mod signals;
 mod source;
 mod stack;
+mod stack_end;
 pub(super) mod start;
 pub(super) mod stop;
 mod strides;

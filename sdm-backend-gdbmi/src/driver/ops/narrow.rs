@@ -10,7 +10,7 @@ use sdm_debug::reply::{Value, Variable};
 use sdm_debug::{Failure, FailureCode};
 
 use crate::driver::gdb::Gdb;
-use crate::driver::text::console_line;
+use crate::driver::text::{console_line, value};
 use crate::mi::Results;
 
 /// How long gdb may take for one such question: then it is interrupted, and the answer says what is missing. Whoever is looked at
@@ -48,18 +48,55 @@ pub(super) async fn list(gdb: &Gdb, bound: Bound, command: &str) -> Result<Resul
     gdb.send_within(line(bound, command), wait).await
 }
 
+/// What a command of gdb's command line prints, with values as far as is asked for.
+pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<String, Failure> {
+    let wait = gdb.get().config.command_wait.min(LIST_WAIT);
+    // So that each variable is a line.
+    let command = format!("with print array off -- with print pretty off -- {command}");
+    let asked = gdb.send_within(console_line(&bounded(bound, &command)), wait);
+    let (result, printed) = asked.capture().printed().await;
+    result.map(|_| printed.into_text())
+}
+
 /// The variables of the selected frame, arguments included.
 pub(super) async fn variables(gdb: &Gdb) -> Result<Results, Failure> {
     list(gdb, VALUES, "-stack-list-variables --all-values").await
 }
 
-fn line(Bound { elements, depth }: Bound, command: &str) -> String {
+/// Variables with those that only gdb's own list has, a line each, in its order. MI's has the values at a function's entry as well.
+pub(super) fn completed(mut known: Vec<Variable>, printed: &str) -> Vec<Variable> {
+    let mut all = Vec::new();
+    for (name, text) in printed.lines().filter_map(|line| line.split_once(" = ")) {
+        match known.iter().position(|variable| variable.name == name) {
+            Some(at) => all.push(known.remove(at)),
+            None if is_name(name) => all.push(Variable {
+                name: name.to_owned(),
+                value: value(text),
+            }),
+            None => {}
+        }
+    }
+    known.retain(|variable| !variable.name.ends_with("@entry"));
+    all.append(&mut known);
+    all
+}
+
+/// True for the name of a variable. What a printer of the program's writes over several lines is none.
+fn is_name(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    text.starts_with(|c: char| !c.is_numeric()) && text.chars().all(is_part)
+}
+
+fn line(bound: Bound, command: &str) -> String {
+    let command = format!("interpreter-exec mi3 \"{command}\"");
+    console_line(&bounded(bound, &command))
+}
+
+fn bounded(Bound { elements, depth }: Bound, command: &str) -> String {
     let depth = depth.map_or_else(String::new, |depth| {
         format!("with print max-depth {depth} -- ")
     });
-    console_line(&format!(
-        "with print elements {elements} -- {depth}interpreter-exec mi3 \"{command}\""
-    ))
+    format!("with print elements {elements} -- {depth}{command}")
 }
 
 /// A value as `bt` shows it: gdb writes `{...}` or, in Fortran, `(...)` for what is too deep.
@@ -89,6 +126,29 @@ pub(super) fn missing(failure: &Failure) -> Variable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_gdbs_own_list_has_is_added() {
+        let variable = |name: &str, text: &str| Variable {
+            name: name.to_owned(),
+            value: value(text),
+        };
+        let known = ["row", "n", "n@entry", "odd name", "n"];
+        let known = known.map(|name| variable(name, "known")).to_vec();
+        let printed =
+            "n = 1\nleft_out = <optimized out>\nrow = {...}\nn = 2\n  (0, 0) = 1\n9x = 2\n";
+        let all = completed(known, printed);
+        let all: Vec<_> = all.iter().map(|it| (&*it.name, &*it.value.text)).collect();
+        let expect = [
+            ("n", "known"),
+            ("left_out", "<optimized out>"),
+            ("row", "known"),
+            ("n", "known"),
+            ("odd name", "known"),
+        ];
+        assert_eq!(all, expect);
+        assert_eq!(completed(Vec::new(), "No locals.\n"), []);
+    }
 
     #[test]
     fn bounds_and_question_are_one_line() {

@@ -8,16 +8,17 @@ use crate::driver::gdb::Gdb;
 /// Carries out a command that is answered by what gdb says to it.
 pub(in crate::driver) async fn query(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
     match command {
+        Command::Backtrace(_)
+        | Command::Stacks { .. }
+        | Command::Threads
+        | Command::SelectThread { .. }
+        | Command::SelectFrame(_)
+        | Command::Locals
+        | Command::Arguments
+        | Command::Probe(_) => look(&gdb.for_a_look(), command).await,
         Command::BreakInsert(spec) => breakpoints::insert(gdb, spec).await,
         Command::BreakDelete { number } => breakpoints::delete(gdb, number).await,
         Command::BreakEnable { number, enabled } => breakpoints::enable(gdb, number, enabled).await,
-        Command::Backtrace(spec) => stack::backtrace(gdb, &spec).await,
-        Command::Stacks { full } => stack::stacks(gdb, full).await,
-        Command::Threads => stack::threads(gdb).await,
-        Command::SelectThread { number } => stack::select_thread(gdb, number).await,
-        Command::SelectFrame(select) => stack::select_frame(gdb, select).await,
-        Command::Locals => values::variables(gdb, false).await,
-        Command::Arguments => values::variables(gdb, true).await,
         Command::Evaluate { expression } => values::evaluate(gdb, &expression).await,
         Command::SetVariable { expression } => values::set_variable(gdb, &expression).await,
         Command::Print { format, expression } => values::print(gdb, &format, &expression).await,
@@ -64,13 +65,29 @@ async fn query_more(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
         Command::VarAssign { name, value } => objects::assign(gdb, &name, &value).await,
         Command::VarFormat { name, format } => objects::set_format(gdb, &name, format).await,
         Command::VarDelete { name } => objects::delete(gdb, &name).await,
-        Command::Probe(spec) => probe::probe(gdb, spec).await,
         Command::Queues => queues::queues(gdb).await,
         Command::Console { line } => console::console(gdb, &line).await,
         Command::Mi { line } => console::mi(gdb, &line).await,
-        other => {
-            let text = format!("the gdb backend has no {}", other.name());
-            Err(Failure::new(FailureCode::Unsupported, text))
-        }
+        other => Err(unknown(&other)),
     }
+}
+
+/// Looks at the task, within a budget.
+async fn look(gdb: &Gdb, command: Command) -> Result<Reply, Failure> {
+    match command {
+        Command::Backtrace(spec) => stack::backtrace(gdb, &spec).await,
+        Command::Stacks { full } => stack::stacks(gdb, full).await,
+        Command::Threads => stack::threads(gdb).await,
+        Command::SelectThread { number } => stack::select_thread(gdb, number).await,
+        Command::SelectFrame(select) => stack::select_frame(gdb, select).await,
+        Command::Locals => values::variables(gdb, false).await,
+        Command::Arguments => values::variables(gdb, true).await,
+        Command::Probe(spec) => probe::probe(gdb, spec).await,
+        other => Err(unknown(&other)),
+    }
+}
+
+fn unknown(command: &Command) -> Failure {
+    let text = format!("the gdb backend has no {}", command.name());
+    Failure::new(FailureCode::Unsupported, text)
 }

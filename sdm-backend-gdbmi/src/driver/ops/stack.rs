@@ -1,7 +1,7 @@
 //! Stacks, threads, and which of them is selected.
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
-use sdm_debug::fold::{RawFrame, RawThread, fold_task, innermost_user_frame};
+use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
@@ -9,7 +9,7 @@ use super::called::Calls;
 use super::frames::{FRAMES_MAX, GdbFrame};
 pub(in crate::driver) use super::threads::ReadThread;
 use super::threads::kernel_id;
-use super::{narrow, python, registers};
+use super::{narrow, python, registers, stack_end};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
 use crate::mi::Results;
@@ -22,6 +22,7 @@ pub(in crate::driver) async fn backtrace(
     spec: &BacktraceSpec,
 ) -> Result<Reply, Failure> {
     let mut frames = list_frames(gdb, None).await?;
+    let stopped = stack_end::stop_reason(gdb, "", &frames).await?;
     if !spec.full {
         frames = python::weave_current(gdb, frames).await;
     }
@@ -42,13 +43,18 @@ pub(in crate::driver) async fn backtrace(
     let shown = frames[first..end]
         .iter()
         .map(|frame| frame.frame(gdb, spec.args));
+    let stopped = stopped.filter(|_| end == last).map(|reason| Frame {
+        level: u32::try_from(total).unwrap_or(u32::MAX),
+        function: reason,
+        ..Frame::default()
+    });
     let folded = if end < last {
         first
     } else {
         first + (total - last)
     };
     Ok(Reply::Backtrace(Backtrace {
-        frames: shown.collect(),
+        frames: shown.chain(stopped).collect(),
         more: end < last || total > FRAMES_MAX as usize,
         folded: u32::try_from(folded).unwrap_or(u32::MAX),
     }))
@@ -97,10 +103,11 @@ async fn listed(gdb: &Gdb, thread: &str) -> Result<Vec<GdbFrame>, Failure> {
 }
 
 async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failure> {
-    let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
+    let level = |frame: Option<&GdbFrame>| frame.map(|frame| frame.level);
+    let (Some(first), Some(last)) = (level(frames.first()), level(frames.last())) else {
         return Ok(());
     };
-    let line = format!("-stack-list-arguments 1 {} {}", first.level, last.level);
+    let line = format!("-stack-list-arguments 1 {first} {last}");
     let results = match narrow::list(gdb, narrow::SCALARS, &line).await {
         Err(failure) if narrow::is_missing(&failure) => {
             let native = frames.iter_mut().filter(|frame| frame.is_native());
@@ -116,14 +123,32 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
             frame.set_arguments(arguments);
         }
     }
+    if !frames.iter().any(GdbFrame::has_source) {
+        return Ok(());
+    }
+    // MI is silent about constants, and about arguments that the compiler has left out.
+    let line = format!("frame apply level {first}-{last} -s info args");
+    let printed = match narrow::printed(gdb, narrow::SCALARS, &line).await {
+        Err(failure) if narrow::is_missing(&failure) => return Ok(()),
+        printed => printed?,
+    };
+    for of_level in printed.split("\n#") {
+        let (head, arguments) = of_level.split_once('\n').unwrap_or((of_level, ""));
+        let level = head.trim_start_matches('#').split(' ').next();
+        let level: Option<u32> = level.and_then(|level| level.parse().ok());
+        let mut native = frames.iter_mut().filter(|frame| frame.is_native());
+        if let Some(frame) = native.find(|frame| Some(frame.level) == level) {
+            frame.complete_arguments(arguments);
+        }
+    }
     Ok(())
 }
 
 pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
-    let (threads, beyond) = match full {
-        true => read_native_threads(gdb).await?,
-        false => read_threads(gdb).await?,
-    };
+    let (mut threads, beyond) = read_native_threads(gdb).await?;
+    if !full {
+        python::weave_all(gdb, &mut threads).await;
+    }
     let threads: Vec<RawThread> = threads.into_iter().map(|thread| thread.raw).collect();
     let config = gdb.get().config.clone();
     let mut stacks = fold_task(&threads, &config.fold, full);
@@ -143,11 +168,14 @@ pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Fa
 /// interpreter carries them out.
 pub(in crate::driver) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
     let (mut threads, beyond) = read_native_threads(gdb).await?;
+    if let Some(failure) = threads.iter_mut().find_map(|thread| thread.missing.take()) {
+        return Err(failure);
+    }
     python::weave_all(gdb, &mut threads).await;
     Ok((threads, beyond))
 }
 
-/// The same as gdb gives them.
+/// The same as gdb gives them; a thread that there was no budget for has no frame but why.
 async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
     let info = gdb.mi("-thread-info").await?;
     let mut found: Vec<(u32, &Results)> = info
@@ -160,8 +188,14 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
     let mut threads = Vec::new();
     let mut calls = Calls::default();
     for (id, thread) in found {
-        let mut frames = list_frames(gdb, Some(id)).await?;
-        calls.name(gdb, id, &mut frames).await?;
+        let (frames, stopped, missing) = match read_thread(gdb, id, &mut calls).await {
+            Ok((frames, stopped)) => (frames, stopped, None),
+            Err(failure) if narrow::is_missing(&failure) => {
+                let reason = format!("{STOPPED}{}", failure.text);
+                (Vec::new(), Some(reason), Some(failure))
+            }
+            Err(failure) => return Err(failure),
+        };
         let number = number_of(gdb, id);
         threads.push(ReadThread {
             id,
@@ -172,12 +206,30 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
                 main: number == 1,
                 name: thread.text("name").unwrap_or_default().to_owned(),
                 frames: frames.iter().map(GdbFrame::raw).collect(),
+                stopped,
             },
             frames,
             has_interpreter: false,
+            missing,
         });
     }
     Ok((threads, u32::try_from(beyond).unwrap_or(u32::MAX)))
+}
+
+/// The frames of a thread, and why there are no more of them where gdb could not go on.
+async fn read_thread(
+    gdb: &Gdb,
+    id: u32,
+    calls: &mut Calls,
+) -> Result<(Vec<GdbFrame>, Option<String>), Failure> {
+    let mut frames = list_frames(gdb, Some(id)).await?;
+    calls.name(gdb, id, &mut frames).await?;
+    let stopped = stack_end::stop_reason(gdb, &format!("--thread {id} "), &frames).await?;
+    // Its address has no name by which tasks could be compared.
+    if frames.len() > 1 && frames.last().is_some_and(|frame| !frame.is_known()) {
+        frames.pop();
+    }
+    Ok((frames, stopped))
 }
 
 pub(in crate::driver) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {

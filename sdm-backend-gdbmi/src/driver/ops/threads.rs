@@ -1,5 +1,6 @@
 //! Threads as they are read.
 
+use sdm_debug::Failure;
 use sdm_debug::fold::RawThread;
 
 use super::frames::GdbFrame;
@@ -18,6 +19,8 @@ pub(in crate::driver) struct ReadThread {
     pub(in crate::driver) frames: Vec<GdbFrame>,
     /// True where it has the lock of a Python interpreter.
     pub(in crate::driver) has_interpreter: bool,
+    /// Why its frames were not read, where there was no budget for them.
+    pub(in crate::driver) missing: Option<Failure>,
 }
 
 /// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740

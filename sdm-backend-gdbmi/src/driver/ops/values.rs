@@ -32,6 +32,13 @@ pub(in crate::driver) async fn variables(gdb: &Gdb, arguments: bool) -> Result<R
         }
         variables.push(variable);
     }
+    // MI is silent about constants, and about variables that the compiler has left out.
+    let what = if arguments { "args" } else { "locals" };
+    match narrow::printed(gdb, narrow::SCALARS, &format!("info {what}")).await {
+        Ok(printed) => variables = narrow::completed(variables, &printed),
+        Err(failure) if narrow::is_missing(&failure) => variables.push(narrow::missing(&failure)),
+        Err(failure) => return Err(failure),
+    }
     Ok(Reply::Variables(variables))
 }
 

@@ -1,0 +1,62 @@
+//! Stacks that nobody can read to their end.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes::{self, sleeps_in};
+use sdm_tests::run::BOUND;
+use sdm_tests::sdm::Sdm;
+
+/// Waits until so many threads of a process sleep in a call of the system.
+fn wait_asleep(pid: u32, threads: usize) {
+    let process = processes::of(pid);
+    let asleep = || {
+        let ids = process.thread_ids().into_iter().flatten();
+        ids.filter(|id| sleeps_in(&process.thread(*id)).is_some())
+            .count()
+    };
+    let began = Instant::now();
+    while asleep() < threads {
+        assert!(began.elapsed() < BOUND, "{} sleep", asleep());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn stacks_that_were_not_read_to_their_end_say_so() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    for (compiler, options) in [
+        (Compiler::Musl, &["-g", "-static"][..]),
+        (Compiler::C, &["-g", "-static"][..]),
+    ] {
+        let program = elsewhere.compile_with("musl_waits", compiler, options);
+        let mut command = Command::new(&program);
+        command.stdin(Stdio::null());
+        let mut process = lower(&mut command).spawn().expect("it was compiled");
+        wait_asleep(process.id(), 3);
+        let pid = process.id().to_string();
+        let stacks = Sdm::new(&place, "stacks").args([&pid]).finish();
+        let diagnosis = Sdm::new(&place, "diagnose").args([&pid]).finish();
+        if compiler == Compiler::Musl {
+            // Three fragments that are alike are not three threads in one place.
+            let begin = format!("pid {pid}, 3 threads: Backtrace stopped: ");
+            assert!(stacks.out.starts_with(&begin), "{stacks}");
+            assert!(
+                diagnosis.out.contains("    Backtrace stopped: "),
+                "{diagnosis}"
+            );
+            assert_eq!(stacks.code, Some(2), "{stacks}");
+        } else {
+            for function in ["left", "right", "main"] {
+                let line = format!("pid {pid}: {function} () at musl_waits.c:");
+                assert!(stacks.out.contains(&line), "no {line:?} in {stacks}");
+            }
+            assert!(!diagnosis.out.contains("Backtrace stopped"), "{diagnosis}");
+            assert_eq!(stacks.code, Some(0), "{stacks}");
+        }
+        process.kill().expect("it lives");
+        process.wait().expect("it is a child");
+    }
+}
