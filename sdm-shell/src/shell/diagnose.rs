@@ -48,7 +48,7 @@ pub(super) async fn diagnose(
 ) -> Verdict {
     let looks = Looks::of(samples, seconds);
     let found = diagnosis(session, said, looks, Observed::default()).await;
-    let Some((found, _)) = found else {
+    let Some((found, _)) = found.filter(|_| !session.is_over()) else {
         return Verdict::GivenUp;
     };
     session.show(&Item::Diagnosis(found));
@@ -232,7 +232,10 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
         );
     }
     let crashed = session.read(|model| model.tasks.about_to_crash());
+    // A process that a signal has stopped can be let go on by another one.
+    let halted = where_stopped(session, is_job_control);
     let crashed = crashed.intersection(to).difference(&all_lost);
+    let crashed = crashed.difference(&halted);
     for row in session.read(|model| model.tasks.rows_of(&crashed)) {
         if let Some(Happening::Stopped(stop)) = &row.last {
             let what = format!("at their end: {}", sdm_view::render::stopped(stop));

@@ -25,7 +25,7 @@ pub fn dot(found: &Diagnosis) -> String {
         let color = match node.kind {
             Kind::Suspect => "firebrick",
             Kind::Holds => "darkorange",
-            Kind::Gone => "gray40",
+            Kind::Gone | Kind::Halted => "gray40",
             _ => "black",
         };
         let label = format!("{}\n{}", node.tasks, node.what);

@@ -96,7 +96,7 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (kind, list) in [
         (Kind::Gone, &observed.gone),
-        (Kind::Gone, &observed.halted),
+        (Kind::Halted, &observed.halted),
         (Kind::Unknown, &observed.states),
         (Kind::Unknown, &observed.stood),
     ] {

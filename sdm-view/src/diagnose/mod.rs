@@ -152,6 +152,8 @@ pub enum Kind {
     Holds,
     /// Gone: ended, killed, lost.
     Gone,
+    /// A signal has stopped them.
+    Halted,
     /// They wait, and nothing of them changed.
     Waits,
     /// They run in one place.
@@ -170,6 +172,7 @@ impl Kind {
             Self::Suspect => "suspect",
             Self::Holds => "holds",
             Self::Gone => "gone",
+            Self::Halted => "halted",
             Self::Waits => "waits",
             Self::Runs => "runs",
             Self::Progress => "progress",

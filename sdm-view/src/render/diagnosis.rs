@@ -51,7 +51,7 @@ pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
 }
 
 fn one(page: &Page<'_>, finding: &Finding) -> Vec<String> {
-    let bad = matches!(finding.kind, Kind::Suspect | Kind::Gone);
+    let bad = matches!(finding.kind, Kind::Suspect | Kind::Gone | Kind::Halted);
     let what = printable(finding.what.as_bytes());
     let mut lines = vec![page.said(&finding.tasks, &what, bad)];
     for text in finding.evidence.iter().take(EVIDENCE_MAX) {

@@ -191,6 +191,14 @@ fn sessions_in_an_allocation_and_with_one_of_their_own() {
     assert!(copies.is_empty(), "{copies:?} stay");
 }
 
+/// True for the process that Slurm gave this rank.
+fn is_rank(pid: u32, rank: u32) -> bool {
+    let environment = std::fs::read(processes::of(pid).path("environ")).unwrap_or_default();
+    let variable = format!("SLURM_PROCID={rank}");
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.any(|it| it == variable.as_bytes())
+}
+
 fn a_job_is_attached_to_on_its_nodes() {
     let folder = Folder::new("slurm");
     let program = folder.compile(Compiler::Mpich, "mpi_held");
@@ -207,6 +215,20 @@ fn a_job_is_attached_to_on_its_nodes() {
     let done = sdm("stacks").args([&starter]).finish().code(1);
     assert!(done.out.contains("ranks 0,2-3 (3): main ()"), "{done}");
     assert!(done.out.contains("rank 1: main ()"), "{done}");
+    assert_eq!(looks(), before);
+    let halted = ranks.iter().find(|pid| is_rank(**pid, 2));
+    let halted = *halted.expect("rank 2 runs");
+    processes::signal(halted, Signal::SIGSTOP);
+    processes::wait_state(halted, "T");
+    let done = sdm("diagnose").args([&starter]).finish().code(3);
+    for line in [
+        "Cannot go on: likely to blame: rank 2: the others wait for tasks that a signal has stopped\n",
+        "\nrank 2: stopped by a signal (SIGSTOP or one of its kin)\n",
+    ] {
+        assert!(done.out.contains(line), "no {line:?} in {done}");
+    }
+    assert!(!done.out.contains("at their end"), "{done}");
+    processes::signal(halted, Signal::SIGCONT);
     assert_eq!(looks(), before);
     // What Slurm kills with the servers' step could not let go of anything.
     for _ in 0..3 {
