@@ -34,7 +34,7 @@ pub(crate) fn began_without_output() -> bool {
 }
 
 /// From now on each of these signals is one byte, its number, in the pipe given back. Signals that
-/// are ignored stay ignored (`nohup`).
+/// are ignored stay ignored (`nohup`); those that are blocked, as whoever has started this did in a thread of its own, are blocked no more.
 ///
 /// # Errors
 /// A pipe or a handler that cannot be made; a second call.
@@ -65,6 +65,8 @@ pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
             unsafe { sigaction(*signal, &before) }?;
         }
     }
+    let heard: SigSet = signals.iter().copied().collect();
+    heard.thread_unblock()?;
     Ok(from)
 }
 

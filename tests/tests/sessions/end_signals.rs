@@ -1,0 +1,85 @@
+//! Signals that end a command end its session too, where they reach the front-end alone: nothing of it is left, and what it looked at
+//! runs on as before.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use sdm_tests::job::{Look, look};
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::run::BOUND;
+use sdm_tests::sdm::Sdm;
+
+/// A command that lasts, with what is behind the pids, and what ends it with which exit code.
+type End = (&'static str, &'static [&'static str], Signal, Option<i32>);
+
+const ENDS: [End; 6] = [
+    ("diagnose", &["--for=1000"], Signal::SIGTERM, Some(143)),
+    ("diagnose", &["--for=1001"], Signal::SIGKILL, None),
+    ("stacks", &["--watch=1000"], Signal::SIGHUP, Some(129)),
+    ("stacks", &["--watch=1001"], Signal::SIGINT, Some(130)),
+    ("attach", &["-c", "continue"], Signal::SIGTERM, Some(143)),
+    (
+        "attach",
+        &["-c", "diagnose for 1000"],
+        Signal::SIGTERM,
+        Some(143),
+    ),
+];
+
+fn wait_traced(pids: &[u32]) {
+    let began = Instant::now();
+    while !pids.iter().all(|pid| processes::tracer(*pid).is_some()) {
+        assert!(began.elapsed() < BOUND, "nobody holds {pids:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn are_ended(ends: &[End], prefix: &[&str]) {
+    let elsewhere = Place::new();
+    let work = elsewhere.compile("work", Compiler::C);
+    let start = || {
+        let mut command = Command::new(&work);
+        let command = command.arg("spin").stdin(Stdio::null());
+        let command = lower(command.stdout(Stdio::piped()));
+        let mut process = command.spawn().expect("it was compiled");
+        let mut line = String::new();
+        let out = process.stdout.take().expect("it is piped");
+        let read = BufReader::new(out).read_line(&mut line);
+        assert!(read.is_ok() && line.contains("spinning"), "{line}");
+        process
+    };
+    let mut processes: Vec<Child> = (0..2).map(|_| start()).collect();
+    let pids: Vec<u32> = processes.iter().map(Child::id).collect();
+    let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let looks = || -> Vec<Look> { pids.iter().map(|pid| look(*pid)).collect() };
+    let before = looks();
+    for (verb, more, signal, code) in ends {
+        let place = Place::new();
+        let sdm = Sdm::wrapped(prefix, &place, verb);
+        let sdm = sdm.args([list.join(",")]).args(*more).spawn();
+        wait_traced(&pids);
+        processes::signal(sdm.pid(), *signal);
+        let done = sdm.finish();
+        assert_eq!(done.code, *code, "{verb} {more:?}, {signal}: {done}");
+        assert!(looks() == before, "{verb} {more:?}, {signal}");
+    }
+    for process in &mut processes {
+        process.kill().expect("it lives");
+        process.wait().expect("it is a child");
+    }
+}
+
+#[test]
+fn a_signal_ends_each_command_and_its_session() {
+    are_ended(&ENDS, &["/usr/bin/env", "--default-signal=INT"]);
+}
+
+/// It is, where whoever starts a command did so in a thread that blocks signals.
+#[test]
+fn a_signal_that_was_blocked_ends_a_command_too() {
+    are_ended(&ENDS[..1], &["/usr/bin/env", "--block-signal=TERM"]);
+}
