@@ -86,7 +86,7 @@ fn a_newcomer_is_told_what_to_install() {
         i32,
         &'a [&'a str],
     );
-    let cases: [Case<'_>; 8] = [
+    let cases: [Case<'_>; 9] = [
         (
             "no-rust",
             vec![],
@@ -128,6 +128,13 @@ fn a_newcomer_is_told_what_to_install() {
             "demo",
             1,
             &["apt-get update failed", install],
+        ),
+        (
+            "no-linker",
+            [&rust[..], &nothing].concat(),
+            "build",
+            1,
+            &["missing: gcc libc6-dev; this is not root"],
         ),
         (
             "optional",
