@@ -1,6 +1,6 @@
 //! Values of every sort, as every command has them that asks for one.
 
-use sdm_debug::command::{BreakSpec, WatchKind, WatchSpec};
+use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
 use sdm_debug::quoted::bare;
 use sdm_debug::reply::{StopReason, Value};
 use sdm_debug::{Command, FailureCode, Reply};
@@ -132,11 +132,13 @@ fn values_by_reference_are_values_in_every_command() {
     let expression = "number = 5".to_owned();
     harness.ask(Command::SetVariable { expression }).unwrap();
     assert_eq!(harness.evaluate("number").unwrap().text, "5");
-    arguments_are_listed(&mut harness);
+    values_are_assigned_and_listed(&mut harness);
     watched_and_returned(&mut harness);
 }
 
-fn arguments_are_listed(harness: &mut Harness) {
+fn values_are_assigned_and_listed(harness: &mut Harness) {
+    objects_are_assigned(harness);
+    locals_are_listed(harness);
     let Ok(Reply::Variables(arguments)) = harness.ask(Command::Arguments) else {
         panic!("no arguments");
     };
@@ -160,6 +162,72 @@ fn arguments_are_listed(harness: &mut Harness) {
     ] {
         assert_eq!(text(name), expect, "{name}");
     }
+}
+
+/// As an editor's setVariable does; each is put back.
+fn objects_are_assigned(harness: &mut Harness) {
+    for (at, (expression, value, expect)) in [
+        ("cell.heat", "3.5", "3.5"),
+        ("cell.heat", "2.5", "2.5"),
+        ("array[1]", "7", "7"),
+        ("array[1]", "2", "2"),
+        ("bits.high", "-2", "-2"),
+        ("bits.high", "-3", "-3"),
+        ("either.whole", "4", "4"),
+        ("either.whole", "3", "3"),
+        ("color", "Color::Red", "Color::Red"),
+        ("color", "Color::Green", "Color::Green"),
+        ("pointer->id", "8", "8"),
+        ("pointer->id", "1", "1"),
+        ("wide", "2.25", "2.25"),
+        ("wide", "1.5", "1.5"),
+        ("letter", "'y'", "121 'y'"),
+        ("letter", "'x'", "120 'x'"),
+        ("flag", "false", "false"),
+        ("flag", "true", "true"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("s_{at}");
+        harness.object(&name, expression);
+        let value = value.to_owned();
+        let assigned = harness.ask(Command::VarAssign { name, value });
+        assert!(assigned.is_ok(), "{expression}: {assigned:?}");
+        assert_eq!(
+            harness.evaluate(expression).unwrap().text,
+            expect,
+            "{expression}"
+        );
+    }
+}
+
+fn locals_are_listed(harness: &mut Harness) {
+    let up = Command::SelectFrame(FrameSelect::Move(1));
+    harness.ask(up).unwrap();
+    let Ok(Reply::Variables(locals)) = harness.ask(Command::Locals) else {
+        panic!("no locals");
+    };
+    for (name, expect) in [
+        ("cell", "{id = 1, heat = 2.5}"),
+        ("array", "{1, 2, 3}"),
+        ("number", "5"),
+        ("bits", "{low = 5, high = -3}"),
+        ("color", "Color::Green"),
+        ("maybe", "std::optional<int> = {[contained value] = 4}"),
+        ("row", "std::vector of length 3, capacity 3 = {1, 2, 3}"),
+        ("ages", "std::map with 1 element = {[\"ann\"] = 31}"),
+        ("name", "\"hello\""),
+        ("phase", "{_M_value = 1 + 2i}"),
+        ("wide", "1.5"),
+        ("four", "{1, 2, 3, 4}"),
+    ] {
+        let found = locals.iter().filter(|one| one.name == name);
+        let found: Vec<_> = found.map(|one| &*one.value.text).collect();
+        assert_eq!(found, [expect], "{name}");
+    }
+    let down = Command::SelectFrame(FrameSelect::Move(-1));
+    harness.ask(down).unwrap();
 }
 
 fn watched_and_returned(harness: &mut Harness) {
