@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use sdm_debug::Command;
 use sdm_debug::command::AttachSpec;
+use sdm_debug::{Command, TaskState};
 use sdm_idset::IdSet;
 
 use super::ending::StacksCode;
@@ -64,8 +64,11 @@ pub(super) async fn watch_stacks_of(
             .ask_quietly("detach", &standing, &Command::Detach)
             .await;
     }
+    let is_dead = |state: &TaskState| *state == TaskState::GdbDead;
+    let unseen = session.read(|model| model.tasks.in_state(is_dead).union(&model.tasks.lost()));
     match watch.shown {
         _ if seen_enough || session.interrupted_since(since) => StacksCode::Interrupted,
+        Some(_) if !unseen.is_disjoint(&attached) => StacksCode::Error,
         Some(stacks) if verdict == Verdict::Done => StacksCode::Agree.of_stacks(Some(&stacks)),
         Some(_) => StacksCode::Error,
         None => stacks::code_of_nothing(session, since),

@@ -3,6 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::Signal;
+use sdm_tests::job::below;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal};
 use sdm_tests::sdm::Sdm;
@@ -60,6 +61,24 @@ fn ctrl_c_and_other_signals_leave_everything_running() {
         let ended = process.try_wait().expect("it is a child");
         assert_eq!(ended, None, "{number:?}: {done}");
     }
+    drop(process.stdin.take());
+    assert_eq!(process.wait().expect("it is a child").code(), Some(0));
+}
+
+#[test]
+fn a_killed_gdb_is_no_end_in_one_place() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let mut process = waiting(&elsewhere);
+    let pid = process.id().to_string();
+    let running = Sdm::new(&place, "stacks")
+        .args([&*pid, "--watch=1"])
+        .spawn();
+    running.out.wait(0, "echo () at work.c");
+    let gdb = below(running.pid(), "gdb");
+    assert_eq!(gdb.len(), 1, "{gdb:?}");
+    signal(gdb[0], Signal::SIGKILL);
+    let done = running.finish().code(2);
+    assert!(done.out.contains("gdb was killed"), "{done}");
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));
 }
