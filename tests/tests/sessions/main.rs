@@ -17,6 +17,7 @@ mod data;
 mod diagnose;
 mod doctor;
 mod doctor_faults;
+mod domain;
 mod end_signals;
 mod ending;
 mod errors;
