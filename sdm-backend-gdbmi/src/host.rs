@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use sdm_debug::Failure;
+use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
 use sdm_pmix::queues::QueuesAsk;
@@ -24,6 +25,7 @@ use sdm_system::proc::{self, Mapping};
 use crate::arrival::{Arrival, Noted};
 use crate::child::{is_loaded, program_of};
 use crate::exchange;
+use crate::handlers;
 use crate::kernel;
 use crate::python::{self, Memory, PythonThread};
 use crate::queues::{Helper, PendingAnswer};
@@ -85,8 +87,11 @@ pub(crate) trait Host {
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// A core file that will be at this path, whoever has put what there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
-    /// True where a handler of the program's own takes the signal.
+    /// True where a handler takes the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;
+
+    /// True where a handler in the process can be another one's than a runtime's.
+    fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool;
     /// True where there is a file at this path.
     fn is_file(&self, path: &[u8]) -> bool;
     /// Has an MPI library's debug library read a process, in a process of its own.
@@ -166,6 +171,10 @@ impl Host for LocalHost {
     fn catches_signal(&self, pid: i32, signal: i32) -> bool {
         let status = proc::of(pid).status();
         status.is_ok_and(|status| status.signals("SigCgt").contains(&signal))
+    }
+
+    fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool {
+        handlers::may_be_own(&proc::of(pid), rules)
     }
 
     fn process_state(&self, pid: i32) -> Option<(char, String)> {

@@ -23,6 +23,7 @@ mod backend;
 mod child;
 mod driver;
 mod exchange;
+mod handlers;
 mod held;
 mod host;
 mod kernel;

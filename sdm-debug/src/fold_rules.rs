@@ -302,7 +302,8 @@ impl FoldRules {
     }
 
     /// True where the shared object is a runtime's.
-    pub(crate) fn is_runtime_module(&self, module: &str) -> bool {
+    #[must_use]
+    pub fn is_runtime_module(&self, module: &str) -> bool {
         !module.is_empty() && self.modules.iter().any(|pattern| matches(pattern, module))
     }
 

@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use sdm_debug::fold::FoldRules;
+
 use crate::arrival::Arrival;
 use crate::host::{Host, NewCore};
 use crate::python::{Memory, PythonThread};
@@ -43,6 +45,10 @@ impl Host for FakeHost {
     fn new_core(&self, _: &std::path::Path) -> std::io::Result<Box<dyn NewCore>> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
+    fn may_have_own_handlers(&self, _: i32, _: &FoldRules) -> bool {
+        true
+    }
+
     fn catches_signal(&self, _: i32, signal: i32) -> bool {
         self.caught.contains(&signal)
     }

@@ -186,3 +186,26 @@ fn what_ranks_lose_under_memcheck_is_in_the_report() {
         );
     }
 }
+
+/// A handler of MPI's or of Fortran's tells of a crash and lets it go on: it does not come before the stop.
+#[test]
+fn a_crash_is_shown_before_a_runtime_tells_of_it() {
+    for (name, compiler, launcher, count) in [
+        ("mpi_crash", Compiler::OpenMpi, "mpirun", 2),
+        ("crash", Compiler::Fortran, "local", 1),
+    ] {
+        let place = Place::new();
+        let program = place.compile(name, compiler);
+        let done = Sdm::run(&place, count)
+            .args(["--launcher", launcher, "--batch", "--no-report"])
+            .program(&program, &[])
+            .finish()
+            .code(139);
+        let said = format!("{}{}", done.out, done.err);
+        let stop = "received signal SIGSEGV, Segmentation fault";
+        assert!(said.contains(stop), "{done}");
+        for told in ["Process received signal", "Backtrace for this error"] {
+            assert!(!said.contains(told), "{done}");
+        }
+    }
+}

@@ -315,14 +315,23 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
 }
 
 /// True where a handler of the program's takes a signal, and nobody has said what is to happen at it. What the handler then
-/// dies of stops the program: it has no handler any more.
+/// dies of stops the program: it has no handler any more. One of MPI's or of Fortran's, which only tells of the crash, is none of the
+/// program's.
 fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
     let (pid, number) = {
         let state = gdb.get();
         (state.pid(), state.handling.left_to_program(name))
     };
-    let handled = |(pid, number)| gdb.host().catches_signal(pid, number);
-    pid.zip(number).is_some_and(handled)
+    let caught = |(pid, number): &(i32, i32)| gdb.host().catches_signal(*pid, *number);
+    let Some((pid, _)) = pid.zip(number).filter(caught) else {
+        return false;
+    };
+    // A program that lives by its handler meets the signal thousands of times.
+    if !gdb.get().handling.own_handlers {
+        let config = gdb.get().config.clone();
+        gdb.edit().handling.own_handlers = gdb.host().may_have_own_handlers(pid, &config.fold);
+    }
+    gdb.get().handling.own_handlers
 }
 
 /// A stop at a watchpoint or a catchpoint, or something that gdb has a word for and we have not.

@@ -24,6 +24,8 @@ pub(in crate::driver) struct Handling {
     pub(in crate::driver) sigcont: Sigcont,
     /// The names of those for which a person has said what is to happen.
     pub(in crate::driver) said: BTreeSet<String>,
+    /// True where a handler was found to be possibly the program's own.
+    pub(in crate::driver) own_handlers: bool,
 }
 
 impl Handling {
@@ -73,6 +75,7 @@ impl Default for Handling {
             sigint: Sigint::Stops,
             sigcont: Sigcont::Told,
             said: BTreeSet::new(),
+            own_handlers: false,
         }
     }
 }

@@ -1,0 +1,64 @@
+//! Whose handlers take signals: the kernel says which signals have one, and not whose it is.
+//!
+//! Open MPI, UCX and the libraries of Fortran install handlers that tell of a crash and let it go on. Where nobody else in a process can have
+//! installed one, the crash is to be shown where it is.
+
+use std::collections::BTreeSet;
+
+use object::{Object, ObjectSymbol, ReadCache};
+use sdm_debug::fold::FoldRules;
+use sdm_system::files;
+use sdm_system::proc::Process;
+
+/// What handlers are installed by.
+const INSTALLERS: [&str; 9] = [
+    "sigaction",
+    "__sigaction",
+    "signal",
+    "__sysv_signal",
+    "sysv_signal",
+    "bsd_signal",
+    "ssignal",
+    "sigset",
+    "sigvec",
+];
+/// The most files of a process that are looked at.
+const FILES_MAX: usize = 1024;
+
+/// True where something in the process that is no runtime's can have installed a handler, or that cannot be known.
+pub(crate) fn may_be_own(process: &Process, rules: &FoldRules) -> bool {
+    let Ok(maps) = process.maps() else {
+        return true;
+    };
+    let code = maps.iter().filter(|mapping| mapping.is_executable());
+    let paths: BTreeSet<_> = code.filter_map(|mapping| mapping.file()).collect();
+    let mut own = paths.into_iter().filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !rules.is_runtime_module(&name)
+    });
+    let mut files = own.by_ref().take(FILES_MAX);
+    let is_found = files.any(|path| {
+        // Seen as the process sees it, container or not.
+        let mut inside = process.path("root").into_os_string();
+        inside.push(path);
+        installs(inside.as_ref())
+    });
+    is_found || own.next().is_some()
+}
+
+/// True where a file calls what installs a handler; what has that in itself, or is no file, may.
+fn installs(path: &std::path::Path) -> bool {
+    let Ok(file) = files::open(path) else {
+        return true;
+    };
+    let cache = ReadCache::new(file);
+    let Ok(object) = object::File::parse(&cache) else {
+        return true;
+    };
+    let mut symbols = object.dynamic_symbols().peekable();
+    symbols.peek().is_none()
+        || symbols.any(|symbol| {
+            let name = symbol.name().unwrap_or_default();
+            symbol.is_undefined() && INSTALLERS.contains(&name)
+        })
+}
