@@ -300,6 +300,7 @@ fn diagnosis() -> Diagnosis {
         Kind::Suspect,
         Kind::Holds,
         Kind::Gone,
+        Kind::Halted,
         Kind::Waits,
         Kind::Runs,
         Kind::Progress,
