@@ -156,7 +156,11 @@ pub(super) async fn look(session: &SessionHandle) {
     let mut few = few.unwrap_or_default();
     few.truncate(LOOKS_MAX);
     let outliers = looks_at(session, few).await;
-    session.reporting(|reporting| reporting.recorder.look(stacks, crashed, outliers));
+    session.reporting(|reporting| {
+        reporting
+            .recorder
+            .look(&standing, stacks, crashed, outliers)
+    });
 }
 
 /// The crashed, those first whose crash was told first.

@@ -88,9 +88,20 @@ impl Recorder {
         self.first.as_ref().map(|first| &first.tasks)
     }
 
-    /// Where everybody stands, and those that are looked at closer: the crashed, and outliers. What is known of somebody stays where a
-    /// later look has come too late for an answer.
-    pub fn look(&mut self, stacks: Option<MergedStacks>, crashed: Vec<Look>, outliers: Vec<Look>) {
+    /// Where everybody of `asked` stands, and those that are looked at closer: the crashed, and outliers. What is known of somebody stays
+    /// where a later look has come too late for an answer.
+    pub fn look(
+        &mut self,
+        asked: &IdSet,
+        stacks: Option<MergedStacks>,
+        crashed: Vec<Look>,
+        outliers: Vec<Look>,
+    ) {
+        let knows_all = self
+            .stacks
+            .as_ref()
+            .is_some_and(|it| asked.is_subset(&it.tasks));
+        let stacks = stacks.filter(|later| !knows_all || asked.is_subset(&later.tasks));
         let has_outliers = stacks.is_some() || !outliers.is_empty();
         self.stacks = stacks.or(self.stacks.take());
         keep_best(&mut self.crashed, crashed);

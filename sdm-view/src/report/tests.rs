@@ -103,7 +103,7 @@ fn hostile() -> Report {
         }],
         more: true,
     };
-    recorder.look(None, vec![look.clone()], vec![look]);
+    recorder.look(&set("3"), None, vec![look.clone()], vec![look]);
     recorder.end(139, Some(HOSTILE.to_owned()));
     let states = vec![RankRow {
         program: String::new(),
@@ -348,12 +348,24 @@ fn a_late_look_does_not_replace_what_was_seen() {
         more: false,
     };
     let mut recorder = Recorder::new(Vec::new(), Names::ranks());
-    recorder.look(None, vec![look(3, 2), look(5, 1)], vec![look(7, 1)]);
-    recorder.look(None, vec![look(3, 0)], Vec::new());
+    let everybody = set("0-7");
+    let seen = |tasks: &str| {
+        let Item::Answer(answer) = stacks(vec![(set(tasks), frames(&[("main", 97)]))]) else {
+            panic!("no answer");
+        };
+        answer.stacks()
+    };
+    let seen_first = vec![look(3, 2), look(5, 1)];
+    recorder.look(&everybody, seen("0-7"), seen_first, vec![look(7, 1)]);
+    // The stack of the crashed rank came too late, and so did those of all.
+    recorder.look(&everybody, seen("0-2,4-7"), vec![look(3, 0)], Vec::new());
+    recorder.look(&everybody, None, Vec::new(), Vec::new());
     let report = recorder.report(&set("0-7"), Vec::new(), Duration::ZERO);
     assert_eq!(report.crashed, [look(3, 2), look(5, 1)]);
     assert_eq!(report.outliers, [look(7, 1)]);
-    recorder.look(None, vec![look(5, 3)], Vec::new());
+    assert_eq!(report.stacks, seen("0-7"));
+    recorder.look(&set("5"), seen("5"), vec![look(5, 3)], Vec::new());
     let report = recorder.report(&set("0-7"), Vec::new(), Duration::ZERO);
     assert_eq!(report.crashed, [look(5, 3), look(3, 2)]);
+    assert_eq!(report.stacks, seen("5"), "those who stand have answered");
 }
