@@ -5,11 +5,11 @@ use std::process::{Command, Output, Stdio};
 
 use sdm_tests::place::{Place, script};
 
-/// Runs a program of a shell's as if it were a test program of that name, with one test `it`.
+/// Runs a program of a shell's as if it were a test program of that name, with one test that finds servers, `pmix::it`.
 fn supervised(place: &Place, name: &str, text: &str) -> Output {
     let program = script(place.path(), name, text);
     let mut supervise = Command::new(env!("CARGO_BIN_EXE_supervise"));
-    supervise.arg(program).args(["--exact", "it"]);
+    supervise.arg(program).args(["--exact", "pmix::it"]);
     supervise.env("SDM_TEST_COSTS", costs(place));
     supervise.env_remove("NEXTEST_TEST_GROUP");
     supervise.output().expect("supervise runs")
@@ -53,7 +53,7 @@ fn a_test_of_launchers_sees_only_its_own() {
     let costs = std::fs::read_to_string(costs(&place)).expect("a line");
     let fields: Vec<&str> = costs.trim_end().split('\t').collect();
     let told = (fields.len(), fields[0], fields[1], fields[4]);
-    assert_eq!(told, (5, "launchers", "it", "3"), "{costs}");
+    assert_eq!(told, (5, "launchers", "pmix::it", "3"), "{costs}");
 }
 
 #[test]
