@@ -60,6 +60,9 @@ impl GdbFrame {
             arguments: Vec::new(),
             is_python: false,
         };
+        if !frame.file.is_empty() {
+            frame.function = frame.function.map(without_parameters);
+        }
         if frame.function.is_none() {
             frame.place = frame.find_place(gdb);
         }
@@ -139,9 +142,7 @@ impl GdbFrame {
 
     /// True where its source is Fortran's, by the name of the file.
     pub(in crate::driver) fn is_fortran(&self) -> bool {
-        let extension = Path::new(&self.file).extension();
-        let extension = extension.map(|text| text.to_string_lossy().to_ascii_lowercase());
-        extension.is_some_and(|text| FORTRAN.contains(&text.as_str()))
+        is_fortran(&self.file)
     }
 
     /// For the fold rules.
@@ -250,6 +251,40 @@ impl GdbFrame {
     }
 }
 
+/// A function's name as gdb mostly has it: of some names in C++ its parser does not know the end, and leaves the parameters there.
+fn without_parameters(name: String) -> String {
+    let mut bare = name.as_str();
+    for qualifier in [" &&", " &", " volatile", " const"] {
+        bare = bare.strip_suffix(qualifier).unwrap_or(bare);
+    }
+    let mut depth = 0_usize;
+    let opens = bare.bytes().rposition(|byte| {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    match opens.and_then(|at| bare.get(..at)) {
+        Some(head)
+            if bare.ends_with(')')
+                && !head.ends_with("operator")
+                && head.ends_with(|last: char| last.is_alphanumeric() || "_>)".contains(last)) =>
+        {
+            head.to_owned()
+        }
+        _ => name,
+    }
+}
+
+/// True for the name of a file of Fortran's.
+pub(super) fn is_fortran(file: &str) -> bool {
+    let extension = Path::new(file).extension();
+    let extension = extension.map(|text| text.to_string_lossy().to_ascii_lowercase());
+    extension.is_some_and(|text| FORTRAN.contains(&text.as_str()))
+}
+
 /// An argument with what `bt` shows of it.
 fn argument(results: &Results) -> Variable {
     let mut variable = variable(results);
@@ -260,4 +295,42 @@ fn argument(results: &Results) -> Variable {
 fn function_of(results: &Results) -> Option<String> {
     let name = results.text("func")?;
     (name != "??" && !name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_before_their_parameters() {
+        let check = |name: &str, expect: &str| {
+            assert_eq!(without_parameters(name.to_owned()), expect, "{name}");
+        };
+        check("main", "main");
+        check(
+            "mesh::Cell<double, 2>::visit(std::function<double (double)> const&)",
+            "mesh::Cell<double, 2>::visit",
+        );
+        check(
+            "std::function<double (double)>::operator()(double) const",
+            "std::function<double (double)>::operator()",
+        );
+        check(
+            "a::f(int) const::{lambda()#1}::operator()() const",
+            "a::f(int) const::{lambda()#1}::operator()",
+        );
+        check("operator()", "operator()");
+        check(
+            "std::_Function_handler<double(double), f(int) const::<lambda(double)> >::_M_invoke(const std::_Any_data &, double &&)",
+            "std::_Function_handler<double(double), f(int) const::<lambda(double)> >::_M_invoke",
+        );
+        check(
+            "core::ops::function::FnOnce::call_once<fn(), ()>",
+            "core::ops::function::FnOnce::call_once<fn(), ()>",
+        );
+        check("(anonymous namespace)", "(anonymous namespace)");
+        check("main.(*grid).relax", "main.(*grid).relax");
+        check("f)", "f)");
+        check("", "");
+    }
 }
