@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use gimli::{EndianSlice, NativeEndian};
-use object::elf::{PF_X, PT_LOAD};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::elf::{DT_SONAME, PF_X, PT_LOAD};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{CompressionFormat, Object, ObjectSection};
 use sdm_system::proc::Mapping;
 
@@ -90,6 +90,17 @@ impl Image {
     /// The number by which its maker names it.
     pub(crate) fn build_id(&self) -> Option<&'static [u8]> {
         self.file.build_id().ok().flatten()
+    }
+
+    /// The name by which programs ask the loader for it, where it has one.
+    pub(crate) fn name(&self) -> Option<String> {
+        let (endian, data) = (self.file.endian(), self.file.data());
+        let sections = self.file.elf_section_table();
+        let (entries, index) = sections.dynamic(endian, data).ok()??;
+        let strings = sections.strings(endian, data, index).ok()?;
+        let entry = entries.iter().find(|it| it.tag(endian) == DT_SONAME)?;
+        let name = strings.get(entry.val32(endian)?).ok()?;
+        Some(String::from_utf8_lossy(name).into_owned())
     }
 
     /// By how much it was moved where this of it is mapped: to be added to an address of the file, and taken from one of the process.

@@ -29,6 +29,7 @@ pub(crate) struct Module {
     opened: Opened,
     /// Where it and its debug information lie.
     path: PathBuf,
+    of_system: bool,
     rules: OnceCell<Rules>,
     symbols: OnceCell<Symbols>,
     known: RefCell<HashMap<u64, Rc<[Line]>>>,
@@ -36,12 +37,17 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    fn new(opened: Opened, path: PathBuf) -> Option<Self> {
+    fn new(opened: Opened, path: PathBuf, of_system: bool) -> Option<Self> {
+        let image = Image::parse(opened.bytes)?;
+        let file = base_name(&path);
+        // The loader has found it by a link, and gdb has the link's name.
+        let asked = image.name().filter(|name| file.starts_with(name.as_str()));
         Some(Self {
-            image: Image::parse(opened.bytes)?,
-            name: base_name(&path),
+            image,
+            name: asked.unwrap_or(file),
             opened,
             path,
+            of_system,
             rules: OnceCell::new(),
             symbols: OnceCell::new(),
             known: RefCell::default(),
@@ -61,7 +67,7 @@ impl Module {
     /// Its names.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.symbols
-            .get_or_init(|| Symbols::of(&self.image, &self.opened, &self.path))
+            .get_or_init(|| Symbols::of(&self.image, &self.opened, &self.path, self.of_system))
     }
 
     /// The functions and lines of source at an address of the file, innermost first; one at least.
@@ -98,17 +104,26 @@ fn remember<T>(known: &RefCell<HashMap<u64, T>>, address: u64, what: T) {
 type Key = (String, u64, OsString);
 
 /// All that were seen.
-#[derive(Default)]
-pub(crate) struct Modules(HashMap<Key, Option<Rc<Module>>>);
+pub(crate) struct Modules {
+    known: HashMap<Key, Option<Rc<Module>>>,
+    of_system: bool,
+}
 
 impl Modules {
+    /// None yet. `of_system`: their debug information is also looked for where systems keep it.
+    pub(crate) fn new(of_system: bool) -> Self {
+        let known = HashMap::new();
+        Self { known, of_system }
+    }
+
     /// That of a mapping of a process; `None` where there is none, or it cannot be read.
     pub(crate) fn of(&mut self, process: &Process, mapping: &Mapping) -> Option<Rc<Module>> {
         let key = (mapping.device.clone(), mapping.inode, mapping.name.clone());
-        let known = self.0.entry(key).or_insert_with(|| {
+        let of_system = self.of_system;
+        let known = self.known.entry(key).or_insert_with(|| {
             let module = match mapping.name.to_str() {
                 Some(OF_KERNEL) => of_kernel(),
-                _ => of_file(process, mapping),
+                _ => of_file(process, mapping, of_system),
             };
             module.map(Rc::new)
         });
@@ -116,10 +131,10 @@ impl Modules {
     }
 }
 
-fn of_file(process: &Process, mapping: &Mapping) -> Option<Module> {
+fn of_file(process: &Process, mapping: &Mapping, of_system: bool) -> Option<Module> {
     let root = root_of(process);
     let opened = Opened::mapped(process, &root, mapping).ok()?;
-    Module::new(opened, below(&root, mapping.file()?))
+    Module::new(opened, below(&root, mapping.file()?), of_system)
 }
 
 /// Where the names of a process's files begin: a container has others.
@@ -142,5 +157,9 @@ fn of_kernel() -> Option<Module> {
     let pid = std::process::id().cast_signed();
     let read = read_memory(pid, mapping.start, &mut copy);
     copy.truncate(read);
-    Module::new(Opened::of_kernel(copy.leak()), Path::new(OF_KERNEL).into())
+    Module::new(
+        Opened::of_kernel(copy.leak()),
+        Path::new(OF_KERNEL).into(),
+        false,
+    )
 }

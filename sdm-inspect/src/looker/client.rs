@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sdm_system::programs;
 
 use super::message::{Ask, Frames, Told, frame};
-use super::{MODE, READ_BYTES};
+use super::{MODE, OF_SYSTEM, READ_BYTES};
 use crate::snapshot::Refusal;
 use crate::stack::ProcessStacks;
 
@@ -41,16 +41,18 @@ pub struct Looker {
 }
 
 impl Looker {
-    /// Starts one: `program` is an executable that calls [`super::run`].
+    /// Starts one: `program` is an executable that calls [`super::run`]; `of_system`: it looks for debug information also where systems
+    /// keep it.
     ///
     /// # Errors
     /// [`io::Error`] of the system.
-    pub fn start(program: &Path) -> io::Result<Self> {
+    pub fn start(program: &Path, of_system: bool) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let out = OwnedFd::from(theirs.try_clone()?);
         let mut command = programs::at(program);
         command
             .arg(MODE)
+            .args(of_system.then_some(OF_SYSTEM))
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))

@@ -19,6 +19,8 @@ use crate::stack::Inspector;
 
 /// The first word of its command line.
 const MODE: &str = "--look";
+/// The second, where debug information is also looked for where systems keep it.
+const OF_SYSTEM: &str = "--system-debug";
 /// How long a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most that it keeps of what it has read, in bytes of memory that is its own; then another one takes its place.
@@ -29,14 +31,15 @@ const READ_BYTES: usize = 64 << 10;
 /// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
 #[must_use]
 pub fn run() -> Option<io::Result<()>> {
-    let mode = std::env::args_os().nth(1)?;
-    (mode == MODE).then(serve)
+    let mut words = std::env::args_os().skip(1);
+    let mode = words.next()?;
+    (mode == MODE).then(|| serve(words.next().is_some_and(|word| word == OF_SYSTEM)))
 }
 
-fn serve() -> io::Result<()> {
+fn serve(of_system: bool) -> io::Result<()> {
     let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let mut inspector = Inspector::default();
+    let mut inspector = Inspector::new(of_system);
     let mut frames = Frames::default();
     let mut bytes = vec![0; READ_BYTES];
     loop {

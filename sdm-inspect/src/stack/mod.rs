@@ -21,18 +21,27 @@ const DEEPER: usize = 16;
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
 /// Looks at processes of this host. What it reads of files is kept.
-#[derive(Default)]
 pub struct Inspector {
     modules: Modules,
 }
 
 impl Inspector {
+    /// One that knows nothing yet. `of_system`: debug information is also looked for where systems keep it, which takes longer.
+    #[must_use]
+    pub fn new(of_system: bool) -> Self {
+        let modules = Modules::new(of_system);
+        Self { modules }
+    }
+
     /// The stacks of each of these processes, each of which has so long to stop.
     pub fn stacks(
         &mut self,
         pids: &[i32],
         patience: Duration,
     ) -> Vec<Result<ProcessStacks, Refusal>> {
+        if !cfg!(target_arch = "x86_64") {
+            return pids.iter().map(|_| Err(Refusal::Architecture)).collect();
+        }
         // Before anything stands.
         let spaces: Vec<_> = pids.iter().map(|pid| self.space(*pid)).collect();
         let mut results: Vec<Option<Result<ProcessStacks, Refusal>>> = spaces

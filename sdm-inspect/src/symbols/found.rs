@@ -22,9 +22,11 @@ pub(super) struct Found {
 
 impl Found {
     /// That of a file which lies at a path: by the number that its maker gave both, or by the name that stands in it.
-    pub(super) fn of(image: &Image, opened: &Opened, path: &Path) -> Option<Self> {
+    /// `of_system`: also in the system's folder.
+    pub(super) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Option<Self> {
         let by_number = image.build_id().and_then(numbered);
-        let by_name = named(image, path);
+        let by_number = by_number.filter(|_| of_system);
+        let by_name = named(image, path, of_system);
         let mut places = by_number.into_iter().chain(by_name);
         places.find_map(|place| Self::at(place, image, opened))
     }
@@ -61,18 +63,18 @@ fn numbered(number: &[u8]) -> Option<PathBuf> {
     Some(Path::new(FOLDER).join(name))
 }
 
-fn named(image: &Image, path: &Path) -> Vec<PathBuf> {
+fn named(image: &Image, path: &Path, of_system: bool) -> Vec<PathBuf> {
     let name = image.file.gnu_debuglink().ok().flatten();
     let (Some((name, _)), Some(folder)) = (name, path.parent()) else {
         return Vec::new();
     };
     let name = OsStr::from_bytes(name);
     let below = folder.strip_prefix("/").unwrap_or(folder);
-    vec![
-        folder.join(name),
-        folder.join(FOLDER_BESIDE).join(name),
-        Path::new(FOLDER).join(below).join(name),
-    ]
+    let mut places = vec![folder.join(name), folder.join(FOLDER_BESIDE).join(name)];
+    if of_system {
+        places.push(Path::new(FOLDER).join(below).join(name));
+    }
+    places
 }
 
 fn checksum(image: &Image) -> Option<u32> {

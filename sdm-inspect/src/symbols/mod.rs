@@ -29,11 +29,11 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Reads those of a file, which lies at a path.
-    pub(crate) fn of(image: &Image, opened: &Opened, path: &Path) -> Self {
+    /// Reads those of a file, which lies at a path; `of_system`: with what the system has of it apart.
+    pub(crate) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Self {
         let is_stripped = image.section(".debug_info").is_empty();
         let other = is_stripped
-            .then(|| Found::of(image, opened, path))
+            .then(|| Found::of(image, opened, path, of_system))
             .flatten();
         let (debug_image, debug_path) = match &other {
             Some(other) => (&other.image, other.path.as_path()),

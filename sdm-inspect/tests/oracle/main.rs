@@ -51,7 +51,7 @@ fn same(ours: &Row, gdb: &Row) -> bool {
 
 /// What a looker says of these processes.
 pub(crate) fn look(pids: &[i32]) -> Vec<Result<ProcessStacks, Refusal>> {
-    let mut looker = Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref()).unwrap();
+    let mut looker = Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref(), true).unwrap();
     look_with(&mut looker, pids)
 }
 

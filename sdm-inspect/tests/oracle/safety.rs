@@ -21,7 +21,7 @@ const KILLS: u32 = 200;
 const LOOKS: usize = 100;
 
 fn looker() -> Looker {
-    Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref()).unwrap()
+    Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref(), true).unwrap()
 }
 
 /// Waits until no thread of a process is traced; none may be stopped or have ended then.
