@@ -29,6 +29,7 @@ mod host;
 mod kernel;
 mod leash;
 mod liveness;
+mod looks;
 mod memory_estimate;
 pub mod mi;
 mod mpi;
@@ -55,6 +56,7 @@ pub use child::{
     exec_program, gdb_arguments,
 };
 pub use driver::VALUE_BYTES_MAX;
+pub use sdm_inspect::looker::run as run_looker;
 pub use shim::{Channel, Shim, ShimEvent};
 pub use stdio::{InheritedStreams, STDIN_BUFFER_BYTES_MAX};
 pub use variables::Variables;

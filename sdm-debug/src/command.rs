@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 pub use crate::probe::ProbeSpec;
 pub use specs::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
-    FrameSelect, PointSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat, WatchKind,
-    WatchSpec,
+    FrameSelect, LookSpec, PointSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat,
+    WatchKind, WatchSpec,
 };
 
 /// A command to a set of tasks. What each answers stands beside it; every one can also fail with
@@ -317,6 +317,9 @@ pub enum Command {
     /// them: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`,
     /// `unsupported` where the MPI library has no debug library, or its layout is not known.
     Queues,
+    /// The folded stacks of processes that nothing is attached to, each of which stands for an instant only: [`crate::Reply::Stacks`],
+    /// merged as those are. Fails: `not_running` where the process has ended, `unsupported` where it takes a gdb.
+    Look(LookSpec),
 }
 
 impl Command {
@@ -409,6 +412,7 @@ impl Command {
             Self::Probe(_) => "probe",
             Self::Usage => "usage",
             Self::Queues => "queues",
+            Self::Look(_) => "look",
         }
     }
 }

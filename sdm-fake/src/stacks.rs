@@ -1,16 +1,30 @@
 //! Where the threads of one task stand: frames, stacks, and the frame that is selected.
 
-use sdm_debug::Failure;
-use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::command::{BacktraceSpec, FrameSelect, LookSpec};
 use sdm_debug::reply::{
     Backtrace, Frame, FrameView, Reply, StackFrame, TaskStacks, ThreadStack, ThreadView,
 };
+use sdm_debug::{Failure, FailureCode};
 use sdm_idset::TaskId;
 
 use super::scenario::{Place, Scenario};
 use super::task::{Task, no_such, variables};
 
 impl Task {
+    /// The stacks of a process that nothing is attached to: as the scenario has it, whatever the task does.
+    pub(super) fn look(
+        &self,
+        scenario: &Scenario,
+        id: TaskId,
+        spec: &LookSpec,
+    ) -> Result<Reply, Failure> {
+        if !spec.pids.iter().any(|(of, _)| *of == id.0) {
+            let text = "no process was named for it";
+            return Err(Failure::new(FailureCode::AttachFailed, text));
+        }
+        Ok(Reply::Stacks(self.stacks(scenario, id, spec.full)))
+    }
+
     /// The frames of the selected thread, innermost first.
     pub(super) fn frames(&self, scenario: &Scenario, id: TaskId) -> Vec<Frame> {
         let places = self.places(scenario, id, self.life.thread);

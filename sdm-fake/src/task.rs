@@ -220,6 +220,7 @@ impl Task {
                 self.state.need_live()?;
                 return self.insert_quiet(command);
             }
+            Command::Look(spec) => return self.look(scenario, id, spec),
             Command::Probe(spec) => return self.probe(scenario, id, *spec),
             Command::Queues => {
                 self.state.need_stopped()?;

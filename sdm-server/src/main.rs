@@ -18,6 +18,12 @@ fn main() -> ExitCode {
         let _ = writeln!(Complaints, "sdm-server: {failure}");
         return ExitCode::from(failure.code());
     }
+    if let Some(looked) = sdm_backend_gdbmi::run_looker() {
+        return match looked {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     run().unwrap_or_else(|error| {
         // Nobody reads it: that is no other failure.
         let _ = writeln!(Complaints, "Error: {error:?}");

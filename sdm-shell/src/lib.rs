@@ -15,6 +15,7 @@ mod shell;
 pub use report_files::{NotWritten, ReportFiles};
 pub use shell::{
     Application, Batch, COMPLETE_WAIT, Control, Diagnosed, Ended, Ending, GuestShell, InputSource,
-    LineSource, LocalEnd, LocalMachine, LocalProcess, Looks, NotOpened, Options, QUERY_TIMEOUT,
-    Restart, Script, ScriptLine, Shell, StacksCode, Verdict, Widen, Widened, Widening,
+    LineSource, LocalEnd, LocalMachine, LocalProcess, LookBy, Looks, NotOpened, Options,
+    QUERY_TIMEOUT, Restart, Script, ScriptLine, Shell, StacksCode, Verdict, Widen, Widened,
+    Widening,
 };

@@ -45,7 +45,7 @@ pub use printers::PrinterArgs;
 pub use programs::ProgramPart;
 pub use run::{Carrier, ControlBy, PmixUse, RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
-pub use target::{AttachArgs, DiagnoseArgs, StacksArgs, TargetArgs};
+pub use target::{AttachArgs, By, DiagnoseArgs, StacksArgs, TargetArgs};
 
 /// The most tasks that one session can have.
 pub const TASKS_MAX: u32 = 1 << 20;

@@ -1,10 +1,10 @@
 //! The backend: a gdb for each task.
 
 mod begin;
+mod known;
 mod programs;
 mod shims;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
@@ -23,9 +23,11 @@ use sdm_idset::{IdSet, TaskId};
 
 use self::begin::shares_gdb;
 pub(crate) use self::begin::{Begun, begin};
+use self::known::KnownSlot;
 use self::shims::Shims;
 use crate::child::{Binding, Completion, Preload, SignalState, handles};
 use crate::driver::DriverConfig;
+use crate::looks::Looks;
 use crate::shim::Channel;
 use crate::slot::Slot;
 use crate::sources::Sources;
@@ -40,7 +42,8 @@ use crate::warden::Warden;
 pub struct GdbConfig {
     /// Which gdb, where a command names none; found on `PATH` where absent.
     pub gdb: Option<PathBuf>,
-    /// The program that gives started programs their world and becomes them: one that calls [`crate::exec_program`] first.
+    /// The program that gives started programs their world and becomes them, and that looks at processes: one that calls
+    /// [`crate::exec_program`] and [`crate::run_looker`] first.
     /// This process's own executable where absent.
     pub starter: Option<PathBuf>,
     /// What is not as usual with every gdb.
@@ -122,26 +125,8 @@ pub struct GdbBackend {
     warden: Option<Rc<Warden>>,
     /// Those that start the gdbs, where a launcher has started a process for each task.
     shims: Shims,
-}
-
-/// A slot, and what the backend knows of it.
-struct KnownSlot {
-    slot: Slot,
-    /// How many tasks it stands for now.
-    task_count: usize,
-    /// What the owner watches for it.
-    watched: Vec<Interest>,
-    /// It was seen to be down, which it stays.
-    is_down: Cell<bool>,
-}
-
-impl KnownSlot {
-    fn is_down(&self) -> bool {
-        if !self.is_down.get() {
-            self.is_down.set(self.slot.is_down());
-        }
-        self.is_down.get()
-    }
+    /// Those that nothing is attached to.
+    looks: Looks,
 }
 
 impl GdbBackend {
@@ -157,6 +142,11 @@ impl GdbBackend {
             handles: handles(&config.options),
             fold: config.fold.clone(),
         };
+        let looks = Looks::new(
+            config.starter.clone(),
+            config.options.system_debug,
+            config.fold.clone(),
+        );
         Self {
             config,
             driver_config: Rc::new(driver_config),
@@ -175,6 +165,7 @@ impl GdbBackend {
             preload: None,
             warden: None,
             shims: Shims::default(),
+            looks,
         }
     }
 
@@ -266,12 +257,7 @@ impl GdbBackend {
         slot.set_paused(now, self.paused);
         let number = self.next_slot;
         self.next_slot += 1;
-        let mut known = KnownSlot {
-            slot,
-            task_count: 0,
-            watched: Vec::new(),
-            is_down: Cell::new(false),
-        };
+        let mut known = KnownSlot::new(slot);
         for task in tasks {
             known.task_count += 1;
             if let Some(before) = self.current.insert(task, number)
@@ -363,6 +349,11 @@ impl Backend for GdbBackend {
             }
             return;
         }
+        if let Command::Look(spec) = &command
+            && self.ending.is_none()
+        {
+            return self.looks.ask(now, id, tasks, spec);
+        }
         // Tasks of one gdb are told it together.
         let mut begun = None;
         for task in tasks {
@@ -379,6 +370,7 @@ impl Backend for GdbBackend {
     }
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
+        self.looks.cancel(id);
         for task in self.shims.cancel(id) {
             let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
             self.answer(id, task, Err(cancelled));
@@ -390,12 +382,15 @@ impl Backend for GdbBackend {
     }
 
     fn poll_output(&mut self) -> Option<BackendOutput> {
-        self.outputs.pop_front()
+        self.outputs
+            .pop_front()
+            .or_else(|| self.looks.poll_output())
     }
 
     fn poll_interest(&mut self) -> Option<InterestChange> {
         let change = self.changes.pop_front();
         let change = change.or_else(|| self.shims.poll_interest());
+        let change = change.or_else(|| self.looks.poll_interest());
         if change.is_none() {
             // The owner has forgotten them: now they can go.
             self.closing.clear();
@@ -408,7 +403,7 @@ impl Backend for GdbBackend {
             return self.handle_shim(now, task);
         }
         let Some(number) = self.by_fd.get(&fd).copied() else {
-            return;
+            return self.looks.handle_ready(now, fd);
         };
         if let Some(known) = self.slots.get_mut(&number) {
             known.slot.handle_ready(now, fd);
@@ -421,6 +416,7 @@ impl Backend for GdbBackend {
             .first()
             .into_iter()
             .chain(self.shims.poll_timeout())
+            .chain(self.looks.poll_timeout())
             .min()
     }
 
@@ -432,6 +428,7 @@ impl Backend for GdbBackend {
             self.settle(now, number);
         }
         self.end_leaving(now);
+        self.looks.handle_timeout(now);
     }
 
     fn set_output_paused(&mut self, now: Instant, paused: bool) {
@@ -446,6 +443,7 @@ impl Backend for GdbBackend {
         if self.ending.replace(policy).is_some() {
             return;
         }
+        self.looks.end();
         for known in self.slots.values_mut() {
             known.slot.shut_down(now, policy == EndPolicy::KillStarted);
         }

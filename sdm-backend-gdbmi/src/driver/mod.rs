@@ -52,6 +52,7 @@ pub(crate) use action::Action;
 pub(crate) use config::DriverConfig;
 pub(crate) use ops::attach::AttachTarget;
 pub(crate) use ops::core_file::CoreFile;
+pub(crate) use ops::looked::{fold_looked, has_python};
 pub(crate) use ops::start::Before;
 pub(crate) use state::points::KeptPoint;
 pub use text::VALUE_BYTES_MAX;

@@ -3,6 +3,12 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(looked) = sdm_backend_gdbmi::run_looker() {
+        return match looked {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     let Some(failure) = sdm_backend_gdbmi::exec_program() else {
         eprintln!("sdm-starter: it becomes a program, where it is told which");
         return ExitCode::FAILURE;

@@ -91,6 +91,15 @@ pub struct AttachSpec {
     pub arrangement: Arrangement,
 }
 
+/// Which processes are looked at, and how.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct LookSpec {
+    /// Task id and Unix pid.
+    pub pids: Vec<(u32, i32)>,
+    /// Unfolded, and every thread.
+    pub full: bool,
+}
+
 /// How the tasks of one server are divided among gdbs at an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Arrangement {

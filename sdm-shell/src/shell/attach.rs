@@ -89,6 +89,12 @@ pub(super) async fn attach_quietly(
     spec: AttachSpec,
     to: &IdSet,
 ) -> (Verdict, IdSet) {
+    announce(session, &spec, to);
+    attach_unannounced(session, spec, to).await
+}
+
+/// Says whom the session is about.
+pub(super) fn announce(session: &SessionHandle, spec: &AttachSpec, to: &IdSet) {
     let item = Item::Start {
         session: session.session_name(),
         tasks: to.clone(),
@@ -96,6 +102,14 @@ pub(super) async fn attach_quietly(
         pids: spec.pids.clone(),
     };
     session.show(&item);
+}
+
+/// As [`attach_quietly`], of tasks that were announced before.
+pub(super) async fn attach_unannounced(
+    session: &SessionHandle,
+    spec: AttachSpec,
+    to: &IdSet,
+) -> (Verdict, IdSet) {
     if let Some(lack) = memory_estimate::lack_of_room_to_attach(session, &spec, to).await {
         let verdict = session.complain(lack, "`--force` attaches to them all the same");
         return (verdict, IdSet::new());
@@ -216,7 +230,7 @@ pub(super) async fn detach(
 }
 
 /// What of an attachment concerns these tasks.
-fn among(spec: &AttachSpec, tasks: &IdSet) -> AttachSpec {
+pub(super) fn among(spec: &AttachSpec, tasks: &IdSet) -> AttachSpec {
     let mut spec = spec.clone();
     spec.pids.retain(|(rank, _)| tasks.contains(TaskId(*rank)));
     spec

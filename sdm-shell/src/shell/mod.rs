@@ -29,6 +29,7 @@ mod handle;
 mod held_back;
 mod leave;
 mod line;
+mod look;
 mod memory_estimate;
 mod memory_use;
 mod model;
@@ -66,6 +67,7 @@ pub use effects::{
 pub use ended::Ended;
 pub use ending::{Ending, StacksCode};
 pub use guest::GuestShell;
+pub use look::LookBy;
 pub use options::{Options, QUERY_TIMEOUT};
 pub use said::Verdict;
 pub use wait::COMPLETE_WAIT;
@@ -252,23 +254,24 @@ impl<D: DebugSession + 'static> Shell<D> {
         attach::failed_attach(&self.handle)
     }
 
-    /// Attaches to processes without changing them, shows their merged stacks, and leaves them.
-    pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool) -> StacksCode {
+    /// Looks at processes without changing them, shows their merged stacks, and leaves them.
+    pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool, by: LookBy) -> StacksCode {
         let session = self.handle.clone();
-        self.block_on(stacks::show_stacks_of(&session, spec, full))
+        self.block_on(stacks::show_stacks_of(&session, spec, full, by))
     }
 
-    /// Attaches to processes without changing them and shows their merged stacks whenever they
+    /// Looks at processes without changing them and shows their merged stacks whenever they
     /// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
     /// tasks run between two looks.
     pub fn watch_stacks_of(
         &mut self,
         spec: AttachSpec,
         full: bool,
+        by: LookBy,
         period: Duration,
     ) -> StacksCode {
         let session = self.handle.clone();
-        self.block_on(watch::watch_stacks_of(&session, spec, full, period))
+        self.block_on(watch::watch_stacks_of(&session, spec, full, by, period))
     }
 
     /// Attaches to processes without changing them, says what is stuck, and leaves them; `observed`

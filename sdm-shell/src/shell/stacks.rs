@@ -1,55 +1,41 @@
-//! `sdm stacks`: a session that attaches, shows merged stacks and leaves.
+//! `sdm stacks`: a session that looks at processes, shows merged stacks and leaves.
 
-use sdm_debug::Command;
 use sdm_debug::command::AttachSpec;
 
+use super::SessionHandle;
 use super::ending::StacksCode;
+use super::look::{Look, LookBy};
 use super::run::answer;
-use super::{SessionHandle, Verdict, ask, attach};
 
-/// Attaches to processes without changing them, shows their merged stacks, and leaves them.
+/// Looks at processes without changing them, shows their merged stacks, and leaves them.
 pub(super) async fn show_stacks_of(
     session: &SessionHandle,
     spec: AttachSpec,
     full: bool,
+    by: LookBy,
 ) -> StacksCode {
-    let all = session.all();
     let since = session.interrupts();
-    let (verdict, attached) = attach::attach_quietly(session, spec, &all).await;
-    let mut code = if verdict == Verdict::Done {
-        StacksCode::Agree
-    } else {
-        StacksCode::Error
-    };
-    if attached.is_empty() || session.is_over() {
-        return code_of_nothing(session, since);
-    }
-    if !session.interrupted_since(since) {
-        let (verdict, open) = session
-            .ask_quietly("stacks", &attached, &Command::Stacks { full })
-            .await;
-        if verdict != Verdict::Done {
-            code = StacksCode::Error;
-        }
+    let mut look = Look::new(session, spec, full, by).await;
+    let mut seen = None;
+    if !look.is_over() && !session.interrupted_since(since) && !session.is_over() {
+        let gathered = look.take(session).await;
         if session.is_over() {
             return code_of_nothing(session, since);
         }
-        if let Some(open) = open {
-            code = code.of_stacks(open.gathered.stacks().as_ref());
-            session.show(&answer(open.gathered, full));
+        if let Some(gathered) = gathered {
+            let stacks = gathered.stacks();
+            seen = stacks.map(|stacks| StacksCode::Agree.of_stacks(Some(&stacks)));
+            session.show(&answer(gathered, full));
         }
     }
     let whole = !session.interrupted_since(since);
-    let (verdict, open) = session
-        .ask_quietly("detach", &attached, &Command::Detach)
-        .await;
-    if verdict != Verdict::Done {
-        code = StacksCode::Error;
+    look.leave(session).await;
+    match seen {
+        _ if !whole && !session.is_over() => StacksCode::Interrupted,
+        None => code_of_nothing(session, since),
+        Some(_) if look.has_failed() => StacksCode::Error,
+        Some(code) => code,
     }
-    if let Some(open) = open {
-        ask::show_unless_all_well(session, open);
-    }
-    if whole { code } else { StacksCode::Interrupted }
 }
 
 /// The exit code where there are no stacks.

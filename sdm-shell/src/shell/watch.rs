@@ -3,32 +3,33 @@
 use std::time::{Duration, Instant};
 
 use sdm_debug::command::AttachSpec;
-use sdm_debug::{Command, TaskState};
+use sdm_debug::{Command, FailureCode, TaskState};
 use sdm_idset::IdSet;
 
 use super::ending::StacksCode;
+use super::look::{Look, LookBy};
 use super::model::open_commands::RunEnd;
 use super::run::answer;
-use super::{SessionHandle, Verdict, attach, diagnose, stacks};
-use sdm_view::item::{Item, MergedStacks};
+use super::{SessionHandle, diagnose, stacks};
+use sdm_view::item::{Happening, Item, MergedStacks};
 use sdm_view::render::set_text;
 
 /// How often the line that tells what goes on is renewed.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Attaches to processes without changing them and shows their merged stacks whenever they
+/// Looks at processes without changing them and shows their merged stacks whenever they
 /// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
 /// tasks run between two looks.
 pub(super) async fn watch_stacks_of(
     session: &SessionHandle,
     spec: AttachSpec,
     full: bool,
+    by: LookBy,
     period: Duration,
 ) -> StacksCode {
-    let all = session.all();
     let since = session.interrupts();
-    let (verdict, attached) = attach::attach_quietly(session, spec, &all).await;
-    if attached.is_empty() || session.is_over() {
+    let mut look = Look::new(session, spec, full, by).await;
+    if look.is_over() || session.is_over() {
         return stacks::code_of_nothing(session, since);
     }
     session.edit(|model| model.open.set_run_end(RunEnd::Hidden));
@@ -42,69 +43,71 @@ pub(super) async fn watch_stacks_of(
     };
     let mut seen_enough = false;
     while !session.interrupted_since(since) {
-        let enough = !look_again(session, &attached, &mut watch).await;
-        let standing = session.standing().intersection(&attached);
-        if standing.is_empty() || session.is_over() || session.interrupted_since(since) || enough {
+        let enough = !look_again(session, &mut look, &mut watch).await;
+        let standing = session.standing().intersection(look.attached());
+        let is_over = look.free().is_empty() && standing.is_empty();
+        if is_over || session.is_over() || session.interrupted_since(since) || enough {
             break;
         }
-        session.send_unattended("stacks", &standing, &Command::Continue, RunEnd::Hidden);
+        if !standing.is_empty() {
+            session.send_unattended("stacks", &standing, &Command::Continue, RunEnd::Hidden);
+        }
         seen_enough = let_pass(session, &watch, period).await;
-        let running = session.running().intersection(&attached);
-        if !diagnose::stop_quietly(session, "stacks", &running, since).await
-            || seen_enough
-            || session.is_over()
-        {
+        let running = session.running().intersection(look.attached());
+        let stopped =
+            running.is_empty() || diagnose::stop_quietly(session, "stacks", &running, since).await;
+        if !stopped || seen_enough || session.is_over() {
             break;
         }
     }
     session.status(None);
-    let standing = session.standing().intersection(&attached);
-    if !standing.is_empty() && !session.is_over() {
-        session
-            .ask_quietly("detach", &standing, &Command::Detach)
-            .await;
-    }
+    look.leave_quietly(session).await;
     let is_dead = |state: &TaskState| *state == TaskState::GdbDead;
     let unseen = session.read(|model| model.tasks.in_state(is_dead).union(&model.tasks.lost()));
+    let is_unseen = !unseen.is_disjoint(&look.attached().union(look.free()));
     match watch.shown {
         _ if seen_enough || session.interrupted_since(since) => StacksCode::Interrupted,
-        Some(_) if !unseen.is_disjoint(&attached) => StacksCode::Error,
-        Some(stacks) if verdict == Verdict::Done => StacksCode::Agree.of_stacks(Some(&stacks)),
-        Some(_) => StacksCode::Error,
+        Some(_) if look.has_failed() || is_unseen => StacksCode::Error,
+        Some(stacks) => StacksCode::Agree.of_stacks(Some(&stacks)),
         None => stacks::code_of_nothing(session, since),
     }
 }
 
-/// Looks at those who stand, and shows what differs from the last look; false where a person
-/// gave up waiting for it.
-async fn look_again(session: &SessionHandle, attached: &IdSet, watch: &mut Watch) -> bool {
-    let seconds = (session.now() - watch.began).as_secs();
-    let gone = attached.difference(&session.read(|model| model.tasks.live()));
-    let left = gone.difference(&watch.gone);
-    if !left.is_empty() {
-        let rows = session.read(|model| model.tasks.rank_rows(&left));
-        session.say(&format!("after {seconds} s: gone: {}", set_text(&left, 60)));
-        session.show(&Item::Ranks(rows));
-        watch.gone = gone;
-    }
-    let standing = session.standing().intersection(attached);
-    if standing.is_empty() {
-        return true;
-    }
-    let stacks = Command::Stacks { full: watch.full };
-    let (verdict, open) = session.ask_quietly("stacks", &standing, &stacks).await;
-    let Some(open) = open.filter(|_| verdict != Verdict::GivenUp) else {
+/// Looks, and shows what differs from the last look; false where a person gave up waiting for it.
+async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch) -> bool {
+    let Some(mut gathered) = look.take(session).await else {
         return false;
     };
+    let seconds = (session.now() - watch.began).as_secs();
+    let live = session.read(|model| model.tasks.live());
+    let gone = look.attached().difference(&live).union(look.ended());
+    let left = gone.difference(&watch.gone);
+    if !left.is_empty() {
+        session.say(&format!("after {seconds} s: gone: {}", set_text(&left, 60)));
+        // Only who traces a process hears how it has ended.
+        let told = left.difference(look.ended());
+        if told.is_empty() {
+            let what = Happening::Notice("it has ended".to_owned());
+            session.show(&Item::Happened { tasks: left, what });
+        } else {
+            let rows = session.read(|model| model.tasks.rank_rows(&told));
+            session.show(&Item::Ranks(rows));
+        }
+        watch.gone = gone;
+    }
     watch.looks += 1;
-    let stacks = open.gathered.stacks();
+    let stacks = gathered.stacks();
     if stacks.is_none() || stacks == watch.shown {
         return true;
     }
     watch.changed = session.now();
     watch.shown = stacks;
     session.say(&format!("after {seconds} s:"));
-    session.show(&answer(open.gathered, watch.full));
+    // That they are gone has been said.
+    gathered
+        .failed
+        .retain(|(_, failure)| failure.code != FailureCode::NotRunning);
+    session.show(&answer(gathered, watch.full));
     true
 }
 

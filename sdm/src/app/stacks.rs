@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use sdm_debug::EndPolicy;
-use sdm_shell::{Ending, StacksCode};
+use sdm_shell::{Ending, LookBy, StacksCode};
 
 use super::attach::{look_up, open_to_look};
 use super::error::AppError;
 use super::explain::named;
 use super::opener::Opener;
 use super::view::give_up;
-use crate::cli::StacksArgs;
+use crate::cli::{By, StacksArgs};
 
-/// Attaches, shows the merged stacks, leaves everything as it was.
+/// Looks, shows the merged stacks, leaves everything as it was.
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     match try_stacks(args, opener) {
         Ok(code) => code,
@@ -23,12 +23,16 @@ pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
 fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, AppError> {
     let attachment = look_up(&args.target, true)?;
     let (mut shell, spec, all) = open_to_look(&args.target, attachment, opener)?;
+    let by = match args.by {
+        By::Snapshot => LookBy::Snapshot,
+        By::Gdb => LookBy::Gdb,
+    };
     let mut code = match args.watch {
         Some(seconds) => {
             let period = Duration::from_secs(seconds.into());
-            shell.watch_stacks_of(spec, args.full, period)
+            shell.watch_stacks_of(spec, args.full, by, period)
         }
-        None => shell.show_stacks_of(spec, args.full),
+        None => shell.show_stacks_of(spec, args.full, by),
     };
     if !all && code != StacksCode::Interrupted {
         code = StacksCode::Error;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use sdm_hosts::job::Target;
 use sdm_idset::IdSet;
 
@@ -152,11 +152,25 @@ pub struct StacksArgs {
     #[arg(long)]
     pub full: bool,
 
+    /// By what they are looked at.
+    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    pub by: By,
+
     /// Look again every S seconds (2) and show what differs, until Ctrl-C; the processes run in
     /// between.
     #[arg(long, value_name = "S", num_args = 0..=1, require_equals = true,
           default_missing_value = "2", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub watch: Option<u32>,
+}
+
+/// By what processes are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Each stands for less than a millisecond; gdb has only those of which that cannot be had.
+    #[default]
+    Snapshot,
+    /// gdb alone: each stands for seconds.
+    Gdb,
 }
 
 fn pids(text: &str) -> Result<Target, ValueError> {

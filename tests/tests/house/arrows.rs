@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-text",
             "sdm-idset",
             "sdm-system",
+            "sdm-inspect",
             "sdm-doctor",
             "sdm-core",
             "sdm-debug",

@@ -19,8 +19,18 @@ type End = (&'static str, &'static [&'static str], Signal, Option<i32>);
 const ENDS: [End; 6] = [
     ("diagnose", &["--for=1000"], Signal::SIGTERM, Some(143)),
     ("diagnose", &["--for=1001"], Signal::SIGKILL, None),
-    ("stacks", &["--watch=1000"], Signal::SIGHUP, Some(129)),
-    ("stacks", &["--watch=1001"], Signal::SIGINT, Some(130)),
+    (
+        "stacks",
+        &["--watch=1000", "--by", "gdb"],
+        Signal::SIGHUP,
+        Some(129),
+    ),
+    (
+        "stacks",
+        &["--watch=1001", "--by", "gdb"],
+        Signal::SIGINT,
+        Some(130),
+    ),
     ("attach", &["-c", "continue"], Signal::SIGTERM, Some(143)),
     (
         "attach",

@@ -36,6 +36,7 @@ mod killed;
 mod left;
 mod local;
 mod log;
+mod looking;
 mod manual;
 mod memcheck;
 mod pending;

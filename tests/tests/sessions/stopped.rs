@@ -206,8 +206,8 @@ fn given_up(pids: &[u32], busy: Busy) {
     };
     let sdm = Sdm::new(&place, verb).args([&*target, "--timeout", "600"]);
     let sdm = match busy {
-        Busy::Attaching => sdm.args(["--gdb", &relay.gdb()]),
-        Busy::Watching => sdm.args(["--watch=600"]),
+        Busy::Attaching => sdm.args(["--by", "gdb", "--gdb", &relay.gdb()]),
+        Busy::Watching => sdm.args(["--by", "gdb", "--watch=600"]),
         Busy::Running => sdm.talk(),
     };
     let mut running = sdm.spawn();

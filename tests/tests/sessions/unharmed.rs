@@ -79,6 +79,11 @@ const MOMENTS: [Moment; 6] = [
 /// Those in whose midst a look is.
 const EARLY: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Seen];
 
+/// A look that holds processes for as long as gdb takes.
+const BY_GDB: &[&str] = &["--by", "gdb"];
+/// The same again and again.
+const WATCH_BY_GDB: &[&str] = &["--watch=1", "--by", "gdb"];
+
 /// Those of a look that goes on.
 const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Shown];
 
@@ -271,9 +276,9 @@ fn looked<'a>(
 fn a_job_lives_on_however_a_look_at_it_is_given_up() {
     with_job("given-up", |target, pids| {
         let blow = Blow::Interrupt;
-        looked("stacks", &[], target, pids).disturbed_by(blow, &MOMENTS);
+        looked("stacks", BY_GDB, target, pids).disturbed_by(blow, &MOMENTS);
         looked("diagnose", &[], target, pids).disturbed_by(blow, &EARLY);
-        looked("stacks", &["--watch=1"], target, pids).disturbed_by(blow, &WATCHED);
+        looked("stacks", WATCH_BY_GDB, target, pids).disturbed_by(blow, &WATCHED);
     });
 }
 
@@ -281,9 +286,9 @@ fn a_job_lives_on_however_a_look_at_it_is_given_up() {
 fn a_job_lives_on_whenever_the_gdb_of_a_look_is_killed() {
     with_job("gdb-killed", |target, pids| {
         let blow = Blow::KillGdb;
-        looked("stacks", &[], target, pids).disturbed_by(blow, &EARLY);
+        looked("stacks", BY_GDB, target, pids).disturbed_by(blow, &EARLY);
         looked("diagnose", &[], target, pids).disturbed_by(blow, &EARLY);
-        looked("stacks", &["--watch=1"], target, pids).disturbed_by(blow, &WATCHED);
+        looked("stacks", WATCH_BY_GDB, target, pids).disturbed_by(blow, &WATCHED);
     });
 }
 
@@ -310,13 +315,13 @@ fn processes_live_on_however_a_look_at_them_ends() {
         let pids: Vec<u32> = processes.iter().map(Child::id).collect();
         let target: Vec<String> = pids.iter().map(ToString::to_string).collect();
         let target = target.join(",");
-        let stacks = looked("stacks", &[], &target, &pids);
+        let stacks = looked("stacks", BY_GDB, &target, &pids);
         stacks.disturbed_by(Blow::Interrupt, &MOMENTS);
         stacks.disturbed_by(Blow::KillGdb, &EARLY);
         stacks.disturbed_by(Blow::End(Signal::SIGTERM), &EARLY);
         let attach = looked("attach", &["-c", "bt"], &target, &pids);
         attach.disturbed_by(Blow::End(Signal::SIGHUP), &EARLY[..2]);
-        let watch = looked("stacks", &["--watch=1"], &target, &pids);
+        let watch = looked("stacks", WATCH_BY_GDB, &target, &pids);
         watch.disturbed_by(Blow::Interrupt, &WATCHED);
         watch.disturbed_by(Blow::KillGdb, &WATCHED);
         for process in &mut processes {
@@ -342,7 +347,7 @@ fn a_process_that_was_stopped_stays_so() {
         let place = Place::new();
         let relay = Relay::new(&place, &Hold::answer(1, "^-target-attach "));
         let sdm = Sdm::new(&place, "stacks").ask_again("the gdb of the second look is killed");
-        let sdm = sdm.args(["--gdb", &relay.gdb(), &pid.to_string()]);
+        let sdm = sdm.args(["--by", "gdb", "--gdb", &relay.gdb(), &pid.to_string()]);
         let running = sdm.spawn();
         let gdb = relay.wait(&running);
         if killed {

@@ -24,21 +24,24 @@ fn waiting(place: &Place) -> Child {
 
 #[test]
 fn what_does_not_change_is_shown_once_and_the_end_is_told() {
-    let (place, elsewhere) = (Place::new(), Place::new());
-    let mut process = waiting(&elsewhere);
-    let pid = process.id().to_string();
-    let running = Sdm::new(&place, "stacks")
-        .args([&*pid, "--watch=1"])
-        .spawn();
-    running.out.wait(0, "echo () at work.c");
-    let attached = running.out.mark();
-    drop(process.stdin.take());
-    running.out.wait(attached, "gone: ");
-    let done = running.finish().code(0);
-    assert_eq!(done.out.matches("main () at work.c").count(), 1, "{done}");
-    assert!(done.out.contains("exited"), "{done}");
-    let status = process.wait().expect("it is a child");
-    assert_eq!(status.code(), Some(0));
+    // Only who traces a process hears how it has ended.
+    for (way, told) in [("snapshot", "gone: "), ("gdb", "exited")] {
+        let (place, elsewhere) = (Place::new(), Place::new());
+        let mut process = waiting(&elsewhere);
+        let pid = process.id().to_string();
+        let running = Sdm::new(&place, "stacks")
+            .args([&*pid, "--watch=1", "--by", way])
+            .spawn();
+        running.out.wait(0, "echo () at work.c");
+        let attached = running.out.mark();
+        drop(process.stdin.take());
+        running.out.wait(attached, "gone: ");
+        let done = running.finish().code(0);
+        assert_eq!(done.out.matches("main () at work.c").count(), 1, "{done}");
+        assert!(done.out.contains(told), "{done}");
+        let status = process.wait().expect("it is a child");
+        assert_eq!(status.code(), Some(0));
+    }
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn a_killed_gdb_is_no_end_in_one_place() {
     let mut process = waiting(&elsewhere);
     let pid = process.id().to_string();
     let running = Sdm::new(&place, "stacks")
-        .args([&*pid, "--watch=1"])
+        .args([&*pid, "--watch=1", "--by", "gdb"])
         .spawn();
     running.out.wait(0, "echo () at work.c");
     let gdb = below(running.pid(), "gdb");

@@ -20,6 +20,7 @@ mod kept;
 mod leaks;
 mod lines;
 mod locks;
+pub(super) mod looked;
 mod memory;
 mod narrow;
 mod objects;

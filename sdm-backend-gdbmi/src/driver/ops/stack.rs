@@ -2,7 +2,7 @@
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
-use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, TaskStacks, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::called::Calls;
@@ -153,15 +153,18 @@ pub(in crate::driver) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Fa
     let config = gdb.get().config.clone();
     let mut stacks = fold_task(&threads, &config.fold, full);
     stacks.helpers += beyond;
-    // As `bt` calls frames of the program that have no name.
-    let name = gdb.get().program_name.clone();
+    name_program(&mut stacks, &gdb.get().program_name);
+    Ok(Reply::Stacks(stacks))
+}
+
+/// Calls frames of the program that have no name as `bt` does.
+pub(super) fn name_program(stacks: &mut TaskStacks, name: &str) {
     let frames = stacks.threads.iter_mut().flat_map(|one| &mut one.frames);
     for frame in frames.filter(|frame| frame.module.is_empty() && !name.is_empty()) {
         if let Some(offset) = frame.function.strip_prefix("program+") {
             frame.function = format!("{name}+{offset}");
         }
     }
-    Ok(Reply::Stacks(stacks))
 }
 
 /// The threads of the task, and how many there are beyond those that are read. Python's functions stand where its

@@ -8,7 +8,7 @@ use crate::driver::gdb::Gdb;
 use crate::mi::quote;
 
 /// Where stacks end as they should. Of other functions gdb is asked.
-const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
+pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
 /// What gdb's `bt` says below a stack that it could not read to its end: `Backtrace stopped: ...`. `thread` is the option that names the
 /// thread, or empty.

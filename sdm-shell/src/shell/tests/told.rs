@@ -12,7 +12,7 @@ use sdm_session::Class;
 use super::fake::*;
 use sdm_view::diagnose::Observed;
 
-use crate::shell::{Control, Diagnosed, Ending, Looks, Options, Script, ScriptLine, Shell};
+use crate::shell::{Control, Diagnosed, Ending, LookBy, Looks, Options, Script, ScriptLine, Shell};
 
 /// Two tasks do all that they are told, but at the command `when` a signal comes.
 fn until(when: fn(&Command) -> bool, signal: u8) -> Responder {
@@ -39,7 +39,7 @@ fn ended(code: u8) -> Ending {
 }
 
 fn stacks(shell: &mut Shell<Fake>) -> Ending {
-    ended(shell.show_stacks_of(AttachSpec::default(), false) as u8)
+    ended(shell.show_stacks_of(AttachSpec::default(), false, LookBy::Gdb) as u8)
 }
 
 fn diagnose(shell: &mut Shell<Fake>) -> Ending {
@@ -150,7 +150,7 @@ fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
 
     let run = act((2, 80), Options::default(), watched(), |shell, _| {
         let period = Duration::from_secs(2);
-        ended(shell.watch_stacks_of(AttachSpec::default(), false, period) as u8)
+        ended(shell.watch_stacks_of(AttachSpec::default(), false, LookBy::Gdb, period) as u8)
     });
     assert_eq!(run.ending.code, 130, "{}", run.screen);
     assert!(

@@ -2,8 +2,8 @@
 
 use sdm_debug::command::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
-    FrameSelect, PointSpec, ProbeSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat,
-    WatchKind, WatchSpec,
+    FrameSelect, LookSpec, PointSpec, ProbeSpec, StartPoint, StartSpec, StepKind, StopAt,
+    ValueFormat, WatchKind, WatchSpec,
 };
 use sdm_debug::{BackendSettings, Command, GdbOptions, PmixJob};
 
@@ -130,6 +130,7 @@ fn commands() -> Vec<(String, Command)> {
         Command::Probe(_) => Command::Probe(ProbeSpec { compare: true, waits: true }),
         Command::Usage => Command::Usage,
         Command::Queues => Command::Queues,
+        Command::Look(_) => Command::Look(LookSpec { pids: vec![(3, 4711)], full: true }),
     )
 }
 

@@ -52,7 +52,8 @@ fn who_runs_between_two_looks_has_no_breakpoint_in_it() {
         let pids: Vec<u32> = processes.iter().map(Child::id).collect();
         let target: Vec<String> = pids.iter().map(ToString::to_string).collect();
         let place = Place::new();
-        let mut watching = Sdm::new(&place, "stacks").args([&*target.join(","), "--watch=600"]);
+        let mut watching =
+            Sdm::new(&place, "stacks").args([&*target.join(","), "--watch=600", "--by", "gdb"]);
         if slow {
             watching = watching.args(["--gdb", slow_gdb(&place).to_str().expect("it is text")]);
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use sdm_debug::Command;
+use sdm_debug::command::LookSpec;
 
 pub(crate) fn before_the_start() -> Rows {
     let not_started = "not_running: not started";
@@ -9,6 +10,10 @@ pub(crate) fn before_the_start() -> Rows {
         (Command::Status, "Status(Absent)"),
         (Command::Usage, not_started),
         (Command::Queues, not_started),
+        (
+            Command::Look(LookSpec::default()),
+            "attach_failed: no process was named for it",
+        ),
         (Command::Continue, not_started),
         (Command::Interrupt, not_started),
         (Command::Locals, not_started),

@@ -1,0 +1,35 @@
+//! A slot of the backend.
+
+use std::cell::Cell;
+
+use crate::slot::Slot;
+use crate::task::Interest;
+
+/// A slot, and what the backend knows of it.
+pub(super) struct KnownSlot {
+    pub(super) slot: Slot,
+    /// How many tasks it stands for now.
+    pub(super) task_count: usize,
+    /// What the owner watches for it.
+    pub(super) watched: Vec<Interest>,
+    /// It was seen to be down, which it stays.
+    is_down: Cell<bool>,
+}
+
+impl KnownSlot {
+    pub(super) fn new(slot: Slot) -> Self {
+        Self {
+            slot,
+            task_count: 0,
+            watched: Vec::new(),
+            is_down: Cell::new(false),
+        }
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        if !self.is_down.get() {
+            self.is_down.set(self.slot.is_down());
+        }
+        self.is_down.get()
+    }
+}

@@ -1,0 +1,191 @@
+//! Looks at processes: without a debugger where that can be, by gdb where it cannot.
+
+use sdm_debug::command::{AttachSpec, LookSpec};
+use sdm_debug::{Command, FailureCode};
+use sdm_idset::IdSet;
+use sdm_view::gather::join;
+use sdm_view::item::{Gathered, Happening, Item};
+
+use super::model::open_commands::OpenCommand;
+use super::{SessionHandle, Verdict, ask, attach};
+
+/// By what processes are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LookBy {
+    /// They stand for an instant; gdb has those of which that cannot be had.
+    #[default]
+    Snapshot,
+    /// gdb alone.
+    Gdb,
+}
+
+/// A look, which can be had again and again.
+pub(super) struct Look {
+    spec: AttachSpec,
+    full: bool,
+    /// Who is looked at without gdb.
+    free: IdSet,
+    /// Whom gdb has.
+    attached: IdSet,
+    /// Who has ended, as far as a look has seen it.
+    ended: IdSet,
+    /// Not all could be looked at.
+    has_failed: bool,
+}
+
+impl Look {
+    /// At all processes of an attachment; gdb attaches to them at once where it is the one.
+    pub(super) async fn new(
+        session: &SessionHandle,
+        spec: AttachSpec,
+        full: bool,
+        by: LookBy,
+    ) -> Self {
+        let all = session.all();
+        let mut look = Self {
+            spec,
+            full,
+            free: IdSet::new(),
+            attached: IdSet::new(),
+            ended: IdSet::new(),
+            has_failed: false,
+        };
+        attach::announce(session, &look.spec, &all);
+        match by {
+            LookBy::Snapshot => look.free = all,
+            LookBy::Gdb => look.attach(session, &all).await,
+        }
+        look
+    }
+
+    /// Whether there is anybody left to look at.
+    pub(super) fn is_over(&self) -> bool {
+        self.free.is_empty() && self.attached.is_empty()
+    }
+
+    /// Those who are looked at without gdb.
+    pub(super) fn free(&self) -> &IdSet {
+        &self.free
+    }
+
+    /// Those whom gdb has.
+    pub(super) fn attached(&self) -> &IdSet {
+        &self.attached
+    }
+
+    /// Who has ended meanwhile.
+    pub(super) fn ended(&self) -> &IdSet {
+        &self.ended
+    }
+
+    /// Whether not all could be looked at.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// The stacks of all; `None` where there are none, or a person gave up.
+    pub(super) async fn take(&mut self, session: &SessionHandle) -> Option<Gathered> {
+        let mut gathered = Gathered::default();
+        if !self.free.is_empty() {
+            let spec = LookSpec {
+                pids: self.spec.pids.clone(),
+                full: self.full,
+            };
+            let free = self.free.clone();
+            let (verdict, open) = session
+                .ask_quietly("stacks", &free, &Command::Look(spec))
+                .await;
+            let open = open.filter(|_| verdict != Verdict::GivenUp)?;
+            gathered = self.sort(session, open).await;
+        }
+        let standing = session.standing().intersection(&self.attached);
+        if standing.is_empty() || session.is_over() {
+            return Some(gathered);
+        }
+        let stacks = Command::Stacks { full: self.full };
+        let (verdict, open) = session.ask_quietly("stacks", &standing, &stacks).await;
+        self.has_failed |= verdict != Verdict::Done;
+        let open = open.filter(|_| verdict != Verdict::GivenUp)?;
+        Some(united(gathered, open.gathered))
+    }
+
+    /// What was had without gdb; gdb attaches to those of whom it could not be had.
+    async fn sort(&mut self, session: &SessionHandle, open: OpenCommand) -> Gathered {
+        let mut gathered = open.gathered;
+        let mut wanted = IdSet::new();
+        for (tasks, failure) in std::mem::take(&mut gathered.failed) {
+            match failure.code {
+                FailureCode::Unsupported => {
+                    let text = format!("by gdb, which takes longer: {}", failure.text);
+                    session.show(&Item::Happened {
+                        tasks: tasks.clone(),
+                        what: Happening::Notice(text),
+                    });
+                    wanted.union_with(&tasks);
+                }
+                FailureCode::NotRunning => self.ended.union_with(&tasks),
+                _ => self.has_failed = true,
+            }
+            if failure.code != FailureCode::Unsupported {
+                join(&mut gathered.failed, &tasks, failure);
+            }
+        }
+        self.has_failed |= !gathered.missing.is_empty() || !gathered.lost.is_empty();
+        self.free.subtract(&self.ended);
+        self.free.subtract(&wanted);
+        self.free.subtract(&gathered.lost);
+        if !wanted.is_empty() && !session.is_over() {
+            self.attach(session, &wanted).await;
+        }
+        gathered
+    }
+
+    async fn attach(&mut self, session: &SessionHandle, to: &IdSet) {
+        let spec = attach::among(&self.spec, to);
+        let (verdict, attached) = attach::attach_unannounced(session, spec, to).await;
+        self.has_failed |= verdict != Verdict::Done;
+        self.attached.union_with(&attached);
+    }
+
+    /// Leaves those whom gdb has.
+    pub(super) async fn leave(&mut self, session: &SessionHandle) {
+        if let Some(open) = self.leave_quietly(session).await {
+            ask::show_unless_all_well(session, open);
+        }
+    }
+
+    /// The same; what came of it is not shown.
+    pub(super) async fn leave_quietly(&mut self, session: &SessionHandle) -> Option<OpenCommand> {
+        let live = session.read(|model| model.tasks.live());
+        let attached = self.attached.intersection(&live);
+        if attached.is_empty() || session.is_over() {
+            return None;
+        }
+        let (verdict, open) = session
+            .ask_quietly("detach", &attached, &Command::Detach)
+            .await;
+        self.has_failed |= verdict != Verdict::Done;
+        open
+    }
+}
+
+/// Two answers as one.
+fn united(mut one: Gathered, other: Gathered) -> Gathered {
+    one.command = other.command;
+    one.to.union_with(&other.to);
+    for (tasks, reply) in other.ok {
+        join(&mut one.ok, &tasks, reply);
+    }
+    for (tasks, bytes) in other.merged {
+        join(&mut one.merged, &tasks, bytes);
+    }
+    for (tasks, failure) in other.failed {
+        join(&mut one.failed, &tasks, failure);
+    }
+    for (tasks, why) in other.missing {
+        join(&mut one.missing, &tasks, why);
+    }
+    one.others.union_with(&other.others);
+    one.lost.union_with(&other.lost);
+    one
+}

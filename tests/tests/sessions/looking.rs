@@ -1,0 +1,79 @@
+//! `sdm stacks` without gdb: what it shows is what gdb would, and nobody is held for it.
+
+use std::process::{Child, Command, Stdio};
+
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::processes;
+use sdm_tests::sdm::{Done, Sdm};
+
+/// A process that waits for its input, and ends with this.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let process = lower(command).spawn().expect("it is there");
+        processes::wait_state(process.id(), "S");
+        Self(process)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.kill().expect("it lives");
+        self.0.wait().expect("it is a child");
+    }
+}
+
+fn stacks(args: &[&str]) -> Done {
+    Sdm::new(&Place::new(), "stacks").args(args).finish()
+}
+
+#[test]
+fn a_look_needs_no_gdb_and_shows_what_gdb_does() {
+    let elsewhere = Place::new();
+    let program = elsewhere.compile("work", Compiler::C);
+    let start = || Waiting::start(Command::new(&program).arg("echo"));
+    let processes = [start(), start(), start()];
+    let pids: Vec<String> = processes.iter().map(Waiting::pid).collect();
+    let pids = pids.join(",");
+    for options in [&["--pids", &pids][..], &["--pids", &pids, "--full"]] {
+        let without = [options, &["--gdb", "/no/gdb"]].concat();
+        let without = stacks(&without).code(0);
+        let by_gdb = stacks(&[options, &["--by", "gdb"]].concat()).code(0);
+        assert_eq!(without.out, by_gdb.out);
+        assert!(without.out.contains("echo () at work.c:"), "{without}");
+    }
+    let none = stacks(&["--pids", &pids, "--by", "gdb", "--gdb", "/no/gdb"]).code(2);
+    assert!(none.out.contains("/no/gdb"), "{none}");
+}
+
+#[test]
+fn what_takes_gdb_is_looked_at_by_it_and_said_to_be() {
+    let python = Command::new("/usr/bin/python3").arg("-V").output();
+    if python.is_err() {
+        println!("SKIP: no /usr/bin/python3");
+        return;
+    }
+    let elsewhere = Place::new();
+    let program = elsewhere.compile("work", Compiler::C);
+    let own = Waiting::start(Command::new(&program).arg("echo"));
+    let text = "import sys\ndef waits():\n    sys.stdin.read()\nwaits()\n";
+    let python = Waiting::start(Command::new("/usr/bin/python3").args(["-c", text]));
+    let pids = format!("{},{}", own.pid(), python.pid());
+    let both = stacks(&["--pids", &pids]).code(1);
+    let said = format!("{}{}", both.out, both.err);
+    let told = format!(
+        "pid {}: by gdb, which takes longer: its functions are Python's",
+        python.pid()
+    );
+    assert!(said.contains(&told), "{both}");
+    assert!(both.out.contains("echo () at work.c:"), "{both}");
+    assert!(both.out.contains("waits () at <string>:3"), "{both}");
+    drop(stacks(&["--pids", &own.pid(), "--gdb", "/no/gdb"]).code(0));
+}
