@@ -11,7 +11,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use crate::driver::gdb::Gdb;
 use crate::driver::text::{console_line, value};
-use crate::mi::Results;
+use crate::mi::{Record, Results, parse_line};
 
 /// How long gdb may take for one such question: then it is interrupted, and the answer says what is missing. Whoever is looked at
 /// stands meanwhile.
@@ -55,12 +55,21 @@ pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<St
     let command = format!("with print array off -- with print pretty off -- {command}");
     let asked = gdb.send_within(console_line(&bounded(bound, &command)), wait);
     let (result, printed) = asked.capture().printed().await;
-    result.map(|_| printed.into_text())
+    result.map(|_| unquoted(&printed.into_text()))
 }
 
 /// The variables of the selected frame, arguments included.
 pub(super) async fn variables(gdb: &Gdb) -> Result<Results, Failure> {
     list(gdb, VALUES, "-stack-list-variables --all-values").await
+}
+
+/// Lines of which some are records of MI's: so gdb 18 prints what a command says that `frame apply` carries out.
+fn unquoted(printed: &str) -> String {
+    let line = |line: &str| match parse_line(line.as_bytes()) {
+        Record::Stream { text, .. } if line.starts_with('~') => text,
+        _ => format!("{line}\n"),
+    };
+    printed.lines().map(line).collect()
 }
 
 /// Variables with those that only gdb's own list has, a line each, in its order. MI's has the values at a function's entry as well.
@@ -148,6 +157,13 @@ mod tests {
         ];
         assert_eq!(all, expect);
         assert_eq!(completed(Vec::new(), "No locals.\n"), []);
+    }
+
+    #[test]
+    fn lines_that_are_records_are_their_text() {
+        let printed = "#1  0x1 in work (n=1)\n~\"n = 1\\n\"\n~\"s = \\\"a\\\"\\n\"\nm = 2\n";
+        let expect = "#1  0x1 in work (n=1)\nn = 1\ns = \"a\"\nm = 2\n";
+        assert_eq!(unquoted(printed), expect);
     }
 
     #[test]
