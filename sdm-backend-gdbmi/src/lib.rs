@@ -33,7 +33,6 @@ mod looks;
 mod memory_estimate;
 pub mod mi;
 mod mpi;
-mod pagemap;
 mod process;
 mod python;
 mod queues;

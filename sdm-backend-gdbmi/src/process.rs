@@ -38,14 +38,6 @@ pub(crate) fn end_trials_of(gdb: i32) {
     }
 }
 
-/// What a signal is called; gdb's word for those that have no name of their own.
-pub(crate) fn signal_name(number: i32) -> String {
-    match Signal::try_from(number) {
-        Ok(signal) => signal.as_str().to_owned(),
-        Err(_) => format!("SIG{number}"),
-    }
-}
-
 impl Identity {
     /// True while it runs or stands still.
     pub(crate) fn is_alive(&self) -> bool {

@@ -11,10 +11,10 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nix::sys::time::TimeVal;
 use sdm_debug::probe::{Holder, LOCK_ON, ResourceWait};
 use sdm_system::proc::{self, Process};
-use sdm_system::{sock_diag, tcp_peer};
+use sdm_system::{copy_descriptor, sock_diag, tcp_peer};
 use sdm_text::printable_name;
 
-use crate::{kernel, sys};
+use crate::kernel;
 
 /// The most holders that are named.
 const HOLDERS_MAX: usize = 16;
@@ -143,7 +143,7 @@ fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
     let Ok(number) = i32::try_from(descriptor) else {
         return false;
     };
-    let timeout = sys::copy_descriptor(pid, number).and_then(|socket| {
+    let timeout = copy_descriptor(pid, number).and_then(|socket| {
         Ok(match wanted {
             PipeEnd::Write => getsockopt(&socket, sockopt::ReceiveTimeout)?,
             PipeEnd::Read => getsockopt(&socket, sockopt::SendTimeout)?,

@@ -11,10 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use sdm_system::files;
+use sdm_system::pagemap::{self, page_size};
 use sdm_system::proc::{self, Mapping};
 use sdm_text::printable_name;
-
-use crate::pagemap::{self, page_size};
 
 /// What gdb writes over an instruction.
 #[cfg(target_arch = "aarch64")]

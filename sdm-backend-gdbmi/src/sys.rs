@@ -191,41 +191,6 @@ pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
     }
 }
 
-/// A descriptor that becomes readable when the process ends.
-pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
-    let flags: libc::c_long = 0;
-    // SAFETY: takes a pid and flags and returns a descriptor (close-on-exec) or -1.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(pid), flags) };
-    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
-    if fd == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just returned it, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A copy of a descriptor of a process that may be debugged. It is close-on-exec.
-pub(crate) fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
-    let process = pidfd_open(pid)?;
-    let (process, number) = (process.as_raw_fd(), libc::c_long::from(number));
-    let flags: libc::c_long = 0;
-    // SAFETY: takes an open descriptor, a number and flags and returns a descriptor or -1.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_getfd,
-            libc::c_long::from(process),
-            number,
-            flags,
-        )
-    };
-    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
-    if fd == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just returned it, and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// The head of `struct perf_event_attr` (`PERF_ATTR_SIZE_VER1`), as `perf_event_open(2)` has it.
 #[repr(C)]
 #[derive(Default)]
@@ -285,21 +250,6 @@ pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
     match unsafe { libc::ioctl(fd.as_raw_fd(), PERF_EVENT_IOC_REFRESH, times) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(fd),
-    }
-}
-
-/// Sends a signal to the process of a pidfd, unless it is gone.
-pub(crate) fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
-    let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: takes an open descriptor, a number, no details and no flags, and touches no memory.
-    unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            signal as libc::c_int,
-            none,
-            0,
-        );
     }
 }
 

@@ -160,7 +160,7 @@ fn note(kept: &mut Vec<WatchedGdb>, [gdb, pid, what]: Word) {
     match what {
         GDB => {
             kept.retain(|gdb| gdb.is_alive() || !gdb.attached.is_empty());
-            if let Ok(end) = sys::pidfd_open(gdb) {
+            if let Ok(end) = sdm_system::pidfd_open(gdb.cast_unsigned()) {
                 let (pid, attached) = (gdb, Vec::new());
                 kept.push(WatchedGdb { pid, end, attached });
             }

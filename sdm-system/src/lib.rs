@@ -16,17 +16,21 @@ pub mod identity;
 pub mod lender;
 mod lines;
 pub mod listening;
+pub mod pagemap;
 pub mod peer;
 pub mod proc;
 pub mod programs;
 pub mod room;
 pub mod search_path;
+mod signal;
 pub mod sock_diag;
 pub mod stream;
 mod sys;
 pub mod tcp_peer;
 
 pub use programs::own_program;
+pub use signal::signal_name;
 pub use sys::{
-    close_inherited, confine, goes_with_its_parent, pidfd_open, set_nonblocking, tcp_traffic,
+    close_inherited, confine, copy_descriptor, goes_with_its_parent, pidfd_open, set_nonblocking,
+    signal_pidfd, tcp_traffic,
 };

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::libc;
+use nix::sys::signal::Signal;
 
 /// Has the command's process run what may be another user's: in a session of its own, without a terminal to push
 /// words into, with no descriptor but its three streams, and without any right that a program could give it.
@@ -97,10 +98,10 @@ pub fn close_inherited() {
     }
 }
 
-/// A descriptor that becomes readable when a child of this process ends.
+/// A descriptor that becomes readable when a process ends.
 ///
 /// # Errors
-/// There is no such child any more, or no descriptor is left.
+/// There is no such process any more, or no descriptor is left.
 pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags (0) and returns a descriptor or -1.
     let fd = unsafe {
@@ -116,6 +117,46 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     }
     // SAFETY: the call has just returned it, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A copy of a descriptor of a process that may be debugged. It is close-on-exec.
+///
+/// # Errors
+/// It is gone, may not be debugged or has no such descriptor, or none is left here.
+pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
+    let process = pidfd_open(pid.cast_unsigned())?;
+    let (process, number) = (process.as_raw_fd(), libc::c_long::from(number));
+    let flags: libc::c_long = 0;
+    // SAFETY: takes an open descriptor, a number and flags and returns a descriptor or -1.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_getfd,
+            libc::c_long::from(process),
+            number,
+            flags,
+        )
+    };
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
+    if fd == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just returned it, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sends a signal to the process of a pidfd, unless it is gone.
+pub fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: takes an open descriptor, a number, no details and no flags, and touches no memory.
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal as libc::c_int,
+            none,
+            0,
+        );
+    }
 }
 
 /// How many bytes of a TCP connection the other side has acknowledged, and how many have come from it, read or not. It allocates nothing.

@@ -11,12 +11,12 @@ use sdm_core::CommandId;
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestChange};
 use sdm_idset::{IdSet, TaskId};
+use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::begin::before_the_start;
 use crate::child::GdbChild;
 use crate::driver::Before;
-use crate::process::signal_name;
 use crate::shim::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use crate::slot::Slot;
 use crate::task::{Streams, Task};

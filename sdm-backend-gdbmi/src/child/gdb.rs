@@ -196,7 +196,7 @@ impl GdbChild {
         Self {
             process: GdbProcess::OfShim {
                 pid,
-                pidfd: crate::sys::pidfd_open(pid).ok(),
+                pidfd: sdm_system::pidfd_open(pid.cast_unsigned()).ok(),
                 link,
             },
             status: None,
@@ -258,7 +258,7 @@ impl GdbChild {
             }
             GdbProcess::OfShim { pidfd, .. } => {
                 if let Some(pidfd) = pidfd {
-                    crate::sys::signal_pidfd(pidfd, signal);
+                    sdm_system::signal_pidfd(pidfd, signal);
                 }
             }
         }

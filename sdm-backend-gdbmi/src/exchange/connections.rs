@@ -3,10 +3,8 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use sdm_system::{proc, tcp_traffic};
+use sdm_system::{copy_descriptor, proc, tcp_traffic};
 use xxhash_rust::xxh3::Xxh3Default;
-
-use crate::sys;
 
 /// Of more sockets only so many are looked at.
 const SOCKETS_MAX: usize = 4096;
@@ -38,7 +36,7 @@ pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
 /// How many bytes of one connection the other side has received, and this one.
 fn traffic(pid: i32, number: i32) -> io::Result<[u64; 2]> {
     // The copy is ours for this moment only.
-    let socket = sys::copy_descriptor(pid, number)?;
+    let socket = copy_descriptor(pid, number)?;
     tcp_traffic(socket.as_fd())
 }
 

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use sdm_system::pagemap;
 use sdm_system::proc::{self, Mapping};
 use xxhash_rust::xxh3::Xxh3Default;
-
-use crate::pagemap;
 
 /// Of more than so many bytes only these are looked at, of the smallest mappings: MPI's own segments are smaller than what programs share.
 const BYTES_MAX: usize = 64 << 20;

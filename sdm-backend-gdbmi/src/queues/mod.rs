@@ -16,8 +16,7 @@ use sdm_pmix::queues::{ProcessQueues, QueuesAnswer, QueuesAsk};
 use sdm_pmix::wire::{FRAME_BYTES_MAX, Frames, frame};
 use sdm_system::proc;
 use sdm_system::programs;
-
-use crate::process::signal_name;
+use sdm_system::signal_name;
 
 pub(crate) use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
 

@@ -232,7 +232,7 @@ impl Shim {
     fn watch(&mut self, pid: i32) {
         self.watched.push(WatchedProcess {
             pid,
-            pidfd: sys::pidfd_open(pid).ok(),
+            pidfd: sdm_system::pidfd_open(pid.cast_unsigned()).ok(),
             is_late: false,
         });
     }

@@ -95,7 +95,7 @@ impl GdbIo {
 
     pub(crate) fn new(child: GdbChild) -> Self {
         Self {
-            pidfd: crate::sys::pidfd_open(child.pid()).ok(),
+            pidfd: sdm_system::pidfd_open(child.pid().cast_unsigned()).ok(),
             child,
             end: GdbEnd::Alive,
             reap_at: None,

@@ -44,7 +44,7 @@ impl LeftRunning {
                 let _ = shim.tell(&ToShim::Left(who.pid()));
             }
         }
-        let pidfd = crate::sys::pidfd_open(who.pid()).ok();
+        let pidfd = sdm_system::pidfd_open(who.pid().cast_unsigned()).ok();
         let look_at = pidfd.is_none().then_some(now + LOOK_AGAIN);
         Self {
             who,

@@ -7,6 +7,7 @@ use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::quoted::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
+use sdm_system::signal_name;
 
 use super::breakpoints::{caught, stopping_at};
 use super::frames::GdbFrame;
@@ -24,7 +25,6 @@ use crate::driver::state::points::Owner;
 use crate::driver::text::last_text;
 use crate::driver::text::{console_line, value};
 use crate::mi::Results;
-use crate::process::signal_name;
 
 /// What is to come of a stop.
 enum Verdict {

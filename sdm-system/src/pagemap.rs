@@ -9,25 +9,25 @@ const PAGES_MAX: u64 = 1 << 20;
 
 /// One page of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
+pub struct Page {
     /// Where it begins.
-    pub(crate) address: u64,
+    pub address: u64,
     entry: u64,
 }
 
 impl Page {
     /// The process has it in memory.
-    pub(crate) fn is_present(self) -> bool {
+    pub fn is_present(self) -> bool {
         self.entry & 1 << 63 != 0
     }
 
     /// It was moved out of memory.
-    pub(crate) fn is_swapped(self) -> bool {
+    pub fn is_swapped(self) -> bool {
         self.entry & 1 << 62 != 0
     }
 
     /// It is a file's, or shared memory.
-    pub(crate) fn is_of_file(self) -> bool {
+    pub fn is_of_file(self) -> bool {
         self.entry & 1 << 61 != 0
     }
 }
@@ -36,7 +36,7 @@ impl Page {
 ///
 /// # Errors
 /// [`io::Error`] where the process is gone.
-pub(crate) fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<Page>> {
+pub fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<Page>> {
     let page_bytes = page_size();
     let count = (end.saturating_sub(start) / page_bytes).min(PAGES_MAX);
     let mut entries = vec![0; usize::try_from(count * 8).unwrap_or(0)];
@@ -50,7 +50,7 @@ pub(crate) fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<
 }
 
 /// How many bytes a page has.
-pub(crate) fn page_size() -> u64 {
+pub fn page_size() -> u64 {
     let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
     let size = size
         .ok()
