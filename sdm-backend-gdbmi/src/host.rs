@@ -16,20 +16,21 @@ use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
 use sdm_doctor::gdb::{self as doctor, Places};
+use sdm_inspect::arrival::{Arrival, Noted};
+use sdm_inspect::exchange;
+use sdm_inspect::kernel;
+use sdm_inspect::memory::Memory;
+use sdm_inspect::python::{self, PythonThread};
+use sdm_inspect::queues::{Helper, PendingAnswer};
+use sdm_inspect::resources;
 use sdm_pmix::queues::QueuesAsk;
 use sdm_system::files::NewFile;
 use sdm_system::identity::Identity;
 use sdm_system::lender::Lender;
 use sdm_system::proc::{self, Mapping};
 
-use crate::arrival::{Arrival, Noted};
 use crate::child::{is_loaded, program_of};
-use crate::exchange;
 use crate::handlers;
-use crate::kernel;
-use crate::python::{self, Memory, PythonThread};
-use crate::queues::{Helper, PendingAnswer};
-use crate::resources;
 use crate::sources::Sources;
 
 /// What the names of MPI's libraries begin with.

@@ -18,25 +18,18 @@
 //! It never decides by gdb's message text, never lets a signal of its own reach the program, and
 //! never leaves a process behind: gdb is ended by closing its input, and kills what it started.
 
-mod arrival;
 mod backend;
 mod child;
 mod driver;
-mod exchange;
 mod handlers;
 mod held;
 mod host;
-mod kernel;
 mod leash;
 mod liveness;
 mod looks;
 mod memory_estimate;
 pub mod mi;
-mod mpi;
 mod process;
-mod python;
-mod queues;
-mod resources;
 mod restore;
 mod shared_gdb;
 mod shim;

@@ -191,68 +191,6 @@ pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
     }
 }
 
-/// The head of `struct perf_event_attr` (`PERF_ATTR_SIZE_VER1`), as `perf_event_open(2)` has it.
-#[repr(C)]
-#[derive(Default)]
-struct PerfEvent {
-    kind: u32,
-    bytes: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_kind: u32,
-    address: u64,
-    address_bytes: u64,
-}
-
-/// Has the kernel count when a thread comes to an address, once: what is given back reads as the count.
-pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
-    const PERF_TYPE_BREAKPOINT: u32 = 5;
-    const HW_BREAKPOINT_X: u32 = 4;
-    /// Disabled, and without the kernel and what is below it.
-    const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
-    const PERF_FLAG_FD_CLOEXEC: libc::c_long = 8;
-    /// Enables it, for so many overflows as its argument says.
-    const PERF_EVENT_IOC_REFRESH: libc::Ioctl = 0x2402;
-    let event = PerfEvent {
-        kind: PERF_TYPE_BREAKPOINT,
-        bytes: u32::try_from(size_of::<PerfEvent>()).map_err(io::Error::other)?,
-        sample_period: 1,
-        flags: FLAGS,
-        breakpoint_kind: HW_BREAKPOINT_X,
-        address,
-        address_bytes: size_of::<libc::c_long>() as u64,
-        ..PerfEvent::default()
-    };
-    let (thread, any) = (libc::c_long::from(thread), libc::c_long::from(-1));
-    // SAFETY: reads the structure, which says how long it is, and returns a descriptor or -1.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const event,
-            thread,
-            any,
-            any,
-            PERF_FLAG_FD_CLOEXEC,
-        )
-    };
-    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
-    if fd == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just returned it, and nobody else owns it.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let times: libc::c_int = 1;
-    // SAFETY: takes an open descriptor and a number.
-    match unsafe { libc::ioctl(fd.as_raw_fd(), PERF_EVENT_IOC_REFRESH, times) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(fd),
-    }
-}
-
 /// A descriptor that a message has brought.
 pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
     // SAFETY: the kernel has just given it to this process, and nobody else owns it.

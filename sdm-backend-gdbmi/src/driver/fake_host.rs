@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use sdm_debug::fold::FoldRules;
+use sdm_inspect::arrival::Arrival;
+use sdm_inspect::memory::Memory;
+use sdm_inspect::python::PythonThread;
 
-use crate::arrival::Arrival;
 use crate::host::{Host, NewCore};
-use crate::python::{Memory, PythonThread};
 
 /// Says the same of every process.
 #[derive(Default)]
@@ -134,7 +135,7 @@ impl Host for FakeHost {
         &self,
         _: i32,
         _: &sdm_pmix::queues::QueuesAsk,
-    ) -> Result<Box<dyn crate::queues::PendingAnswer>, sdm_debug::Failure> {
+    ) -> Result<Box<dyn sdm_inspect::queues::PendingAnswer>, sdm_debug::Failure> {
         let text = "no process here has a debug library";
         Err(sdm_debug::Failure::new(
             sdm_debug::FailureCode::Unsupported,

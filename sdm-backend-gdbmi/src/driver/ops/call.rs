@@ -8,6 +8,7 @@ use sdm_debug::calls::{
 use sdm_debug::fold::RawFrame;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
 use sdm_debug::reply::{StackFrame, Value, Variable};
+use sdm_inspect::mpi::{Communicator, Mpich};
 
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
@@ -17,7 +18,6 @@ use super::ranks::{Place, pointer, requests, translate};
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::variable;
-use crate::mpi::{Communicator, Mpich};
 
 /// How many lines of source a call can have.
 const CALL_LINES: u32 = 6;
@@ -375,7 +375,7 @@ mod tests {
     use sdm_debug::fold::RawThread;
 
     use super::*;
-    use crate::python::PythonFrame;
+    use sdm_inspect::python::PythonFrame;
 
     /// A thread whose frames are these, innermost first: levels rise by one, of Python's functions they stay.
     fn thread(frames: &[(u32, &str, &str)]) -> ReadThread {

@@ -5,13 +5,13 @@ use std::path::Path;
 use sdm_debug::calls::{Form, statement};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::reply::{Frame, Variable};
+use sdm_inspect::python::PythonFrame;
 
 use super::narrow;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::driver::text::variable;
 use crate::mi::Results;
-use crate::python::PythonFrame;
 
 /// The most frames of one stack that are asked for.
 pub(in crate::driver) const FRAMES_MAX: u32 = 1024;

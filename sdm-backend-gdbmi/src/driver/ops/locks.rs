@@ -3,13 +3,13 @@
 use sdm_debug::Failure;
 use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, plain};
 use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
+use sdm_inspect::kernel;
 
 use super::call::{place_of, source_from};
 use super::evaluate::{evaluate, unchecked};
 use super::frames::GdbFrame;
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
-use crate::kernel;
 
 /// Where the C library's mutexes have the kernel's number of who holds them, in bytes; their first number is what is waited by.
 const OWNER: u64 = 8;

@@ -8,6 +8,7 @@ use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
 use sdm_debug::probe::{ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::{Failure, Reply};
+use sdm_inspect::kernel;
 
 use super::call::call;
 use super::frame_states::frame_states;
@@ -18,7 +19,6 @@ use super::stack::{ReadThread, read_threads};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::{FrameState, Probed};
 use crate::driver::state::returns::{Followed, Returns};
-use crate::kernel;
 
 /// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
 /// go alone take about so long.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sdm_debug::probe::LockWait;
+use sdm_inspect::python::{PythonFrame, PythonThread};
 
 use super::call::place_of;
 use super::frames::GdbFrame;
@@ -10,7 +11,6 @@ use super::threads::{ReadThread, kernel_id};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::mi::Results;
-use crate::python::{PythonFrame, PythonThread};
 
 /// The interpreter's function that carries out those of Python; from 3.11 on one call of it can carry out several.
 const EVALUATES: &str = "_PyEval_EvalFrameDefault";

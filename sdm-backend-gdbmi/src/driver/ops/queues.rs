@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_inspect::memory::Memory;
+use sdm_inspect::queues::{
+    COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table,
+};
 use sdm_pmix::queues::{ProcessQueues, QUEUES_VERSION, QueueKind, QueuesAsk, TypeLayout};
 
 use super::python::address;
 use super::ranks::VERSIONS_OF_MPICH;
 use crate::driver::gdb::Gdb;
-use crate::python::Memory;
-use crate::queues::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
 
 /// How long the debug library may take.
 const WAIT: Duration = Duration::from_secs(10);

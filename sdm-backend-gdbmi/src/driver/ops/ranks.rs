@@ -7,6 +7,8 @@ use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
 use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
+use sdm_inspect::memory::Memory;
+use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
 
 use super::evaluate::unchecked;
 use super::frame_states::{STACK_POINTER, read_registers};
@@ -15,8 +17,6 @@ use super::kept::Kept;
 use super::threads::ReadThread;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::value;
-use crate::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
-use crate::python::Memory;
 
 /// A symbol by which MPICH's library is known.
 pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use sdm_debug::calls::mpi_name;
 use sdm_debug::fold::{FoldRules, innermost_user_frame};
+use sdm_inspect::arrival::Arrival;
 
 use super::frames::GdbFrame;
 use super::threads::ReadThread;
-use crate::arrival::Arrival;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::probed::FrameState;
 use crate::driver::state::returns::Returns;

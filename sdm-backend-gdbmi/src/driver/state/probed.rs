@@ -126,7 +126,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::arrival::Arrival;
+    use sdm_inspect::arrival::Arrival;
 
     /// `main:1:x work:2:y`: function, address, variables.
     fn probed(text: &str) -> Probed {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::arrival::Arrival;
+use sdm_inspect::arrival::Arrival;
 
 /// What notes it for the threads of a task. A processor has four registers for it: these are let go before the calls of now are
 /// followed.

@@ -16,7 +16,7 @@ use std::ops::Range;
 use objects::{COMMUNICATORS, Objects, is_later};
 
 use super::{Members, Piece, WORD, WORLD_NAME, only};
-use crate::python::Memory;
+use crate::memory::Memory;
 
 const WORLD: i32 = 0x4400_0000;
 const ALONE: i32 = 0x4400_0001;
@@ -42,7 +42,7 @@ const TABLE_LIST: usize = 32;
 const NO_TABLE: i32 = 11;
 
 /// What is known of a process's MPICH.
-pub(crate) struct Mpich<'a> {
+pub struct Mpich<'a> {
     memory: &'a dyn Memory,
     /// The library's variables.
     variables: Vec<Piece>,
@@ -61,7 +61,7 @@ pub(crate) struct Mpich<'a> {
 impl<'a> Mpich<'a> {
     /// Learns the layout from the communicators of all and of one, which are in the library's variables; nothing where it
     /// is not told apart from other layouts.
-    pub(crate) fn learn(memory: &'a dyn Memory, variables: &[Range<u64>]) -> Option<Self> {
+    pub fn learn(memory: &'a dyn Memory, variables: &[Range<u64>]) -> Option<Self> {
         let variables = blocks(memory, variables);
         let (world, alone) = only(variables.iter().filter_map(predefined))?;
         let size_bytes = world.0.len();
@@ -89,23 +89,23 @@ impl<'a> Mpich<'a> {
     }
 
     /// The rank of the process in its job and how many that has; nothing before `MPI_Init`.
-    pub(crate) fn world(memory: &dyn Memory, variables: &[Range<u64>]) -> Option<(u32, u32)> {
+    pub fn world(memory: &dyn Memory, variables: &[Range<u64>]) -> Option<(u32, u32)> {
         let known = Mpich::learn(memory, variables)?;
         Some((known.rank, known.size))
     }
 
     /// True for handles of communicators that are not MPICH's own.
-    pub(crate) fn is_later_communicator(handle: u32) -> bool {
+    pub fn is_later_communicator(handle: u32) -> bool {
         is_later(handle, COMMUNICATORS)
     }
 
     /// How many ranks the job has.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.size as usize
     }
 
     /// The ranks of a communicator as ranks of the job, in its order.
-    pub(crate) fn members(&self, handle: u32) -> Option<Members> {
+    pub fn members(&self, handle: u32) -> Option<Members> {
         self.members_of(&self.communicator(handle)?)
     }
 
@@ -138,7 +138,7 @@ impl<'a> Mpich<'a> {
     }
 
     /// What tells a communicator of one group from others at all its ranks.
-    pub(crate) fn context(&self, handle: u32) -> Option<i64> {
+    pub fn context(&self, handle: u32) -> Option<i64> {
         self.context_of(&self.communicator(handle)?).map(i64::from)
     }
 

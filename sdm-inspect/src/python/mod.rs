@@ -5,19 +5,18 @@
 
 mod layout;
 mod lines;
-mod memory;
 
 use std::collections::BTreeMap;
 
 use layout::{Boundary, Layout, LockPlace};
-pub(crate) use memory::Memory;
-use memory::read_u64;
+
+use crate::memory::{Memory, read_u64};
 
 /// The most interpreters, and the most threads of one.
 const INTERPRETERS_MAX: usize = 64;
 const THREADS_MAX: usize = 4096;
 /// The most frames of one thread.
-pub(crate) const FRAMES_MAX: usize = 1024;
+pub const FRAMES_MAX: usize = 1024;
 /// The longest name, in characters, and the longest table of lines, in bytes.
 const TEXT_MAX: u64 = 1024;
 const TABLE_BYTES_MAX: u64 = 1 << 20;
@@ -27,13 +26,13 @@ const ADDRESS_MAX: u64 = 1 << 62;
 
 /// One frame of Python's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PythonFrame {
+pub struct PythonFrame {
     /// `Solver.step`.
-    pub(crate) function: String,
+    pub function: String,
     /// As the interpreter has it: mostly an absolute path.
-    pub(crate) path: String,
+    pub path: String,
     /// From 1; 0 where unknown.
-    pub(crate) line: u32,
+    pub line: u32,
 }
 
 /// Where PyTorch's collective operations are.
@@ -41,7 +40,7 @@ const TORCH_OPERATIONS: &str = "/torch/distributed/distributed_c10d.py";
 
 impl PythonFrame {
     /// How the function is called: operations of PyTorch's by their package, as many a program has an `all_reduce` of its own.
-    pub(crate) fn called(&self) -> String {
+    pub fn called(&self) -> String {
         match self.path.ends_with(TORCH_OPERATIONS) {
             true => format!("{}{}", sdm_debug::calls::TORCH_PREFIX, self.function),
             false => self.function.clone(),
@@ -51,17 +50,17 @@ impl PythonFrame {
 
 /// The frames of one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct PythonThread {
+pub struct PythonThread {
     /// A group for each call of the interpreter's evaluating function, the innermost first; the frames in it, the
     /// innermost first.
-    pub(crate) groups: Vec<Vec<PythonFrame>>,
+    pub groups: Vec<Vec<PythonFrame>>,
     /// True for the one that has the interpreter's lock: no other carries out Python meanwhile.
-    pub(crate) has_lock: bool,
+    pub has_lock: bool,
 }
 
 /// The threads of a process by the kernel's numbers; none where its version is not known here. `_PyRuntime` and, where there is
 /// one, `Py_Version` are at these addresses.
-pub(crate) fn threads(
+pub fn threads(
     memory: &dyn Memory,
     runtime: u64,
     py_version: Option<u64>,

@@ -29,7 +29,7 @@ const ANY_TAG: i32 = -1;
 const COMMUNICATORS_MAX: u32 = 256;
 
 /// The receives of a process.
-pub(crate) struct Receives<'a> {
+pub struct Receives<'a> {
     mpich: &'a Mpich<'a>,
     requests: Objects,
     /// The communicators of each number.
@@ -38,7 +38,7 @@ pub(crate) struct Receives<'a> {
 
 impl Mpich<'_> {
     /// What is known of receives; nothing where communicators have other numbers than those that UCX is given.
-    pub(crate) fn receives(&self) -> Option<Receives<'_>> {
+    pub fn receives(&self) -> Option<Receives<'_>> {
         if !self.tells_contexts {
             return None;
         }
@@ -59,7 +59,7 @@ impl Mpich<'_> {
 
 impl Receives<'_> {
     /// The message that a request waits for: a receive that has not come and names a rank.
-    pub(crate) fn message(&self, request: u32) -> Option<Message> {
+    pub fn message(&self, request: u32) -> Option<Message> {
         let (address, block) = self.requests.object(self.mpich.memory, request)?;
         match block.number(KIND) {
             RECEIVE => self.received(address, &block),

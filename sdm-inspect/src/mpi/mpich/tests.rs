@@ -3,7 +3,7 @@
 use super::objects::REQUESTS;
 use super::*;
 use crate::mpi::Message;
-use crate::mpi::pieces::Pieces;
+use crate::mpi::pieces::MemoryPieces;
 
 const SIZE: usize = 0x368;
 const COUNT: usize = 0x44;
@@ -23,7 +23,7 @@ const RANK: i32 = 5;
 /// How a communicator's ranks are told: what its table has.
 type Table<'a> = &'a [i32];
 
-impl Pieces {
+impl MemoryPieces {
     fn numbers(&mut self, address: u64, at: usize, numbers: &[i32]) {
         let piece = self.0.entry(address).or_insert_with(|| vec![0; 8 * SIZE]);
         for (number, part) in numbers.iter().zip(piece[at..].chunks_mut(4)) {
@@ -48,8 +48,8 @@ impl Pieces {
 const ONE: Table<'_> = &[NO_TABLE];
 
 /// The memory of rank 5 of 8.
-fn memory() -> Pieces {
-    let mut memory = Pieces::default();
+fn memory() -> MemoryPieces {
+    let mut memory = MemoryPieces::default();
     let all = (WORLD.cast_unsigned(), 0, RANK);
     memory.mpich((OF_ALL, 0x40), all, (&[1, 0, 8], ONE));
     let alone = (ALONE.cast_unsigned(), 0x0010_0010, 0);
@@ -65,7 +65,7 @@ fn memory() -> Pieces {
     memory
 }
 
-fn learn(memory: &Pieces) -> Option<Mpich<'_>> {
+fn learn(memory: &MemoryPieces) -> Option<Mpich<'_>> {
     let variables = [LISTS..LISTS + 0x400, OF_ALL..OF_ALL + 0x1000];
     Mpich::learn(memory, &variables)
 }
@@ -158,7 +158,7 @@ const OF_ANY_TAG: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE: u64 = 0xffff_ffff_9fff_ffff;
 
 /// The memory of rank 5 with a request: of what kind, how much of it is to come, what UCX has.
-fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> Pieces {
+fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> MemoryPieces {
     let mut memory = memory();
     let size = i32::try_from(REQUEST_BYTES).unwrap();
     memory.numbers(LISTS, 0x100 + 36, &[REQUESTS.cast_signed(), size]);
@@ -191,7 +191,7 @@ fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> Pieces {
     memory
 }
 
-fn message_of(memory: &Pieces, request: u32) -> Option<Message> {
+fn message_of(memory: &MemoryPieces, request: u32) -> Option<Message> {
     learn(memory)?.receives()?.message(request)
 }
 

@@ -1,13 +1,13 @@
-//! What is read.
+//! The memory of a process.
 
 /// The memory of a process.
-pub(crate) trait Memory {
+pub trait Memory {
     /// Fills `to` with what stands at an address; `None` where not all of that can be read.
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()>;
 }
 
 /// The number at an address.
-pub(super) fn read_u64(memory: &dyn Memory, address: u64) -> Option<u64> {
+pub(crate) fn read_u64(memory: &dyn Memory, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     memory.read(address, &mut bytes)?;
     Some(u64::from_ne_bytes(bytes))

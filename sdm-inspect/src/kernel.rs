@@ -5,7 +5,7 @@ use nix::unistd::{SysconfVar, sysconf};
 use sdm_system::proc;
 
 /// The time that all threads of a process have spent on a processor, in milliseconds.
-pub(crate) fn cpu_ms(pid: i32) -> Option<u64> {
+pub fn cpu_ms(pid: i32) -> Option<u64> {
     let ticks = proc::of(pid).stat().ok()?.cpu_ticks()?;
     let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
     let per_second = u64::try_from(per_second).ok().filter(|ticks| *ticks > 0)?;
@@ -13,12 +13,12 @@ pub(crate) fn cpu_ms(pid: i32) -> Option<u64> {
 }
 
 /// What a wait for another thread is called that gives up after some time.
-pub(crate) const TIMED_FUTEX: &str = "timed futex";
+pub const TIMED_FUTEX: &str = "timed futex";
 /// Where a wait for another thread says for how long, among its arguments.
 const TIME_LIMIT: usize = 3;
 
 /// The name of the system call that a thread is in, with these arguments.
-pub(crate) fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
+pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     let is_timed = number == libc::SYS_futex && arguments[TIME_LIMIT] != 0;
     match is_timed {
         true => Some(TIMED_FUTEX.to_owned()),
@@ -28,7 +28,7 @@ pub(crate) fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> 
 
 /// The name of a system call in which a thread can wait; `number N` for another one, and `None` for none, and for the one
 /// by which the kernel goes on with a call that was interrupted, which does not say what that was.
-pub(crate) fn name_of(number: i64) -> Option<String> {
+pub fn name_of(number: i64) -> Option<String> {
     if number < 0 || number == libc::SYS_restart_syscall {
         return None;
     }

@@ -8,19 +8,19 @@ use std::io::Read;
 use crate::sys;
 
 /// What notes it, until it is dropped.
-pub(crate) trait Arrival: Debug {
+pub trait Arrival: Debug {
     /// True where the thread has come there; false too where nobody can say any more.
     fn has_happened(&self) -> bool;
 }
 
 /// What the kernel notes by the debug registers of the processor.
 #[derive(Debug)]
-pub(crate) struct Noted(File);
+pub struct Noted(File);
 
 impl Noted {
     /// Begins to look; nothing where the kernel refuses (`kernel.perf_event_paranoid` above 2, no register left, a container that
     /// forbids it).
-    pub(crate) fn at(thread: i32, address: u64) -> Option<Self> {
+    pub fn at(thread: i32, address: u64) -> Option<Self> {
         let event = sys::note_arrival(thread, address).ok()?;
         Some(Self(File::from(event)))
     }

@@ -13,7 +13,7 @@ mod tests;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Members, Message, Piece, WORD, WORLD_NAME, only};
-use crate::python::Memory;
+use crate::memory::Memory;
 
 /// The most of a name that is looked at, in bytes.
 const NAME_BYTES: usize = 64;
@@ -55,12 +55,13 @@ enum ToldBy {
 
 /// Where Open MPI's own objects are in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OwnObjects {
-    /// The communicator of all ranks, and that of this one alone.
-    pub(crate) world: u64,
-    pub(crate) alone: u64,
+pub struct OwnObjects {
+    /// The communicator of all ranks.
+    pub world: u64,
+    /// That of this one alone.
+    pub alone: u64,
     /// The group without a process, where the library tells it.
-    pub(crate) empty: Option<u64>,
+    pub empty: Option<u64>,
 }
 
 /// Where in a communicator its name stands, in bytes: itself (Open MPI 4), or where it is (5).
@@ -87,7 +88,7 @@ impl NameAt {
 }
 
 /// What is known of a process's Open MPI.
-pub(crate) struct OpenMpi<'a> {
+pub struct OpenMpi<'a> {
     memory: &'a dyn Memory,
     layout: RankLayout,
     name: Option<NameAt>,
@@ -99,7 +100,7 @@ pub(crate) struct OpenMpi<'a> {
 impl<'a> OpenMpi<'a> {
     /// Learns the layout from the communicator of all and from that of each rank alone; nothing where it is not told apart
     /// from other layouts.
-    pub(crate) fn learn(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
+    pub fn learn(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
         Self::learn_many(memory, objects).or_else(|| Self::learn_few(memory, objects))
     }
 
@@ -182,18 +183,18 @@ impl<'a> OpenMpi<'a> {
     }
 
     /// The rank of the process in its job and how many that has, in jobs of any size; nothing before `MPI_Init`.
-    pub(crate) fn world(memory: &dyn Memory, objects: OwnObjects) -> Option<(u32, u32)> {
+    pub fn world(memory: &dyn Memory, objects: OwnObjects) -> Option<(u32, u32)> {
         let (size, rank) = Groups::learn(memory, objects)?.world;
         Some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))
     }
 
     /// How many ranks the job has.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.size
     }
 
     /// The ranks of a communicator as ranks of the job, in its order.
-    pub(crate) fn members(&self, communicator: u64) -> Option<Members> {
+    pub fn members(&self, communicator: u64) -> Option<Members> {
         let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let groups = self.layout.groups.iter().map(|at| head.word(*at));
         let mut groups: Vec<u64> = groups.collect();
@@ -219,7 +220,7 @@ impl<'a> OpenMpi<'a> {
 
     /// What tells a communicator from others at all its ranks: Open MPI's own name of it, which has its number in it, as a number. Nothing of
     /// one that the program has named.
-    pub(crate) fn context(&self, communicator: u64) -> Option<i64> {
+    pub fn context(&self, communicator: u64) -> Option<i64> {
         let block = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let name = match self.name? {
             NameAt::Place(at) => Piece(block.0.get(at..)?.to_vec()),
@@ -231,7 +232,7 @@ impl<'a> OpenMpi<'a> {
     }
 
     /// The message of a request.
-    pub(crate) fn message(&self, request: u64) -> Option<Message> {
+    pub fn message(&self, request: u64) -> Option<Message> {
         let block = Piece::read(self.memory, request, REQUEST_BYTES)?;
         let communicators = block.words().take(STATE_BYTES / WORD);
         let mut lists: Vec<Vec<u64>> = Vec::new();
@@ -256,7 +257,7 @@ impl<'a> OpenMpi<'a> {
     }
 
     /// True where the state of a request leads to this part of the stack: to where a thread waits for it.
-    pub(crate) fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
+    pub fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
         let block = Piece::read(self.memory, request, STATE_BYTES);
         block.is_some_and(|block| block.words().any(|word| stack.contains(&word)))
     }

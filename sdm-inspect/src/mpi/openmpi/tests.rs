@@ -1,9 +1,9 @@
 //! Layouts in memory that is made up, of jobs of many and of few ranks.
 
 use super::*;
-use crate::mpi::pieces::Pieces;
+use crate::mpi::pieces::MemoryPieces;
 
-impl Pieces {
+impl MemoryPieces {
     /// A communicator with these ranks.
     fn communicator(&mut self, address: u64, ranks: &[u32]) {
         let group = address + 0x10000;
@@ -34,8 +34,8 @@ const OBJECTS: OwnObjects = OwnObjects {
     empty: Some(EMPTY),
 };
 
-fn memory() -> Pieces {
-    let mut memory = Pieces::default();
+fn memory() -> MemoryPieces {
+    let mut memory = MemoryPieces::default();
     for rank in 0..8 {
         memory.set(process(rank), 40, &77_u32.to_ne_bytes());
         memory.set(process(rank), 44, &rank.to_ne_bytes());
@@ -140,8 +140,8 @@ fn without_a_list_of_all_nothing_is_learned() {
 }
 
 /// A job of so few ranks, as this one of them has it.
-fn few(size: u32, own: u32) -> Pieces {
-    let mut memory = Pieces::default();
+fn few(size: u32, own: u32) -> MemoryPieces {
+    let mut memory = MemoryPieces::default();
     let ranks: Vec<u32> = (0..size).collect();
     memory.communicator(WORLD, &ranks);
     memory.communicator(ALONE, &[own]);

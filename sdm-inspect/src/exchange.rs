@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 ///
 /// # Errors
 /// [`io::Error`] where the process is gone, or may not be read.
-pub(crate) fn fingerprint(pid: i32) -> io::Result<u128> {
+pub fn fingerprint(pid: i32) -> io::Result<u128> {
     let mut hash = Xxh3Default::new();
     shared_memory::add(pid, &mut hash)?;
     connections::add(pid, &mut hash)?;

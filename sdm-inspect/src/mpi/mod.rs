@@ -3,10 +3,10 @@
 mod mpich;
 mod openmpi;
 
-use crate::python::Memory;
+use crate::memory::Memory;
 
-pub(crate) use mpich::Mpich;
-pub(crate) use openmpi::{OpenMpi, OwnObjects};
+pub use mpich::Mpich;
+pub use openmpi::{OpenMpi, OwnObjects};
 
 /// What the communicator of all is called.
 const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
@@ -14,7 +14,8 @@ const WORD: usize = 8;
 
 /// The ranks of a communicator as ranks of the job, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Members {
+pub enum Members {
+    /// It is within one group.
     Of(Vec<u32>),
     /// It is between two groups: that of the caller, and that whose ranks calls name.
     Between(Vec<u32>, Vec<u32>),
@@ -24,15 +25,16 @@ pub(crate) enum Members {
 
 /// The message of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Message {
+pub struct Message {
     /// The other one's rank in the job.
-    pub(crate) peer: u32,
-    pub(crate) tag: i32,
+    pub peer: u32,
+    /// Its tag.
+    pub tag: i32,
 }
 
 /// A communicator as calls name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Communicator {
+pub enum Communicator {
     /// Open MPI's: an address.
     At(u64),
     /// MPICH's: a handle.
@@ -40,11 +42,11 @@ pub(crate) enum Communicator {
 }
 
 /// A piece of memory.
-pub(crate) struct Piece(Vec<u8>);
+pub struct Piece(Vec<u8>);
 
 impl Piece {
     /// So many bytes at an address; none where they cannot all be read.
-    pub(crate) fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
+    pub fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         if address == 0 || !address.is_multiple_of(4) {
             return None;
         }
@@ -54,7 +56,7 @@ impl Piece {
     }
 
     /// The word at a distance from its beginning, which has to be in it.
-    pub(crate) fn word(&self, at: usize) -> u64 {
+    pub fn word(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
         bytes.map_or(0, u64::from_ne_bytes)
     }
@@ -65,7 +67,7 @@ impl Piece {
     }
 
     /// The number there.
-    pub(crate) fn number(&self, at: usize) -> i32 {
+    pub fn number(&self, at: usize) -> i32 {
         let bytes = self.0.get(at..at + 4).and_then(|it| it.try_into().ok());
         bytes.map_or(-1, i32::from_ne_bytes)
     }
@@ -84,9 +86,9 @@ mod pieces {
 
     /// Pieces of memory by address.
     #[derive(Default)]
-    pub(super) struct Pieces(pub(super) BTreeMap<u64, Vec<u8>>);
+    pub(super) struct MemoryPieces(pub(super) BTreeMap<u64, Vec<u8>>);
 
-    impl Memory for Pieces {
+    impl Memory for MemoryPieces {
         fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
             let (start, bytes) = self.0.range(..=address).next_back()?;
             let from = usize::try_from(address - start).ok()?;
@@ -95,7 +97,7 @@ mod pieces {
         }
     }
 
-    impl Pieces {
+    impl MemoryPieces {
         pub(super) fn set(&mut self, address: u64, at: usize, bytes: &[u8]) {
             let piece = self.0.entry(address).or_insert_with(|| vec![0; 2048]);
             piece[at..at + bytes.len()].copy_from_slice(bytes);

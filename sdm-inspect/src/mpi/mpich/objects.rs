@@ -1,7 +1,7 @@
 //! What MPICH has handles of: each begins with its own. Some lie in one list, the others in blocks.
 
 use super::{Piece, WORD};
-use crate::python::Memory;
+use crate::memory::Memory;
 
 /// What handles are of.
 pub(super) const COMMUNICATORS: u32 = 0x1;

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use sdm_debug::{Failure, FailureCode};
 use sdm_pmix::queues::TypeLayout;
 
+use crate::memory::Memory;
 use crate::mpi::Piece;
-use crate::python::Memory;
 
 /// A type: its name, its size in bytes, and the distances of fields from its beginning.
 type Row = (&'static str, u32, &'static [(&'static str, u32)]);
 
 /// What the library asks for and uses; it asks for further fields of these and does without them.
-pub(crate) const OPEN_MPI_4: [Row; 18] = [
+pub const OPEN_MPI_4: [Row; 18] = [
     ("opal_list_item_t", 40, &[("opal_list_next", 16)]),
     ("opal_list_t", 64, &[("opal_list_sentinel", 16)]),
     ("opal_free_list_item_t", 56, &[]),
@@ -116,10 +116,10 @@ pub(crate) const OPEN_MPI_4: [Row; 18] = [
 ];
 
 /// The type that the last one begins with: the library asks for it by itself.
-pub(crate) const DATATYPE: Row = ("opal_datatype_t", 200, &[("size", 24)]);
+pub const DATATYPE: Row = ("opal_datatype_t", 200, &[("size", 24)]);
 
 /// Types that a process has a class of, which states the size.
-pub(crate) const WITH_CLASS: [&str; 15] = [
+pub const WITH_CLASS: [&str; 15] = [
     "opal_list_item_t",
     "opal_list_t",
     "opal_free_list_item_t",
@@ -138,14 +138,14 @@ pub(crate) const WITH_CLASS: [&str; 15] = [
 ];
 
 /// Variables that the library asks for.
-pub(crate) const VARIABLES: [&str; 4] = [
+pub const VARIABLES: [&str; 4] = [
     "MPIR_debug_typedefs_sizeof",
     "ompi_mpi_communicators",
     SENDS,
     RECEIVES,
 ];
 /// Those by which the layout is checked.
-pub(crate) const COMMUNICATORS: [&str; 2] = ["ompi_mpi_comm_world", "ompi_mpi_comm_self"];
+pub const COMMUNICATORS: [&str; 2] = ["ompi_mpi_comm_world", "ompi_mpi_comm_self"];
 const SENDS: &str = "mca_pml_base_send_requests";
 const RECEIVES: &str = "mca_pml_base_recv_requests";
 
@@ -164,12 +164,12 @@ const TYPE_SIZES: [i32; 7] = [2, 4, 8, 8, 8, 1, 8];
 const REQUESTS_MAX: u64 = 1 << 24;
 
 /// All types of the table.
-pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+pub fn rows() -> impl Iterator<Item = &'static Row> {
     OPEN_MPI_4.iter().chain([&DATATYPE])
 }
 
 /// The table as the helper wants it.
-pub(crate) fn table() -> Vec<TypeLayout> {
+pub fn table() -> Vec<TypeLayout> {
     let row = |(name, size_bytes, fields): &Row| TypeLayout {
         name: (*name).to_owned(),
         size_bytes: *size_bytes,
@@ -182,15 +182,18 @@ pub(crate) fn table() -> Vec<TypeLayout> {
 }
 
 /// The symbol of a type's class.
-pub(crate) fn class_symbol(name: &str) -> String {
+pub fn class_symbol(name: &str) -> String {
     format!("{name}_class")
 }
 
 /// A process of Open MPI whose layout is looked at.
-pub(crate) struct Looked<'a> {
-    pub(crate) memory: &'a dyn Memory,
-    pub(crate) symbols: &'a BTreeMap<String, u64>,
-    pub(crate) types: &'a [TypeLayout],
+pub struct Looked<'a> {
+    /// Its memory.
+    pub memory: &'a dyn Memory,
+    /// The addresses of its symbols.
+    pub symbols: &'a BTreeMap<String, u64>,
+    /// The types that its memory is read by.
+    pub types: &'a [TypeLayout],
 }
 
 impl Looked<'_> {
@@ -198,7 +201,7 @@ impl Looked<'_> {
     ///
     /// # Errors
     /// Where the process lies in another way, or its messages are not where the library looks: which, and how.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Failure> {
         self.check_sizes()?;
         self.check_classes()?;
         self.check_communicators()?;

@@ -4,7 +4,7 @@
 //! 3.12 are the same in every build for 64 bits that is no debug build. What does not fit is noticed by the reader, which
 //! gives up at an address or a text that is none.
 
-use super::memory::{Memory, read_u64};
+use crate::memory::{Memory, read_u64};
 
 /// Where things are in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

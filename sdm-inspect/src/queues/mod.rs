@@ -18,19 +18,19 @@ use sdm_system::proc;
 use sdm_system::programs;
 use sdm_system::signal_name;
 
-pub(crate) use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
+pub use layout::{COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table};
 
 /// The most bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
 /// An answer that is waited for.
-pub(crate) trait PendingAnswer {
+pub trait PendingAnswer {
     /// The answer, once it is there.
     fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>>;
 }
 
 /// The process that has the debug library in it. It is killed where nobody waits for it any more.
-pub(crate) struct Helper {
+pub struct Helper {
     child: Child,
     socket: UnixStream,
     frames: Frames,
@@ -39,7 +39,10 @@ pub(crate) struct Helper {
 
 impl Helper {
     /// Starts it for a process of this user's, whose memory it reads.
-    pub(crate) fn start(pid: i32, ask: &QueuesAsk) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// `sdm-pmix` is not installed or does not start, or the process may not be read.
+    pub fn start(pid: i32, ask: &QueuesAsk) -> Result<Self, Failure> {
         let program = sdm_system::own_program("sdm-pmix", None).ok_or_else(|| {
             let text =
                 "sdm-pmix is not beside sdm-server and not on PATH: queues needs it; install it there";

@@ -26,7 +26,7 @@ const PATH_BYTES_MAX: usize = 4096;
 const ACCESS_MODE: u32 = 3;
 
 /// What a thread of a process waits for.
-pub(crate) fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
+pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     let process = proc::of(pid);
     let (number, arguments) = process.thread(thread).system_call()?;
     let call = kernel::name_of(number)?;
