@@ -6,7 +6,8 @@
 //! outermost user frame (libc's start, thread start) is dropped, recursion is counted, and threads
 //! without any user frame are counted as helpers.
 
-use crate::calls::fortran_name;
+use sdm_mpi::fortran_name;
+
 use crate::fold_rules::plain_name;
 pub use crate::fold_rules::{FoldRuleError, FoldRules, FoldRulesError, RULES_MAX};
 use crate::reply::{StackFrame, TaskStacks, ThreadStack};

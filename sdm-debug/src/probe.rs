@@ -3,6 +3,7 @@
 //! What a task remembers from one probe to the next (values of variables, processor time) is compared where
 //! the task is, and only the outcome travels: it is the same for most tasks, so that it merges.
 
+pub use sdm_mpi::ArgumentRole;
 use serde::{Deserialize, Serialize};
 
 use crate::reply::{StackFrame, TaskStacks, Value};
@@ -189,37 +190,6 @@ pub enum Known {
     Kept,
 }
 
-/// What an argument means to its call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ArgumentRole {
-    /// The number of elements.
-    Count,
-    /// The rank that it goes to.
-    Destination,
-    /// The tag; of what is sent where a call sends and receives.
-    Tag,
-    /// The rank that it comes from.
-    Source,
-    /// The tag of what is received, where a call sends and receives.
-    ReceiveTag,
-    /// The communicator of the call.
-    Communicator,
-    /// The file, by descriptor, stream or name.
-    File,
-    /// The rank that a collective operation begins or ends at.
-    Root,
-    /// The number of requests that are waited for.
-    Requests,
-    /// The rank whose window is meant.
-    Target,
-    /// What tells a communicator from others at all ranks: the MPI library's own name or number of it, as a number.
-    Context,
-    /// The communicator is one with processes of other jobs.
-    OtherJobs,
-    /// The handle that MPICH has given a communicator at this rank; others may have another one for the same.
-    Handle,
-}
-
 impl TaskWaits {
     /// What the main thread waits in.
     #[must_use]
@@ -262,16 +232,9 @@ impl CallArgument {
     /// True for the communicator of all ranks: its name, MPICH's handle of it, or Open MPI's symbol.
     #[must_use]
     pub fn is_world(&self) -> bool {
-        const MPICH_WORLD: &str = "1140850688";
-        const MPICH_WORLD_NUMBER: i64 = 1_140_850_688;
-        let named = self.expression == "MPI_COMM_WORLD";
         let value = self.value.as_ref().map(|value| value.text.as_str());
-        named
-            || self.number == Some(MPICH_WORLD_NUMBER)
-            || value.is_some_and(|text| {
-                text == "MPI_COMM_WORLD"
-                    || text == MPICH_WORLD
-                    || text.contains("ompi_mpi_comm_world")
-            })
+        self.expression == sdm_mpi::COMM_WORLD
+            || self.number == Some(sdm_mpi::MPICH_WORLD.into())
+            || value.is_some_and(sdm_mpi::is_world)
     }
 }

@@ -1,7 +1,8 @@
 //! Statements of Fortran, in free and in fixed form: over how many lines one goes, and what its arguments are.
 
-use super::{in_plain, tidy};
-use crate::probe::ArgumentRole;
+use sdm_mpi::ArgumentRole;
+
+use super::source::{in_plain, tidy};
 
 /// How many lines in front of a line, and behind it, can belong to its statement.
 const LINES_MAX: u32 = 64;
@@ -154,18 +155,7 @@ pub fn fortran_arguments(statement: &str, function: &str) -> Option<Vec<String>>
 /// The argument of a role, by its place or by its keyword: `comm=row`.
 #[must_use]
 pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) -> Option<String> {
-    use ArgumentRole as R;
-    let keywords: &[&str] = match role {
-        R::Source => &["source"],
-        R::Destination => &["dest"],
-        R::Tag => &["tag", "sendtag"],
-        R::ReceiveTag => &["recvtag"],
-        R::Root => &["root"],
-        R::Target => &["rank"],
-        R::Count | R::Requests => &["count"],
-        R::Communicator => &["comm", "oldcomm", "comm_old"],
-        _ => &[],
-    };
+    let keywords = role.keywords();
     let named = |argument: &String| {
         let (name, value) = argument.split_once('=')?;
         let name = name.trim().to_ascii_lowercase();

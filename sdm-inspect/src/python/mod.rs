@@ -42,7 +42,7 @@ impl PythonFrame {
     /// How the function is called: operations of PyTorch's by their package, as many a program has an `all_reduce` of its own.
     pub fn called(&self) -> String {
         match self.path.ends_with(TORCH_OPERATIONS) {
-            true => format!("{}{}", sdm_debug::calls::TORCH_PREFIX, self.function),
+            true => format!("{}{}", sdm_mpi::TORCH_PREFIX, self.function),
             false => self.function.clone(),
         }
     }

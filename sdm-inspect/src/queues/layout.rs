@@ -145,7 +145,7 @@ pub const VARIABLES: [&str; 4] = [
     RECEIVES,
 ];
 /// Those by which the layout is checked.
-pub const COMMUNICATORS: [&str; 2] = ["ompi_mpi_comm_world", "ompi_mpi_comm_self"];
+pub const COMMUNICATORS: [&str; 2] = [sdm_mpi::OPEN_MPI_WORLD, "ompi_mpi_comm_self"];
 const SENDS: &str = "mca_pml_base_send_requests";
 const RECEIVES: &str = "mca_pml_base_recv_requests";
 
@@ -247,7 +247,7 @@ impl Looked<'_> {
             list.number(field(array, "number_free")?),
         );
         let first = word_at(self.memory, list.word(field(array, "addr")?));
-        let world = self.symbol("ompi_mpi_comm_world")?;
+        let world = self.symbol(sdm_mpi::OPEN_MPI_WORLD)?;
         if first != Some(world) || size < 2 || !(0..size).contains(&free) {
             return Err(unknown("MPI_COMM_WORLD is not its first communicator"));
         }

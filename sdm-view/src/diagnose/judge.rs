@@ -2,13 +2,13 @@
 
 use sdm_debug::probe::{ArgumentRole, Within};
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::needs_all;
 
 use super::blocked::Blocked;
 use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
 use super::needs::{Gathering, Members, Needs, resources};
-use super::operations::needs_all;
 use super::past::{NAMED_MAX, left_behind, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
 use super::threads::Waiting;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use sdm_debug::probe::ArgumentRole as R;
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::waits_for_several;
 
 use super::needs::{Class, Needs, argument, known};
-use super::operations::waits_for_several;
 use super::wait::WaitKind;
 
 /// The most elements of a message that is there at once when both sides have come to it.

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::calls::{mpi_name, waits_for_requests};
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, TaskWaits, WaitFor};
 use sdm_debug::rules::{Numbers, Probes};
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, waits_for_requests};
 
 use super::graph::{SetNeed, WaitGraph};
-use super::operations::{
-    is_of_all, is_outside, is_with_other_jobs, members_of, names_ranks_of_the_job, needs_all,
-};
+use super::operations::{is_with_other_jobs, members_of, names_ranks_of_the_job};
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};
 
@@ -176,7 +174,7 @@ impl Needs {
             rank.filter(|rank| members.all.contains(TaskId(*rank)))
         };
         let (mut unknown, mut any) = (IdSet::new(), IdSet::new());
-        let is_any = source.is_some_and(|source| source.expression == "MPI_ANY_SOURCE");
+        let is_any = source.is_some_and(|source| source.expression == sdm_mpi::ANY_SOURCE);
         let number = |role, argument: Option<&CallArgument>, task| {
             argument.and_then(|argument| argument.number)?;
             probes.number(role, task)
@@ -226,7 +224,7 @@ impl Needs {
         let communicator = match argument(R::Communicator) {
             Some(argument) if argument.is_world() => None,
             Some(argument) => Some(argument.expression.clone()),
-            None if matches!(&*name, "init" | "init_thread" | "finalize") => None,
+            None if is_of_world(&name) => None,
             None => Some(String::new()),
         };
         let members = argument(R::Communicator).and_then(members_of);

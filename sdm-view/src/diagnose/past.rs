@@ -1,10 +1,10 @@
 //! Who is past what others still wait in.
 
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::needs_all;
 
 use super::Step;
 use super::needs::{Gathering, Needs};
-use super::operations::needs_all;
 use super::verdict::Verdict;
 
 /// The most ranks that are named one by one.

@@ -1,8 +1,9 @@
 //! What a stack waits in, told by the name of the runtime's function that its user called.
 
-use sdm_debug::calls::{is_file, is_lock, is_sleep, mpi_name, plain, spoken};
+use sdm_debug::calls::{is_file, is_lock, is_sleep, plain, spoken};
 use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{StackFrame, TaskStacks};
+use sdm_mpi::{WaitsFor, waits_for};
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,97 +38,6 @@ pub struct Wait {
     /// The user's frame.
     pub frame: StackFrame,
 }
-
-const COLLECTIVES: &[&str] = &[
-    "allgather",
-    "allgatherv",
-    "allreduce",
-    "alltoall",
-    "alltoallv",
-    "alltoallw",
-    "barrier",
-    "bcast",
-    "exscan",
-    "gather",
-    "gatherv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-    "scan",
-    "scatter",
-    "scatterv",
-    "comm_dup",
-    "comm_dup_with_info",
-    "comm_split",
-    "comm_split_type",
-    "comm_create",
-    "comm_free",
-    "cart_create",
-    "cart_sub",
-    "graph_create",
-    "dist_graph_create",
-    "dist_graph_create_adjacent",
-    "win_allocate",
-    "win_allocate_shared",
-    "win_create",
-    "win_create_dynamic",
-    "win_fence",
-    "win_free",
-    "file_open",
-    "file_close",
-    "file_read_all",
-    "file_write_all",
-    "file_read_at_all",
-    "file_write_at_all",
-    "init",
-    "init_thread",
-    "finalize",
-];
-
-const MESSAGES: &[&str] = &[
-    "recv",
-    "send",
-    "ssend",
-    "bsend",
-    "rsend",
-    "sendrecv",
-    "sendrecv_replace",
-    "probe",
-    "mprobe",
-    "mrecv",
-    "wait",
-    "waitall",
-    "waitany",
-    "waitsome",
-];
-
-/// They ask whether something has come. Who calls them in a loop waits as well, but can go on for other reasons.
-const POLLS: &[&str] = &[
-    "improbe",
-    "iprobe",
-    "request_get_status",
-    "test",
-    "testall",
-    "testany",
-    "testsome",
-    "win_test",
-];
-
-/// They answer at once, wherever the others are: whoever calls them is in its own code.
-const LOCAL: &[&str] = &[
-    "address",
-    "comm_rank",
-    "comm_size",
-    "error_string",
-    "finalized",
-    "get_address",
-    "get_count",
-    "get_processor_name",
-    "initialized",
-    "type_size",
-    "wtick",
-    "wtime",
-];
 
 impl Wait {
     /// Where the main thread waits; the first thread where there is no main one.
@@ -206,16 +116,13 @@ pub(super) fn user_frame(frames: &[StackFrame]) -> Option<&StackFrame> {
 
 /// What a call waits for.
 pub(super) fn kind(call: &str) -> WaitKind {
-    if let Some(name) = mpi_name(call) {
-        let name = name.as_str();
-        return match () {
-            () if COLLECTIVES.contains(&name) || name.starts_with("neighbor_") => {
-                WaitKind::Collective
-            }
-            () if MESSAGES.contains(&name) => WaitKind::Message,
-            () if POLLS.contains(&name) => WaitKind::Poll,
-            () if LOCAL.contains(&name) => WaitKind::Running,
-            () => WaitKind::Mpi,
+    if let Some(waits) = waits_for(call) {
+        return match waits {
+            WaitsFor::All | WaitsFor::Members => WaitKind::Collective,
+            WaitsFor::Message => WaitKind::Message,
+            WaitsFor::Poll => WaitKind::Poll,
+            WaitsFor::Nobody => WaitKind::Running,
+            WaitsFor::Other => WaitKind::Mpi,
         };
     }
     match () {

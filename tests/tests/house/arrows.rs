@@ -10,7 +10,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-system", &["sdm-text"]),
     ("sdm-core", &["sdm-idset"]),
     ("sdm-bootstrap", &["sdm-text", "sdm-core", "sdm-system"]),
-    ("sdm-debug", &["sdm-idset", "sdm-core"]),
+    ("sdm-mpi", &[]),
+    ("sdm-debug", &["sdm-idset", "sdm-core", "sdm-mpi"]),
     ("sdm-fake", &["sdm-idset", "sdm-core", "sdm-debug"]),
     (
         "sdm-sim",
@@ -26,12 +27,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-core",
             "sdm-debug",
             "sdm-inspect",
+            "sdm-mpi",
             "sdm-pmix",
         ],
     ),
     (
         "sdm-inspect",
-        &["sdm-text", "sdm-system", "sdm-debug", "sdm-pmix"],
+        &["sdm-text", "sdm-system", "sdm-debug", "sdm-mpi", "sdm-pmix"],
     ),
     ("sdm-hosts", &["sdm-text", "sdm-system"]),
     ("sdm-doctor", &["sdm-text", "sdm-system"]),
@@ -57,7 +59,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("sdm-rm", &["sdm-text", "sdm-system", "sdm-runtime"]),
     ("sdm-keep", &["sdm-text", "sdm-system"]),
-    ("sdm-view", &["sdm-text", "sdm-idset", "sdm-debug"]),
+    (
+        "sdm-view",
+        &["sdm-text", "sdm-idset", "sdm-debug", "sdm-mpi"],
+    ),
     (
         "sdm-session",
         &[

@@ -1,14 +1,12 @@
 //! The call that a thread is in, with those of its arguments that say whom it waits for.
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{
-    call_arguments, fortran_argument, fortran_arguments, fortran_name, mpi_name, plain, roles,
-    waits_for_requests,
-};
+use sdm_debug::calls::{call_arguments, fortran_argument, fortran_arguments, plain, roles};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
 use sdm_debug::reply::{StackFrame, Value, Variable};
 use sdm_inspect::mpi::{Communicator, Mpich};
+use sdm_mpi::{COMM_WORLD, MPICH_WORLD, fortran_name, mpi_name, waits_for_requests};
 
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
@@ -21,8 +19,6 @@ use crate::driver::text::variable;
 
 /// How many lines of source a call can have.
 const CALL_LINES: u32 = 6;
-/// MPICH's handle of the communicator of all.
-const MPICH_WORLD: &str = "1140850688";
 
 /// The call that a thread is in, which its user's frame of this index has made.
 pub(super) async fn call(
@@ -134,7 +130,7 @@ impl ArgumentSources<'_> {
             (None, Some(expression)) => (expression.clone(), None, Known::Source),
             (None, None) => (String::new(), None, Known::Kept),
         };
-        let named = role == ArgumentRole::Communicator && name == "MPI_COMM_WORLD";
+        let named = role == ArgumentRole::Communicator && name == COMM_WORLD;
         if value.is_none() && !named && role != ArgumentRole::File {
             if copied.is_none() {
                 *copied = Some(kept(gdb, thread, self.innermost).await?);
@@ -286,9 +282,9 @@ async fn from_call(
         return Ok(Some(text(number.to_string())));
     }
     // MPICH has numbers of 32 bits, Open MPI addresses, of which gdb knows the names.
-    let low = (number & i64::from(u32::MAX)).to_string();
-    if low == MPICH_WORLD {
-        return Ok(Some(text(low)));
+    let low = number & i64::from(u32::MAX);
+    if low == i64::from(MPICH_WORLD) {
+        return Ok(Some(text(low.to_string())));
     }
     let Some(innermost) = thread.frames.first() else {
         return Ok(None);
@@ -316,7 +312,7 @@ fn argument(
         let world = argument.is_world();
         (argument.value, argument.number) = (None, None);
         if world {
-            argument.expression = "MPI_COMM_WORLD".to_owned();
+            argument.expression = COMM_WORLD.to_owned();
         }
     }
     argument

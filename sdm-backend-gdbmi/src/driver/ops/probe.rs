@@ -3,12 +3,13 @@
 //! gdb is asked in GDB/MI's typed forms, each naming its thread and frame, so that nothing that is selected
 //! changes; `/proc` says the rest. What a task remembers of one probe is compared at the next one.
 
-use sdm_debug::calls::{is_file, mpi_name};
+use sdm_debug::calls::is_file;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
 use sdm_debug::probe::{ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::{Failure, Reply};
 use sdm_inspect::kernel;
+use sdm_mpi::mpi_name;
 
 use super::call::call;
 use super::frame_states::frame_states;

@@ -29,7 +29,7 @@ const PATH_PIECE_BYTES: usize = 64;
 /// Where MPI libraries name their debug libraries: a list of texts that ends with a null pointer, and a text.
 const LIST: &str = "mpimsgq_dll_locations";
 const NAME: &str = "MPIR_dll_name";
-const OPEN_MPI: &str = "ompi_mpi_comm_world";
+const OPEN_MPI: &str = sdm_mpi::OPEN_MPI_WORLD;
 /// Where this is a symbol of the program its author wants no queues to be shown.
 const IGNORE: &str = "MPIR_Ignore_queues";
 

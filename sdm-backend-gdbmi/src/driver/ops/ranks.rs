@@ -176,7 +176,7 @@ pub(super) async fn requests(
         });
         if let Some(message) = pending {
             // Its rank is that of the job.
-            let all = argument(ArgumentRole::Communicator, "MPI_COMM_WORLD", None);
+            let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
             found.push([told(ArgumentRole::Source, message), vec![all]].concat());
         }
     }
@@ -186,8 +186,7 @@ pub(super) async fn requests(
 fn told(role: ArgumentRole, message: Message) -> Vec<CallArgument> {
     let its = "its request";
     let tag = match message.tag {
-        // What both libraries have for any.
-        -1 => argument(ArgumentRole::Tag, "MPI_ANY_TAG", None),
+        sdm_mpi::ANY_TAG_NUMBER => argument(ArgumentRole::Tag, sdm_mpi::ANY_TAG, None),
         tag => argument(ArgumentRole::Tag, its, Some(i64::from(tag))),
     };
     vec![argument(role, its, Some(i64::from(message.peer))), tag]
@@ -213,7 +212,7 @@ async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObj
 }
 
 async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> {
-    let Some(world) = symbol(gdb, thread, "ompi_mpi_comm_world").await? else {
+    let Some(world) = symbol(gdb, thread, sdm_mpi::OPEN_MPI_WORLD).await? else {
         return Ok(None);
     };
     let Some(alone) = symbol(gdb, thread, "ompi_mpi_comm_self").await? else {

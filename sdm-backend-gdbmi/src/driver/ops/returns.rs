@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use sdm_debug::calls::mpi_name;
 use sdm_debug::fold::{FoldRules, innermost_user_frame};
 use sdm_inspect::arrival::Arrival;
+use sdm_mpi::mpi_name;
 
 use super::frames::GdbFrame;
 use super::threads::ReadThread;

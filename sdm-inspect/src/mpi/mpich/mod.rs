@@ -18,7 +18,7 @@ use objects::{COMMUNICATORS, Objects, is_later};
 use super::{Members, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;
 
-const WORLD: i32 = 0x4400_0000;
+const WORLD: i32 = sdm_mpi::MPICH_WORLD;
 const ALONE: i32 = 0x4400_0001;
 const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
 /// At the beginning: the handle, and how many own it.

@@ -24,7 +24,6 @@ const RANKS: u64 = 0xffff;
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
-const ANY_TAG: i32 = -1;
 /// The most communicators that are looked at.
 const COMMUNICATORS_MAX: u32 = 256;
 
@@ -96,7 +95,7 @@ impl Receives<'_> {
             _ => *self.ranks_of(context)?.get(rank)?,
         };
         let tag = match mask & OF_ONE_TAG {
-            0 => ANY_TAG,
+            0 => sdm_mpi::ANY_TAG_NUMBER,
             _ => i32::try_from(wanted & OF_ONE_TAG).ok()?,
         };
         Some(Message { peer, tag })

@@ -1,0 +1,46 @@
+//! Calls in the source: which functions wait, which arguments say whom a call waits for, and where these stand in a line of source.
+
+mod fortran;
+mod source;
+mod waiting;
+
+use sdm_mpi::{ArgumentRole, mpi_name, outer_name};
+
+pub use fortran::{
+    Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
+};
+pub use source::{call_arguments, is_harmless};
+pub use waiting::{is_file, is_join, is_lock, is_mutex, is_sleep, plain};
+
+/// The function that a user has called, by the name that stands in the source: Open MPI's own functions stand in the
+/// place of those that end by calling them.
+#[must_use]
+pub fn spoken(function: &str) -> String {
+    let function = plain(function);
+    outer_name(function).unwrap_or_else(|| function.to_owned())
+}
+
+/// The arguments of a call that say whom it waits for, each with its place from 0; none for a call that
+/// is not known here.
+#[must_use]
+pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
+    match mpi_name(function) {
+        None if is_file(function) => &[(0, ArgumentRole::File)],
+        _ => sdm_mpi::roles(function),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_the_c_library_have_their_names_and_their_files() {
+        assert_eq!(roles("__GI___libc_read"), [(0, ArgumentRole::File)]);
+        assert_eq!(roles("usleep"), []);
+        assert_eq!(roles("MPI_Mprobe")[0], (0, ArgumentRole::Source));
+        assert_eq!(spoken("__GI___libc_read"), "read");
+        assert_eq!(spoken("ompi_mpi_finalize"), "MPI_Finalize");
+        assert_eq!(spoken("ompi_mpi_"), "ompi_mpi_");
+    }
+}

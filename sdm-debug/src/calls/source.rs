@@ -1,0 +1,206 @@
+//! Arguments of a call in lines of source, and expressions that change nothing.
+
+use crate::quoted::outside_quotes;
+
+/// The longest expression that is evaluated, in bytes.
+const EXPRESSION_BYTES_MAX: usize = 512;
+/// The longest text that is read, in bytes.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// The arguments of the first call of `function` in some lines of source; absent where there is
+/// no whole call, and where another call of it with other arguments begins on the same line, as which of them is
+/// meant is not known. Fortran's names are found in any case.
+#[must_use]
+pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
+    let mut end = text.len().min(TEXT_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    in_plain(&without_comments(&text[..end]), function)
+}
+
+/// The same in text without comments.
+pub(super) fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
+    let lower = text.to_ascii_lowercase();
+    let name = function.to_ascii_lowercase();
+    let name = name.trim_start_matches("pmpi_").trim_end_matches('_');
+    let name = name.trim_end_matches("_f08ts").trim_end_matches("_f08");
+    let mut from = 0;
+    let mut first: Option<(usize, Vec<String>)> = None;
+    while let Some(found) = lower[from..].find(name) {
+        let start = from + found;
+        if let Some((first, _)) = &first
+            && text[*first..start].contains('\n')
+        {
+            break;
+        }
+        let after = start + name.len();
+        let rest = text[after..].trim_start();
+        let whole_word = !text[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            || lower[..start].ends_with("pmpi_");
+        if whole_word && rest.starts_with('(') {
+            let these = arguments(&rest[1..])?;
+            match &first {
+                Some((_, known)) if *known != these => return None,
+                Some(_) => {}
+                None => first = Some((start, these)),
+            }
+        }
+        from = after;
+    }
+    first.map(|(_, arguments)| arguments)
+}
+
+/// True for an expression whose evaluation changes nothing in the program and runs none of it: no call, no
+/// assignment, no `++` or `--`. What looks like a call is taken for one, an element of a Fortran array too.
+#[must_use]
+pub fn is_harmless(expression: &str) -> bool {
+    let plain: String = outside_quotes(expression).map(|(_, c)| c).collect();
+    let mut before = ' ';
+    for (at, c) in plain.char_indices() {
+        let next = plain[at + c.len_utf8()..].chars().next();
+        let harmful = match c {
+            '(' => before.is_alphanumeric() || matches!(before, '_' | ')' | ']' | '$' | '>'),
+            '+' | '-' => next == Some(c),
+            '=' => next != Some('=') && !matches!(before, '=' | '!' | '<' | '>'),
+            _ => false,
+        };
+        // `<<=` and `>>=` assign; `<=` and `>=` compare.
+        let shifts = c == '=' && (plain[..at].ends_with("<<") || plain[..at].ends_with(">>"));
+        if harmful || shifts || plain.len() > EXPRESSION_BYTES_MAX {
+            return false;
+        }
+        if !c.is_whitespace() {
+            before = c;
+        }
+    }
+    true
+}
+
+fn arguments(text: &str) -> Option<Vec<String>> {
+    let (mut depth, mut from) = (0_i32, 0);
+    let mut found = Vec::new();
+    for (at, c) in outside_quotes(text) {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => {
+                found.push(tidy(&text[from..at]));
+                return Some(found);
+            }
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(tidy(&text[from..at]));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// One line, without continuation marks.
+pub(super) fn tidy(text: &str) -> String {
+    let lines = text.lines();
+    let lines = lines.map(|line| line.trim().trim_end_matches(['&', '\\']));
+    let words = lines.flat_map(str::split_whitespace);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn without_comments(text: &str) -> String {
+    let mut plain = text.to_owned();
+    while let Some(start) = plain.find("/*") {
+        let end = plain[start..].find("*/");
+        let end = end.map_or(plain.len(), |at| start + at + 2);
+        plain.replace_range(start..end, " ");
+    }
+    let lines = plain.lines();
+    let lines = lines.map(|line| line.split("//").next().unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_over_lines_and_comments() {
+        let text = "    rc = MPI_Recv(&cells[f(1, 2)], 1, MPI_DOUBLE, left, /* not, this */\n\
+                    \t\ttag + 1, // nor, this\n\t\tcomm, &status);\n";
+        let expect = [
+            "&cells[f(1, 2)]",
+            "1",
+            "MPI_DOUBLE",
+            "left",
+            "tag + 1",
+            "comm",
+            "&status",
+        ];
+        assert_eq!(call_arguments(text, "MPI_Recv").unwrap(), expect);
+        let text = "      call mpi_recv(buf, n, MPI_REAL, src, &\n     tag, comm, st, ierr)";
+        assert_eq!(
+            call_arguments(text, "mpi_recv_").unwrap()[3..5],
+            ["src", "tag"]
+        );
+        assert_eq!(
+            call_arguments("flock(fd, LOCK_EX)", "flock").unwrap()[0],
+            "fd"
+        );
+    }
+
+    #[test]
+    fn what_could_change_the_program_is_not_evaluated() {
+        for harmless in [
+            "left",
+            "(rank + 1) % size",
+            "&cells[3 * (row + 1)]",
+            "a == b",
+            "a <= b",
+            "-1",
+            "p->tag",
+            "*(int *) p",
+            "\"f(x)\"",
+        ] {
+            assert!(is_harmless(harmless), "{harmless}");
+        }
+        for harmful in [
+            "next()",
+            "f (x)",
+            "tag++",
+            "--n",
+            "n = 3",
+            "n += 1",
+            "n <<= 1",
+            "ops[i](x)",
+            "(*f)(x)",
+        ] {
+            assert!(!is_harmless(harmful), "{harmful}");
+        }
+        assert!(!is_harmless(&"a+".repeat(EXPRESSION_BYTES_MAX)));
+    }
+
+    #[test]
+    fn of_two_calls_on_one_line_neither_is_taken_for_the_one() {
+        let two = "if (rank % 2) MPI_Recv(a, 1, t, left, 1, c, s); else MPI_Recv(a, 1, t, right, 1, c, s);";
+        assert_eq!(call_arguments(two, "MPI_Recv"), None);
+        let alike = two.replace("right", "left");
+        let found = call_arguments(&alike, "MPI_Recv").unwrap();
+        assert_eq!(found[3], "left");
+        let below = two.replace("else", "else\n");
+        assert_eq!(call_arguments(&below, "MPI_Recv").unwrap()[3], "left");
+        let other = two.replace("else MPI_Recv", "else MPI_Send");
+        assert_eq!(call_arguments(&other, "MPI_Recv").unwrap()[3], "left");
+    }
+
+    #[test]
+    fn what_is_no_whole_call_is_none() {
+        for text in [
+            "",
+            "MPI_Recv",
+            "MPI_Recv(a, b",
+            "xMPI_Recv(a)",
+            "MPI_Recvx(a)",
+        ] {
+            assert_eq!(call_arguments(text, "MPI_Recv"), None, "{text}");
+        }
+    }
+}

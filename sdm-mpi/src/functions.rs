@@ -1,0 +1,307 @@
+//! What MPI's functions wait for, and what their arguments are.
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{TORCH_PREFIX, mpi_name};
+
+/// What an argument means to its call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ArgumentRole {
+    /// The number of elements.
+    Count,
+    /// The rank that it goes to.
+    Destination,
+    /// The tag; of what is sent where a call sends and receives.
+    Tag,
+    /// The rank that it comes from.
+    Source,
+    /// The tag of what is received, where a call sends and receives.
+    ReceiveTag,
+    /// The communicator of the call.
+    Communicator,
+    /// The file, by descriptor, stream or name.
+    File,
+    /// The rank that a collective operation begins or ends at.
+    Root,
+    /// The number of requests that are waited for.
+    Requests,
+    /// The rank whose window is meant.
+    Target,
+    /// What tells a communicator from others at all ranks: the MPI library's own name or number of it, as a number.
+    Context,
+    /// The communicator is one with processes of other jobs.
+    OtherJobs,
+    /// The handle that MPICH has given a communicator at this rank; others may have another one for the same.
+    Handle,
+}
+
+impl ArgumentRole {
+    /// What Fortran calls it, where a call names it: `comm=row`.
+    #[must_use]
+    pub fn keywords(self) -> &'static [&'static str] {
+        match self {
+            Self::Source => &["source"],
+            Self::Destination => &["dest"],
+            Self::Tag => &["tag", "sendtag"],
+            Self::ReceiveTag => &["recvtag"],
+            Self::Root => &["root"],
+            Self::Target => &["rank"],
+            Self::Count | Self::Requests => &["count"],
+            Self::Communicator => &["comm", "oldcomm", "comm_old"],
+            _ => &[],
+        }
+    }
+}
+
+/// For whom a function waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// All of a communicator; it ends for nobody before all have come: `MPI_Allreduce`.
+    All,
+    /// Others of a communicator, all of which call it: `MPI_Bcast`.
+    Members,
+    /// A message: `MPI_Recv`.
+    Message,
+    /// Nobody: it asks whether something has come. Who calls it in a loop waits as well, but can go on for other reasons: `MPI_Iprobe`.
+    Poll,
+    /// Nobody: it answers at once, wherever the others are: `MPI_Comm_rank`.
+    Nobody,
+    /// Something else.
+    Other,
+}
+
+/// A function without `MPI_`, for whom it waits, and which of its arguments say more of that, each with its place from 0.
+type Function = (&'static str, WaitsFor, &'static [(usize, ArgumentRole)]);
+
+use ArgumentRole as R;
+use WaitsFor as W;
+
+/// Those of which something is known, by their names.
+#[rustfmt::skip]
+const FUNCTIONS: [Function; 85] = [
+    ("address", W::Nobody, &[]),
+    ("allgather", W::All, &[(6, R::Communicator)]),
+    ("allgatherv", W::All, &[(7, R::Communicator)]),
+    ("allreduce", W::All, &[(2, R::Count), (5, R::Communicator)]),
+    ("alltoall", W::All, &[(6, R::Communicator)]),
+    ("alltoallv", W::All, &[(8, R::Communicator)]),
+    ("alltoallw", W::All, &[(8, R::Communicator)]),
+    ("barrier", W::All, &[(0, R::Communicator)]),
+    ("bcast", W::Members, &[(1, R::Count), (3, R::Root), (4, R::Communicator)]),
+    ("bsend", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Communicator)]),
+    ("cart_create", W::All, &[(0, R::Communicator)]),
+    ("cart_sub", W::All, &[(0, R::Communicator)]),
+    ("comm_create", W::All, &[(0, R::Communicator)]),
+    ("comm_dup", W::All, &[(0, R::Communicator)]),
+    ("comm_dup_with_info", W::All, &[(0, R::Communicator)]),
+    ("comm_free", W::Members, &[]),
+    ("comm_rank", W::Nobody, &[]),
+    ("comm_size", W::Nobody, &[]),
+    ("comm_split", W::All, &[(0, R::Communicator)]),
+    ("comm_split_type", W::All, &[(0, R::Communicator)]),
+    ("dist_graph_create", W::Members, &[(0, R::Communicator)]),
+    ("dist_graph_create_adjacent", W::Members, &[(0, R::Communicator)]),
+    ("error_string", W::Nobody, &[]),
+    ("exscan", W::Members, &[(2, R::Count), (5, R::Communicator)]),
+    ("file_close", W::Members, &[]),
+    ("file_open", W::Members, &[(0, R::Communicator)]),
+    ("file_read_all", W::Members, &[]),
+    ("file_read_at_all", W::Members, &[]),
+    ("file_write_all", W::Members, &[]),
+    ("file_write_at_all", W::Members, &[]),
+    ("finalize", W::All, &[]),
+    ("finalized", W::Nobody, &[]),
+    ("gather", W::Members, &[(6, R::Root), (7, R::Communicator)]),
+    ("gatherv", W::Members, &[(7, R::Root), (8, R::Communicator)]),
+    ("get_address", W::Nobody, &[]),
+    ("get_count", W::Nobody, &[]),
+    ("get_processor_name", W::Nobody, &[]),
+    ("graph_create", W::Members, &[(0, R::Communicator)]),
+    ("improbe", W::Poll, &[]),
+    ("init", W::Members, &[]),
+    ("init_thread", W::Members, &[]),
+    ("initialized", W::Nobody, &[]),
+    ("iprobe", W::Poll, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
+    ("mprobe", W::Message, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
+    ("mrecv", W::Message, &[]),
+    ("neighbor_allgather", W::Members, &[(6, R::Communicator)]),
+    ("neighbor_allgatherv", W::Members, &[(7, R::Communicator)]),
+    ("neighbor_alltoall", W::Members, &[(6, R::Communicator)]),
+    ("neighbor_alltoallv", W::Members, &[(8, R::Communicator)]),
+    ("neighbor_alltoallw", W::Members, &[(8, R::Communicator)]),
+    ("probe", W::Message, &[(0, R::Source), (1, R::Tag), (2, R::Communicator)]),
+    ("recv", W::Message, &[(1, R::Count), (3, R::Source), (4, R::Tag), (5, R::Communicator)]),
+    ("reduce", W::Members, &[(2, R::Count), (5, R::Root), (6, R::Communicator)]),
+    ("reduce_scatter", W::Members, &[(5, R::Communicator)]),
+    ("reduce_scatter_block", W::All, &[(2, R::Count), (5, R::Communicator)]),
+    ("request_get_status", W::Poll, &[]),
+    ("rsend", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Communicator)]),
+    ("scan", W::Members, &[(2, R::Count), (5, R::Communicator)]),
+    ("scatter", W::Members, &[(6, R::Root), (7, R::Communicator)]),
+    ("scatterv", W::Members, &[(7, R::Root), (8, R::Communicator)]),
+    ("send", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Communicator)]),
+    ("sendrecv", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (8, R::Source), (9, R::ReceiveTag), (10, R::Communicator)]),
+    ("sendrecv_replace", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Source), (6, R::ReceiveTag), (7, R::Communicator)]),
+    ("ssend", W::Message, &[(1, R::Count), (3, R::Destination), (4, R::Tag), (5, R::Communicator)]),
+    ("test", W::Poll, &[]),
+    ("testall", W::Poll, &[(0, R::Requests)]),
+    ("testany", W::Poll, &[(0, R::Requests)]),
+    ("testsome", W::Poll, &[(0, R::Requests)]),
+    ("type_size", W::Nobody, &[]),
+    ("wait", W::Message, &[]),
+    ("waitall", W::Message, &[(0, R::Requests)]),
+    ("waitany", W::Message, &[(0, R::Requests)]),
+    ("waitsome", W::Message, &[(0, R::Requests)]),
+    ("win_allocate", W::All, &[(3, R::Communicator)]),
+    ("win_allocate_shared", W::All, &[(3, R::Communicator)]),
+    ("win_create", W::All, &[(4, R::Communicator)]),
+    ("win_create_dynamic", W::All, &[(1, R::Communicator)]),
+    ("win_fence", W::Members, &[]),
+    ("win_flush", W::Other, &[(0, R::Target)]),
+    ("win_free", W::Members, &[]),
+    ("win_lock", W::Other, &[(1, R::Target)]),
+    ("win_test", W::Poll, &[]),
+    ("win_unlock", W::Other, &[(0, R::Target)]),
+    ("wtick", W::Nobody, &[]),
+    ("wtime", W::Nobody, &[]),
+];
+
+fn known(name: &str) -> Option<&'static Function> {
+    let at = FUNCTIONS.binary_search_by_key(&name, |function| function.0);
+    at.ok().map(|at| &FUNCTIONS[at])
+}
+
+/// For whom a function waits, by its name without `MPI_`.
+fn waits_by_name(name: &str) -> WaitsFor {
+    match known(name) {
+        Some((_, waits, _)) => *waits,
+        None if name.starts_with("neighbor_") => W::Members,
+        None => W::Other,
+    }
+}
+
+/// For whom a function of MPI's waits, under any of its names; `None` for every other function.
+#[must_use]
+pub fn waits_for(function: &str) -> Option<WaitsFor> {
+    mpi_name(function).map(|name| waits_by_name(&name))
+}
+
+/// The arguments of a call that say whom it waits for, each with its place from 0; none for a call that is not known here. C, Fortran and
+/// `mpi_f08` have them in the same places.
+#[must_use]
+pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
+    // PyTorch's are called with other arguments, which are Python's.
+    if function.starts_with(TORCH_PREFIX) {
+        return &[];
+    }
+    let name = mpi_name(function);
+    name.and_then(|name| known(&name))
+        .map_or(&[], |(_, _, roles)| *roles)
+}
+
+/// True for collective operations that end for nobody before all have come, by their name without `MPI_`.
+#[must_use]
+pub fn needs_all(name: &str) -> bool {
+    waits_by_name(name) == W::All
+}
+
+/// True for calls that wait for requests, all of them.
+#[must_use]
+pub fn waits_for_requests(function: &str) -> bool {
+    matches!(mpi_name(function).as_deref(), Some("wait" | "waitall"))
+}
+
+/// True for the call that waits for all of several requests.
+#[must_use]
+pub fn waits_for_several(function: &str) -> bool {
+    mpi_name(function).as_deref() == Some("waitall")
+}
+
+/// True for operations on files in which all take part who have opened them.
+#[must_use]
+pub fn is_of_all(function: &str) -> bool {
+    const OF_ALL: [&str; 6] = [
+        "close",
+        "open",
+        "preallocate",
+        "set_size",
+        "set_view",
+        "sync",
+    ];
+    let name = mpi_name(function).unwrap_or_default();
+    let operation = name.strip_prefix("file_").unwrap_or_default();
+    operation.ends_with("_all") || OF_ALL.contains(&operation)
+}
+
+/// True for calls that wait for others than the job's ranks: other programs, a disk.
+#[must_use]
+pub fn is_outside(function: &str) -> bool {
+    const BEGINNINGS: [&str; 6] = [
+        "file_",
+        "comm_spawn",
+        "comm_accept",
+        "comm_connect",
+        "comm_disconnect",
+        "comm_join",
+    ];
+    let name = mpi_name(function).unwrap_or_default();
+    BEGINNINGS.iter().any(|part| name.starts_with(part)) || name == "abort"
+}
+
+/// True for operations of the communicator of all, which no argument names.
+#[must_use]
+pub fn is_of_world(name: &str) -> bool {
+    matches!(name, "init" | "init_thread" | "finalize")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_their_names() {
+        assert!(FUNCTIONS.is_sorted_by_key(|function| function.0));
+        let check = |function, expect| assert_eq!(waits_for(function), expect, "{function}");
+        check("MPI_Allreduce", Some(W::All));
+        check("MPI_Bcast", Some(W::Members));
+        check("torch.distributed.broadcast", Some(W::Members));
+        check("MPI_Neighbor_alltoallw", Some(W::Members));
+        check("PMPI_Recv", Some(W::Message));
+        check("mpi_iprobe_", Some(W::Poll));
+        check("MPI_Wtime", Some(W::Nobody));
+        check("MPI_Win_lock", Some(W::Other));
+        check("MPIX_Query_cuda_support", Some(W::Other));
+        check("read", None);
+    }
+
+    #[test]
+    fn roles_are_those_of_the_function_in_any_binding() {
+        use ArgumentRole as R;
+        let places = |function| {
+            let roles = roles(function).iter();
+            roles
+                .map(|(place, role)| (*role, *place))
+                .collect::<Vec<_>>()
+        };
+        for function in [
+            "MPI_Recv",
+            "PMPI_Recv",
+            "mpi_recv_",
+            "MPI_Recv_c",
+            "mpi_recv_f08_",
+        ] {
+            let expect = [
+                (R::Count, 1),
+                (R::Source, 3),
+                (R::Tag, 4),
+                (R::Communicator, 5),
+            ];
+            assert_eq!(places(function), expect, "{function}");
+        }
+        assert_eq!(places("MPI_Mprobe")[0], (R::Source, 0));
+        // It has a message instead of a source and a tag.
+        assert_eq!(places("MPI_Mrecv"), []);
+        assert_eq!(places("usleep"), []);
+        assert_eq!(roles("torch.distributed.recv"), []);
+    }
+}

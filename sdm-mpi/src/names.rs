@@ -1,0 +1,134 @@
+//! Names of MPI's functions, in C, in Fortran, in Python, and those of Open MPI's own functions behind them.
+
+/// What the names of MPI's functions begin with.
+const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
+/// What those of Open MPI's own functions begin with that stand in the place of those that end by calling them.
+const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
+
+/// What is in front of the functions of PyTorch's package of that name.
+pub const TORCH_PREFIX: &str = "torch.distributed.";
+/// What they are called in MPI.
+const OF_TORCH: &[(&str, &str)] = &[
+    ("all_gather", "allgather"),
+    ("all_gather_into_tensor", "allgather"),
+    ("all_gather_object", "allgather"),
+    ("all_reduce", "allreduce"),
+    ("all_to_all", "alltoall"),
+    ("all_to_all_single", "alltoall"),
+    ("barrier", "barrier"),
+    ("broadcast", "bcast"),
+    ("broadcast_object_list", "bcast"),
+    ("gather", "gather"),
+    ("gather_object", "gather"),
+    ("monitored_barrier", "barrier"),
+    ("recv", "recv"),
+    ("reduce", "reduce"),
+    ("reduce_scatter", "reduce_scatter"),
+    ("reduce_scatter_tensor", "reduce_scatter"),
+    ("scatter", "scatter"),
+    ("scatter_object_list", "scatter"),
+    ("send", "send"),
+];
+
+/// The name of an MPI function without `MPI_` and what a language binding adds, in lower case:
+/// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; of `torch.distributed.all_reduce`, which waits in the same way, `allreduce`. `None`
+/// for what is no such function.
+#[must_use]
+pub fn mpi_name(function: &str) -> Option<String> {
+    if let Some(name) = function.strip_prefix(TORCH_PREFIX) {
+        let mut known = OF_TORCH.iter();
+        let (_, known) = known.find(|(torch, _)| *torch == name)?;
+        return Some((*known).to_owned());
+    }
+    let lower = function.to_ascii_lowercase();
+    let mut prefixes = PREFIXES.iter().chain(&INNER_PREFIXES);
+    let name = prefixes.find_map(|p| lower.strip_prefix(p))?;
+    let name = name
+        .trim_end_matches('_')
+        .trim_end_matches("_f08ts")
+        .trim_end_matches("_f08")
+        .trim_end_matches("_c");
+    Some(name.to_owned())
+}
+
+/// The name of one of MPI's functions as the standard has it, of a name that a Fortran compiler has made: `MPI_Allreduce`
+/// of `mpi_allreduce__`, `pmpi_allreduce_f08_` and `MPI_ALLREDUCE`. `None` for every other one.
+#[must_use]
+pub fn fortran_name(function: &str) -> Option<String> {
+    let is_made = |name: &str| {
+        let has = |is: fn(&u8) -> bool| name.as_bytes().iter().any(is);
+        has(u8::is_ascii_alphabetic)
+            && !(has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase))
+    };
+    let rest = ["mpi_", "pmpi_", "MPI_", "PMPI_"];
+    let rest = rest
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix))?;
+    let is_plain = rest
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let name = mpi_name(function).filter(|_| is_plain && is_made(rest))?;
+    let (first, rest) = name.split_at_checked(1)?;
+    Some(format!("MPI_{}{rest}", first.to_ascii_uppercase()))
+}
+
+/// The function that is meant where one of Open MPI's own stands in its place: `MPI_Finalize` of `ompi_mpi_finalize`. `None` for every
+/// other one.
+#[must_use]
+pub fn outer_name(function: &str) -> Option<String> {
+    let rest = INNER_PREFIXES
+        .iter()
+        .find_map(|prefix| function.strip_prefix(prefix))?;
+    let (first, rest) = rest.split_at_checked(1)?;
+    Some(format!("MPI_{}{rest}", first.to_ascii_uppercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_has_one_name_in_all_bindings() {
+        assert_eq!(mpi_name("ompi_mpi_finalize").as_deref(), Some("finalize"));
+        let torch = "torch.distributed.all_reduce";
+        assert_eq!(mpi_name(torch).as_deref(), Some("allreduce"));
+        assert_eq!(mpi_name("torch.distributed.get_rank"), None);
+        assert_eq!(mpi_name("all_reduce"), None);
+        assert_eq!(
+            outer_name("ompi_mpi_finalize").as_deref(),
+            Some("MPI_Finalize")
+        );
+        for made in [
+            "mpi_allreduce_",
+            "mpi_allreduce__",
+            "mpi_allreduce",
+            "MPI_ALLREDUCE",
+            "pmpi_allreduce_",
+            "mpi_allreduce_f08_",
+        ] {
+            assert_eq!(
+                fortran_name(made).as_deref(),
+                Some("MPI_Allreduce"),
+                "{made}"
+            );
+        }
+        assert_eq!(
+            fortran_name("mpi_comm_rank_").as_deref(),
+            Some("MPI_Comm_rank")
+        );
+        for other in [
+            "MPI_Allreduce",
+            "PMPI_Allreduce",
+            "mpi_",
+            "mpi::send",
+            "recv_",
+            "MPI_T_x",
+        ] {
+            assert_eq!(fortran_name(other), None, "{other}");
+        }
+        let all = "mca_common_ompio_file_write_at_all";
+        assert_eq!(outer_name(all).as_deref(), Some("MPI_File_write_at_all"));
+        assert_eq!(outer_name("ompi_mpi_"), None);
+        assert_eq!(outer_name("MPI_Recv"), None);
+    }
+}
