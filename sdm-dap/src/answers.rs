@@ -1,11 +1,10 @@
 //! What has come of one command, put together over all tasks.
 
 use sdm_debug::{Failure, Reply};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
 use sdm_session::{Class, ClassAnswer};
 use sdm_view::gather::join;
 use sdm_view::item::Gathered;
-use sdm_view::render::set_text;
 
 use crate::distinct::{Distinct, hash_of};
 

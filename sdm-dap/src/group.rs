@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use sdm_debug::reply::{Frame, Stop};
-use sdm_idset::IdSet;
-use sdm_view::render::set_text;
+use sdm_idset::{IdSet, set_text};
 
 use crate::references::FrameHandle;
 use crate::source::place;

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use sdm_debug::event::Stream;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
 use sdm_view::gather::Merged;
-use sdm_view::render::set_text;
 
 /// How long equal lines of several tasks are waited for.
 const WAIT: Duration = Duration::from_millis(50);

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use sdm_debug::Command;
 use sdm_debug::command::{CatchEvent, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
-use sdm_idset::{IdSet, TaskId};
-use sdm_view::render::set_text;
+use sdm_idset::{IdSet, TaskId, set_text};
 use serde_json::{Value, json};
 
 /// The most breakpoints of one session.

@@ -1,7 +1,6 @@
 //! Values of many tasks as one variable: the value where all have the same, else each with its tasks.
 
-use sdm_idset::IdSet;
-use sdm_view::render::set_text;
+use sdm_idset::{IdSet, set_text};
 use serde_json::{Value, json};
 
 use crate::distinct::{Distinct, hash_of};

@@ -10,7 +10,7 @@
 //! overlap, as people type them; a step that does not meet the end of its range stops before it. What is written has one form
 //! for each set: the pieces of [`IdSet::strides`], with `-`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use crate::{ID_MAX, IdSet, Stride, TaskId};
@@ -147,6 +147,42 @@ impl fmt::Display for IdSet {
                 f.write_str(",")?;
             }
             stride.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The text form of a set, cut at a comma where it is longer than `width_max`: `0,3,7,...`.
+#[must_use]
+pub fn set_text(set: &IdSet, width_max: usize) -> String {
+    let mut bounded = BoundedText {
+        text: String::new(),
+        bytes_max: width_max.max(8),
+    };
+    if write!(bounded, "{set}").is_ok() {
+        return bounded.text;
+    }
+    // Room for the dots behind the last whole part.
+    let room = bounded.bytes_max - 4;
+    let mut text = bounded.text;
+    text.truncate(room + 1);
+    let end = text.rfind(',').unwrap_or(room);
+    text.truncate(end);
+    text.push_str(",...");
+    text
+}
+
+/// Takes text up to a bound and then fails, so that a set of a million parts costs no more.
+struct BoundedText {
+    text: String,
+    bytes_max: usize,
+}
+
+impl fmt::Write for BoundedText {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.text.push_str(part);
+        if self.text.len() > self.bytes_max {
+            return Err(fmt::Error);
         }
         Ok(())
     }
@@ -294,5 +330,14 @@ mod tests {
         let even: IdSet = (0..1_000_000).step_by(2).map(TaskId).collect();
         assert_eq!(even.to_string(), "0-999998/2");
         assert_eq!(IdSet::all_below(1_000_000).to_string(), "0-999999");
+    }
+
+    #[test]
+    fn a_cut_set_stays_within_its_bound() {
+        let set: IdSet = (0..2000).map(|id| TaskId(id * id)).collect();
+        for width in 8..200 {
+            let text = set_text(&set, width);
+            assert!(text.len() <= width && text.ends_with(",..."), "{text}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Where reports go.
 
-use sdm_text::printable_name;
+use sdm_text::{printable_name, record};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sdm_view::escape::{record, shown};
+use sdm_view::escape::shown;
 use sdm_view::report::{Report, html, json, junit, text};
 
 use crate::LocalMachine;

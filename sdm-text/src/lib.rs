@@ -78,6 +78,20 @@ fn push(text: &mut String, c: char) {
     }
 }
 
+/// JSON as a terminal may have it: such characters stand only in its strings, and mean the same there.
+#[must_use]
+pub fn record(json: &str) -> String {
+    let mut record = String::with_capacity(json.len());
+    for c in json.chars() {
+        let kept = matches!(c, '\n') || printable_lines(c.encode_utf8(&mut [0; 4])).starts_with(c);
+        match kept {
+            true => record.push(c),
+            false => record.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    record
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +127,15 @@ mod tests {
         let heads: Vec<_> = (0..8).map(|room| beginning(text, room)).collect();
         assert_eq!(heads[..4], ["", "a", "a", "a\u{6e29}"]);
         assert_eq!(heads[5..], ["a\u{6e29}\u{5ea6}", text, text]);
+    }
+
+    #[test]
+    fn a_record_means_the_same() {
+        let text = "a\u{9b}b \u{202e}c \u{1f600}";
+        let json = serde_json::to_string_pretty(&[text]).unwrap();
+        let record = record(&json);
+        assert!(record.contains("a\\u009bb \\u202ec \u{1f600}"), "{record}");
+        let again: Vec<String> = serde_json::from_str(&record).unwrap();
+        assert_eq!(again, [text]);
     }
 }

@@ -18,20 +18,6 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// JSON as a terminal may have it: such characters stand only in its strings, and mean the same there.
-#[must_use]
-pub fn record(json: &str) -> String {
-    let mut record = String::with_capacity(json.len());
-    for c in json.chars() {
-        let kept = matches!(c, '\n') || printable_lines(c.encode_utf8(&mut [0; 4])).starts_with(c);
-        match kept {
-            true => record.push(c),
-            false => record.push_str(&format!("\\u{:04x}", u32::from(c))),
-        }
-    }
-    record
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,15 +35,5 @@ mod tests {
             assert_eq!(shown(text), expect);
             assert_eq!(shown(expect), expect);
         }
-    }
-
-    #[test]
-    fn a_record_means_the_same() {
-        let text = "a\u{9b}b \u{202e}c \u{1f600}";
-        let json = serde_json::to_string_pretty(&[text]).unwrap();
-        let record = record(&json);
-        assert!(record.contains("a\\u009bb \\u202ec \u{1f600}"), "{record}");
-        let again: Vec<String> = serde_json::from_str(&record).unwrap();
-        assert_eq!(again, [text]);
     }
 }

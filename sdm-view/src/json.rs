@@ -48,7 +48,7 @@ impl<W: Write> View for JsonView<W> {
             let ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
             fields.insert("t_ms".to_owned(), ms.into());
         }
-        let mut line = crate::escape::record(&record.to_string());
+        let mut line = sdm_text::record(&record.to_string());
         line.push('\n');
         let written = self.to.write_all(line.as_bytes());
         self.gone |= written.and_then(|()| self.to.flush()).is_err();

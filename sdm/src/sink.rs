@@ -94,7 +94,7 @@ impl Sink {
     }
 }
 
-/// Standard output for records: what is written are whole ones, made by [`sdm_view::escape::record`].
+/// Standard output for records: what is written are whole ones, made by [`sdm_text::record`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records;
 

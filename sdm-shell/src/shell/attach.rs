@@ -138,7 +138,7 @@ pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
 /// A tree of servers does not grow: another one takes its place, with servers where `wanted` are, too.
 /// Those that were attached to are attached to again, and have their breakpoints.
 async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet) -> Verdict {
-    let label = sdm_view::render::set_text(&wanted.intersection(&elsewhere(session)), 60);
+    let label = sdm_idset::set_text(&wanted.intersection(&elsewhere(session)), 60);
     session.say(&format!(
             "{label}: no server of this session is there; all are let go, and attached to again with servers there"
         ));

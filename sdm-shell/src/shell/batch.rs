@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use sdm_debug::reply::{Stop, StopReason};
 use sdm_debug::{Command, EndPolicy, TaskState};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
 use sdm_view::item::Happening;
-use sdm_view::render::{Names, set_text};
+use sdm_view::render::Names;
 
 use super::controls::ScriptLine;
 use super::ending::Ending;

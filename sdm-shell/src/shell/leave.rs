@@ -12,8 +12,8 @@ use super::model::Over;
 use super::model::goal::{Goal, Waited};
 use super::model::open_commands::RunEnd;
 use super::{SessionHandle, ask, held_back};
+use sdm_idset::set_text;
 use sdm_view::item::{Happening, Item};
-use sdm_view::render::set_text;
 
 /// How long a launcher may take to end when all that it started has.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);

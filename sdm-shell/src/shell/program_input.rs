@@ -103,7 +103,7 @@ pub(super) async fn send_input(
     };
     let unfed = session.read(|model| to.difference(&model.options.stdin_tasks));
     if !unfed.is_empty() {
-        let text = sdm_view::render::set_text(&unfed, 60);
+        let text = sdm_idset::set_text(&unfed, 60);
         return session.complain(
             format!("send: {text} read an empty standard input"),
             "start with `--stdin SET` to choose who is fed; it is rank 0 unless said otherwise",

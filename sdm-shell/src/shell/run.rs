@@ -260,7 +260,7 @@ pub(super) async fn wait_command(
     held_back::show_held(session);
     let running = to.intersection(&session.running());
     if !running.is_empty() {
-        let text = sdm_view::render::set_text(&running, 60);
+        let text = sdm_idset::set_text(&running, 60);
         session.show(&Item::Notice(format!(
             "still running: {text} ({})",
             running.len()

@@ -1,8 +1,8 @@
 //! The focus and the sets that have a name: which tasks a set means now, and which tasks are held.
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
+use sdm_idset::set_text;
 use sdm_view::item::{Item, SetRow};
-use sdm_view::render::set_text;
 
 use super::said::Said;
 use super::{SessionHandle, Verdict};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sdm_debug::command::AttachSpec;
 use sdm_debug::{Command, FailureCode, TaskState};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
 
 use super::ending::StacksCode;
 use super::look::{Look, LookBy};
@@ -12,7 +12,6 @@ use super::model::open_commands::RunEnd;
 use super::run::answer;
 use super::{SessionHandle, diagnose, stacks};
 use sdm_view::item::{Happening, Item, MergedStacks};
-use sdm_view::render::set_text;
 
 /// How often the line that tells what goes on is renewed.
 const TURN: Duration = Duration::from_secs(1);

@@ -7,10 +7,9 @@ use sdm_debug::probe::{
     ThreadWait, WaitFor,
 };
 use sdm_debug::rules::{Alike, Probes};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
 
 use super::wait::{WaitKind, kind, place};
-use crate::render::set_text;
 
 /// The most different calls or circles that are told of one group.
 const GROUPS_MAX: usize = 8;

@@ -1,8 +1,6 @@
 //! Sets as a person reads them: `ranks 0-62,64-127 (127)`.
 
-use std::fmt::{self, Write};
-
-use sdm_idset::{IdSet, TaskId};
+use sdm_idset::{IdSet, TaskId, set_text};
 
 /// What tasks are called: ranks, or other numbers with a word of their own.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,42 +58,6 @@ impl Names {
     }
 }
 
-/// The text form of a set, cut at a comma where it is longer than `width_max`: `0,3,7,...`.
-#[must_use]
-pub fn set_text(set: &IdSet, width_max: usize) -> String {
-    let mut bounded = Bounded {
-        text: String::new(),
-        bytes_max: width_max.max(8),
-    };
-    if write!(bounded, "{set}").is_ok() {
-        return bounded.text;
-    }
-    // Room for the dots behind the last whole part.
-    let room = bounded.bytes_max - 4;
-    let mut text = bounded.text;
-    text.truncate(room + 1);
-    let end = text.rfind(',').unwrap_or(room);
-    text.truncate(end);
-    text.push_str(",...");
-    text
-}
-
-/// Takes text up to a bound and then fails, so that a set of a million parts costs no more.
-struct Bounded {
-    text: String,
-    bytes_max: usize,
-}
-
-impl fmt::Write for Bounded {
-    fn write_str(&mut self, part: &str) -> fmt::Result {
-        self.text.push_str(part);
-        if self.text.len() > self.bytes_max {
-            return Err(fmt::Error);
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,15 +72,6 @@ mod tests {
             .map(TaskId)
             .collect();
         assert_eq!(names.label(&holes, 16), "ranks 0-1,5-6,9-10,... (11)");
-    }
-
-    #[test]
-    fn a_cut_set_stays_within_its_bound() {
-        let set: IdSet = (0..2000).map(|id| TaskId(id * id)).collect();
-        for width in 8..200 {
-            let text = set_text(&set, width);
-            assert!(text.len() <= width && text.ends_with(",..."), "{text}");
-        }
     }
 
     #[test]

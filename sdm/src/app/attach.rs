@@ -13,10 +13,10 @@ use sdm_debug::EndPolicy;
 use sdm_debug::command::AttachSpec;
 use sdm_hosts::HostShare;
 use sdm_hosts::job::{self, Job, JobProcess, Obstacle};
-use sdm_idset::{IdSet, TaskId};
+use sdm_idset::{IdSet, TaskId, set_text};
 use sdm_session::{DebugSession, SessionConfig};
 use sdm_shell::{Options, Shell, Widen, Widened, Widening};
-use sdm_view::render::{Names, set_text};
+use sdm_view::render::Names;
 
 use super::error::AppError;
 use super::lines::{Lines, carry_out, end, queue, script};

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use sdm_debug::command::StartSpec;
 use sdm_debug::reply::Value;
 use sdm_debug::{Command, EndPolicy, Reply, wire};
+use sdm_idset::set_text;
 use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionConfig, SessionEvent};
-use sdm_view::render::set_text;
 
 use super::error::AppError;
 use super::opener::Opener;

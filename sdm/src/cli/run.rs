@@ -166,8 +166,8 @@ impl StdinSet {
             Self::All => Ok(all),
             Self::Tasks(tasks) if tasks.is_subset(&all) => Ok(tasks.clone()),
             Self::Tasks(tasks) => Err(StdinError {
-                tasks: sdm_view::render::set_text(tasks, 60),
-                all: sdm_view::render::set_text(&all, 60),
+                tasks: sdm_idset::set_text(tasks, 60),
+                all: sdm_idset::set_text(&all, 60),
             }),
         }
     }

@@ -259,8 +259,8 @@ fn within(ids: &IdSet, tasks: &IdSet, at: usize) -> Result<IdSet, CommandError> 
         at,
         format!(
             "no such {noun}: {} (this session has {})",
-            sdm_view::render::set_text(&beyond, 60),
-            sdm_view::render::set_text(tasks, 60)
+            sdm_idset::set_text(&beyond, 60),
+            sdm_idset::set_text(tasks, 60)
         ),
     ))
 }

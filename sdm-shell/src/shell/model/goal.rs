@@ -4,7 +4,7 @@ use std::time::Duration;
 use sdm_core::CommandId;
 use sdm_debug::event::Phase;
 use sdm_idset::IdSet;
-use sdm_view::render::set_text;
+use sdm_idset::set_text;
 
 use super::Model;
 use super::job::Launcher;

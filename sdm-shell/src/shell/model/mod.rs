@@ -322,7 +322,7 @@ impl Model {
         let who = if *focus == self.all {
             format!("all {}", focus.len())
         } else {
-            sdm_view::render::set_text(focus, 24)
+            sdm_idset::set_text(focus, 24)
         };
         format!("[{who}: {}] (sdm) ", self.tasks.summary(focus))
     }

@@ -10,7 +10,7 @@ pub(super) fn text(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value, 0);
     text.push('\n');
-    crate::escape::record(&text)
+    sdm_text::record(&text)
 }
 
 fn write(text: &mut String, value: &Value, indent: usize) {
