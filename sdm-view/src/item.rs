@@ -11,11 +11,11 @@ use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{BreakpointPlace, Stop};
 use sdm_debug::rules::{StackNode, StackTree, Stats, TotalUsage};
 use sdm_debug::{Failure, Reply, TaskState, wire};
+use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 
 use crate::board::Board;
 use crate::compare::Comparison;
-use crate::diagnose::Diagnosis;
 use crate::queues::QueueTable;
 
 /// Something to show.

@@ -16,7 +16,6 @@ mod reply;
 mod topics;
 
 pub(crate) use reply::stacks;
-pub(crate) use topics::diagnosis;
 
 /// The version of the records: raised when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;

@@ -11,7 +11,6 @@
 mod alike;
 pub mod board;
 pub mod compare;
-pub mod diagnose;
 pub mod escape;
 pub mod gather;
 pub mod item;

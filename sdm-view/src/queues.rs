@@ -140,16 +140,7 @@ impl QueueRow {
 pub(crate) fn rank_text(alike: Alike) -> String {
     match alike {
         Alike::Same(number) => format!("rank {number}"),
-        Alike::Away(by) => away_text(by),
-    }
-}
-
-/// `the rank 1 below`: of a rank that is as far from each task.
-pub(crate) fn away_text(by: i64) -> String {
-    match by {
-        0 => "itself".to_owned(),
-        ..0 => format!("the rank {} below", by.unsigned_abs()),
-        by => format!("the rank {by} above"),
+        Alike::Away(by) => sdm_diagnose::away_text(by),
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sdm_diagnose::Observations;
 use sdm_idset::IdSet;
-use sdm_view::diagnose::Observations;
 use serde_json::{Value, json};
 
 use crate::place::Compiler;

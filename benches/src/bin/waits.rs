@@ -11,8 +11,8 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known, TaskProbe, TaskW
 use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_debug::rules::{Probes, RULE_PROBE, rule};
 use sdm_debug::{Reply, wire};
+use sdm_diagnose::{Observed, Step, judge};
 use sdm_idset::{IdSet, TaskId};
-use sdm_view::diagnose::{Observed, Step, judge};
 
 /// Who waits for whom, from the answers of as many ranks to the verdict.
 #[derive(clap::Parser)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 use sdm_debug::command::{AttachSpec, ProbeSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, TaskState};
+use sdm_diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_idset::IdSet;
 
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
 use sample::{BETWEEN, all_of, free, note_missed, probe, run_for, sample, where_stopped};
-use sdm_view::diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 

@@ -280,7 +280,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         &mut self,
         spec: AttachSpec,
         looks: Looks,
-        observed: sdm_view::diagnose::Observed,
+        observed: sdm_diagnose::Observed,
     ) -> Diagnosed {
         let session = self.handle.clone();
         self.block_on(diagnose::diagnose_target(&session, spec, looks, observed))

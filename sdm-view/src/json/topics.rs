@@ -6,11 +6,7 @@ use serde_json::{Value, json};
 
 use super::set;
 use crate::compare::Comparison;
-use crate::diagnose::Diagnosis;
 use crate::item::{Item, LinkRow, Listing, NodeRow, Plot, SetRow, TreeRow};
-
-/// The most ranks of a circle of waits that are listed.
-const CIRCLE_MAX: usize = 1000;
 
 /// The kind of such a record and its fields.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
@@ -35,7 +31,7 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         } => ("stats", self::stats(expression, tasks, stats)),
         Item::Plot(plot) => ("plot", self::plot(plot)),
         Item::Listing(listing) => ("listing", self::listing(listing)),
-        Item::Diagnosis(found) => ("diagnosis", diagnosis(found)),
+        Item::Diagnosis(found) => ("diagnosis", found.to_json()),
         Item::Comparison(found) => ("comparison", comparison(found)),
         Item::Usage { tasks, usage } => ("usage", self::usage(tasks, usage)),
         _ => ("notice", json!({})),
@@ -105,31 +101,6 @@ fn values(expression: &str, values: &[(IdSet, String)]) -> Value {
     json!({
         "expression": expression,
         "values": values.iter().map(row).collect::<Vec<_>>(),
-    })
-}
-
-/// `diagnose`.
-pub(crate) fn diagnosis(found: &Diagnosis) -> Value {
-    let findings = found.findings.iter().map(|finding| {
-        json!({
-            "tasks": set(&finding.tasks),
-            "count": finding.tasks.len(),
-            "kind": finding.kind.name(),
-            "what": finding.what,
-            "evidence": finding.evidence,
-        })
-    });
-    json!({
-        "step": found.step.name(),
-        "stuck": found.step.is_proved(),
-        "conclusion": found.conclusion,
-        "suspects": set(&found.suspects),
-        "held_up_by": set(&found.held_up_by),
-        "circle": found.circle.iter().take(CIRCLE_MAX).collect::<Vec<_>>(),
-        "circle_length": found.circle.len(),
-        "samples": found.samples,
-        "span_ms": u64::try_from(found.span.as_millis()).unwrap_or(u64::MAX),
-        "findings": findings.collect::<Vec<_>>(),
     })
 }
 

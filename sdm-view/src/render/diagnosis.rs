@@ -1,9 +1,9 @@
 //! A diagnosis on a screen.
 
+use sdm_diagnose::{Diagnosis, Finding, Kind, Step};
 use sdm_text::printable;
 
 use super::page::Page;
-use crate::diagnose::{Diagnosis, Finding, Kind, Step};
 
 /// The most findings that are written out.
 const FINDINGS_MAX: usize = 16;

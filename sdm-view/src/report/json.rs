@@ -1,9 +1,10 @@
 //! `report.json`, as `docs/json.md` describes.
 
+use sdm_diagnose::Diagnosis;
 use serde_json::{Value, json as object};
 
 use super::{End, Look, Moment, OutputClass, Report};
-use crate::json::{diagnosis, output, rank_row, set, stacks};
+use crate::json::{output, rank_row, set, stacks};
 
 /// The version of the schema: raised when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;
@@ -32,7 +33,7 @@ pub fn json(report: &Report) -> String {
         "states": report.states.iter().map(rank_row).collect::<Vec<_>>(),
         "first": report.first.as_ref().map(moment),
         "crashed": report.crashed.iter().map(look).collect::<Vec<_>>(),
-        "diagnosis": report.diagnosis.as_ref().map(diagnosis),
+        "diagnosis": report.diagnosis.as_ref().map(Diagnosis::to_json),
         "stacks": report.stacks.as_ref().map(stacks),
         "outliers": report.outliers.iter().map(look).collect::<Vec<_>>(),
         "output": report.output.iter().map(class).collect::<Vec<_>>(),

@@ -18,9 +18,9 @@ mod text;
 
 use std::time::{Duration, SystemTime};
 
+use sdm_diagnose::Diagnosis;
 use sdm_idset::{IdSet, TaskId};
 
-use crate::diagnose::Diagnosis;
 use crate::item::{MergedStacks, RankRow};
 use crate::render::Names;
 

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
+use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 
 use super::output::OutputLog;
 use super::{End, Fact, Look, Moment, Report};
-use crate::diagnose::Diagnosis;
 use crate::item::{Gathered, Happening, Item, MergedStacks, RankRow};
 use crate::render::{Names, Style, item_lines, sentence};
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use sdm_debug::EndPolicy;
+use sdm_diagnose::{OBSERVATIONS_BYTES_MAX, Observations, Observed, dot};
 use sdm_idset::{IdSet, TaskId};
 use sdm_shell::{Diagnosed, Ending, Looks, StacksCode};
 use sdm_system::{files, proc};
-use sdm_view::diagnose::{OBSERVATIONS_BYTES_MAX, Observations, Observed, dot};
 use sdm_view::gather::join;
 use sdm_view::item::Item;
 use sdm_view::render::Names;

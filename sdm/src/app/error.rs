@@ -3,13 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use sdm_diagnose::ObservationsError;
 use sdm_hosts::job::JobError;
 use sdm_keep::PlaceError;
 use sdm_launch::HoldError;
 use sdm_session::{EndError, SessionError};
 use sdm_shell::NotOpened;
 use sdm_text::printable_name;
-use sdm_view::diagnose::ObservationsError;
 
 /// Why there is no session, or what of one went wrong outside of it: each is a sentence for a person.
 #[derive(Debug, thiserror::Error)]

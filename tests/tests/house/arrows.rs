@@ -60,8 +60,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdm-rm", &["sdm-text", "sdm-system", "sdm-runtime"]),
     ("sdm-keep", &["sdm-text", "sdm-system"]),
     (
-        "sdm-view",
+        "sdm-diagnose",
         &["sdm-text", "sdm-idset", "sdm-debug", "sdm-mpi"],
+    ),
+    (
+        "sdm-view",
+        &["sdm-text", "sdm-idset", "sdm-debug", "sdm-diagnose"],
     ),
     (
         "sdm-session",
@@ -84,6 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-core",
             "sdm-debug",
             "sdm-session",
+            "sdm-diagnose",
             "sdm-view",
         ],
     ),
@@ -145,6 +150,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-runtime",
             "sdm-keep",
             "sdm-session",
+            "sdm-diagnose",
             "sdm-view",
             "sdm-shell",
             "sdm-dap",

@@ -133,8 +133,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "the board is made of the rows that items have, and is shown by the trait that shows items",
     ),
     (
-        "sdm-view",
-        "diagnose::observations diagnose::observations::decode diagnose::observations::encode diagnose::observations::fields",
+        "sdm-diagnose",
+        "observations observations::decode observations::encode observations::fields",
         "one format: its reader and its writer name the version and the errors that its callers see",
     ),
     (

@@ -4,11 +4,11 @@
 use std::fs;
 use std::path::Path;
 
+use sdm_diagnose::Observations;
 use sdm_tests::observations::{MPIS, differing, files, judged, kept, missing, normalised};
 use sdm_tests::place::Place;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::ways::{self, RANKS};
-use sdm_view::diagnose::Observations;
 
 /// What is wrong with what is kept of one job, where something is.
 fn fault(text: &str, expect: ways::Expect) -> Option<String> {

@@ -6,8 +6,8 @@ use sdm_debug::command::ProbeSpec;
 use sdm_debug::reply::StopReason;
 use sdm_debug::rules::Probes;
 use sdm_debug::{Command, Reply};
+use sdm_diagnose::Observed;
 use sdm_idset::IdSet;
-use sdm_view::diagnose::Observed;
 use sdm_view::gather::join;
 use sdm_view::item::Happening;
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use sdm_debug::command::AttachSpec;
 use sdm_debug::reply::{StackFrame, StopReason, TaskStacks};
 use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
+use sdm_diagnose::Observed;
 use sdm_idset::IdSet;
 use sdm_session::Class;
 
 use super::fake::*;
-use sdm_view::diagnose::Observed;
 
 use crate::shell::{Control, Diagnosed, Ending, LookBy, Looks, Options, Script, ScriptLine, Shell};
 

@@ -10,10 +10,10 @@ use sdm_debug::reply::{
 };
 use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Stats, TotalUsage, Who};
 use sdm_debug::{Failure, FailureCode, TaskState};
+use sdm_diagnose::{Diagnosis, Finding, Kind, Step, WaitGraph};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::compare::{Comparison, Difference};
-use crate::diagnose::{Diagnosis, Finding, Kind, Step, WaitGraph};
 use crate::item::{
     BreakRow, Gathered, Happening, Item, LinkRow, Listing, NodeRow, Plot, Problem, RankRow, SetRow,
     TreeRow,

@@ -81,7 +81,7 @@ impl Observations {
     pub fn new(observed: Observed, found: &Diagnosis) -> Self {
         Self {
             observed,
-            verdict: crate::json::diagnosis(found),
+            verdict: found.to_json(),
         }
     }
 

@@ -9,6 +9,7 @@ mod dot;
 mod evidence;
 mod findings;
 mod graph;
+mod json;
 mod judge;
 mod messages;
 mod needs;
@@ -29,6 +30,7 @@ use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 
 pub use dot::dot;
+pub use evidence::away_text;
 pub use graph::{Reduced, SetNeed, WaitGraph};
 pub use judge::judge;
 pub use observations::{

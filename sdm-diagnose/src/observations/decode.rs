@@ -17,7 +17,7 @@ use super::names::{KNOWN, ROLES, named};
 use super::{
     NUMBERS_MAX, OBSERVATIONS_VERSION, Observations, ObservationsError as E, RANKS_MAX, SAMPLES_MAX,
 };
-use crate::diagnose::Observed;
+use crate::Observed;
 
 /// The whole file.
 pub(super) fn file(value: Value) -> Result<Observations, E> {

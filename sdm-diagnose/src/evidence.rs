@@ -179,7 +179,7 @@ impl<'a> Evidence<'a> {
         let alike = self.probes?.numbers.get(&argument.role)?.alike(Some(tasks));
         let text = |alike: &Alike| match alike {
             Alike::Same(number) => number.to_string(),
-            Alike::Away(by) if names_rank(argument.role) => crate::queues::away_text(*by),
+            Alike::Away(by) if names_rank(argument.role) => away_text(*by),
             Alike::Away(0) => "its own rank".to_owned(),
             Alike::Away(by) => format!("its own rank {} {}", sign(*by), by.unsigned_abs()),
         };
@@ -304,6 +304,16 @@ pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
         }
     };
     known.take(GROUPS_MAX).map(line).collect()
+}
+
+/// `the rank 1 below`: of a rank that is as far from each task.
+#[must_use]
+pub fn away_text(by: i64) -> String {
+    match by {
+        0 => "itself".to_owned(),
+        ..0 => format!("the rank {} below", by.unsigned_abs()),
+        by => format!("the rank {by} above"),
+    }
 }
 
 #[cfg(test)]

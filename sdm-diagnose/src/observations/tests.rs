@@ -367,7 +367,7 @@ fn short_values_stand_on_one_line() {
 /// docs/json.md has each name that is written.
 #[test]
 fn document_names_every_field() {
-    const DOCUMENT: &str = include_str!("../../../../docs/json.md");
+    const DOCUMENT: &str = include_str!("../../../docs/json.md");
     const SOURCE: &str = include_str!("encode.rs");
     let chapter = DOCUMENT
         .split("\n## `observations`\n")

@@ -1,0 +1,41 @@
+//! A diagnosis as a record.
+
+use sdm_idset::IdSet;
+use serde_json::{Value, json};
+
+use super::Diagnosis;
+
+/// The most ranks of a circle of waits that are listed.
+const CIRCLE_MAX: usize = 1000;
+
+fn set(tasks: &IdSet) -> Value {
+    tasks.to_string().into()
+}
+
+impl Diagnosis {
+    /// What came of it, as `--json` has it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let findings = self.findings.iter().map(|finding| {
+            json!({
+                "tasks": set(&finding.tasks),
+                "count": finding.tasks.len(),
+                "kind": finding.kind.name(),
+                "what": finding.what,
+                "evidence": finding.evidence,
+            })
+        });
+        json!({
+            "step": self.step.name(),
+            "stuck": self.step.is_proved(),
+            "conclusion": self.conclusion,
+            "suspects": set(&self.suspects),
+            "held_up_by": set(&self.held_up_by),
+            "circle": self.circle.iter().take(CIRCLE_MAX).collect::<Vec<_>>(),
+            "circle_length": self.circle.len(),
+            "samples": self.samples,
+            "span_ms": u64::try_from(self.span.as_millis()).unwrap_or(u64::MAX),
+            "findings": findings.collect::<Vec<_>>(),
+        })
+    }
+}
