@@ -22,15 +22,11 @@ mod backend;
 mod child;
 mod driver;
 mod handlers;
-mod held;
 mod host;
-mod leash;
 mod liveness;
 mod looks;
 mod memory_estimate;
 pub mod mi;
-mod process;
-mod restore;
 mod shared_gdb;
 mod shim;
 mod slot;
@@ -40,7 +36,6 @@ mod sys;
 mod task;
 mod timers;
 mod variables;
-mod warden;
 
 pub use backend::{GdbBackend, GdbConfig};
 pub use child::{

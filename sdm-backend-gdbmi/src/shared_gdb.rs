@@ -14,10 +14,10 @@ use sdm_core::CommandId;
 use sdm_debug::command::AttachSpec;
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
+use sdm_inferior::Held;
 
 use crate::child::GdbChild;
 use crate::driver::{Action, Driver};
-use crate::held::Held;
 use crate::liveness::{self, Pulse};
 use crate::mi::{AsyncKind, Record, Results};
 use crate::task::{BrokenOff, Filled, GdbIo, Interest, Pipe, lets_go, split, withdrawn};

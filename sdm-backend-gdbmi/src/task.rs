@@ -14,13 +14,12 @@ use nix::unistd::Pid;
 use sdm_core::CommandId;
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, Reply, TaskState};
 use sdm_idset::TaskId;
+use sdm_inferior::{Held, Identity, identity};
 use sdm_system::signal_name;
 
 use crate::child::{Binding, GdbChild};
 use crate::driver::{Action, Driver};
-use crate::held::Held;
 use crate::liveness::{self, Pulse};
-use crate::process::{Identity, identity};
 use crate::shim::ToShim;
 use crate::stdio::{InputStream, OutputStream};
 #[cfg(test)]

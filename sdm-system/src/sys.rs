@@ -43,6 +43,18 @@ pub fn goes_with_its_parent(command: &mut Command) {
     }
 }
 
+/// The command's process inherits this file, under the number that it has here. The file is to live until it has begun.
+pub fn hand_on(command: &mut Command, file: &OwnedFd) {
+    let fd = file.as_raw_fd();
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe {
+        command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+}
+
 /// The first descriptor behind the three streams.
 const FIRST: libc::c_uint = 3;
 

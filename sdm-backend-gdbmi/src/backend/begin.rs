@@ -1,5 +1,6 @@
 //! How a task begins: a program is started, processes are attached to, a core file is opened.
 
+use sdm_inferior::{Held, Leash, Warden};
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -21,13 +22,10 @@ use crate::child::{
     name_of, program_environment,
 };
 use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
-use crate::held::Held;
 use crate::host::LocalHost;
-use crate::leash::Leash;
 use crate::shared_gdb::SharedGdb;
 use crate::slot::Slot;
 use crate::task::{Streams, Task, WayToStreams};
-use crate::warden::Warden;
 
 impl GdbBackend {
     pub(super) fn start(

@@ -20,6 +20,7 @@ use sdm_debug::{
     Program, Reply, TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
+use sdm_inferior::Warden;
 
 use self::begin::shares_gdb;
 pub(crate) use self::begin::{Begun, begin};
@@ -35,7 +36,6 @@ use crate::stdio::InheritedStreams;
 use crate::task::Interest;
 use crate::timers::Timers;
 use crate::variables::Variables;
-use crate::warden::Warden;
 
 /// How the tasks of one server are driven.
 #[derive(Clone, Debug)]

@@ -158,7 +158,7 @@ impl GdbChild {
         sdm_system::files::shut_python(&mut command);
         crate::sys::prepare_gdb(&mut command, goes_with_us);
         for file in handed {
-            crate::sys::hand_on(&mut command, file);
+            sdm_system::hand_on(&mut command, file);
         }
         if let Some(binding) = around.binding {
             crate::sys::bind(&mut command, binding.program);

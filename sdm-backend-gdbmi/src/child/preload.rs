@@ -110,7 +110,7 @@ impl Preload {
         command.env(VARIABLE, names);
         // The first of its settings: the user's own ones go before it.
         command.args(["-iex".into(), restoring(user.as_deref())]);
-        crate::sys::hand_on(command, &self.file);
+        sdm_system::hand_on(command, &self.file);
     }
 }
 

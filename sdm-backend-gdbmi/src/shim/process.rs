@@ -158,7 +158,7 @@ impl Shim {
     /// Has the server go on, where somebody has stopped it.
     pub fn go_on(&self) {
         if let Some(server) = self.server {
-            crate::process::go_on(server);
+            sdm_inferior::go_on(server);
         }
     }
 

@@ -10,7 +10,6 @@ use nix::unistd::{read, write};
 
 use crate::child::{GdbChild, LastWords};
 use crate::mi::{LineReader, Record};
-use crate::process;
 use crate::shim::ShimLink;
 
 use super::gate::{BrokenOff, Gate};
@@ -166,7 +165,7 @@ impl GdbIo {
     /// Has gdb go on, where somebody has stopped it: it is to end.
     pub(crate) fn go_on(&self) {
         if self.end != GdbEnd::Gone {
-            process::go_on(self.child.pid());
+            sdm_inferior::go_on(self.child.pid());
         }
     }
 
@@ -325,7 +324,7 @@ impl GdbIo {
         }
         self.read_words(closing);
         if self.was_killed() {
-            process::end_trials_of(self.pid());
+            sdm_inferior::end_trials_of(self.pid());
         }
         self.end = GdbEnd::Gone;
         self.interrupt_at = None;

@@ -9,9 +9,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use sdm_inferior::Identity;
 
 use super::gdb::LOOK_AGAIN;
-use crate::process::Identity;
 use crate::shim::{ShimLink, ToShim};
 
 /// A program left running.

@@ -16,7 +16,7 @@ use crate::mpi::Piece;
 type Row = (&'static str, u32, &'static [(&'static str, u32)]);
 
 /// What the library asks for and uses; it asks for further fields of these and does without them.
-pub const OPEN_MPI_4: [Row; 18] = [
+const OPEN_MPI_4: [Row; 18] = [
     ("opal_list_item_t", 40, &[("opal_list_next", 16)]),
     ("opal_list_t", 64, &[("opal_list_sentinel", 16)]),
     ("opal_free_list_item_t", 56, &[]),
@@ -116,7 +116,7 @@ pub const OPEN_MPI_4: [Row; 18] = [
 ];
 
 /// The type that the last one begins with: the library asks for it by itself.
-pub const DATATYPE: Row = ("opal_datatype_t", 200, &[("size", 24)]);
+const DATATYPE: Row = ("opal_datatype_t", 200, &[("size", 24)]);
 
 /// Types that a process has a class of, which states the size.
 pub const WITH_CLASS: [&str; 15] = [

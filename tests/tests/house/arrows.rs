@@ -26,11 +26,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-doctor",
             "sdm-core",
             "sdm-debug",
+            "sdm-inferior",
             "sdm-inspect",
             "sdm-mpi",
             "sdm-pmix",
         ],
     ),
+    ("sdm-inferior", &["sdm-text", "sdm-system"]),
     (
         "sdm-inspect",
         &["sdm-text", "sdm-system", "sdm-debug", "sdm-mpi", "sdm-pmix"],

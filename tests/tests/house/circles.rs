@@ -38,7 +38,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "what could not be attached to is let go, and what is let go waits as an attachment does; lines of the user's, which a start carries out too, can end a program",
     ),
     (
-        "sdm-backend-gdbmi",
+        "sdm-inferior",
         "held process warden",
         "the warden is a copy of this process that does what `held` does; `process` stops what a trial has left in the same way",
     ),

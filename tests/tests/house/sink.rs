@@ -15,7 +15,7 @@ const WAYS_AROUND: [&str; 7] = [
 ];
 
 /// Who may: the sinks, and who says nothing to a person.
-const ALLOWED: [(&str, &str); 14] = [
+const ALLOWED: [(&str, &str); 15] = [
     ("sdm/src/sys.rs", "asks whether there is a standard output"),
     ("sdm-bootstrap/src/log.rs", "one line of the log, escaped"),
     ("sdm/src/sink.rs", "the sink"),
@@ -62,6 +62,10 @@ const ALLOWED: [(&str, &str); 14] = [
     (
         "sdm-backend-gdbmi/src/stdio/inherited.rs",
         "descriptors for the program",
+    ),
+    (
+        "sdm-inspect/src/looker/mod.rs",
+        "frames for the server that has started it",
     ),
 ];
 
@@ -151,6 +155,10 @@ fn hold(ways: &[&str], allowed: &[(&str, &str)]) {
         "sdm-master",
         "sdm-server",
         "sdm-pmix",
+        "sdm-mpi",
+        "sdm-inspect",
+        "sdm-inferior",
+        "sdm-diagnose",
         "sdm-backend-gdbmi",
     ] {
         sources(&root.join(name).join("src"), &mut found);

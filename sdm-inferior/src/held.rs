@@ -17,7 +17,7 @@ use crate::restore;
 use crate::warden::Warden;
 
 /// A process under a gdb that attaches to it. When it is dropped gdb has nothing to do with it any more.
-pub(crate) struct Held {
+pub struct Held {
     who: Identity,
     /// It stood still before, and is to stand still again.
     stopped: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Held {
 impl Held {
     /// To be called before gdb hears of the process; absent where that is gone. `woken` where it stands still for
     /// a debugger that is to let it run.
-    pub(crate) fn new(
+    pub fn new(
         pid: i32,
         woken: bool,
         (gdb, leash): (i32, Option<Leash>),
@@ -55,20 +55,20 @@ impl Held {
     }
 
     /// gdb is to put breakpoints into it: the kernel stops it when gdb dies.
-    pub(crate) fn tie(&mut self) {
+    pub fn tie(&mut self) {
         if let Some(grip) = self.grip.as_mut().filter(|grip| !grip.is_tied()) {
             grip.tie(self.who.pid());
         }
     }
 
     /// gdb is to end by itself, and leaves it then.
-    pub(crate) fn untie(&mut self) {
+    pub fn untie(&mut self) {
         self.grip = None;
     }
 
     /// gdb is dying: stops it, before it runs into what gdb has put into its code. Who has nothing of gdb's in it is not
     /// stopped: where this process is killed as well nobody might let it go on.
-    pub(crate) fn catch(&mut self) {
+    pub fn catch(&mut self) {
         let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
         if is_tied || restore::breakpoints(self.who.pid()).is_ok_and(|found| found != self.foreign)
         {
@@ -77,13 +77,13 @@ impl Held {
     }
 
     /// Stops it, whether it is traced or not: it runs into nothing any more.
-    pub(crate) fn freeze(&mut self) {
+    pub fn freeze(&mut self) {
         self.who.signal(Signal::SIGSTOP);
         self.frozen = true;
     }
 
     /// Puts back what gdb has changed in its code. Gives what is to be told of it.
-    pub(crate) fn restore(&self) -> Option<String> {
+    pub fn restore(&self) -> Option<String> {
         let pid = self.who.pid();
         match restore::remove_breakpoints(pid, &self.foreign) {
             Ok(0) => None,
@@ -101,14 +101,14 @@ impl Held {
     }
 
     /// Takes out what gdb has inserted; gdb believes it there, and puts back the same bytes when it stops it.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         // It may have ended.
         let _ = restore::remove_breakpoints(self.who.pid(), &self.foreign);
     }
 
     /// gdb is gone: a stop of gdb's may have come to it after gdb had left it, and where gdb was killed one may still be on its
     /// way.
-    pub(crate) fn wake(&mut self, was_killed: bool) {
+    pub fn wake(&mut self, was_killed: bool) {
         self.frozen |= was_killed || is_stopping(self.who.pid());
     }
 }

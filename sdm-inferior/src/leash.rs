@@ -17,9 +17,10 @@ use nix::unistd::pipe2;
 use crate::sys;
 
 /// A pipe, half of which is for a gdb that is not there yet.
-pub(crate) struct Leash {
+pub struct Leash {
     ours: OwnedFd,
-    pub(crate) theirs: OwnedFd,
+    /// The end that gdb is to hold.
+    pub theirs: OwnedFd,
 }
 
 /// Our end of the pipe, the other of which a gdb holds. The kernel stops the process when that gdb is gone, from
@@ -53,7 +54,7 @@ impl Grip {
 
 impl Leash {
     /// Absent where no more files can be opened: the process is stopped a little later then.
-    pub(crate) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let (ours, theirs) = pipe2(OFlag::O_CLOEXEC).ok()?;
         Some(Self { ours, theirs })
     }
@@ -79,7 +80,7 @@ mod tests {
         for (tied, dropped) in [(true, false), (true, true), (false, false)] {
             let (mut dies, mut stops) = (Command::new("cat"), cat());
             let leash = Leash::new().unwrap();
-            sys::hand_on(&mut dies, &leash.theirs);
+            sdm_system::hand_on(&mut dies, &leash.theirs);
             let mut dies = dies.stdin(Stdio::piped()).spawn().unwrap();
             let pid = stops.id().cast_signed();
             let mut grip = leash.grip();

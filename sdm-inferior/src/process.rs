@@ -6,21 +6,21 @@ use sdm_system::proc;
 
 /// One process, told from a later one of the same pid by when it began.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
     pid: i32,
     /// In clock ticks since the machine began.
     began: u64,
 }
 
 /// The process that has this pid now, unless it is dead already.
-pub(crate) fn identity(pid: i32) -> Option<Identity> {
+pub fn identity(pid: i32) -> Option<Identity> {
     let stat = proc::of(pid).stat().ok()?;
     let began = stat.began_ticks()?;
     (!stat.state().has_ended()).then_some(Identity { pid, began })
 }
 
 /// Has a process go on that somebody has stopped; one of ours, which nobody has reaped.
-pub(crate) fn go_on(pid: i32) {
+pub fn go_on(pid: i32) {
     if crate::held::is_stopped(pid) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }
@@ -28,7 +28,7 @@ pub(crate) fn go_on(pid: i32) {
 
 /// Kills what a gdb that was killed at its start has left behind: it tries out tracing on a child of its own, which
 /// stands still for ever then. Every gdb is a session of its own.
-pub(crate) fn end_trials_of(gdb: i32) {
+pub fn end_trials_of(gdb: i32) {
     for pid in proc::pids().into_iter().flatten() {
         let stat = proc::of(pid).stat();
         let is_its = |it: proc::Stat| it.session() == Some(gdb) && it.name == "gdb";
@@ -40,22 +40,22 @@ pub(crate) fn end_trials_of(gdb: i32) {
 
 impl Identity {
     /// True while it runs or stands still.
-    pub(crate) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         identity(self.pid).is_some_and(|now| now == *self)
     }
 
     /// Its process id.
-    pub(crate) fn pid(&self) -> i32 {
+    pub fn pid(&self) -> i32 {
         self.pid
     }
 
     /// Kills it, unless it is gone.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.signal(Signal::SIGKILL);
     }
 
     /// Sends it a signal, unless it is gone.
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         if self.is_alive() {
             let _ = kill(Pid::from_raw(self.pid), signal);
         }

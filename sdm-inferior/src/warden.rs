@@ -38,7 +38,7 @@ const NAME: &std::ffi::CStr = c"sdm-warden";
 
 /// The end of the pipe over which it is told; it knows of our death by its closing.
 #[derive(Debug)]
-pub(crate) struct Warden(OwnedFd);
+pub struct Warden(OwnedFd);
 
 /// What it is told: gdb, a process, and what is with them. As short as it is, it goes as a whole.
 type Word = [i32; 3];
@@ -57,22 +57,31 @@ impl Warden {
     ///
     /// # Errors
     /// [`io::Error`] where the system has no room for it.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub fn start() -> io::Result<Self> {
         sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
     }
 
     /// Tells it of a gdb, which this process has not waited for.
-    pub(crate) fn keep(&self, gdb: i32) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// [`io::Error`] where it is gone.
+    pub fn keep(&self, gdb: i32) -> io::Result<()> {
         self.tell([gdb, 0, GDB])
     }
 
     /// Tells it of a process that a gdb is to attach to.
-    pub(crate) fn hold(&self, gdb: i32, pid: i32, stopped: bool) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// [`io::Error`] where it is gone.
+    pub fn hold(&self, gdb: i32, pid: i32, stopped: bool) -> io::Result<()> {
         self.tell([gdb, pid, if stopped { STANDS } else { RUNS }])
     }
 
     /// Tells it that a process was left.
-    pub(crate) fn let_go(&self, pid: i32) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// [`io::Error`] where it is gone.
+    pub fn let_go(&self, pid: i32) -> io::Result<()> {
         self.tell([0, pid, LET_GO])
     }
 

@@ -1,0 +1,82 @@
+//! The only unsafe code of this crate: a signal that the kernel keeps ready, and a copy of this process.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::libc;
+
+/// `fcntl`: which signal tells of a file that is ready. The C library's crate has it for few machines.
+const F_SETSIG: i32 = 10;
+
+/// The kernel sends the process SIGSTOP as soon as nobody holds the other end of this pipe any more, into which nobody
+/// writes.
+pub(crate) fn stop_at_end_of(pipe: &OwnedFd, pid: i32) -> io::Result<()> {
+    set(pipe, libc::F_SETOWN, pid)?;
+    set(pipe, F_SETSIG, libc::SIGSTOP)?;
+    set(pipe, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK)
+}
+
+/// It sends nothing any more, whoever else has a copy of this descriptor.
+pub(crate) fn untie(pipe: &OwnedFd) {
+    // It is open, and takes any flags.
+    let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);
+}
+
+/// Sets a property of a descriptor.
+fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is open, the properties that are set here are numbers, and no memory is touched.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), what, value) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Calls this process so, and has it be seen with no arguments and no environment any more. Nothing may look at either
+/// afterwards.
+fn rename(name: &std::ffi::CStr) {
+    let Ok(stat) = sdm_system::proc::own().stat() else {
+        return;
+    };
+    // Where the arguments begin, and where the environment, which follows them, ends.
+    let field = |number| stat.field::<usize>(number).unwrap_or(0);
+    let (begin, end) = (field(48), field(51));
+    let length = end.saturating_sub(begin);
+    let text = name.to_bytes_with_nul();
+    // SAFETY: the kernel says that these bytes of ours hold the arguments and the environment, and nothing uses
+    // them any more; the name is a string.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        if begin != 0 && length >= text.len() {
+            let at = begin as *mut u8;
+            std::ptr::write_bytes(at, 0, length);
+            std::ptr::copy_nonoverlapping(text.as_ptr(), at, text.len());
+        }
+    }
+}
+
+/// Makes a copy of this process in a session of its own, which holds the reading end of a pipe and nothing
+/// else, carries out `run` and ends. Gives the writing end. Whoever stops the copy, it goes on when this thread ends.
+pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io::Result<OwnedFd> {
+    let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    // SAFETY: the C library makes its allocator usable in a copy of one thread; `run` uses it, files and
+    // system calls, and no lock of ours that another thread could hold.
+    match unsafe { nix::unistd::fork() }? {
+        nix::unistd::ForkResult::Parent { .. } => Ok(writer),
+        nix::unistd::ForkResult::Child => {
+            let kept = libc::c_uint::try_from(reader.as_raw_fd()).unwrap_or(0);
+            // SAFETY: plain system calls. Descriptors that are closed here have owners in this copy that never
+            // run again: it ends by `_exit`.
+            unsafe {
+                libc::setsid();
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT);
+                libc::syscall(libc::SYS_close_range, 0, kept.saturating_sub(1), 0);
+                libc::syscall(libc::SYS_close_range, kept + 1, libc::c_uint::MAX, 0);
+            }
+            rename(name);
+            run(reader);
+            // SAFETY: ends this copy at once.
+            unsafe { libc::_exit(0) }
+        }
+    }
+}
