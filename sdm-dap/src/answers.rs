@@ -37,7 +37,7 @@ impl Answers {
                     }
                 }
             }
-            ClassAnswer::Merged(bytes) => join(&mut gathered.merged, &tasks, bytes),
+            ClassAnswer::Merged(merged) => gathered.merged.push((tasks, merged)),
             ClassAnswer::Failed(failure) => join(&mut gathered.failed, &tasks, failure),
             ClassAnswer::Others => gathered.others.union_with(&tasks),
         }

@@ -25,7 +25,7 @@ pub use backend::{Backend, BackendOutput, InterestChange, Program};
 pub use command::Command;
 pub use event::{Event, Joined};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};
-pub use outcome::{Failure, FailureCode, Outcome};
+pub use outcome::{Failure, FailureCode};
 pub use reply::Reply;
 pub use sdm_core::message::EndPolicy;
 pub use settings::{BackendSettings, GdbOptions, PmixJob};

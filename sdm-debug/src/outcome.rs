@@ -1,10 +1,9 @@
-//! What came of a command over a set of tasks. Partial is normal: there is no `Result` over a set.
+//! Why a task could not do a command.
 
 use std::fmt;
 
 use bytes::Bytes;
 use sdm_core::failure::{RawFailure, codes};
-use sdm_idset::IdSet;
 
 /// Why a task could not do a command. The codes are a closed list that is only appended to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -153,62 +152,6 @@ failure_codes! {
     NoSuchPlace = 30, "no_such_place";
 }
 
-/// What came of a command over a set of tasks.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// Who answered what: one entry per distinct answer.
-    pub ok: Vec<(IdSet, Bytes)>,
-    /// Who failed, and how: one entry per distinct failure.
-    pub failed: Vec<(IdSet, Failure)>,
-    /// Tasks whose answers were too many to keep apart.
-    pub others: IdSet,
-    /// Who did not answer in time, and what is known of why.
-    pub missing: Vec<(IdSet, String)>,
-    /// Tasks whose server is gone.
-    pub lost: IdSet,
-}
-
-impl Outcome {
-    /// Everyone who answered without failing, in classes or beyond them.
-    #[must_use]
-    pub fn answered(&self) -> IdSet {
-        let mut set = IdSet::union_all(self.ok.iter().map(|(tasks, _)| tasks));
-        set.union_with(&self.others);
-        set
-    }
-
-    /// Everyone who answered with a failure.
-    #[must_use]
-    pub fn failed_set(&self) -> IdSet {
-        IdSet::union_all(self.failed.iter().map(|(tasks, _)| tasks))
-    }
-
-    /// Everyone who did not answer in time.
-    #[must_use]
-    pub fn missing_set(&self) -> IdSet {
-        IdSet::union_all(self.missing.iter().map(|(tasks, _)| tasks))
-    }
-
-    /// Everyone whom this outcome speaks of.
-    #[must_use]
-    pub fn everyone(&self) -> IdSet {
-        let mut set = self.answered();
-        set.union_with(&self.failed_set());
-        set.union_with(&self.missing_set());
-        set.union_with(&self.lost);
-        set
-    }
-
-    /// True where every task answered, none of them with a failure, and every answer is here.
-    #[must_use]
-    pub fn is_complete_success(&self) -> bool {
-        self.failed.is_empty()
-            && self.missing.is_empty()
-            && self.others.is_empty()
-            && self.lost.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -232,25 +175,6 @@ mod tests {
     fn a_newer_code_keeps_its_text() {
         let failure = Failure::decode(b"\xff\xff\x02\0\0\0no\0\0\0\0");
         assert_eq!(failure, Failure::new(FailureCode::Unknown, "no"));
-    }
-
-    #[test]
-    fn everyone_is_in_one_of_the_parts() {
-        let set = |text: &str| text.parse::<IdSet>().unwrap();
-        let mut outcome = Outcome {
-            ok: vec![(set("0-3"), Bytes::new()), (set("5"), Bytes::new())],
-            ..Outcome::default()
-        };
-        assert!(outcome.is_complete_success());
-        outcome.others = set("6");
-        assert!(!outcome.is_complete_success());
-        outcome.failed = vec![(set("7"), Failure::new(FailureCode::Gdb, "no"))];
-        outcome.missing = vec![(set("8"), "silent".to_owned())];
-        outcome.lost = set("9");
-        assert_eq!(outcome.answered(), set("0-3,5-6"));
-        assert_eq!(outcome.failed_set(), set("7"));
-        assert_eq!(outcome.missing_set(), set("8"));
-        assert_eq!(outcome.everyone(), set("0-3,5-9"));
     }
 
     proptest! {

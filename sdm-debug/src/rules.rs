@@ -15,9 +15,11 @@
 //! with the byte `0xfe`, with which no reply begins, and the rule's number.
 
 mod array;
+mod bins;
 mod capped;
 mod coding;
 mod lines;
+mod merged;
 mod number;
 mod numbers;
 mod parts;
@@ -36,7 +38,9 @@ use sdm_core::Merge;
 use plain::Plain;
 
 pub use array::{ELEMENTS_MAX, NumberArray, fuzz_array};
+pub use bins::{BINS_MAX, Bins, Histogram};
 pub use lines::{LINE_BYTES_MAX, LineClass, Lines};
+pub use merged::Merged;
 pub use number::{Number, Parsed, parse as parse_number};
 pub use numbers::{Alike, Numbers};
 pub use probe::{Marks, Probes};
@@ -44,8 +48,8 @@ pub use queues::{MergedQueues, MessageClass};
 pub use rule_numbers::{
     RULE_HASH, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
 };
-pub use stacks::{StackNode, StackTree};
-pub use stats::{BINS_MAX, Bins, Extreme, Histogram, Stats, Who};
+pub use stacks::{StackNode, StackTree, Stacks};
+pub use stats::{Extreme, Stats, Who};
 pub use usage::{LARGEST_MAX, TotalUsage};
 
 /// The rule of a number; `None` for [`RULE_HASH`], for a number of a newer member, and for

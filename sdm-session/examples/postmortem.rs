@@ -225,7 +225,7 @@ fn show_stacks(
     for Class { tasks, answer } in heard.classes.remove(&id).unwrap_or_default() {
         match answer {
             ClassAnswer::Reply(reply) => gathered.ok.push((tasks, reply)),
-            ClassAnswer::Merged(bytes) => gathered.merged.push((tasks, bytes)),
+            ClassAnswer::Merged(merged) => gathered.merged.push((tasks, merged)),
             ClassAnswer::Failed(failure) => gathered.failed.push((tasks, failure)),
             ClassAnswer::Others => gathered.others.union_with(&tasks),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sdm_core::message::Health;
 use sdm_core::{CommandId, ids::SessionId};
+use sdm_debug::rules::Merged;
 use sdm_debug::{Command, Event, Failure, Reply};
 use sdm_idset::IdSet;
 
@@ -34,7 +35,7 @@ pub enum ClassAnswer {
     /// What they answered, where it was merged by equality.
     Reply(Reply),
     /// The output of a merge rule.
-    Merged(Vec<u8>),
+    Merged(Merged),
     /// The command failed on them; why.
     Failed(Failure),
     /// Too many distinct answers to keep apart.

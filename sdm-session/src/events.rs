@@ -1,19 +1,17 @@
 //! What the tree's root delivers, in the front-end's words.
 
+use sdm_core::aggregate::Rejected;
 use sdm_core::ids::CommandId;
 use sdm_core::message::{Block, Status};
 use sdm_core::node::Delivery;
-use sdm_debug::{Event, Reply, wire};
-use sdm_debug::{Failure, FailureCode};
+use sdm_debug::rules::Merged;
+use sdm_debug::{Event, Failure, FailureCode, Reply, wire};
 use sdm_idset::IdSet;
 
 use super::api::{Class, ClassAnswer, SessionEvent};
 
-/// Translates one delivery; `rule_of` gives the merge rule of a command.
-pub(super) fn translate(
-    delivery: Delivery,
-    rule_of: impl Fn(CommandId) -> u16,
-) -> Option<SessionEvent> {
+/// Translates one delivery.
+pub(super) fn translate(delivery: Delivery) -> Option<SessionEvent> {
     Some(match delivery {
         Delivery::Answer {
             id: CommandId::INIT,
@@ -30,10 +28,7 @@ pub(super) fn translate(
             late,
         } => SessionEvent::Answer {
             id,
-            classes: blocks
-                .into_iter()
-                .map(|block| class(block, rule_of(id)))
-                .collect(),
+            classes: blocks.into_iter().map(class).collect(),
             missing,
             lost,
             late: !late.is_empty(),
@@ -89,20 +84,28 @@ pub(super) fn log(delivery: &Delivery) {
     }
 }
 
-fn class(block: Block, rule: u16) -> Class {
+fn class(block: Block) -> Class {
     let answer = match block.status {
         Status::Others => ClassAnswer::Others,
         Status::Failed => ClassAnswer::Failed(Failure::decode(&block.payload)),
+        Status::Ok if Merged::is(&block.payload) => {
+            match Merged::decode(&block.sources, &block.payload) {
+                Ok(merged) => ClassAnswer::Merged(merged),
+                Err(Rejected(why)) => unknown(why),
+            }
+        }
         Status::Ok => match wire::decode::<Reply>(&block.payload) {
             Ok(reply) => ClassAnswer::Reply(reply),
-            Err(_) if rule != 0 => ClassAnswer::Merged(block.payload.to_vec()),
-            Err(error) => {
-                ClassAnswer::Failed(Failure::new(FailureCode::Unknown, error.to_string()))
-            }
+            Err(error) => unknown(&error.to_string()),
         },
     };
     Class {
         tasks: block.sources,
         answer,
     }
+}
+
+/// An answer that is none.
+fn unknown(why: &str) -> ClassAnswer {
+    ClassAnswer::Failed(Failure::new(FailureCode::Unknown, why))
 }

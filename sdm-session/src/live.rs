@@ -1,6 +1,6 @@
 //! A session that stands: commands down, events up, and its end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -39,8 +39,6 @@ const KILL_AFTER: Duration = Duration::from_millis(1500);
 const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
 /// Bulk events that wait for the user before the tree is asked to hold back.
 const WAITING_MAX: usize = 1024;
-/// Commands whose merge rule is remembered.
-const RULES_MAX: usize = 256;
 
 /// A session: the launcher, the master, and the root of the tree.
 pub struct Session {
@@ -63,8 +61,6 @@ pub struct Session {
     lost: IdSet,
     /// What the log says of this session stands in it.
     span: Span,
-    /// The merge rules of commands that have one.
-    rules: BTreeMap<CommandId, u16>,
     pub(super) waiting: VecDeque<SessionEvent>,
     held_back: bool,
     /// Nobody can be reached any more: why, and until when the launcher's end is waited for.
@@ -96,7 +92,6 @@ impl Session {
             members,
             spare,
             lost: IdSet::new(),
-            rules: BTreeMap::new(),
             waiting: VecDeque::new(),
             held_back: false,
             deserted: None,
@@ -267,9 +262,7 @@ impl Session {
                     self.go_on();
                     self.deserted = Some((why, Instant::now() + LAUNCHER_WAIT));
                 }
-                let rules = &self.rules;
-                let rule_of = |id: CommandId| rules.get(&id).copied().unwrap_or(0);
-                let event = events::translate(delivery, rule_of);
+                let event = events::translate(delivery);
                 let joined = event.iter().map(|event| self.spare.joined(event));
                 joined.for_each(|joined| self.tasks.union_with(&joined));
                 self.waiting.extend(event);
@@ -404,13 +397,6 @@ impl DebugSession for Session {
             .driver
             .with_member(|member, now| member.submit(now, submission));
         tracing::info!(command = id.0, tasks = %to, "asked: {}", command.name());
-        if options.rule != 0 {
-            self.rules.insert(id, options.rule);
-            // Late answers of older commands are not worth their memory.
-            while self.rules.len() > RULES_MAX {
-                self.rules.pop_first();
-            }
-        }
         id
     }
 

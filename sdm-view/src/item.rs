@@ -5,18 +5,17 @@
 
 use std::time::Duration;
 
-use sdm_debug::Outcome;
 use sdm_debug::event::{Phase, Stream};
-use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{BreakpointPlace, Stop};
-use sdm_debug::rules::{StackNode, StackTree, Stats, TotalUsage};
-use sdm_debug::{Failure, Reply, TaskState, wire};
+use sdm_debug::rules::{Merged, Stacks, Stats, TotalUsage};
+use sdm_debug::{Failure, Reply, TaskState};
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 
 use crate::board::Board;
 use crate::compare::Comparison;
 use crate::queues::QueueTable;
+pub use crate::stacks::MergedStacks;
 
 /// Something to show.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +180,7 @@ pub struct Gathered {
     /// The distinct answers.
     pub ok: Vec<(IdSet, Reply)>,
     /// Answers that a rule merged.
-    pub merged: Vec<(IdSet, Vec<u8>)>,
+    pub merged: Vec<(IdSet, Merged)>,
     /// The distinct failures.
     pub failed: Vec<(IdSet, Failure)>,
     /// Those whose answers were too many to keep apart.
@@ -386,59 +385,6 @@ pub trait View {
     }
 }
 
-/// Stacks of many tasks as one tree.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MergedStacks {
-    /// The tasks whose stacks these are.
-    pub tasks: IdSet,
-    /// The merged stacks, outermost frames at the root.
-    pub tree: StackTree,
-}
-
-impl MergedStacks {
-    /// True where everybody has a thread in every place that anybody has one in.
-    #[must_use]
-    pub fn agree(&self) -> bool {
-        let mut agree = self.tree.others.is_empty();
-        agree &= self.tree.bare.is_empty() || self.tree.bare == self.tasks;
-        self.tree.walk(|_, node| {
-            agree &= node.tasks == self.tasks;
-            agree &= node.here.is_empty() || node.here == self.tasks;
-        });
-        agree
-    }
-
-    /// False where a stack could not be read to its end: who stands there may have come by another way than the others.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        let is_cut = |root: &StackNode| root.frame.function.starts_with(STOPPED);
-        !self.tree.roots.iter().any(is_cut)
-    }
-
-    /// So many or fewer in one place are few, and worth a look; none where nearly everybody is.
-    #[must_use]
-    pub fn few(&self) -> Option<u64> {
-        let whole = self.tasks.len();
-        let few = (whole / 8).max(1);
-        let mut most = 0;
-        self.tree.walk(|_, node| most = most.max(node.here.len()));
-        (whole >= 3 && most > few).then_some(few)
-    }
-
-    /// The distinct sets of those who stand in one place, biggest first.
-    #[must_use]
-    pub fn places(&self) -> Vec<IdSet> {
-        let mut places: Vec<IdSet> = Vec::new();
-        self.tree.walk(|_, node| {
-            if !node.here.is_empty() && !places.contains(&node.here) {
-                places.push(node.here.clone());
-            }
-        });
-        places.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
-        places
-    }
-}
-
 fn is_stacks(reply: &Reply) -> bool {
     matches!(reply, Reply::Stacks(_))
 }
@@ -468,17 +414,41 @@ impl Gathered {
     /// where there are none.
     #[must_use]
     pub fn stacks(&self) -> Option<MergedStacks> {
-        let merged = self.merged.iter();
-        let merged = merged.map(|(tasks, bytes)| (tasks.clone(), bytes.clone().into()));
-        let own = self.ok.iter().filter(|(_, reply)| is_stacks(reply));
-        let own = own.map(|(tasks, reply)| (tasks.clone(), wire::encode(reply).into()));
-        let outcome = Outcome {
-            ok: merged.chain(own).collect(),
-            ..Outcome::default()
-        };
-        let (tree, strangers) = StackTree::from_outcome(&outcome);
-        let tasks = outcome.answered().difference(&strangers);
+        let (mut tasks, mut all) = (IdSet::new(), Stacks::default());
+        let merged = self.merged.iter().filter_map(|(of, merged)| match merged {
+            Merged::Stacks(stacks) => Some((of, stacks.clone())),
+            _ => None,
+        });
+        let own = self.ok.iter().filter_map(|(of, reply)| match reply {
+            Reply::Stacks(own) => Some((of, Stacks::of(of, own).ok()?)),
+            _ => None,
+        });
+        for (of, stacks) in merged.chain(own) {
+            tasks.union_with(of);
+            all.absorb(stacks);
+        }
+        let tree = all.tree();
         (!tasks.is_empty()).then_some(MergedStacks { tasks, tree })
+    }
+
+    /// Takes what a rule has merged, and the answers that it would have, as one; absent where there are none.
+    pub fn take_merged(&mut self) -> Option<(IdSet, Merged)> {
+        let mut parts = std::mem::take(&mut self.merged);
+        for (tasks, reply) in std::mem::take(&mut self.ok) {
+            match Merged::of(&tasks, &reply) {
+                Some(own) => parts.push((tasks, own)),
+                None => self.ok.push((tasks, reply)),
+            }
+        }
+        // A command has one rule.
+        let mut parts = parts.into_iter();
+        let (mut tasks, mut whole) = parts.next()?;
+        for (of, part) in parts {
+            if whole.absorb(part).is_ok() {
+                tasks.union_with(&of);
+            }
+        }
+        Some((tasks, whole))
     }
 
     /// All who did it.

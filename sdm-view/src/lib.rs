@@ -18,5 +18,6 @@ pub mod json;
 pub mod queues;
 pub mod render;
 pub mod report;
+mod stacks;
 
 pub use item::{Item, View};

@@ -17,6 +17,19 @@ pub(super) fn is_merged(payload: &[u8]) -> bool {
     payload.first() == Some(&MERGED)
 }
 
+/// The number of the rule that has made a merged payload.
+pub(super) fn rule_of(payload: &[u8]) -> Result<u16, Rejected> {
+    let mut reader = Reader {
+        rest: payload,
+        sources: &IdSet::new(),
+    };
+    let is_merged = reader.byte()? == MERGED;
+    let number = u16::try_from(reader.number()?).ok();
+    number
+        .filter(|_| is_merged)
+        .ok_or(Rejected("no merged payload"))
+}
+
 pub(super) struct Writer {
     pub(super) out: Vec<u8>,
 }

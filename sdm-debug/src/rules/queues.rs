@@ -63,6 +63,14 @@ impl MergedQueues {
         read(sources, payload).map(QueueParts::merged)
     }
 
+    /// The equal answers of these tasks.
+    ///
+    /// # Errors
+    /// More messages, or longer names, than there may be.
+    pub fn of(tasks: &IdSet, queues: &TaskQueues) -> Result<Self, Rejected> {
+        own(tasks, queues.clone()).map(QueueParts::merged)
+    }
+
     /// Takes in what other answers have come to.
     pub fn absorb(&mut self, other: Self) {
         for class in other.classes {
@@ -262,7 +270,10 @@ fn write_numbers(
 
 fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
     if !is_merged(payload) {
-        return own(sources, payload);
+        return match wire::decode(payload) {
+            Ok(Reply::Queues(queues)) => own(sources, queues),
+            _ => Err(Rejected("no queues")),
+        };
     }
     let mut reader = Reader::new(RULE_QUEUES, payload, sources)?;
     let mut parts = QueueParts {
@@ -289,17 +300,14 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
     Ok(parts)
 }
 
-/// What a task answered.
-fn own(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
-    let Ok(Reply::Queues(queues)) = wire::decode(payload) else {
-        return Err(Rejected("no queues"));
-    };
+/// What these tasks have answered, all the same.
+fn own(tasks: &IdSet, queues: TaskQueues) -> Result<QueueParts, Rejected> {
     let names = || queues.messages.iter().map(|it| it.kind.communicator.len());
     if queues.messages.len() > TASK_MESSAGES_MAX || names().any(|bytes| bytes > NAME_BYTES_MAX) {
         return Err(Rejected("messages beyond their bound"));
     }
     let mut parts = QueueParts::default();
-    parts.insert(sources, queues);
+    parts.insert(tasks, queues);
     Ok(parts)
 }
 

@@ -11,9 +11,8 @@ use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
 use super::plain::Gathers;
 use super::rule_numbers::RULE_STACK_TREE;
-use crate::Outcome;
 use crate::fold::STACK_FRAMES_MAX;
-use crate::reply::{Reply, StackFrame};
+use crate::reply::{Reply, StackFrame, TaskStacks};
 use crate::wire;
 
 /// The stacks of many tasks as one prefix tree.
@@ -59,22 +58,6 @@ impl StackTree {
         read(sources, payload).map(|stacks| stacks.tree())
     }
 
-    /// The tree of the good answers of a command, however far they were merged; and the tasks
-    /// whose answers had no stacks.
-    #[must_use]
-    pub fn from_outcome(outcome: &Outcome) -> (Self, IdSet) {
-        let mut all = Stacks::default();
-        let mut strangers = IdSet::new();
-        for (sources, payload) in &outcome.ok {
-            match read(sources, payload) {
-                Ok(stacks) => all.absorb(stacks),
-                Err(_) => strangers.union_with(sources),
-            }
-        }
-        all.capped.others.union_with(&outcome.others);
-        (all.tree(), strangers)
-    }
-
     /// Walks every node, parents first, with its depth from 0.
     pub fn walk<'a>(&'a self, mut visit: impl FnMut(usize, &'a StackNode)) {
         let mut open: Vec<(usize, &StackNode)> = self.roots.iter().rev().map(|n| (0, n)).collect();
@@ -103,14 +86,47 @@ fn frame_cost(frame: &StackFrame) -> usize {
     16 + frame.module.len() + frame.function.len() + frame.file.len()
 }
 
+/// The distinct stacks of many tasks, each with who has it.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub(super) struct Stacks {
+pub struct Stacks {
     capped: Capped<Stack>,
     helpers: u64,
 }
 
 impl Stacks {
-    fn tree(&self) -> StackTree {
+    /// The equal answers of these tasks.
+    ///
+    /// # Errors
+    /// A stack that is longer than any may be.
+    pub fn of(tasks: &IdSet, own: &TaskStacks) -> Result<Self, Rejected> {
+        let mut threads = own.threads.iter();
+        if threads.any(|thread| thread.frames.len() > STACK_FRAMES_MAX) {
+            return Err(Rejected("a stack beyond its bound"));
+        }
+        let mut stacks = Self {
+            helpers: u64::from(own.helpers).saturating_mul(tasks.len()),
+            ..Self::default()
+        };
+        for thread in &own.threads {
+            let held = Held {
+                tasks: tasks.clone(),
+                count: u64::from(thread.count).saturating_mul(tasks.len()),
+                at: 0,
+            };
+            stacks.capped.insert(Stack(thread.frames.clone()), &held);
+        }
+        Ok(stacks)
+    }
+
+    /// Takes in the stacks of others.
+    pub fn absorb(&mut self, other: Self) {
+        self.helpers = self.helpers.saturating_add(other.helpers);
+        self.capped.absorb(other.capped);
+    }
+
+    /// The tree that they make.
+    #[must_use]
+    pub fn tree(&self) -> StackTree {
         let mut stacks = sorted(&self.capped);
         let mut bare = IdSet::new();
         if let Some(([], held)) = stacks.first() {
@@ -165,8 +181,7 @@ impl Gathers for Stacks {
     }
 
     fn absorb(&mut self, other: Self) {
-        self.helpers = self.helpers.saturating_add(other.helpers);
-        self.capped.absorb(other.capped);
+        Self::absorb(self, other);
     }
 
     fn write(self, bytes_max: usize) -> Vec<u8> {
@@ -226,7 +241,10 @@ impl<'a> Table<'a> {
 
 fn read(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
     if !is_merged(payload) {
-        return own(sources, payload);
+        return match wire::decode(payload) {
+            Ok(Reply::Stacks(own)) => Stacks::of(sources, &own),
+            _ => Err(Rejected("no stacks")),
+        };
     }
     let mut reader = Reader::new(RULE_STACK_TREE, payload, sources)?;
     let helpers = reader.number()?;
@@ -280,31 +298,4 @@ fn read_frame(reader: &mut Reader<'_>, texts: &[&str]) -> Result<StackFrame, Rej
         line: small()?,
         repeat: small()?,
     })
-}
-
-/// The stacks that a task answered.
-fn own(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
-    let Ok(Reply::Stacks(task)) = wire::decode(payload) else {
-        return Err(Rejected("no stacks"));
-    };
-    if task
-        .threads
-        .iter()
-        .any(|t| t.frames.len() > STACK_FRAMES_MAX)
-    {
-        return Err(Rejected("a stack beyond its bound"));
-    }
-    let mut stacks = Stacks {
-        helpers: u64::from(task.helpers).saturating_mul(sources.len()),
-        ..Stacks::default()
-    };
-    for thread in task.threads {
-        let held = Held {
-            tasks: sources.clone(),
-            count: u64::from(thread.count).saturating_mul(sources.len()),
-            at: 0,
-        };
-        stacks.capped.insert(Stack(thread.frames), &held);
-    }
-    Ok(stacks)
 }

@@ -7,13 +7,11 @@ use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 
 use super::array::NumberArray;
+use super::bins::{Bins, Histogram};
 use super::coding::{Reader, Writer, is_merged};
 use super::number::{Number, Parsed, parse};
 use super::rule_numbers::RULE_STATS;
 use crate::{Reply, wire};
-
-/// The most bins of a histogram.
-pub const BINS_MAX: u16 = 4096;
 
 /// Statistics of the numbers that tasks answered.
 ///
@@ -63,71 +61,12 @@ pub struct Extreme {
     pub who: Who,
 }
 
-/// Bins of equal width over `low..=high`, given by the command.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bins {
-    /// Where the first begins; finite.
-    pub low: f64,
-    /// Where the last ends; finite and above `low`.
-    pub high: f64,
-    /// The number of bins, 1 to [`BINS_MAX`].
-    pub count: u16,
-}
-
-/// How many numbers fall into each bin.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Histogram {
-    /// The bins that the numbers were counted by.
-    pub bins: Bins,
-    /// How many numbers each holds; the last one holds `high` too.
-    pub counts: Vec<u64>,
-    /// How many are below the first.
-    pub below: u64,
-    /// How many are above the last.
-    pub above: u64,
-}
-
 impl Default for Who {
     fn default() -> Self {
         Self {
             count: 0,
             tasks: Some(IdSet::new()),
         }
-    }
-}
-
-impl Bins {
-    /// The parameters of the rule: two `f64` and a `u16`, little-endian.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(18);
-        out.extend_from_slice(&self.low.to_le_bytes());
-        out.extend_from_slice(&self.high.to_le_bytes());
-        out.extend_from_slice(&self.count.to_le_bytes());
-        out
-    }
-
-    /// Reads the parameters of the rule.
-    #[must_use]
-    pub fn decode(params: &[u8]) -> Option<Self> {
-        let (low, rest) = params.split_first_chunk()?;
-        let (high, rest) = rest.split_first_chunk()?;
-        let bins = Self {
-            low: f64::from_le_bytes(*low),
-            high: f64::from_le_bytes(*high),
-            count: u16::from_le_bytes(rest.try_into().ok()?),
-        };
-        let ordered = bins.low < bins.high && (bins.high - bins.low).is_finite();
-        (ordered && (1..=BINS_MAX).contains(&bins.count)).then_some(bins)
-    }
-
-    /// Where a bin begins; that of `count` is where the last ends.
-    #[must_use]
-    pub fn edge(&self, index: u16) -> f64 {
-        if index >= self.count {
-            return self.high;
-        }
-        self.low + (self.high - self.low) * f64::from(index) / f64::from(self.count)
     }
 }
 
@@ -153,42 +92,6 @@ impl Who {
     }
 }
 
-impl Histogram {
-    fn new(bins: Bins) -> Self {
-        Self {
-            bins,
-            counts: vec![0; bins.count.into()],
-            below: 0,
-            above: 0,
-        }
-    }
-
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn insert(&mut self, value: f64, count: u64) {
-        let Bins { low, high, .. } = self.bins;
-        let slot = if value < low {
-            &mut self.below
-        } else if value > high {
-            &mut self.above
-        } else {
-            let share = (value - low) / (high - low) * f64::from(self.bins.count);
-            // Not negative, and a cast saturates.
-            let last = self.counts.len() - 1;
-            &mut self.counts[(share as usize).min(last)]
-        };
-        *slot = slot.saturating_add(count);
-    }
-
-    fn join(&mut self, other: &Self) {
-        let pairs = self.counts.iter_mut().zip(&other.counts);
-        for (mine, theirs) in pairs {
-            *mine = mine.saturating_add(*theirs);
-        }
-        self.below = self.below.saturating_add(other.below);
-        self.above = self.above.saturating_add(other.above);
-    }
-}
-
 impl Stats {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
@@ -199,6 +102,37 @@ impl Stats {
             return read(sources, payload);
         }
         own(sources, payload, None)
+    }
+
+    /// Of nobody's numbers, which are counted in these bins.
+    #[must_use]
+    pub fn over(bins: Option<Bins>) -> Self {
+        Self {
+            histogram: bins.map(Histogram::new),
+            ..Self::default()
+        }
+    }
+
+    /// Of the number, or the elements of the array, that each of these tasks has answered.
+    ///
+    /// # Errors
+    /// It is no number.
+    pub fn of(tasks: &IdSet, reply: &Reply, bins: Option<Bins>) -> Result<Self, Rejected> {
+        let mut stats = Self::over(bins);
+        let who = Who::of(tasks);
+        match reply {
+            Reply::Value(value) if value.cut.is_none() => {
+                stats.insert(parse(&value.text).ok_or(Rejected("no number"))?, &who);
+            }
+            Reply::Text(text) => {
+                let array = NumberArray::parse(text).ok_or(Rejected("no numbers"))?;
+                for element in array.elements {
+                    stats.insert(element, &who);
+                }
+            }
+            _ => return Err(Rejected("no value")),
+        }
+        Ok(stats)
     }
 
     /// True where nobody answered a number, an infinite one or none (`nan`).
@@ -260,7 +194,10 @@ impl Stats {
     }
 
     /// Takes in what another gathered.
-    fn join(&mut self, other: &Self) -> Result<(), Rejected> {
+    ///
+    /// # Errors
+    /// It is over other bins, or the sum is too large; nothing has changed then.
+    pub fn absorb(&mut self, other: &Self) -> Result<(), Rejected> {
         let (mine, theirs) = (&self.histogram, &other.histogram);
         if mine.as_ref().map(|h| h.bins) != theirs.as_ref().map(|h| h.bins) {
             return Err(Rejected("statistics over other bins"));
@@ -321,10 +258,7 @@ pub(super) struct Rule {
 
 impl Merge for Rule {
     fn start(&self) -> Acc {
-        Box::new(Stats {
-            histogram: self.bins.map(Histogram::new),
-            ..Stats::default()
-        })
+        Box::new(Stats::over(self.bins))
     }
 
     fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected> {
@@ -334,7 +268,7 @@ impl Merge for Rule {
             own(sources, payload, self.bins)?
         };
         let acc: &mut Stats = acc.downcast_mut().expect("made by start");
-        acc.join(&stats)
+        acc.absorb(&stats)
     }
 
     fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes {
@@ -473,24 +407,8 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     Ok(Who { count, tasks })
 }
 
-/// The number, or the elements of the array, that each of these tasks answered.
+/// What these tasks have answered.
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
-    let mut stats = Stats {
-        histogram: bins.map(Histogram::new),
-        ..Stats::default()
-    };
-    let who = Who::of(sources);
-    match wire::decode(payload) {
-        Ok(Reply::Value(value)) if value.cut.is_none() => {
-            stats.insert(parse(&value.text).ok_or(Rejected("no number"))?, &who);
-        }
-        Ok(Reply::Text(text)) => {
-            let array = NumberArray::parse(&text).ok_or(Rejected("no numbers"))?;
-            for element in array.elements {
-                stats.insert(element, &who);
-            }
-        }
-        _ => return Err(Rejected("no value")),
-    }
-    Ok(stats)
+    let reply = wire::decode(payload).map_err(|_| Rejected("no value"))?;
+    Stats::of(sources, &reply, bins)
 }

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use sdm_idset::{IdSet, TaskId};
 
 use super::*;
-use crate::Outcome;
 use crate::reply::{Reply, StackFrame, TaskStacks, ThreadStack, Usage, Value};
 use crate::wire;
 
@@ -133,26 +132,21 @@ fn the_front_end_builds_the_tree_from_answers_however_merged() {
         stacks(&[(1, "main:9 halo:44")], 1),
     ];
     let (sources, merged) = merge_flat(RULE_STACK_TREE, &[], &payloads);
-    let outcome = Outcome {
-        ok: vec![
-            (sources, merged),
-            (set("2-9"), Bytes::from(stacks(&[(1, "main:9 solve:3")], 1))),
-            (set("10"), Bytes::from(text("no stacks"))),
-        ],
-        others: set("11"),
-        ..Outcome::default()
+    let mut stacks_of_all = Merged::decode(&sources, &merged).unwrap();
+    let own = wire::decode(&stacks(&[(1, "main:9 solve:3")], 1)).unwrap();
+    let rest = Merged::of(&set("2-9"), &own).unwrap();
+    stacks_of_all.absorb(rest).unwrap();
+    let Merged::Stacks(stacks) = stacks_of_all else {
+        panic!("{stacks_of_all:?}");
     };
-    let (tree, strangers) = StackTree::from_outcome(&outcome);
+    let tree = stacks.tree();
     let expect = [
         "main:9 [0-9] x10 here []",
         " solve:3 [0,2-9] x9 here [0,2-9]",
         " halo:44 [1] x1 here [1]",
     ];
     assert_eq!(show(&tree), expect);
-    assert_eq!(
-        (strangers, tree.others, tree.helpers),
-        (set("10"), set("11"), 10)
-    );
+    assert_eq!((tree.others.len(), tree.helpers), (0, 10));
 }
 
 #[test]

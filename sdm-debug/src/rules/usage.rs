@@ -6,7 +6,8 @@ use sdm_idset::{IdSet, TaskId};
 use super::coding::{Reader, Writer, is_merged};
 use super::plain::Gathers;
 use super::rule_numbers::RULE_USAGE;
-use crate::{Reply, wire};
+use crate::reply::{Reply, Usage};
+use crate::wire;
 
 /// How many of those that use the most are named.
 pub const LARGEST_MAX: usize = 5;
@@ -36,20 +37,26 @@ impl TotalUsage {
         if is_merged(payload) {
             return read(sources, payload);
         }
-        let Ok(Reply::Usage(usage)) = wire::decode(payload) else {
-            return Err(Rejected("no use of memory"));
-        };
-        let each = |task| (usage.resident_bytes, task);
-        Ok(Self {
-            count: sources.len(),
-            resident_bytes: usage.resident_bytes.saturating_mul(sources.len()),
-            peak_bytes: usage.peak_bytes,
-            largest: sources.iter().take(LARGEST_MAX).map(each).collect(),
-        })
+        match wire::decode(payload) {
+            Ok(Reply::Usage(usage)) => Ok(Self::of(sources, &usage)),
+            _ => Err(Rejected("no use of memory")),
+        }
+    }
+
+    /// The equal answers of these tasks.
+    #[must_use]
+    pub fn of(tasks: &IdSet, own: &Usage) -> Self {
+        let each = |task| (own.resident_bytes, task);
+        Self {
+            count: tasks.len(),
+            resident_bytes: own.resident_bytes.saturating_mul(tasks.len()),
+            peak_bytes: own.peak_bytes,
+            largest: tasks.iter().take(LARGEST_MAX).map(each).collect(),
+        }
     }
 
     /// Takes in what another gathered.
-    pub fn join(&mut self, other: &Self) {
+    pub fn absorb(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.resident_bytes = self.resident_bytes.saturating_add(other.resident_bytes);
         self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
@@ -66,7 +73,7 @@ impl Gathers for TotalUsage {
     }
 
     fn absorb(&mut self, other: Self) {
-        self.join(&other);
+        Self::absorb(self, &other);
     }
 
     // It is some ninety bytes at most, less than any bound that the tree gives.

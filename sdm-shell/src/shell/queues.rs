@@ -1,8 +1,7 @@
 //! `queues`: the messages of MPI that have not completed, merged on the way up the tree.
 
-use sdm_debug::rules::MergedQueues;
-use sdm_debug::{Command, wire};
-use sdm_idset::IdSet;
+use sdm_debug::Command;
+use sdm_debug::rules::Merged;
 use sdm_view::item::Item;
 use sdm_view::queues::QueueTable;
 
@@ -17,20 +16,7 @@ pub(super) async fn queues(session: &SessionHandle, said: &Said<'_>) -> Verdict 
     let Some(OpenCommand { mut gathered, .. }) = open else {
         return verdict;
     };
-    let (mut tasks, mut found) = (IdSet::new(), MergedQueues::default());
-    let own = gathered.ok.iter();
-    let own = own.map(|(tasks, reply)| (tasks.clone(), wire::encode(reply)));
-    for (of, bytes) in own
-        .chain(std::mem::take(&mut gathered.merged))
-        .collect::<Vec<_>>()
-    {
-        if let Ok(part) = MergedQueues::decode(&of, &bytes) {
-            found.absorb(part);
-            tasks.union_with(&of);
-        }
-    }
-    gathered.ok.retain(|(of, _)| !of.is_subset(&tasks));
-    if !tasks.is_empty() {
+    if let Some((_, Merged::Queues(found))) = gathered.take_merged() {
         session.show(&Item::Queues(QueueTable::of(found)));
     }
     ask::show_rest(session, gathered);

@@ -1,8 +1,8 @@
 //! `outliers`, `stats`, `compare`: the values that an expression has in all tasks.
 use sdm_debug::calls::is_harmless;
 use sdm_debug::reply::Value;
-use sdm_debug::rules::{Bins, Extreme, NumberArray, RULE_STATS, Stats, rule};
-use sdm_debug::{Command, FailureCode, Reply, wire};
+use sdm_debug::rules::{Bins, Extreme, Merged, NumberArray, RULE_STATS, Stats};
+use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};
 
@@ -19,8 +19,6 @@ type Values = Vec<(IdSet, Value)>;
 const WHOLES_MAX: usize = 64;
 /// How many bins a histogram has.
 const BINS: u16 = 12;
-/// The most bytes of merged statistics.
-const STATS_BYTES_MAX: usize = 64 << 20;
 
 /// `outliers`, `stats`, `compare`, `plot`, `export`.
 pub(super) async fn about_values(
@@ -328,22 +326,24 @@ async fn stats_of(
     bins: Option<Bins>,
 ) -> Option<(Verdict, StatsOf, Gathered)> {
     let params = bins.map(|bins| bins.encode()).unwrap_or_default();
-    let rule = rule(RULE_STATS, &params)?;
-    let mut acc = rule.start();
+    let mut stats = Stats::over(bins);
     let mut all = IdSet::new();
     let (mut verdict, mut rest) = (Verdict::Done, Gathered::default());
     for question in questions {
         let by_rule = (RULE_STATS, params.clone());
         let (one, open) = session.ask_merged(said.line, to, question, by_rule).await;
         let OpenCommand { mut gathered, .. } = open?;
-        for (tasks, bytes) in std::mem::take(&mut gathered.merged) {
-            if rule.merge(&mut acc, &tasks, &bytes).is_ok() {
+        for (tasks, merged) in std::mem::take(&mut gathered.merged) {
+            if let Merged::Stats(part) = merged
+                && stats.absorb(&part).is_ok()
+            {
                 all.union_with(&tasks);
             }
         }
         // What is no number stays an answer of its own.
         for (tasks, reply) in std::mem::take(&mut gathered.ok) {
-            match rule.merge(&mut acc, &tasks, &wire::encode(&reply)) {
+            let own = Stats::of(&tasks, &reply, bins);
+            match own.and_then(|own| stats.absorb(&own)) {
                 Ok(()) => all.union_with(&tasks),
                 Err(_) => gathered.ok.push((tasks, reply)),
             }
@@ -353,8 +353,6 @@ async fn stats_of(
             break;
         }
     }
-    let bytes = rule.finish(acc, STATS_BYTES_MAX);
-    let stats = Stats::decode(&all, &bytes).unwrap_or_default();
     Some((verdict, StatsOf { tasks: all, stats }, rest))
 }
 

@@ -6,7 +6,7 @@ use sdm_core::ids::{Attempt, CommandId};
 use sdm_core::limits::{CLASSES_MAX, PAYLOAD_BYTES_MAX};
 use sdm_core::message::{Answer, Block, Message, Status};
 use sdm_debug::reply::{StackFrame, TaskStacks};
-use sdm_debug::rules::{self, RULE_STACK_TREE, StackTree};
+use sdm_debug::rules::{self, Merged, RULE_STACK_TREE};
 use sdm_debug::{Command, Reply, wire};
 use sdm_idset::IdSet;
 use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionEvent};
@@ -102,11 +102,11 @@ fn stacks_come_merged_to_the_front_end() {
     let [class] = &answers[..] else {
         panic!("one class: {answers:?}");
     };
-    let ClassAnswer::Merged(bytes) = &class.answer else {
+    let ClassAnswer::Merged(Merged::Stacks(stacks)) = &class.answer else {
         panic!("merged: {class:?}");
     };
     assert_eq!(class.tasks, all);
-    let tree = StackTree::decode(&class.tasks, bytes).expect("a tree");
+    let tree = stacks.tree();
     assert_eq!(tree.roots.len(), 1);
     assert_eq!(tree.roots[0].here.to_string(), "5");
     assert_eq!(tree.roots[0].children[0].tasks.to_string(), "0-4,6-15");

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use sdm_debug::Command;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::reply::StopReason;
-use sdm_debug::rules::Probes;
-use sdm_debug::{Command, Reply};
+use sdm_debug::rules::{Merged, Probes};
 use sdm_diagnose::Observed;
 use sdm_idset::IdSet;
 use sdm_view::gather::join;
@@ -198,16 +198,9 @@ pub(super) async fn probe(
     let Some(open) = open else {
         return (probes, Vec::new());
     };
-    let gathered = open.gathered;
-    for (tasks, reply) in gathered.ok {
-        if let Reply::Probe(probe) = reply {
-            probes.absorb(Probes::of(&tasks, *probe));
-        }
-    }
-    for (tasks, bytes) in gathered.merged {
-        if let Ok(merged) = Probes::decode(&tasks, &bytes) {
-            probes.absorb(merged);
-        }
+    let mut gathered = open.gathered;
+    if let Some((_, Merged::Probes(found))) = gathered.take_merged() {
+        probes = *found;
     }
     probes.cut.union_with(&gathered.others);
     let failed = gathered.failed.into_iter();

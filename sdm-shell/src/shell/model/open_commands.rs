@@ -73,7 +73,7 @@ impl OpenCommand {
         self.gathered.lost.subtract(&tasks);
         match answer {
             ClassAnswer::Reply(reply) => join(&mut self.gathered.ok, &tasks, reply),
-            ClassAnswer::Merged(bytes) => join(&mut self.gathered.merged, &tasks, bytes),
+            ClassAnswer::Merged(merged) => self.gathered.merged.push((tasks, merged)),
             ClassAnswer::Failed(failure) => join(&mut self.gathered.failed, &tasks, failure),
             ClassAnswer::Others => self.gathered.others.union_with(&tasks),
         }

@@ -4,7 +4,7 @@ use sdm_core::limits::PAYLOAD_BYTES_MAX;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::probe::{Call, LockWait, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::reply::{StackFrame, StopReason, TaskStacks};
-use sdm_debug::rules::{RULE_PROBE, rule};
+use sdm_debug::rules::{Merged, RULE_PROBE, rule};
 use sdm_debug::{Command, FailureCode, Reply, wire};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{Class, ClassAnswer, SessionEvent};
@@ -66,9 +66,10 @@ fn merged(to: &IdSet, spec: ProbeSpec) -> Class {
         let own = wire::encode(&Reply::Probe(Box::new(probe(task, spec))));
         rule.merge(&mut acc, &IdSet::single(task), &own).unwrap();
     }
+    let merged = Merged::decode(to, &rule.finish(acc, PAYLOAD_BYTES_MAX)).unwrap();
     Class {
         tasks: to.clone(),
-        answer: ClassAnswer::Merged(rule.finish(acc, PAYLOAD_BYTES_MAX).to_vec()),
+        answer: ClassAnswer::Merged(merged),
     }
 }
 

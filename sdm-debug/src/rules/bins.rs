@@ -1,0 +1,99 @@
+//! Bins of a histogram, and how many numbers fall into each.
+
+/// The most bins of a histogram.
+pub const BINS_MAX: u16 = 4096;
+
+/// Bins of equal width over `low..=high`, given by the command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bins {
+    /// Where the first begins; finite.
+    pub low: f64,
+    /// Where the last ends; finite and above `low`.
+    pub high: f64,
+    /// The number of bins, 1 to [`BINS_MAX`].
+    pub count: u16,
+}
+
+/// How many numbers fall into each bin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    /// The bins that the numbers were counted by.
+    pub bins: Bins,
+    /// How many numbers each holds; the last one holds `high` too.
+    pub counts: Vec<u64>,
+    /// How many are below the first.
+    pub below: u64,
+    /// How many are above the last.
+    pub above: u64,
+}
+
+impl Bins {
+    /// The parameters of the rule: two `f64` and a `u16`, little-endian.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(18);
+        out.extend_from_slice(&self.low.to_le_bytes());
+        out.extend_from_slice(&self.high.to_le_bytes());
+        out.extend_from_slice(&self.count.to_le_bytes());
+        out
+    }
+
+    /// Reads the parameters of the rule.
+    #[must_use]
+    pub fn decode(params: &[u8]) -> Option<Self> {
+        let (low, rest) = params.split_first_chunk()?;
+        let (high, rest) = rest.split_first_chunk()?;
+        let bins = Self {
+            low: f64::from_le_bytes(*low),
+            high: f64::from_le_bytes(*high),
+            count: u16::from_le_bytes(rest.try_into().ok()?),
+        };
+        let ordered = bins.low < bins.high && (bins.high - bins.low).is_finite();
+        (ordered && (1..=BINS_MAX).contains(&bins.count)).then_some(bins)
+    }
+
+    /// Where a bin begins; that of `count` is where the last ends.
+    #[must_use]
+    pub fn edge(&self, index: u16) -> f64 {
+        if index >= self.count {
+            return self.high;
+        }
+        self.low + (self.high - self.low) * f64::from(index) / f64::from(self.count)
+    }
+}
+
+impl Histogram {
+    pub(super) fn new(bins: Bins) -> Self {
+        Self {
+            bins,
+            counts: vec![0; bins.count.into()],
+            below: 0,
+            above: 0,
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    pub(super) fn insert(&mut self, value: f64, count: u64) {
+        let Bins { low, high, .. } = self.bins;
+        let slot = if value < low {
+            &mut self.below
+        } else if value > high {
+            &mut self.above
+        } else {
+            let share = (value - low) / (high - low) * f64::from(self.bins.count);
+            // Not negative, and a cast saturates.
+            let last = self.counts.len() - 1;
+            &mut self.counts[(share as usize).min(last)]
+        };
+        *slot = slot.saturating_add(count);
+    }
+
+    pub(super) fn join(&mut self, other: &Self) {
+        let pairs = self.counts.iter_mut().zip(&other.counts);
+        for (mine, theirs) in pairs {
+            *mine = mine.saturating_add(*theirs);
+        }
+        self.below = self.below.saturating_add(other.below);
+        self.above = self.above.saturating_add(other.above);
+    }
+}

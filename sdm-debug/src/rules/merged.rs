@@ -1,0 +1,124 @@
+//! What a rule has made of answers, read once.
+
+use sdm_core::aggregate::Rejected;
+use sdm_idset::IdSet;
+
+use super::coding::{is_merged, rule_of};
+use super::plain::Gathers;
+use super::rule_numbers::{
+    RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
+};
+use super::{Lines, MergedQueues, Probes, Stacks, Stats, TotalUsage};
+use crate::Reply;
+
+/// A merged answer, by its rule.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Merged {
+    /// By [`RULE_STACK_TREE`].
+    Stacks(Stacks),
+    /// By [`RULE_STATS`].
+    Stats(Box<Stats>),
+    /// By [`RULE_LINES`].
+    Lines(Lines),
+    /// By [`RULE_PROBE`].
+    Probes(Box<Probes>),
+    /// By [`RULE_USAGE`].
+    Usage(TotalUsage),
+    /// By [`RULE_QUEUES`].
+    Queues(MergedQueues),
+}
+
+impl Merged {
+    /// True for the payload of a merged answer, which names its rule; every other one is a [`Reply`].
+    #[must_use]
+    pub fn is(payload: &[u8]) -> bool {
+        is_merged(payload)
+    }
+
+    /// Reads the merged answer of these sources.
+    ///
+    /// # Errors
+    /// A payload that no known rule has made.
+    pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        Ok(match rule_of(payload)? {
+            RULE_STACK_TREE => Self::Stacks(Stacks::read(sources, payload)?),
+            RULE_STATS => Self::Stats(Box::new(Stats::decode(sources, payload)?)),
+            RULE_LINES => Self::Lines(Lines::decode(sources, payload)?),
+            RULE_PROBE => Self::Probes(Box::new(Probes::decode(sources, payload)?)),
+            RULE_USAGE => Self::Usage(TotalUsage::decode(sources, payload)?),
+            RULE_QUEUES => Self::Queues(MergedQueues::decode(sources, payload)?),
+            _ => return Err(Rejected("merged by a rule that is not known here")),
+        })
+    }
+
+    /// What the rule of a command makes of the equal answers of these tasks, where none has merged them on their way; `None` for answers
+    /// that are merged by equality.
+    #[must_use]
+    pub fn of(tasks: &IdSet, reply: &Reply) -> Option<Self> {
+        Some(match reply {
+            Reply::Stacks(own) => Self::Stacks(Stacks::of(tasks, own).ok()?),
+            Reply::Probe(own) => Self::Probes(Box::new(Probes::of(tasks, (**own).clone()))),
+            Reply::Usage(own) => Self::Usage(TotalUsage::of(tasks, own)),
+            Reply::Queues(own) => Self::Queues(MergedQueues::of(tasks, own).ok()?),
+            _ => return None,
+        })
+    }
+
+    /// Takes in what the same rule has made of other answers.
+    ///
+    /// # Errors
+    /// It is of another rule, or statistics over other bins.
+    pub fn absorb(&mut self, other: Self) -> Result<(), Rejected> {
+        match (self, other) {
+            (Self::Stacks(own), Self::Stacks(other)) => own.absorb(other),
+            (Self::Stats(own), Self::Stats(other)) => own.absorb(&other)?,
+            (Self::Probes(own), Self::Probes(other)) => own.absorb(*other),
+            (Self::Usage(own), Self::Usage(other)) => own.absorb(&other),
+            (Self::Queues(own), Self::Queues(other)) => own.absorb(other),
+            _ => return Err(Rejected("merged by another rule")),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_idset::TaskId;
+
+    use super::*;
+    use crate::reply::Usage;
+    use crate::rules::rule;
+    use crate::wire;
+
+    #[test]
+    fn a_merged_answer_is_read_by_its_own_rule() {
+        let usage = Reply::Usage(Usage {
+            resident_bytes: 7,
+            peak_bytes: 9,
+        });
+        let own = wire::encode(&usage);
+        let (one, two) = (IdSet::single(TaskId(1)), IdSet::single(TaskId(2)));
+        let both = one.union(&two);
+        let by = |number: u16| {
+            let rule = rule(number, &[]).unwrap();
+            let mut acc = rule.start();
+            let taken = [&one, &two].map(|task| rule.merge(&mut acc, task, &own).is_ok());
+            (taken, rule.finish(acc, 1 << 10))
+        };
+        let (taken, payload) = by(RULE_USAGE);
+        assert!(taken == [true; 2] && Merged::is(&payload) && !Merged::is(&own));
+        let merged = Merged::decode(&both, &payload).unwrap();
+        let mut parts = Merged::of(&one, &usage).unwrap();
+        parts.absorb(Merged::of(&two, &usage).unwrap()).unwrap();
+        assert_eq!(parts, merged);
+        let (taken, payload) = by(RULE_STACK_TREE);
+        assert_eq!(taken, [false; 2]);
+        let stacks = Merged::decode(&both, &payload).unwrap();
+        assert_eq!(stacks, Merged::Stacks(Stacks::default()));
+        assert!(parts.absorb(stacks).is_err());
+        for wrong in [&own[..], &[0xfe], &[0xfe, 99], &payload[..3]] {
+            assert!(Merged::decode(&both, wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(Merged::of(&one, &Reply::Done), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! The stacks of many tasks.
+
+use sdm_debug::fold::STOPPED;
+use sdm_debug::rules::{StackNode, StackTree};
+use sdm_idset::IdSet;
+
+/// Stacks of many tasks as one tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergedStacks {
+    /// The tasks whose stacks these are.
+    pub tasks: IdSet,
+    /// The merged stacks, outermost frames at the root.
+    pub tree: StackTree,
+}
+
+impl MergedStacks {
+    /// True where everybody has a thread in every place that anybody has one in.
+    #[must_use]
+    pub fn agree(&self) -> bool {
+        let mut agree = self.tree.others.is_empty();
+        agree &= self.tree.bare.is_empty() || self.tree.bare == self.tasks;
+        self.tree.walk(|_, node| {
+            agree &= node.tasks == self.tasks;
+            agree &= node.here.is_empty() || node.here == self.tasks;
+        });
+        agree
+    }
+
+    /// False where a stack could not be read to its end: who stands there may have come by another way than the others.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let is_cut = |root: &StackNode| root.frame.function.starts_with(STOPPED);
+        !self.tree.roots.iter().any(is_cut)
+    }
+
+    /// So many or fewer in one place are few, and worth a look; none where nearly everybody is.
+    #[must_use]
+    pub fn few(&self) -> Option<u64> {
+        let whole = self.tasks.len();
+        let few = (whole / 8).max(1);
+        let mut most = 0;
+        self.tree.walk(|_, node| most = most.max(node.here.len()));
+        (whole >= 3 && most > few).then_some(few)
+    }
+
+    /// The distinct sets of those who stand in one place, biggest first.
+    #[must_use]
+    pub fn places(&self) -> Vec<IdSet> {
+        let mut places: Vec<IdSet> = Vec::new();
+        self.tree.walk(|_, node| {
+            if !node.here.is_empty() && !places.contains(&node.here) {
+                places.push(node.here.clone());
+            }
+        });
+        places.sort_by(|a, b| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
+        places
+    }
+}
