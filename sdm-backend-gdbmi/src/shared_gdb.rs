@@ -20,7 +20,8 @@ use crate::child::GdbChild;
 use crate::driver::{Action, Driver};
 use crate::liveness::{self, Pulse};
 use crate::mi::{AsyncKind, Record, Results};
-use crate::task::{BrokenOff, Filled, GdbIo, Interest, Pipe, lets_go, split, withdrawn};
+use crate::slot::{Apart, Interest, Slot};
+use crate::task::{BrokenOff, Filled, GdbIo, Pipe, lets_go, split, withdrawn};
 use crate::timers::Timers;
 
 /// A gdb and the tasks that it holds.
@@ -54,17 +55,9 @@ pub(crate) struct SharedGdb {
     tied: bool,
     /// gdb can have inserted something into any process that runs.
     unswept: bool,
-    pub(crate) closing: Vec<OwnedFd>,
-    pub(crate) outputs: Vec<BackendOutput>,
-    pub(crate) apart: Apart,
-}
-
-/// Those whom this gdb cannot hold beside others.
-pub(crate) struct Apart {
-    /// How they were to be attached to.
-    pub(crate) spec: AttachSpec,
-    /// The command that is to attach to each.
-    pub(crate) wanted: Vec<(CommandId, TaskId)>,
+    closing: Vec<OwnedFd>,
+    outputs: Vec<BackendOutput>,
+    apart: Apart,
 }
 
 struct SharingTask {
@@ -133,109 +126,6 @@ impl SharedGdb {
             starts: false,
             done: false,
         });
-    }
-
-    /// The driver of a task that is here.
-    pub(crate) fn driver(&self, task: TaskId) -> Option<&Driver> {
-        let at = self.places.get(&task)?;
-        Some(&self.members[*at].driver)
-    }
-
-    pub(crate) fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: Command) {
-        let Some(at) = self.places.get(&task).copied() else {
-            return;
-        };
-        if matches!(command, Command::Stdin { .. }) {
-            let text = "the task reads no input from the front-end";
-            let result = Err(Failure::new(FailureCode::Unsupported, text));
-            self.outputs
-                .push(BackendOutput::Answer { id, task, result });
-            return;
-        }
-        if lets_go(&command) {
-            self.gdb.go_on();
-        }
-        self.members[at].driver.handle_command(now, id, command);
-        self.touched.push_back(at);
-    }
-
-    pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
-        self.gdb.go_on();
-        for member in &mut self.members {
-            member.driver.handle_cancel(now, id);
-        }
-        self.touch_all();
-    }
-
-    pub(crate) fn add_interests(&self, to: &mut Vec<Interest>) {
-        to.extend(self.gdb.interests());
-    }
-
-    pub(crate) fn handle_ready(&mut self, now: Instant, fd: RawFd) {
-        match self.gdb.pipe(fd) {
-            Some(Pipe::Records) => self.read_gdb(now),
-            Some(Pipe::Words) => self.gdb.read_words(&mut self.closing),
-            Some(Pipe::Commands) => self.gdb.write(now),
-            Some(Pipe::End) => {
-                self.read_gdb(now);
-                self.reap(now);
-            }
-            None => {}
-        }
-    }
-
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let drivers = self.timers.first().into_iter();
-        let own = self.gdb.poll_timeout().into_iter();
-        drivers.chain(own).chain(self.pulse.poll_timeout()).min()
-    }
-
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        for at in self.timers.take_due(now) {
-            self.members[at].driver.handle_timeout(now);
-            self.touched.push_back(at);
-        }
-        if self.pulse.take_due(now) {
-            for member in &mut self.members {
-                liveness::look(now, &mut member.driver);
-            }
-            self.touch_all();
-        }
-        if self.gdb.is_press_due(now) {
-            self.held().for_each(Held::freeze);
-        }
-        self.gdb.press(now, || {});
-        if self.gdb.is_reap_due(now) {
-            self.reap(now);
-        }
-    }
-
-    pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
-        self.gdb.go_on();
-        for member in &mut self.members {
-            member.driver.shut_down(now, kill_started);
-        }
-        self.touch_all();
-    }
-
-    pub(crate) fn is_down(&self) -> bool {
-        self.gdb.is_gone()
-    }
-
-    /// Does what came of the last calls: what the drivers want, until they want nothing more.
-    pub(crate) fn settle(&mut self, now: Instant) {
-        while let Some(at) = self.touched.pop_front() {
-            self.settle_member(now, at);
-        }
-        self.pulse.keep(now, self.missable_count > 0);
-        if self.starting_count == 0 {
-            self.gdb.all_attached();
-        }
-        // Once for all that gdb was told together.
-        if self.tokens.is_empty() && std::mem::take(&mut self.unswept) {
-            self.members.iter().for_each(SharingTask::clear);
-        }
-        self.gdb.write(now);
     }
 
     fn touch_all(&mut self) {
@@ -477,6 +367,117 @@ impl SharedGdb {
                 self.outputs.push(BackendOutput::Event { task, event });
             }
         }
+    }
+}
+
+impl Slot for SharedGdb {
+    fn driver(&self, task: TaskId) -> Option<&Driver> {
+        let at = self.places.get(&task)?;
+        Some(&self.members[*at].driver)
+    }
+
+    fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: Command) {
+        let Some(at) = self.places.get(&task).copied() else {
+            return;
+        };
+        if matches!(command, Command::Stdin { .. }) {
+            let text = "the task reads no input from the front-end";
+            let result = Err(Failure::new(FailureCode::Unsupported, text));
+            self.outputs
+                .push(BackendOutput::Answer { id, task, result });
+            return;
+        }
+        if lets_go(&command) {
+            self.gdb.go_on();
+        }
+        self.members[at].driver.handle_command(now, id, command);
+        self.touched.push_back(at);
+    }
+
+    fn cancel(&mut self, now: Instant, id: CommandId) {
+        self.gdb.go_on();
+        for member in &mut self.members {
+            member.driver.handle_cancel(now, id);
+        }
+        self.touch_all();
+    }
+
+    fn add_interests(&self, to: &mut Vec<Interest>) {
+        to.extend(self.gdb.interests());
+    }
+
+    fn handle_ready(&mut self, now: Instant, fd: RawFd) {
+        match self.gdb.pipe(fd) {
+            Some(Pipe::Records) => self.read_gdb(now),
+            Some(Pipe::Words) => self.gdb.read_words(&mut self.closing),
+            Some(Pipe::Commands) => self.gdb.write(now),
+            Some(Pipe::End) => {
+                self.read_gdb(now);
+                self.reap(now);
+            }
+            None => {}
+        }
+    }
+
+    fn poll_timeout(&self, _: Instant) -> Option<Instant> {
+        let drivers = self.timers.first().into_iter();
+        let own = self.gdb.poll_timeout().into_iter();
+        drivers.chain(own).chain(self.pulse.poll_timeout()).min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for at in self.timers.take_due(now) {
+            self.members[at].driver.handle_timeout(now);
+            self.touched.push_back(at);
+        }
+        if self.pulse.take_due(now) {
+            for member in &mut self.members {
+                liveness::look(now, &mut member.driver);
+            }
+            self.touch_all();
+        }
+        if self.gdb.is_press_due(now) {
+            self.held().for_each(Held::freeze);
+        }
+        self.gdb.press(now, || {});
+        if self.gdb.is_reap_due(now) {
+            self.reap(now);
+        }
+    }
+
+    fn shut_down(&mut self, now: Instant, kill_started: bool) {
+        self.gdb.go_on();
+        for member in &mut self.members {
+            member.driver.shut_down(now, kill_started);
+        }
+        self.touch_all();
+    }
+
+    fn is_down(&self) -> bool {
+        self.gdb.is_gone()
+    }
+
+    fn settle(&mut self, now: Instant) {
+        while let Some(at) = self.touched.pop_front() {
+            self.settle_member(now, at);
+        }
+        self.pulse.keep(now, self.missable_count > 0);
+        if self.starting_count == 0 {
+            self.gdb.all_attached();
+        }
+        // Once for all that gdb was told together.
+        if self.tokens.is_empty() && std::mem::take(&mut self.unswept) {
+            self.members.iter().for_each(SharingTask::clear);
+        }
+        self.gdb.write(now);
+    }
+
+    fn said(&mut self) -> (&mut Vec<BackendOutput>, &mut Vec<OwnedFd>) {
+        (&mut self.outputs, &mut self.closing)
+    }
+
+    fn apart(&mut self) -> Option<&mut Apart> {
+        Some(&mut self.apart)
     }
 }
 

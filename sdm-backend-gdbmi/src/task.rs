@@ -21,11 +21,12 @@ use crate::child::{Binding, GdbChild};
 use crate::driver::{Action, Driver};
 use crate::liveness::{self, Pulse};
 use crate::shim::ToShim;
+use crate::slot::{Interest, Slot};
 use crate::stdio::{InputStream, OutputStream};
 #[cfg(test)]
 pub(crate) use gate::Gate;
 pub(crate) use gate::{BrokenOff, split, withdrawn};
-pub(crate) use gdb::{Filled, GdbIo, Interest, Pipe};
+pub(crate) use gdb::{Filled, GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
 pub(crate) use streams::{ProgramEnds, Streams, WayToStreams};
 
@@ -41,7 +42,7 @@ pub(crate) fn lets_go(command: &Command) -> bool {
 /// One task, from its start or attach to the end of its gdb.
 pub(crate) struct Task {
     id: TaskId,
-    pub(crate) driver: Driver,
+    driver: Driver,
     gdb: GdbIo,
     streams: Streams,
     /// Whose input was taken over, and who hears of it when there is room for more.
@@ -65,8 +66,8 @@ pub(crate) struct Task {
     /// Signals that came before its program did, and whether it does not matter that it stands still then.
     due: Vec<(Signal, bool)>,
     /// Descriptors to be closed once their owner has been told.
-    pub(crate) closing: Vec<OwnedFd>,
-    pub(crate) outputs: Vec<BackendOutput>,
+    closing: Vec<OwnedFd>,
+    outputs: Vec<BackendOutput>,
 }
 
 impl Task {
@@ -111,194 +112,8 @@ impl Task {
         self
     }
 
-    /// Begins a command of a task that is there.
-    pub(crate) fn execute(&mut self, now: Instant, id: CommandId, command: Command) {
-        if lets_go(&command) {
-            self.gdb.go_on();
-        }
-        match command {
-            Command::Stdin { offset, bytes, eof } => self.feed(id, offset, &bytes, eof),
-            Command::Kill if self.left.is_some() => {
-                self.signal_left(Signal::SIGKILL);
-                self.answer(id, Ok(Reply::Done));
-            }
-            command => self.driver.handle_command(now, id, command),
-        }
-    }
-
-    /// Gives a command up.
-    pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
-        if self.fed.contains(&id) {
-            // What was taken over cannot be taken back.
-            self.fed.retain(|fed| *fed != id);
-            let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
-            return self.answer(id, Err(cancelled));
-        }
-        self.gdb.go_on();
-        self.driver.handle_cancel(now, id);
-    }
-
-    /// Adds the descriptors to watch now.
-    pub(crate) fn add_interests(&self, to: &mut Vec<Interest>) {
-        to.extend(self.gdb.interests());
-        let left = self.left.as_ref().and_then(LeftRunning::fd);
-        to.extend(left.map(|fd| (fd, true, false)));
-        let input = self.streams.input.as_ref();
-        let input = input.and_then(InputStream::wants_write);
-        to.extend(input.map(|fd| (fd, false, true)));
-        if !self.paused {
-            let outputs = self.streams.outputs.iter();
-            to.extend(outputs.map(|output| (output.fd(), true, false)));
-        }
-    }
-
-    /// A descriptor of this task is ready.
-    pub(crate) fn handle_ready(&mut self, now: Instant, fd: RawFd) {
-        if let Some(pipe) = self.gdb.pipe(fd) {
-            match pipe {
-                Pipe::Records => self.read_gdb(now),
-                Pipe::Words => self.gdb.read_words(&mut self.closing),
-                Pipe::Commands => self.gdb.write(now),
-                Pipe::End => {
-                    self.read_gdb(now);
-                    self.reap(now);
-                }
-            }
-        } else if self.left.as_ref().and_then(LeftRunning::fd) == Some(fd) {
-            self.look_at_left(now);
-        } else if self.streams.outputs.iter().any(|output| output.fd() == fd) {
-            self.read_output(now, Some(fd));
-        } else {
-            self.write_stdin();
-        }
-    }
-
-    /// When [`Task::handle_timeout`] is to be called.
-    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        let reading = (!self.paused).then_some(&self.streams.outputs);
-        let flush = reading
-            .into_iter()
-            .flatten()
-            .filter_map(OutputStream::flush_at)
-            .min();
-        let linger = self
-            .linger_until
-            .filter(|_| !self.paused && !self.streams.outputs.is_empty());
-        let more = (self.read_more && !self.paused).then_some(now);
-        [
-            self.driver.poll_timeout(),
-            self.gdb.poll_timeout(),
-            self.pulse.poll_timeout(),
-            self.left.as_ref().and_then(LeftRunning::poll_timeout),
-            flush,
-            linger,
-            more,
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if self.driver.poll_timeout().is_some_and(|at| at <= now) {
-            self.driver.handle_timeout(now);
-        }
-        if self.pulse.take_due(now) {
-            liveness::look(now, &mut self.driver);
-        }
-        if !self.paused {
-            self.handle_output_timeout(now);
-        }
-        let program = self.started.clone().filter(|_| !self.is_detached());
-        if self.gdb.is_press_due(now)
-            && let Some(held) = &mut self.held
-        {
-            held.freeze();
-        }
-        self.gdb.press(now, || {
-            if let Some(program) = program {
-                program.kill();
-            }
-        });
-        if self.gdb.is_reap_due(now) {
-            self.reap(now);
-        }
-        let left = self.left.as_ref().and_then(LeftRunning::poll_timeout);
-        if left.is_some_and(|at| at <= now) {
-            self.look_at_left(now);
-        }
-    }
-
-    pub(crate) fn set_paused(&mut self, now: Instant, paused: bool) {
-        if std::mem::replace(&mut self.paused, paused) && !paused {
-            // What waited in the pty comes piece by piece, so it has its time again.
-            self.linger_until = self.linger_until.map(|_| now + streams::LINGER);
-            self.read_output(now, None);
-        }
-    }
-
-    /// Begins the end.
-    pub(crate) fn shut_down(&mut self, now: Instant, kill_started: bool) {
-        self.gdb.go_on();
-        self.driver.shut_down(now, kill_started);
-    }
-
-    /// True once neither gdb nor a program that is to end is left.
-    pub(crate) fn is_down(&self) -> bool {
-        let to_end = self.started.as_ref().filter(|_| !self.is_detached());
-        self.gdb.is_gone() && to_end.is_none_or(|who| !who.is_alive())
-    }
-
-    /// How the program ended, where it was started here, detached, and has ended since.
-    pub(crate) fn left_end(&self) -> Option<i32> {
-        match &self.left_end {
-            Some(LeftEnd::Exited(code)) => Some(*code),
-            Some(LeftEnd::Signalled(number)) => Some(128 + number),
-            None => None,
-        }
-    }
-
-    /// True while a program that was started here and detached has not ended.
-    pub(crate) fn is_left_running(&self) -> bool {
-        self.left.is_some()
-    }
-
-    /// Sends a program that was left running a signal.
-    pub(crate) fn signal_left(&self, signal: Signal) {
-        if let Some(left) = &self.left {
-            left.signal(signal);
-        }
-    }
-
-    /// Sends its program a signal, where that was started here and runs, or stands still and that does not matter; one that is
-    /// only coming has it as soon as it is there.
-    pub(crate) fn signal_program(&mut self, signal: Signal, standing: bool) {
-        let is_meant = match self.driver.task_state() {
-            TaskState::Starting => {
-                // Each once, as the kernel keeps them.
-                if !self.attached && !self.due.contains(&(signal, standing)) {
-                    self.due.push((signal, standing));
-                }
-                signal == Signal::SIGKILL
-            }
-            TaskState::Running => true,
-            TaskState::Stopped => standing,
-            _ => false,
-        };
-        if let Some(pid) = self.driver.pid().filter(|_| is_meant && !self.attached) {
-            // gdb holds it, so the pid is still its own.
-            let _ = kill(Pid::from_raw(pid), signal);
-        }
-        self.signal_left(signal);
-    }
-
     fn is_detached(&self) -> bool {
         self.driver.task_state() == TaskState::Detached
-    }
-
-    /// True once no more output will come.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.streams.outputs.is_empty()
     }
 
     fn answer(&mut self, id: CommandId, result: Result<Reply, Failure>) {
@@ -310,23 +125,6 @@ impl Task {
     fn tell(&mut self, event: Event) {
         let task = self.id;
         self.outputs.push(BackendOutput::Event { task, event });
-    }
-
-    /// Does what came of the last calls: what the driver wants, until it wants nothing more.
-    pub(crate) fn settle(&mut self, now: Instant) {
-        self.carry_out(now);
-        let state = self.driver.task_state();
-        if state != TaskState::Starting {
-            self.gdb.all_attached();
-            for (signal, standing) in std::mem::take(&mut self.due) {
-                self.signal_program(signal, standing);
-            }
-        }
-        if !state.is_live() && state != TaskState::GdbDead {
-            self.held = None;
-        }
-        self.pulse.keep(now, self.driver.may_miss_end());
-        self.gdb.write(now);
     }
 
     fn carry_out(&mut self, now: Instant) {
@@ -467,5 +265,204 @@ impl Task {
         if let Some(program) = self.started.as_ref().filter(|_| !self.is_detached()) {
             program.kill();
         }
+    }
+}
+
+impl Slot for Task {
+    fn driver(&self, _: TaskId) -> Option<&Driver> {
+        Some(&self.driver)
+    }
+
+    fn execute(&mut self, now: Instant, _: TaskId, id: CommandId, command: Command) {
+        if lets_go(&command) {
+            self.gdb.go_on();
+        }
+        match command {
+            Command::Stdin { offset, bytes, eof } => self.feed(id, offset, &bytes, eof),
+            Command::Kill if self.left.is_some() => {
+                self.signal_left(Signal::SIGKILL);
+                self.answer(id, Ok(Reply::Done));
+            }
+            command => self.driver.handle_command(now, id, command),
+        }
+    }
+
+    fn cancel(&mut self, now: Instant, id: CommandId) {
+        if self.fed.contains(&id) {
+            // What was taken over cannot be taken back.
+            self.fed.retain(|fed| *fed != id);
+            let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
+            return self.answer(id, Err(cancelled));
+        }
+        self.gdb.go_on();
+        self.driver.handle_cancel(now, id);
+    }
+
+    fn add_interests(&self, to: &mut Vec<Interest>) {
+        to.extend(self.gdb.interests());
+        let left = self.left.as_ref().and_then(LeftRunning::fd);
+        to.extend(left.map(|fd| (fd, true, false)));
+        let input = self.streams.input.as_ref();
+        let input = input.and_then(InputStream::wants_write);
+        to.extend(input.map(|fd| (fd, false, true)));
+        if !self.paused {
+            let outputs = self.streams.outputs.iter();
+            to.extend(outputs.map(|output| (output.fd(), true, false)));
+        }
+    }
+
+    fn handle_ready(&mut self, now: Instant, fd: RawFd) {
+        if let Some(pipe) = self.gdb.pipe(fd) {
+            match pipe {
+                Pipe::Records => self.read_gdb(now),
+                Pipe::Words => self.gdb.read_words(&mut self.closing),
+                Pipe::Commands => self.gdb.write(now),
+                Pipe::End => {
+                    self.read_gdb(now);
+                    self.reap(now);
+                }
+            }
+        } else if self.left.as_ref().and_then(LeftRunning::fd) == Some(fd) {
+            self.look_at_left(now);
+        } else if self.streams.outputs.iter().any(|output| output.fd() == fd) {
+            self.read_output(now, Some(fd));
+        } else {
+            self.write_stdin();
+        }
+    }
+
+    fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        let reading = (!self.paused).then_some(&self.streams.outputs);
+        let flush = reading
+            .into_iter()
+            .flatten()
+            .filter_map(OutputStream::flush_at)
+            .min();
+        let linger = self
+            .linger_until
+            .filter(|_| !self.paused && !self.streams.outputs.is_empty());
+        let more = (self.read_more && !self.paused).then_some(now);
+        [
+            self.driver.poll_timeout(),
+            self.gdb.poll_timeout(),
+            self.pulse.poll_timeout(),
+            self.left.as_ref().and_then(LeftRunning::poll_timeout),
+            flush,
+            linger,
+            more,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.driver.poll_timeout().is_some_and(|at| at <= now) {
+            self.driver.handle_timeout(now);
+        }
+        if self.pulse.take_due(now) {
+            liveness::look(now, &mut self.driver);
+        }
+        if !self.paused {
+            self.handle_output_timeout(now);
+        }
+        let program = self.started.clone().filter(|_| !self.is_detached());
+        if self.gdb.is_press_due(now)
+            && let Some(held) = &mut self.held
+        {
+            held.freeze();
+        }
+        self.gdb.press(now, || {
+            if let Some(program) = program {
+                program.kill();
+            }
+        });
+        if self.gdb.is_reap_due(now) {
+            self.reap(now);
+        }
+        let left = self.left.as_ref().and_then(LeftRunning::poll_timeout);
+        if left.is_some_and(|at| at <= now) {
+            self.look_at_left(now);
+        }
+    }
+
+    fn set_paused(&mut self, now: Instant, paused: bool) {
+        if std::mem::replace(&mut self.paused, paused) && !paused {
+            // What waited in the pty comes piece by piece, so it has its time again.
+            self.linger_until = self.linger_until.map(|_| now + streams::LINGER);
+            self.read_output(now, None);
+        }
+    }
+
+    fn shut_down(&mut self, now: Instant, kill_started: bool) {
+        self.gdb.go_on();
+        self.driver.shut_down(now, kill_started);
+    }
+
+    fn is_down(&self) -> bool {
+        let to_end = self.started.as_ref().filter(|_| !self.is_detached());
+        self.gdb.is_gone() && to_end.is_none_or(|who| !who.is_alive())
+    }
+
+    fn left_end(&self) -> Option<i32> {
+        match &self.left_end {
+            Some(LeftEnd::Exited(code)) => Some(*code),
+            Some(LeftEnd::Signalled(number)) => Some(128 + number),
+            None => None,
+        }
+    }
+
+    fn is_left_running(&self) -> bool {
+        self.left.is_some()
+    }
+
+    fn signal_left(&self, signal: Signal) {
+        if let Some(left) = &self.left {
+            left.signal(signal);
+        }
+    }
+
+    fn signal_program(&mut self, signal: Signal, standing: bool) {
+        let is_meant = match self.driver.task_state() {
+            TaskState::Starting => {
+                // Each once, as the kernel keeps them.
+                if !self.attached && !self.due.contains(&(signal, standing)) {
+                    self.due.push((signal, standing));
+                }
+                signal == Signal::SIGKILL
+            }
+            TaskState::Running => true,
+            TaskState::Stopped => standing,
+            _ => false,
+        };
+        if let Some(pid) = self.driver.pid().filter(|_| is_meant && !self.attached) {
+            // gdb holds it, so the pid is still its own.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+        self.signal_left(signal);
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.carry_out(now);
+        let state = self.driver.task_state();
+        if state != TaskState::Starting {
+            self.gdb.all_attached();
+            for (signal, standing) in std::mem::take(&mut self.due) {
+                self.signal_program(signal, standing);
+            }
+        }
+        if !state.is_live() && state != TaskState::GdbDead {
+            self.held = None;
+        }
+        self.pulse.keep(now, self.driver.may_miss_end());
+        self.gdb.write(now);
+    }
+
+    fn is_over(&self) -> bool {
+        !self.is_left_running() && self.streams.outputs.is_empty() && self.is_down()
+    }
+
+    fn said(&mut self) -> (&mut Vec<BackendOutput>, &mut Vec<OwnedFd>) {
+        (&mut self.outputs, &mut self.closing)
     }
 }

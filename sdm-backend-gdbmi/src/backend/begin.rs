@@ -24,7 +24,6 @@ use crate::child::{
 use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 use crate::host::LocalHost;
 use crate::shared_gdb::SharedGdb;
-use crate::slot::Slot;
 use crate::task::{Streams, Task, WayToStreams};
 
 impl GdbBackend {
@@ -62,7 +61,7 @@ impl GdbBackend {
         let mut driver = self.driver(now, child.pid());
         driver.start(now, id, launch, spec.stop, before);
         let task_of = Task::new(task, driver, child, streams, false).bound(self.config.binding);
-        Ok(Some(self.add(now, [task], Slot::Own(Box::new(task_of)))))
+        Ok(Some(self.add(now, [task], Box::new(task_of))))
     }
 
     fn spawn_gdb(&mut self, gdb: &Path, directory: &Path) -> Result<GdbChild, Failure> {
@@ -139,7 +138,7 @@ impl GdbBackend {
         let mut driver = self.driver(now, child.pid());
         driver.attach(now, id, AttachTarget::new(pid, spec));
         let task_of = Task::new(task, driver, child, Streams::none(), true).holding(held);
-        Ok(self.add(now, [task], Slot::Own(Box::new(task_of))))
+        Ok(self.add(now, [task], Box::new(task_of)))
     }
 
     /// Attaches tasks by one gdb for all of them; gives its slot.
@@ -184,7 +183,7 @@ impl GdbBackend {
             shared.add(task, driver, held.next().flatten());
         }
         let tasks = wanted.into_iter().map(|(task, _)| task);
-        Some(self.add(now, tasks, Slot::Shared(Box::new(shared))))
+        Some(self.add(now, tasks, Box::new(shared)))
     }
 
     /// Notes what a process is like before a gdb attaches to it.
@@ -233,7 +232,7 @@ impl GdbBackend {
         let mut driver = self.driver(now, child.pid());
         driver.open_core(now, id, CoreFile { core, program });
         let task_of = Task::new(task, driver, child, Streams::none(), true);
-        Ok(self.add(now, [task], Slot::Own(Box::new(task_of))))
+        Ok(self.add(now, [task], Box::new(task_of)))
     }
 
     /// The breakpoints of a task that has ended; fails where it has not.
@@ -256,13 +255,9 @@ impl GdbBackend {
         let Some(known) = self.slots.get_mut(&number) else {
             return;
         };
-        let Slot::Shared(shared) = &mut known.slot else {
+        let Some(apart) = known.slot.apart().filter(|apart| !apart.wanted.is_empty()) else {
             return;
         };
-        let apart = &mut shared.apart;
-        if apart.wanted.is_empty() {
-            return;
-        }
         let spec = Command::Attach(apart.spec.clone());
         for (id, task) in std::mem::take(&mut apart.wanted) {
             if let Some(own) = self.execute_one(now, id, task, &spec) {

@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 
-use crate::slot::Slot;
-use crate::task::Interest;
+use crate::slot::{Interest, Slot};
 
 /// A slot, and what the backend knows of it.
 pub(super) struct KnownSlot {
-    pub(super) slot: Slot,
+    pub(super) slot: Box<dyn Slot>,
     /// How many tasks it stands for now.
     pub(super) task_count: usize,
     /// What the owner watches for it.
@@ -17,7 +16,7 @@ pub(super) struct KnownSlot {
 }
 
 impl KnownSlot {
-    pub(super) fn new(slot: Slot) -> Self {
+    pub(super) fn new(slot: Box<dyn Slot>) -> Self {
         Self {
             slot,
             task_count: 0,

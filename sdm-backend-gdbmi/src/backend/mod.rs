@@ -30,10 +30,9 @@ use crate::child::{Binding, Completion, Preload, SignalState, handles};
 use crate::driver::DriverConfig;
 use crate::looks::Looks;
 use crate::shim::Channel;
-use crate::slot::Slot;
+use crate::slot::{Interest, Slot};
 use crate::sources::Sources;
 use crate::stdio::InheritedStreams;
-use crate::task::Interest;
 use crate::timers::Timers;
 use crate::variables::Variables;
 
@@ -178,16 +177,16 @@ impl GdbBackend {
         }
     }
 
-    fn slot_of(&self, task: TaskId) -> Option<&Slot> {
+    fn slot_of(&self, task: TaskId) -> Option<&dyn Slot> {
         let known = self.slots.get(self.current.get(&task)?)?;
-        Some(&known.slot)
+        Some(&*known.slot)
     }
 
     /// Tells the shims of ranks whose programs were left running and have ended with which code they are to end, once nobody
     /// waits for more of them.
     fn dismiss_ended(&mut self) {
         for task in self.shims.all_tasks() {
-            if let Some(code) = self.slot_of(task).and_then(Slot::left_end) {
+            if let Some(code) = self.slot_of(task).and_then(|slot| slot.left_end()) {
                 self.shims.dismiss(task, code);
             }
         }
@@ -252,7 +251,7 @@ impl GdbBackend {
         &mut self,
         now: Instant,
         tasks: impl IntoIterator<Item = TaskId>,
-        mut slot: Slot,
+        mut slot: Box<dyn Slot>,
     ) -> u64 {
         slot.set_paused(now, self.paused);
         let number = self.next_slot;
@@ -288,8 +287,9 @@ impl GdbBackend {
             return;
         };
         known.slot.settle(now);
-        known.slot.take_outputs(&mut self.outputs);
-        known.slot.take_closing(&mut self.closing);
+        let (outputs, closing) = known.slot.said();
+        self.outputs.extend(outputs.drain(..));
+        self.closing.append(closing);
         self.timers.set(number, known.slot.poll_timeout(now));
         self.watch(number);
         self.attach_apart(now, number);
@@ -491,7 +491,7 @@ impl Backend for GdbBackend {
 
     fn dismiss(&mut self) {
         for task in self.shims.all_tasks() {
-            let code = self.slot_of(task).and_then(Slot::left_end);
+            let code = self.slot_of(task).and_then(|slot| slot.left_end());
             self.shims.dismiss(task, code.unwrap_or(0));
         }
     }

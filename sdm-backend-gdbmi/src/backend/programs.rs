@@ -7,7 +7,6 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
 use crate::driver::{Driver, KeptPoint};
-use crate::slot::Slot;
 
 impl GdbBackend {
     /// Sends a signal to those of these tasks that were started here.
@@ -18,8 +17,8 @@ impl GdbBackend {
         for task in tasks {
             let known = self.current.get(&task);
             let known = known.and_then(|key| self.slots.get_mut(key));
-            if let Some(Slot::Own(own)) = known.map(|known| &mut known.slot) {
-                own.signal_program(signal, standing);
+            if let Some(known) = known {
+                known.slot.signal_program(signal, standing);
             }
         }
     }

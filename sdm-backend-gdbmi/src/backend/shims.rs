@@ -18,7 +18,6 @@ use super::begin::before_the_start;
 use crate::child::GdbChild;
 use crate::driver::Before;
 use crate::shim::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
-use crate::slot::Slot;
 use crate::task::{Streams, Task};
 
 /// How long it is waited for the other ranks' processes to be asked to end as well, as a launcher does that ends its job: where
@@ -264,7 +263,7 @@ impl GdbBackend {
         let held = std::mem::take(&mut coming.held);
         match self.task_of_shim(now, task, link, started, fds, coming) {
             Ok(made) => {
-                let number = self.add(now, [task], Slot::Own(Box::new(made)));
+                let number = self.add(now, [task], Box::new(made));
                 for (id, command) in held {
                     if let Some(known) = self.slots.get_mut(&number) {
                         known.slot.execute(now, task, id, command);

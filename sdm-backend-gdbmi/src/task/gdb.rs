@@ -11,6 +11,7 @@ use nix::unistd::{read, write};
 use crate::child::{GdbChild, LastWords};
 use crate::mi::{LineReader, Record};
 use crate::shim::ShimLink;
+use crate::slot::Interest;
 
 use super::gate::{BrokenOff, Gate};
 
@@ -68,9 +69,6 @@ pub(crate) enum Pipe {
     /// None of them, but what tells of its end.
     End,
 }
-
-/// A descriptor to watch, for reading and for writing.
-pub(crate) type Interest = (RawFd, bool, bool);
 
 /// How much was read of what gdb has said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
