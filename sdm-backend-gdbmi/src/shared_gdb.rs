@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
+use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::signal::kill;
@@ -376,21 +377,23 @@ impl Slot for SharedGdb {
         Some(&self.members[*at].driver)
     }
 
-    fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: Command) {
+    fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: &Rc<Command>) {
         let Some(at) = self.places.get(&task).copied() else {
             return;
         };
-        if matches!(command, Command::Stdin { .. }) {
+        if matches!(**command, Command::Stdin { .. }) {
             let text = "the task reads no input from the front-end";
             let result = Err(Failure::new(FailureCode::Unsupported, text));
             self.outputs
                 .push(BackendOutput::Answer { id, task, result });
             return;
         }
-        if lets_go(&command) {
+        if lets_go(command) {
             self.gdb.go_on();
         }
-        self.members[at].driver.handle_command(now, id, command);
+        self.members[at]
+            .driver
+            .handle_command(now, id, Rc::clone(command));
         self.touched.push_back(at);
     }
 

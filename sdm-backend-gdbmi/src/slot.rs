@@ -1,6 +1,7 @@
 //! A gdb of the backend: one task's own, or one that several share.
 
 use std::os::fd::{OwnedFd, RawFd};
+use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
@@ -28,7 +29,7 @@ pub(crate) trait Slot {
     fn driver(&self, task: TaskId) -> Option<&Driver>;
 
     /// Begins a command of a task that is here.
-    fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: Command);
+    fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: &Rc<Command>);
 
     /// Gives a command up.
     fn cancel(&mut self, now: Instant, id: CommandId);

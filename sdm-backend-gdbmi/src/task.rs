@@ -7,6 +7,7 @@ mod numbers;
 mod streams;
 
 use std::os::fd::{OwnedFd, RawFd};
+use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill};
@@ -273,17 +274,17 @@ impl Slot for Task {
         Some(&self.driver)
     }
 
-    fn execute(&mut self, now: Instant, _: TaskId, id: CommandId, command: Command) {
-        if lets_go(&command) {
+    fn execute(&mut self, now: Instant, _: TaskId, id: CommandId, command: &Rc<Command>) {
+        if lets_go(command) {
             self.gdb.go_on();
         }
-        match command {
-            Command::Stdin { offset, bytes, eof } => self.feed(id, offset, &bytes, eof),
+        match &**command {
+            Command::Stdin { offset, bytes, eof } => self.feed(id, *offset, bytes, *eof),
             Command::Kill if self.left.is_some() => {
                 self.signal_left(Signal::SIGKILL);
                 self.answer(id, Ok(Reply::Done));
             }
-            command => self.driver.handle_command(now, id, command),
+            _ => self.driver.handle_command(now, id, Rc::clone(command)),
         }
     }
 

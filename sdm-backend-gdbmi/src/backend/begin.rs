@@ -258,7 +258,7 @@ impl GdbBackend {
         let Some(apart) = known.slot.apart().filter(|apart| !apart.wanted.is_empty()) else {
             return;
         };
-        let spec = Command::Attach(apart.spec.clone());
+        let spec = Rc::new(Command::Attach(apart.spec.clone()));
         for (id, task) in std::mem::take(&mut apart.wanted) {
             if let Some(own) = self.execute_one(now, id, task, &spec) {
                 self.settle(now, own);

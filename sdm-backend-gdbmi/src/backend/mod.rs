@@ -203,9 +203,9 @@ impl GdbBackend {
         now: Instant,
         id: CommandId,
         task: TaskId,
-        command: &Command,
+        command: &Rc<Command>,
     ) -> Option<u64> {
-        let begun = match command {
+        let begun = match &**command {
             _ if self.ending.is_some() => {
                 Err(Failure::new(FailureCode::Cancelled, "the session ends"))
             }
@@ -220,23 +220,22 @@ impl GdbBackend {
                 self.answer(id, task, Ok(Reply::Status(TaskState::Starting)));
                 Ok(None)
             }
-            command if self.shims.is_coming(task) => {
-                self.shims.hold(task, id, command.clone());
+            _ if self.shims.is_coming(task) => {
+                self.shims.hold(task, id, command);
                 Ok(None)
             }
-            command => {
+            asked => {
                 let number = self.current.get(&task).copied();
-                let known = number.and_then(|number| self.slots.get_mut(&number));
-                match (known, command) {
-                    (Some(known), command) => {
-                        known.slot.execute(now, task, id, command.clone());
+                match number.and_then(|number| self.slots.get_mut(&number)) {
+                    Some(known) => {
+                        known.slot.execute(now, task, id, command);
                         Ok(number)
                     }
-                    (None, Command::Status) => {
+                    None if *asked == Command::Status => {
                         self.answer(id, task, Ok(Reply::Status(TaskState::Absent)));
                         Ok(None)
                     }
-                    (None, _) => Err(Failure::new(FailureCode::NotRunning, "not started")),
+                    None => Err(Failure::new(FailureCode::NotRunning, "not started")),
                 }
             }
         };
@@ -355,6 +354,7 @@ impl Backend for GdbBackend {
             return self.looks.ask(now, id, tasks, spec);
         }
         // Tasks of one gdb are told it together.
+        let command = Rc::new(command);
         let mut begun = None;
         for task in tasks {
             let slot = self.execute_one(now, id, task, &command);

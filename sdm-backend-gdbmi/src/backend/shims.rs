@@ -48,7 +48,7 @@ struct Coming {
     is_wanted: bool,
     is_fed: bool,
     /// Commands that have come for the task meanwhile, in their order.
-    held: Vec<(CommandId, Command)>,
+    held: Vec<(CommandId, Rc<Command>)>,
 }
 
 /// A rank that its launcher wants to end.
@@ -120,9 +120,9 @@ impl Shims {
     }
 
     /// Keeps a command for a task whose gdb is being started.
-    pub(super) fn hold(&mut self, task: TaskId, id: CommandId, command: Command) {
+    pub(super) fn hold(&mut self, task: TaskId, id: CommandId, command: &Rc<Command>) {
         if let Some(coming) = self.coming.get_mut(&task) {
-            coming.held.push((id, command));
+            coming.held.push((id, Rc::clone(command)));
         }
     }
 
@@ -266,7 +266,7 @@ impl GdbBackend {
                 let number = self.add(now, [task], Box::new(made));
                 for (id, command) in held {
                     if let Some(known) = self.slots.get_mut(&number) {
-                        known.slot.execute(now, task, id, command);
+                        known.slot.execute(now, task, id, &command);
                     }
                 }
                 self.settle(now, number);
@@ -286,7 +286,7 @@ impl GdbBackend {
         self.refuse_held(task, coming.held);
     }
 
-    fn refuse_held(&mut self, task: TaskId, held: Vec<(CommandId, Command)>) {
+    fn refuse_held(&mut self, task: TaskId, held: Vec<(CommandId, Rc<Command>)>) {
         for (id, _) in held {
             let failure = Failure::new(FailureCode::NotRunning, "not started");
             self.answer(id, task, Err(failure));

@@ -63,7 +63,7 @@ pub(crate) struct Driver {
     /// The operations that are under way.
     ops: Vec<Op>,
     /// Commands whose turn has not come.
-    queue: VecDeque<(CommandId, Command)>,
+    queue: VecDeque<(CommandId, Rc<Command>)>,
 }
 
 /// An operation under way.
@@ -152,11 +152,17 @@ impl Driver {
     }
 
     /// Begins a command.
-    pub(crate) fn handle_command(&mut self, now: Instant, id: CommandId, command: Command) {
+    pub(crate) fn handle_command(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        command: impl Into<Rc<Command>>,
+    ) {
+        let command: Rc<Command> = command.into();
         self.gdb.edit().now = now;
         self.gdb.edit().open.insert(id);
         let gdb = self.gdb.clone();
-        match command {
+        match &*command {
             Command::Status => {
                 let state = self.task_state();
                 gdb.answer(id, Ok(Reply::Status(state)));
@@ -168,7 +174,7 @@ impl Driver {
             }
             Command::Kill => self.push(Some(id), Turn::Urgent, end::kill(gdb, id)),
             Command::Detach => self.push_letting_go(Some(id), Turn::Urgent, end::detach(gdb, id)),
-            command => self.queue.push_back((id, command)),
+            _ => self.queue.push_back((id, command)),
         }
         self.run();
     }
@@ -408,7 +414,7 @@ impl Driver {
         true
     }
 
-    fn begin(&mut self, id: CommandId, command: Command) {
+    fn begin(&mut self, id: CommandId, command: Rc<Command>) {
         let gdb = self.gdb.clone();
         let refused = refused::why(&gdb, &command);
         if let Some(failure) = refused {
@@ -419,7 +425,7 @@ impl Driver {
             return self.push(Some(id), Turn::Alone, run::resume(gdb, id, command));
         }
         self.push(Some(id), Turn::Alone, async move {
-            let result = query::query(&gdb, command).await;
+            let result = query::query(&gdb, &command).await;
             gdb.answer(id, result);
         });
     }

@@ -12,30 +12,30 @@ use crate::driver::state::activity::{OpenRun, RunKind};
 use crate::driver::text::console_line;
 
 /// Begins a run; what ends it answers the command.
-pub(in crate::driver) async fn resume(gdb: Gdb, id: CommandId, command: Command) {
+pub(in crate::driver) async fn resume(gdb: Gdb, id: CommandId, command: Rc<Command>) {
     let asked = gdb.clone();
     // What has begun goes on, also where the command is cancelled meanwhile.
     let result = gdb
-        .finish(async move { resume_as(&asked, id, command).await })
+        .finish(async move { resume_as(&asked, id, &command).await })
         .await;
     if let Err(failure) = result {
         gdb.answer(id, Err(failure));
     }
 }
 
-async fn resume_as(gdb: &Gdb, id: CommandId, command: Command) -> Result<(), Failure> {
+async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Failure> {
     let run = |kind| begin_kind(gdb, id, kind);
     match command {
-        Command::Step { kind, count } => begin_step(gdb, id, kind, count).await,
+        Command::Step { kind, count } => begin_step(gdb, id, *kind, *count).await,
         Command::Finish => run(RunKind::Finish).await,
         Command::ReverseContinue => run(RunKind::Reverse).await,
-        Command::ReverseStep { kind, count } => run(RunKind::ReverseStep(kind, count)).await,
+        Command::ReverseStep { kind, count } => run(RunKind::ReverseStep(*kind, *count)).await,
         Command::ContinuePast { count } => {
             super::breakpoints::pass_by(gdb, count.saturating_sub(1)).await?;
             run(RunKind::Continue).await
         }
         Command::Until { location } => {
-            let line = format!("until {}", location.unwrap_or_default());
+            let line = format!("until {}", location.as_deref().unwrap_or_default());
             begin_to(gdb, id, RunKind::To, line.trim_end()).await
         }
         Command::Advance { location } => {
