@@ -11,6 +11,9 @@ use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
 use sdm_benches::{program, tree};
 
+/// By what `sdm stacks` looks.
+const WAYS: [&str; 2] = ["snapshot", "gdb"];
+
 /// `sdm stacks` of running processes, and `thread apply all bt` of as many inferiors of one gdb
 #[derive(clap::Parser)]
 struct Arguments {
@@ -35,6 +38,7 @@ fn main() -> Result<()> {
         "Merged stacks of running processes, beside one gdb with as many inferiors, in turns";
     let head = [
         "processes",
+        "by",
         "count",
         "median ms",
         "floor median ms",
@@ -46,28 +50,36 @@ fn main() -> Result<()> {
     let mut table = Table::new("attach", title, &head);
     for size in arguments.sizes {
         let crowd = Crowd::start(&waits, size)?;
-        let (mut ours, mut floor) = (Vec::new(), Vec::new());
-        for _ in 0..arguments.rounds {
-            ours.push(apart(crowd.sdm()?)?);
-            floor.push(apart(crowd.gdb())?);
+        for way in WAYS {
+            table.row(row(&crowd, size, way, arguments.rounds)?);
         }
-        let [(own, own_kb), (base, base_kb)] = [ours, floor].map(|taken| {
-            let times = taken.iter().map(|(time, _)| *time).collect();
-            let most = taken.iter().map(|(_, kb)| *kb).max().unwrap_or_default();
-            (Spread::of(times), most as f64)
-        });
-        table.row(vec![
-            size.to_string(),
-            arguments.rounds.to_string(),
-            millis(own.median),
-            millis(base.median),
-            format!("{:.2}", own.ratio(&base)),
-            format!("{:.0}", own_kb / 1024.0),
-            format!("{:.0}", base_kb / 1024.0),
-            format!("{:.2}", own_kb / base_kb),
-        ]);
     }
     table.finish()
+}
+
+/// One way of looking beside the plain gdb.
+fn row(crowd: &Crowd, size: u32, way: &str, rounds: usize) -> Result<Vec<String>> {
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        ours.push(apart(crowd.sdm(way)?)?);
+        floor.push(apart(crowd.gdb())?);
+    }
+    let [(own, own_kb), (base, base_kb)] = [ours, floor].map(|taken| {
+        let times = taken.iter().map(|(time, _)| *time).collect();
+        let most = taken.iter().map(|(_, kb)| *kb).max().unwrap_or_default();
+        (Spread::of(times), most as f64)
+    });
+    Ok(vec![
+        size.to_string(),
+        way.to_owned(),
+        rounds.to_string(),
+        millis(own.median),
+        millis(base.median),
+        format!("{:.2}", own.ratio(&base)),
+        format!("{:.0}", own_kb / 1024.0),
+        format!("{:.0}", base_kb / 1024.0),
+        format!("{:.2}", own_kb / base_kb),
+    ])
 }
 
 /// Processes that wait.
@@ -92,7 +104,7 @@ impl Crowd {
         self.0.iter().map(|child| child.id().to_string())
     }
 
-    fn sdm(&self) -> Result<Vec<OsString>> {
+    fn sdm(&self, way: &str) -> Result<Vec<OsString>> {
         let sdm = tree::binaries()?.join("sdm");
         let pids = self.pids().collect::<Vec<_>>().join(",");
         Ok(vec![
@@ -100,6 +112,8 @@ impl Crowd {
             "stacks".into(),
             "--pids".into(),
             pids.into(),
+            "--by".into(),
+            way.into(),
         ])
     }
 
