@@ -67,7 +67,7 @@ fn a_process_that_a_test_leaves_fails_it_by_name() {
         );
         let said = said(&output);
         assert_eq!(output.status.code(), Some(101), "{said}");
-        assert!(said.contains("left behind by it:\n"), "{said}");
+        assert!(said.contains("left behind by pmix::it:\n"), "{said}");
         assert!(
             said.contains("(sleep)") && said.contains("sleep 1000"),
             "{said}"
