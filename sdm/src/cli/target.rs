@@ -166,7 +166,7 @@ pub struct StacksArgs {
 /// By what processes are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum By {
-    /// Each stands for less than a millisecond; gdb has only those of which that cannot be had.
+    /// Each stands only while its stacks are copied; gdb has only those of which that cannot be had.
     #[default]
     Snapshot,
     /// gdb alone: each stands for seconds.
