@@ -34,7 +34,8 @@ pub(crate) fn began_without_output() -> bool {
 }
 
 /// From now on each of these signals is one byte, its number, in the pipe given back. Signals that
-/// are ignored stay ignored (`nohup`); those that are blocked, as whoever has started this did in a thread of its own, are blocked no more.
+/// are ignored stay ignored (`nohup`); those that whoever has started
+/// this had blocked are heard by a thread of their own, so that what this starts has them blocked as without it.
 ///
 /// # Errors
 /// A pipe or a handler that cannot be made; a second call.
@@ -65,8 +66,16 @@ pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
             unsafe { sigaction(*signal, &before) }?;
         }
     }
-    let heard: SigSet = signals.iter().copied().collect();
-    heard.thread_unblock()?;
+    let blocked = SigSet::thread_get_mask()?;
+    if signals.iter().any(|it| blocked.contains(*it)) {
+        let heard: SigSet = signals.iter().copied().collect();
+        let hear = move || {
+            while heard.thread_unblock().is_ok() {
+                nix::unistd::pause();
+            }
+        };
+        std::thread::Builder::new().spawn(hear)?;
+    }
     Ok(from)
 }
 
