@@ -149,7 +149,7 @@ pub(super) fn look(
     let mut args = match mode {
         Mode::Run => vec!["run", "-n", "1", "--launcher", "local"],
         Mode::Attach => vec!["attach", &pid],
-        Mode::Stacks => vec!["stacks", &pid],
+        Mode::Stacks => vec!["stacks", "--by", "gdb", &pid],
         Mode::Core => vec!["core"],
     };
     args.extend(["--gdb", gdb]);
