@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use crate::fixture::Compiler;
-use crate::{fixture, leftovers};
+use crate::run::until;
+use crate::{fixture, leftovers, processes};
 
 /// The variable by which processes bear the name.
 pub const MARK_VARIABLE: &str = "SDM_TEST_PLACE";
@@ -112,6 +113,26 @@ impl Place {
         let mut held = leftovers::holding(self.mark());
         held.retain(|(_, line)| line.contains(part));
         held.into_iter().map(|(pid, _)| pid).collect()
+    }
+
+    /// Waits until so many of its processes that are called `name` run, and the others stand.
+    ///
+    /// # Panics
+    /// Where it does not come to that.
+    pub fn wait_running(&self, name: &str, count: usize) {
+        let stands = |pid: u32| {
+            let state = processes::of(pid).state();
+            state.is_some_and(|it| "tT".contains(it.0))
+        };
+        until("as many run as are meant to", || {
+            let held = leftovers::holding(self.mark()).into_iter();
+            let called: Vec<u32> = held
+                .map(|(pid, _)| pid)
+                .filter(|pid| processes::name(*pid) == name)
+                .collect();
+            let standing = called.iter().filter(|pid| stands(**pid)).count();
+            called.len() == standing + count
+        });
     }
 }
 

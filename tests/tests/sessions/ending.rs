@@ -34,7 +34,11 @@ fn start_sharing<'a>(place: &'a Place, launcher: &str, tasks: u32) -> Running<'a
         .spawn();
     sdm.out.wait_each(0, "0-3", "at main ()");
     sdm.ask("[0-1] continue &", "continue &\n");
-    sdm.ask("print 1", "running: ranks 0-1 (2) (interrupt first)\n");
+    let name = match launcher {
+        "mpirun" => "halo",
+        _ => "work",
+    };
+    place.wait_running(name, 2);
     sdm
 }
 

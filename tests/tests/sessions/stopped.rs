@@ -49,7 +49,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
         .spawn();
     sdm.out.wait_each(0, "0-3", "at main ()");
     sdm.ask("[0-1] continue &", "continue &\n");
-    sdm.ask("print 1", "running: ranks 0-1 (2) (interrupt first)\n");
+    place.wait_running("work", 2);
     sdm
 }
 

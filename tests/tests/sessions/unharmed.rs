@@ -429,7 +429,9 @@ fn only_who_runs_into_a_breakpoint_just_then_can_die() {
         let mut running = Sdm::new(&place, "attach").args([target]).talk().spawn();
         let _ = running.ask("break work.c:53 if rounds < 0", "breakpoint 1");
         let _ = running.ask("continue &", "continue &\n");
-        let _ = running.ask("print 1", "running:");
+        for pid in &others {
+            wait_state(*pid, "S");
+        }
         strike(Blow::KillGdb, gdb_of(others[0]), &running);
         for pid in &others {
             let _ = look(*pid);
