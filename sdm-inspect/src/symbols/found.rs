@@ -49,7 +49,7 @@ impl Found {
         let image = Image::parse(bytes)?;
         let is_meant = match of.build_id() {
             Some(number) => image.build_id() == Some(number),
-            None => checksum(of) == Some(crc32(bytes)),
+            None => checksum(of) == Some(crc32fast::hash(bytes)),
         };
         is_meant.then_some(Self { image, path })
     }
@@ -82,20 +82,6 @@ fn checksum(image: &Image) -> Option<u32> {
     Some(checksum)
 }
 
-/// The checksum that goes with such a name.
-fn crc32(bytes: &[u8]) -> u32 {
-    const POLYNOMIAL: u32 = 0xedb8_8320;
-    let table: [u32; 256] = std::array::from_fn(|index| {
-        (0..8).fold(u32::try_from(index).unwrap_or(0), |value, _| {
-            (value >> 1) ^ (POLYNOMIAL & (value & 1).wrapping_neg())
-        })
-    });
-    !bytes.iter().fold(!0, |value: u32, byte| {
-        let [low, ..] = value.to_le_bytes();
-        (value >> 8) ^ table[usize::from(low ^ byte)]
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +95,6 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_zip() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xcbf4_3926);
     }
 }
