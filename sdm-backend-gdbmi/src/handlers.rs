@@ -37,12 +37,7 @@ pub(crate) fn may_be_own(process: &Process, rules: &FoldRules) -> bool {
         !rules.is_runtime_module(&name)
     });
     let mut files = own.by_ref().take(FILES_MAX);
-    let is_found = files.any(|path| {
-        // Seen as the process sees it, container or not.
-        let mut inside = process.path("root").into_os_string();
-        inside.push(path);
-        installs(inside.as_ref())
-    });
+    let is_found = files.any(|path| installs(&process.inside(path)));
     is_found || own.next().is_some()
 }
 

@@ -166,9 +166,9 @@ fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
         |_| process.path("cwd"),
         |folder| process.path(&format!("fd/{folder}")),
     );
-    let seen = match path.strip_prefix("/") {
-        Ok(inner) => process.path("root").join(inner),
-        Err(_) => from.join(path),
+    let seen = match path.is_absolute() {
+        true => process.inside(path),
+        false => from.join(path),
     };
     let is_fifo = fs::metadata(seen).is_ok_and(|file| file.file_type().is_fifo());
     is_fifo.then(|| {

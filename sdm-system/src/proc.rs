@@ -102,6 +102,14 @@ impl Process {
         self.folder.join(name)
     }
 
+    /// A whole path of the process, as others reach it: in a container it has files of its own.
+    #[must_use]
+    pub fn inside(&self, path: &Path) -> PathBuf {
+        let root = self.path("root");
+        path.strip_prefix("/")
+            .map_or_else(|_| root.join(path), |inner| root.join(inner))
+    }
+
     /// Its line of numbers.
     ///
     /// # Errors

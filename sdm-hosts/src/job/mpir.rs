@@ -80,11 +80,8 @@ fn symbols_of(pid: i32) -> io::Result<Option<Symbols>> {
     let process = proc::of(pid);
     let maps = process.maps()?;
     for (path, base) in first_mappings(&maps).into_iter().take(FILES_MAX) {
-        // Seen as the process sees it, container or not.
-        let mut inside = process.path("root").into_os_string();
-        inside.push(path);
         // A file that was replaced or is no ELF file holds no symbols of this process.
-        if let Ok(Some(symbols)) = symbols_in(Path::new(&inside), base) {
+        if let Ok(Some(symbols)) = symbols_in(&process.inside(path), base) {
             return Ok(Some(symbols));
         }
     }

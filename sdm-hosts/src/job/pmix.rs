@@ -245,9 +245,7 @@ fn library_of(process: &proc::Process, pid: i32) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path.to_owned());
     }
-    let mut inside = proc::of(pid).path("root").into_os_string();
-    inside.push(path);
-    Some(inside.into())
+    Some(proc::of(pid).inside(path))
 }
 
 #[cfg(test)]
