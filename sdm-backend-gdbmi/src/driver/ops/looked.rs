@@ -5,16 +5,12 @@ use sdm_debug::reply::TaskStacks;
 use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use super::frames::{FRAMES_MAX, is_fortran};
+use super::python::is_evaluation;
 use super::stack::name_program;
-use super::stack_end::ENDS;
+use super::stack_end::{ENDS, UNKNOWN_CALLER};
 
 /// Up to here gdb shows a stack: what has called it is not the program's.
 const MAIN: &str = "main";
-
-/// Why a stack is not whole.
-const CUT: &str = "the code of the caller is not known";
-/// Python's interpreter, of which the fold shows the functions that it carries out.
-const EVALUATES: &str = "_PyEval_EvalFrameDefault";
 
 /// The stacks of a process, folded; with `full` every frame of every thread instead.
 pub(crate) fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> TaskStacks {
@@ -24,7 +20,7 @@ pub(crate) fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) 
         RawThread {
             main: at == 0,
             name: String::new(),
-            stopped: is_cut(thread.is_whole, &frames).then(|| format!("{STOPPED}{CUT}")),
+            stopped: is_cut(thread.is_whole, &frames).then(|| format!("{STOPPED}{UNKNOWN_CALLER}")),
             frames: frames.into_iter().map(|it| raw(it, &program)).collect(),
         }
     });
@@ -37,12 +33,7 @@ pub(crate) fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) 
 /// Whether a process carries out Python's functions.
 pub(crate) fn has_python(stacks: &ProcessStacks) -> bool {
     let mut frames = stacks.threads.iter().flat_map(|thread| &thread.frames);
-    frames.any(|frame| {
-        frame
-            .function
-            .as_deref()
-            .is_some_and(|name| name.starts_with(EVALUATES))
-    })
+    frames.any(|frame| frame.function.as_deref().is_some_and(is_evaluation))
 }
 
 /// Whether a stack ends where none should.

@@ -84,7 +84,11 @@ fn is_inside(frames: &[GdbFrame]) -> bool {
 }
 
 fn evaluates(frame: &GdbFrame) -> bool {
-    let name = frame.function().unwrap_or_default();
+    frame.function().is_some_and(is_evaluation)
+}
+
+/// True for the name of the interpreter's function that carries out those of Python.
+pub(super) fn is_evaluation(name: &str) -> bool {
     // The compiler makes `_PyEval_EvalFrameDefault.cold` of it, too.
     name.strip_prefix(EVALUATES)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -10,6 +10,9 @@ use crate::mi::quote;
 /// Where stacks end as they should. Of other functions gdb is asked.
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
+/// The reason where a stack ends at code of which nothing is known.
+pub(super) const UNKNOWN_CALLER: &str = "the code of the caller is not known";
+
 /// What gdb's `bt` says below a stack that it could not read to its end: `Backtrace stopped: ...`. `thread` is the option that names the
 /// thread, or empty.
 pub(super) async fn stop_reason(
@@ -35,9 +38,7 @@ pub(super) async fn stop_reason(
         if outermost.address() == 0 && start.is_some_and(is_library) {
             return Ok(None);
         }
-        return Ok(Some(format!(
-            "{STOPPED}the code of the caller is not known"
-        )));
+        return Ok(Some(format!("{STOPPED}{UNKNOWN_CALLER}")));
     }
     let backtrace = quote(b"backtrace -frame-arguments none -1");
     let line = format!("-interpreter-exec {thread}console {backtrace}");
