@@ -6,8 +6,9 @@ use sdm_debug::command::{BacktraceSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Frame, StackFrame};
 use sdm_debug::{Command, Reply};
+use sdm_system::proc;
 
-use crate::harness::{Harness, place, spec, stopped};
+use crate::harness::{Harness, place, processes_of, spec, stopped};
 
 fn interpreters() -> Vec<PathBuf> {
     let more = std::env::var_os("SDM_PYTHONS").unwrap_or_default();
@@ -113,8 +114,23 @@ fn functions_of_python_stand_where_the_interpreter_does() {
 fn who_computes_is_stopped_in_its_function() {
     for python in interpreters() {
         let mut harness = Harness::new();
-        started(&mut harness, &python, &["spin"]);
+        let directory = harness.directory.clone();
+        started(
+            &mut harness,
+            &python,
+            &["spin", directory.to_str().unwrap()],
+        );
+        let mut processes = processes_of(&directory).into_iter();
+        let (pid, _) = processes
+            .find(|(_, line)| line.contains("waits.py"))
+            .expect("it runs");
+        // It may still be printing.
+        let ticks = || proc::of(pid).stat().unwrap().cpu_ticks().unwrap();
+        let before = ticks();
         let run = harness.send(Command::Continue);
+        harness.wait("processor time that only its loop takes", |_| {
+            (ticks() >= before + 2).then_some(())
+        });
         harness.ask(Command::Interrupt).unwrap();
         let stop = stopped(harness.answer(run));
         let (function, line) = place(&stop);
