@@ -18,6 +18,12 @@ use crate::{binaries, processes};
 /// Longer than anything takes, also on a machine that has much else to do: only a hang reaches it.
 pub const BOUND: Duration = Duration::from_secs(180);
 
+/// True in the long run of `scripts/test --full`.
+#[must_use]
+pub fn is_full() -> bool {
+    std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1")
+}
+
 /// Waits until something holds, as long as [`BOUND`].
 ///
 /// # Panics

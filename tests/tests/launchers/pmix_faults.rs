@@ -52,7 +52,7 @@ fn a_library_that_fails_is_told_and_costs_no_session() {
     let printed = done.out.lines().filter(|line| !line.contains("error: "));
     let printed = printed.collect::<Vec<_>>().join("\n");
     assert!(lines_of(&printed).iter().all(|it| *it == alone), "{done}");
-    if std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1") {
+    if sdm_tests::run::is_full() {
         // A minute is longer than a screen is waited for: its end is, by who runs the test.
         let running = run("HANGS").spawn();
         while !running

@@ -111,11 +111,7 @@ impl Blow {
 
 /// How often each moment is tried.
 fn rounds() -> usize {
-    if std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1") {
-        20
-    } else {
-        1
-    }
+    if sdm_tests::run::is_full() { 20 } else { 1 }
 }
 
 /// The gdb that has been attached to a process.

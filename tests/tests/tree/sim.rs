@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sdm_sim::{Options, Report, run};
+use sdm_tests::run::is_full;
 
 /// Seeds that broke a law once, each with what it found.
 const SEEDS: [(u64, &str); 17] = [
@@ -71,8 +72,7 @@ fn check(seed: u64, what: &str) -> Report {
 
 #[test]
 fn the_laws_hold_under_every_fault() {
-    let full = std::env::var_os("SDM_TEST_FULL").is_some_and(|full| full == "1");
-    let large: &[_] = if full { &LARGE } else { &[] };
+    let large: &[_] = if is_full() { &LARGE } else { &[] };
     let seeds: Vec<_> = large.iter().chain(&SEEDS).collect();
     let next = AtomicUsize::new(0);
     let work = || {
