@@ -1,15 +1,16 @@
 //! Stops the threads of a process and lets them go.
 //!
-//! No signal is sent: each thread is seized and interrupted. Where this process ends, however that is, the kernel lets all go.
+//! No signal is sent: each thread is seized and interrupted. Those that they begin meanwhile are traced from the first. Where this
+//! process ends, however that is, the kernel lets all go.
 
 use std::io;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
+use nix::fcntl::{AtFlags, OFlag};
 use nix::libc;
 use nix::sys::ptrace::{self, Options};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstatat};
 use nix::unistd::Pid;
 use sdm_system::proc;
 
@@ -33,6 +34,8 @@ pub(super) struct Held {
 struct HeldThread {
     id: i32,
     stopped: Option<i32>,
+    /// It is one of the process; one that was begun can be another process.
+    is_listed: bool,
 }
 
 /// What has become of a thread, by its status.
@@ -40,6 +43,8 @@ struct HeldThread {
 enum Change {
     Ended,
     Executed,
+    /// It stands, and has just begun another one, or a process.
+    Cloned,
     /// It stands; with the signal that it is to have when it goes on, or 0.
     Stopped(i32),
 }
@@ -52,6 +57,7 @@ impl Change {
         match status >> 16 {
             0 => Self::Stopped(libc::WSTOPSIG(status)),
             libc::PTRACE_EVENT_EXEC => Self::Executed,
+            libc::PTRACE_EVENT_CLONE => Self::Cloned,
             _ => Self::Stopped(0),
         }
     }
@@ -76,9 +82,17 @@ impl Held {
         self.folder.iter().count()
     }
 
-    /// The threads that stand.
+    /// The threads of the process that stand.
     pub(super) fn ids(&self) -> impl Iterator<Item = i32> {
-        self.threads.iter().map(|thread| thread.id)
+        let is_of_it = |thread: &&HeldThread| {
+            let name = thread.id.to_string();
+            thread.is_listed || fstatat(&self.folder, name.as_str(), AtFlags::empty()).is_ok()
+        };
+        self.threads.iter().filter(is_of_it).map(|thread| thread.id)
+    }
+
+    fn has(&self, id: i32) -> bool {
+        self.threads.iter().any(|thread| thread.id == id)
     }
 
     /// Stops all its threads. Where one does not stop this does not return: who waits for it ends this process.
@@ -117,13 +131,22 @@ impl Held {
             if threads.len() >= THREADS_MAX {
                 return Err(Refusal::TooManyThreads);
             }
-            match ptrace::seize(Pid::from_raw(id), Options::PTRACE_O_TRACEEXEC) {
-                Ok(()) => threads.push(HeldThread { id, stopped: None }),
+            // Without the second one, threads that come and go are never all listed.
+            let options = Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE;
+            match ptrace::seize(Pid::from_raw(id), options) {
+                Ok(()) => {}
                 // A leader that has ended is listed as long as others run.
                 Err(Errno::ESRCH) => continue,
                 Err(Errno::EPERM) if has_ended(self.pid, id) => continue,
+                // One of these has begun it.
+                Err(Errno::EPERM) if is_traced_here(self.pid, id) => {}
                 Err(error) => return Err(Refusal::of(self.pid, error)),
             }
+            threads.push(HeldThread {
+                id,
+                stopped: None,
+                is_listed: true,
+            });
             found = true;
         }
         Ok(found)
@@ -155,19 +178,36 @@ impl Held {
         let at = self.threads.iter().position(|thread| thread.id == id);
         match (change, at) {
             (Change::Stopped(signal), Some(at)) => self.threads[at].stopped = Some(signal),
+            (Change::Stopped(signal), None) => self.add_begun(id, Some(signal)),
+            (Change::Cloned, Some(at)) => {
+                self.threads[at].stopped = Some(0);
+                let begun = ptrace::getevent(Pid::from_raw(id)).ok();
+                let begun = begun.and_then(|begun| i32::try_from(begun).ok());
+                if let Some(begun) = begun.filter(|begun| !self.has(*begun)) {
+                    self.add_begun(begun, None);
+                }
+            }
             (Change::Ended, Some(at)) => {
                 self.threads.remove(at);
             }
             (Change::Executed, _) => {
                 // Its threads are gone, and it has the number of the process.
                 self.threads.clear();
-                let stopped = Some(0);
-                self.threads.push(HeldThread { id, stopped });
+                self.add_begun(id, Some(0));
                 return Err(Refusal::Executed);
             }
             (_, None) => {}
         }
         Ok(())
+    }
+
+    /// One that is traced from its first instruction: it stops by itself, before or after its beginner tells of it.
+    fn add_begun(&mut self, id: i32, stopped: Option<i32>) {
+        self.threads.push(HeldThread {
+            id,
+            stopped,
+            is_listed: false,
+        });
     }
 
     /// Lets all go; fails where one could not be, which stands no more then only because this process ends.
@@ -192,6 +232,12 @@ fn has_ended(pid: i32, thread: i32) -> bool {
     state.is_none_or(proc::State::has_ended)
 }
 
+fn is_traced_here(pid: i32, thread: i32) -> bool {
+    let status = proc::of(pid).thread(thread).status();
+    let tracer = status.ok().and_then(|status| status.tracer());
+    tracer == Some(std::process::id().cast_signed())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +252,6 @@ mod tests {
         check(0x7f | 5 << 8 | 128 << 16, Change::Stopped(0));
         check(0x7f | 19 << 8 | 128 << 16, Change::Stopped(0));
         check(0x7f | 5 << 8 | 4 << 16, Change::Executed);
+        check(0x7f | 5 << 8 | 3 << 16, Change::Cloned);
     }
 }

@@ -147,10 +147,9 @@ fn signals_come_through_looks() {
     assert_eq!(counting.end(), format!("{sent}\n"));
 }
 
-#[test]
-fn threads_come_and_go_during_looks() {
+fn look_at_one_that_begins(others: &str) {
     let program = Program::new(BUSY, "O0");
-    let counting = Counting::start(&program, &["threads"]);
+    let counting = Counting::start(&program, &[others]);
     let pid = counting.pid();
     let mut looker = looker();
     for _ in 0..LOOKS {
@@ -159,10 +158,25 @@ fn threads_come_and_go_during_looks() {
         assert!(main.is_whole && main.thread == pid);
         let functions = main.frames.iter().map(|frame| frame.function.as_deref());
         assert!(functions.flatten().any(|name| name == "main"), "{main:?}");
+        for thread in &stacks.threads {
+            let is_of_it = |name: &str| !["end", "__clone"].contains(&name);
+            let mut functions = thread.frames.iter().filter_map(|it| it.function.as_deref());
+            assert!(others == "threads" || functions.all(is_of_it), "{thread:?}");
+        }
     }
     drop(looker);
     assert_at_large(pid);
     assert_eq!(counting.end(), "0\n");
+}
+
+#[test]
+fn threads_come_and_go_during_looks() {
+    look_at_one_that_begins("threads");
+}
+
+#[test]
+fn processes_that_begin_during_looks_are_not_its_threads() {
+    look_at_one_that_begins("processes");
 }
 
 /// The calls that `strace` has noted of a look at two processes.
