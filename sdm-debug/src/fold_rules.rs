@@ -64,6 +64,7 @@ const MODULES: &[&str] = &[
     "libresolv*",
     "libnss_*",
     "libutil.so*",
+    "[vdso]",
     "linux-vdso*",
     "linux-gate*",
     "system-supplied DSO*",
