@@ -39,8 +39,8 @@ mod variables;
 
 pub use backend::{GdbBackend, GdbConfig};
 pub use child::{
-    Binding, COMMAND_LINE_BYTES_MAX, Completion, ExecFailure, SignalState, UnknownCompletion,
-    exec_program, gdb_arguments,
+    Binding, COMMAND_LINE_BYTES_MAX, Completion, ExecFailure, SignalState, StartConfig,
+    UnknownCompletion, exec_program, gdb_arguments,
 };
 pub use driver::VALUE_BYTES_MAX;
 pub use sdm_inspect::looker::run as run_looker;

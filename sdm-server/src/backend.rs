@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sdm_backend_gdbmi::{
-    Binding, Channel, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState, Variables,
+    Binding, Channel, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
+    StartConfig, Variables,
 };
 use sdm_bootstrap::handover::XSTATE_VARIABLE;
 use sdm_debug::{Backend, BackendSettings, Failure, FailureCode, GdbOptions};
@@ -75,10 +76,14 @@ pub(crate) fn make(
     variables: Variables,
 ) -> Result<Box<dyn Backend>, Failure> {
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
-    let gdb = move |options| -> Box<dyn Backend> {
+    let gdb = move |options: GdbOptions| -> Box<dyn Backend> {
         let config = GdbConfig {
-            variables,
-            ..gdb_config(options, tasks, inherited)
+            internal_breakpoints: !options.no_holds,
+            start: StartConfig {
+                variables,
+                ..start_config(options, tasks, inherited)
+            },
+            ..GdbConfig::default()
         };
         Box::new(GdbBackend::with_shims(config, shims))
     };
@@ -95,18 +100,21 @@ pub(crate) fn make(
     })
 }
 
-/// How the programs of these tasks are driven.
-pub(crate) fn gdb_config(options: GdbOptions, tasks: &IdSet, inherited: &Inherited) -> GdbConfig {
-    GdbConfig {
+/// How the programs of these tasks are started.
+pub(crate) fn start_config(
+    options: GdbOptions,
+    tasks: &IdSet,
+    inherited: &Inherited,
+) -> StartConfig {
+    StartConfig {
         signals: inherited.signals.clone(),
         binding: inherited.binding,
         streams: inherited.streams,
         // As under a runtime the first one reads.
         reader: tasks.first(),
         completion: inherited.completion,
-        internal_breakpoints: !options.no_holds,
         options,
-        ..GdbConfig::default()
+        ..StartConfig::default()
     }
 }
 

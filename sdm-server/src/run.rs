@@ -35,7 +35,7 @@ use sdm_system::identity::Identity;
 
 use crate::announce::say;
 use crate::arguments::Arguments;
-use crate::backend::{Inherited, gdb_config};
+use crate::backend::{Inherited, start_config};
 use crate::copy::Copy;
 use crate::fork::{Part, fork_all};
 use crate::hosted::Hosted;
@@ -126,7 +126,7 @@ fn begin(
         Role::Shim(channel) => {
             // A shim says nothing that wants the key.
             drop(config);
-            let gdb = gdb_config(GdbOptions::default(), &IdSet::new(), &inherited);
+            let gdb = start_config(GdbOptions::default(), &IdSet::new(), &inherited);
             let code = shim::be_a_shim(channel, identity.server, gdb, copy, starter, wait)?;
             Ok(Begun::Shim(code))
         }

@@ -21,7 +21,7 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, socket,
 };
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, getuid, setsid};
-use sdm_backend_gdbmi::{Channel, GdbConfig, Shim, ShimEvent};
+use sdm_backend_gdbmi::{Channel, Shim, ShimEvent, StartConfig};
 use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::starter::Starter;
 use sdm_core::link::LinkConfig;
@@ -243,7 +243,7 @@ impl ShimListener {
 pub(crate) fn be_a_shim(
     channel: Channel,
     rank: u32,
-    config: GdbConfig,
+    config: StartConfig,
     copy: Copy,
     starter: Starter,
     wait: Duration,

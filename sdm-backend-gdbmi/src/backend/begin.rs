@@ -2,8 +2,6 @@
 
 use sdm_inferior::{Held, Leash, Warden};
 use sdm_text::printable_name;
-use std::ffi::OsString;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,17 +12,13 @@ use sdm_debug::command::{Arrangement, AttachSpec, CoreSpec, StartSpec};
 use sdm_debug::reply::Room;
 use sdm_debug::{Command, Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
-use sdm_system::proc;
 
-use super::{GdbBackend, GdbConfig};
-use crate::child::{
-    Around, Environment, GdbChild, Launch, Outfit, Preload, find_directory, find_gdb, find_program,
-    name_of, program_environment,
-};
+use super::GdbBackend;
+use crate::child::{Around, Begun, GdbChild, Streams, begin, find_directory, find_program};
 use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 use crate::host::LocalHost;
 use crate::shared_gdb::SharedGdb;
-use crate::task::{Streams, Task, WayToStreams};
+use crate::task::Task;
 
 impl GdbBackend {
     pub(super) fn start(
@@ -39,10 +33,10 @@ impl GdbBackend {
         }
         let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?);
         let is_fed = spec.stdin_tasks.contains(task);
-        let reader = self.config.reader;
+        let reader = self.config.start.reader;
         let reads = reader.is_none_or(|reader| reader == task);
-        let given = self.config.variables.of(task);
-        let config = &self.config;
+        let config = &self.config.start;
+        let given = config.variables.of(task);
         let begun = begin(
             spec,
             is_fed,
@@ -60,12 +54,13 @@ impl GdbBackend {
         let child = self.keep(child)?;
         let mut driver = self.driver(now, child.pid());
         driver.start(now, id, launch, spec.stop, before);
-        let task_of = Task::new(task, driver, child, streams, false).bound(self.config.binding);
+        let task_of =
+            Task::new(task, driver, child, streams, false).bound(self.config.start.binding);
         Ok(Some(self.add(now, [task], Box::new(task_of))))
     }
 
     fn spawn_gdb(&mut self, gdb: &Path, directory: &Path) -> Result<GdbChild, Failure> {
-        let options = self.config.options.clone();
+        let options = self.config.start.options.clone();
         self.spawn_with(gdb, directory, &options, &[])
     }
 
@@ -76,7 +71,7 @@ impl GdbBackend {
         options: &GdbOptions,
         leashes: &[Option<Leash>],
     ) -> Result<GdbChild, Failure> {
-        let completion = self.config.completion;
+        let completion = self.config.start.completion;
         let preload = self.preload.get_or_insert_with(|| completion.preload());
         let around = Around {
             preload: preload.as_ref(),
@@ -116,7 +111,7 @@ impl GdbBackend {
         let program = find_program(&spec.program, &directory, search_path.as_deref())?;
         Ok(crate::memory_estimate::estimate(
             &program,
-            self.config.options.system_debug,
+            self.config.start.options.system_debug,
         ))
     }
 
@@ -130,7 +125,7 @@ impl GdbBackend {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
         let directory = find_directory(None)?;
-        let options = self.config.options.clone();
+        let options = self.config.start.options.clone();
         let leash = [Leash::new()];
         let child = self.spawn_with(&gdb, &directory, &options, &leash)?;
         let [leash] = leash;
@@ -158,7 +153,7 @@ impl GdbBackend {
         }
         let leashes: Vec<_> = wanted.iter().map(|_| Leash::new()).collect();
         let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
-            let mut options = self.config.options.clone();
+            let mut options = self.config.start.options.clone();
             options.settings.push("set non-stop on".to_owned());
             self.spawn_with(&gdb, &find_directory(None)?, &options, &leashes)
         });
@@ -267,99 +262,8 @@ impl GdbBackend {
     }
 
     fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
-        gdb_of(&self.config, named)
+        self.config.start.find_gdb(named)
     }
-}
-
-/// A gdb that was started for a program.
-pub(crate) struct Begun {
-    /// What it is told in order to run the program.
-    pub(crate) launch: Launch,
-    /// The gdb, in the program's directory and bound as the program is to be.
-    pub(crate) child: GdbChild,
-    /// The program's streams.
-    pub(crate) streams: Streams,
-}
-
-/// Starts a gdb for a program that finds what this process has, but for the variables `given`: environment, descriptors, binding, and streams where `config`
-/// says so, of which it has the input where it `reads`. Otherwise the streams are opened here, and `is_fed` says whether there
-/// is something to read. `goes_with_us`: gdb and program end with this process, whoever holds gdb's input.
-///
-/// # Errors
-/// What of it cannot be: the program, its directory, the gdb, or what the system has no room for.
-pub(crate) fn begin(
-    spec: &StartSpec,
-    is_fed: bool,
-    reads: bool,
-    config: &GdbConfig,
-    given: &[(OsString, Option<OsString>)],
-    preload: &mut Option<Option<Preload>>,
-    goes_with_us: bool,
-) -> Result<Begun, Failure> {
-    let directory = find_directory(spec.directory.as_deref())?;
-    let mut base: Environment = std::env::vars_os().collect();
-    for (name, value) in given {
-        match value {
-            Some(value) => base.insert(name.clone(), value.clone()),
-            None => base.remove(name),
-        };
-    }
-    let environment = program_environment(base, spec);
-    let search_path = environment.get(std::ffi::OsStr::new("PATH"));
-    let search_path = search_path.map(|path| path.as_os_str());
-    let program = find_program(&spec.program, &directory, search_path)?;
-    let gdb = gdb_of(config, spec.gdb.as_deref())?;
-    let starter = starter(config)?;
-    let (streams, way) = match &config.streams {
-        Some(inherited) => (Streams::elsewhere(), WayToStreams::to(inherited, reads)),
-        None => Streams::open(is_fed).map_err(|error| {
-            let text = format!("streams of the program: {error}");
-            Failure::new(FailureCode::System, text)
-        })?,
-    };
-    let mut closed = way.closed;
-    closed.push(starter.as_raw_fd());
-    let outfit = Outfit {
-        starter: proc::own().path(&format!("fd/{}", starter.as_raw_fd())),
-        streams: way.sources,
-        closed,
-    };
-    let launch = Launch::new(program, spec, &environment, &config.signals, outfit)?;
-    let preload = preload.get_or_insert_with(|| config.completion.preload());
-    let handed: Vec<_> = way.names.iter().chain([&starter]).collect();
-    let child = GdbChild::spawn(
-        &gdb,
-        &directory,
-        &config.options,
-        &Around {
-            binding: config.binding.as_ref(),
-            preload: preload.as_ref(),
-            variables: given,
-        },
-        &handed,
-        goes_with_us,
-    )?;
-    Ok(Begun {
-        launch,
-        child,
-        streams,
-    })
-}
-
-/// A name of the executable that starts programs: by it that can be started also where its file has been removed meanwhile.
-fn starter(config: &GdbConfig) -> Result<OwnedFd, Failure> {
-    let own = || proc::own().path("exe");
-    let path = config.starter.clone().unwrap_or_else(own);
-    name_of(&path).map_err(|error| {
-        let text = format!("{}, to start programs: {error}", printable_name(&path));
-        Failure::new(FailureCode::System, text)
-    })
-}
-
-fn gdb_of(config: &GdbConfig, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
-    let configured = config.gdb.as_ref();
-    let configured = configured.map(|path| path.as_os_str().as_bytes());
-    find_gdb(named.or(configured))
 }
 
 /// True where these tasks are attached to by one gdb.

@@ -7,7 +7,6 @@ mod shims;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -16,53 +15,32 @@ use sdm_core::CommandId;
 use sdm_debug::command::StartPoint;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, GdbOptions, InterestChange,
-    Program, Reply, TaskState,
+    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, InterestChange, Program,
+    Reply, TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
 use sdm_inferior::Warden;
 
 use self::begin::shares_gdb;
-pub(crate) use self::begin::{Begun, begin};
 use self::known::KnownSlot;
 use self::shims::Shims;
-use crate::child::{Binding, Completion, Preload, SignalState, handles};
+use crate::child::{Preload, StartConfig, handles};
 use crate::driver::DriverConfig;
 use crate::looks::Looks;
 use crate::shim::Channel;
 use crate::slot::{Interest, Slot};
 use crate::sources::Sources;
-use crate::stdio::InheritedStreams;
 use crate::timers::Timers;
-use crate::variables::Variables;
 
 /// How the tasks of one server are driven.
 #[derive(Clone, Debug)]
 pub struct GdbConfig {
-    /// Which gdb, where a command names none; found on `PATH` where absent.
-    pub gdb: Option<PathBuf>,
-    /// The program that gives started programs their world and becomes them, and that looks at processes: one that calls
-    /// [`crate::exec_program`] and [`crate::run_looker`] first.
-    /// This process's own executable where absent.
-    pub starter: Option<PathBuf>,
-    /// What is not as usual with every gdb.
-    pub options: GdbOptions,
-    /// The signals that a started program finds blocked and ignored.
-    pub signals: SignalState,
-    /// The processors that a started program is bound to, where it is.
-    pub binding: Option<Binding>,
-    /// The standard streams of started programs; streams of ours, whose output is told by events, where absent.
-    pub streams: Option<InheritedStreams>,
-    /// The only task that reads the standard input of those; all where absent.
-    pub reader: Option<TaskId>,
-    /// What started programs find in their environment, other than this process, or than the shim that starts them.
-    pub variables: Variables,
+    /// How programs are started, and their gdbs.
+    pub start: StartConfig,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
     pub internal_breakpoints: bool,
-    /// When gdb gets what completes its writes of registers.
-    pub completion: Completion,
     /// How long gdb may take for one command.
     pub command_wait: Duration,
     /// How long gdb may take to read a program's symbols, to start it, or to attach.
@@ -74,17 +52,9 @@ pub struct GdbConfig {
 impl Default for GdbConfig {
     fn default() -> Self {
         Self {
-            gdb: None,
-            starter: None,
-            options: GdbOptions::default(),
-            signals: SignalState::default(),
-            binding: None,
-            streams: None,
-            reader: None,
-            variables: Variables::default(),
+            start: StartConfig::default(),
             fold: FoldRules::default(),
             internal_breakpoints: true,
-            completion: Completion::default(),
             command_wait: Duration::from_secs(60),
             symbols_wait: Duration::from_secs(600),
             interrupt_wait: Duration::from_secs(2),
@@ -137,13 +107,13 @@ impl GdbBackend {
             symbols_wait: config.symbols_wait,
             interrupt_wait: config.interrupt_wait,
             internal_breakpoints: config.internal_breakpoints,
-            registers_unknown: config.completion.is_needed(),
-            handles: handles(&config.options),
+            registers_unknown: config.start.completion.is_needed(),
+            handles: handles(&config.start.options),
             fold: config.fold.clone(),
         };
         let looks = Looks::new(
-            config.starter.clone(),
-            config.options.system_debug,
+            config.start.starter.clone(),
+            config.start.options.system_debug,
             config.fold.clone(),
         );
         Self {

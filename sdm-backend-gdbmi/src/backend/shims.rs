@@ -15,10 +15,10 @@ use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::begin::before_the_start;
-use crate::child::GdbChild;
+use crate::child::{GdbChild, Streams};
 use crate::driver::Before;
 use crate::shim::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
-use crate::task::{Streams, Task};
+use crate::task::Task;
 
 /// How long it is waited for the other ranks' processes to be asked to end as well, as a launcher does that ends its job: where
 /// some are not, this rank alone is ended.
@@ -179,7 +179,7 @@ impl GdbBackend {
             return Err(Failure::new(FailureCode::AlreadyRunning, "being started"));
         }
         let is_fed = spec.stdin_tasks.contains(task);
-        let gdb = self.config.gdb.as_ref();
+        let gdb = self.config.start.gdb.as_ref();
         let request = StartRequest {
             // What it is told later is not for the shim.
             spec: StartSpec {
@@ -188,10 +188,10 @@ impl GdbBackend {
                 settings: Vec::new(),
                 ..spec.clone()
             },
-            options: self.config.options.clone(),
+            options: self.config.start.options.clone(),
             gdb: gdb.map(|gdb| gdb.clone().into_os_string().into_encoded_bytes()),
             is_fed,
-            given: self.config.variables.bytes_of(task),
+            given: self.config.start.variables.bytes_of(task),
         };
         link.tell(&ToShim::Start(Box::new(request)))
             .map_err(|error| {

@@ -1,6 +1,7 @@
 //! The gdb process and what it needs to be started.
 
 mod autoload;
+mod begin;
 mod binding;
 mod gdb;
 mod launch;
@@ -10,7 +11,9 @@ mod preload;
 mod program;
 mod signals;
 mod starter;
+mod streams;
 
+pub use begin::StartConfig;
 pub use binding::Binding;
 pub use gdb::gdb_arguments;
 pub use launch::COMMAND_LINE_BYTES_MAX;
@@ -19,6 +22,7 @@ pub use signals::SignalState;
 pub use starter::{ExecFailure, exec_program};
 
 pub(crate) use autoload::MARK as SCRIPT_MARK;
+pub(crate) use begin::{Begun, begin};
 pub(crate) use gdb::{Around, GdbChild, LastWords, handles, is_handle};
 pub(crate) use launch::{Environment, Launch, Outfit, program_environment};
 pub(crate) use memcheck::program_of;
@@ -26,3 +30,4 @@ pub(crate) use orders::Source;
 pub(crate) use preload::{Preload, is_loaded};
 pub(crate) use program::{find_directory, find_gdb, find_program};
 pub(crate) use starter::{name_of, name_of_pipe};
+pub(crate) use streams::{ProgramEnds, Streams, WayToStreams};

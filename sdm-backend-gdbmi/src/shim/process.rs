@@ -17,10 +17,8 @@ use sdm_debug::wire;
 
 use super::channel::{Channel, Heard};
 use super::message::{StartRequest, Started, ToServer, ToShim};
-use crate::backend::{Begun, begin};
-use crate::child::Preload;
-use crate::task::ProgramEnds;
-use crate::{GdbConfig, sys, variables};
+use crate::child::{Begun, Preload, ProgramEnds, StartConfig, begin};
+use crate::{sys, variables};
 
 /// What a server wants of the process around a [`Shim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +42,7 @@ pub struct Shim {
     channel: Channel,
     /// The server's pid.
     server: Option<i32>,
-    config: GdbConfig,
+    config: StartConfig,
     preload: Option<Option<Preload>>,
     /// The program's ends of its streams, until it has opened them.
     ends: Option<ProgramEnds>,
@@ -67,7 +65,7 @@ impl Shim {
     ///
     /// # Errors
     /// [`io::Error`] where the server is gone.
-    pub fn new(mut channel: Channel, rank: u32, config: GdbConfig) -> io::Result<Self> {
+    pub fn new(mut channel: Channel, rank: u32, config: StartConfig) -> io::Result<Self> {
         // What gdb leaves behind is this process's, so that the launcher hears how the program ended.
         sys::adopt_orphans();
         channel.send(wire::encode(&ToServer::Hello { rank }), Vec::new())?;

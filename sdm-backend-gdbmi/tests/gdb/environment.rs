@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command as Process;
 
-use sdm_backend_gdbmi::{GdbConfig, SignalState};
+use sdm_backend_gdbmi::{SignalState, StartConfig};
 use sdm_debug::command::StopAt;
 use sdm_debug::event::Stream;
 use sdm_debug::{Command, Reply};
@@ -42,9 +42,9 @@ fn signals(lines: &[String]) -> Vec<(String, u64)> {
 
 #[test]
 fn environment_signals_limits_and_descriptors_are_those_of_a_run_without_gdb() {
-    let mut harness = Harness::with(GdbConfig {
+    let mut harness = Harness::starting(StartConfig {
         signals: SignalState::capture(),
-        ..GdbConfig::default()
+        ..StartConfig::default()
     });
     let program = harness.compile("show", &[]);
     let direct = Process::new(&program)
@@ -150,12 +150,12 @@ fn arguments_and_changes_of_the_environment_arrive_byte_by_byte() {
 
 #[test]
 fn blocked_and_ignored_signals_are_as_told() {
-    let mut harness = Harness::with(GdbConfig {
+    let mut harness = Harness::starting(StartConfig {
         signals: SignalState {
             blocked: vec![12, 14],
             ignored: vec![1, 2],
         },
-        ..GdbConfig::default()
+        ..StartConfig::default()
     });
     let program = harness.compile("show", &[]);
     let mut start = spec(&program, &[]);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use sdm_backend_gdbmi::{Completion, GdbBackend, GdbConfig};
+use sdm_backend_gdbmi::{Completion, GdbBackend, GdbConfig, StartConfig};
 use sdm_core::CommandId;
 use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;
@@ -45,14 +45,22 @@ impl Harness {
         Self::with(GdbConfig::default())
     }
 
+    /// With programs and gdbs that are started so.
+    pub(crate) fn starting(start: StartConfig) -> Self {
+        Self::with(GdbConfig {
+            start,
+            ..GdbConfig::default()
+        })
+    }
+
     /// `SDM_GDB` names another gdb than the one on `PATH`, `SDM_XSTATE` says when its writes of registers are completed.
     pub(crate) fn with(mut config: GdbConfig) -> Self {
-        config.gdb = config
-            .gdb
-            .or(std::env::var_os("SDM_GDB").map(PathBuf::from));
-        config.starter = Some(env!("CARGO_BIN_EXE_sdm-starter").into());
-        if let (Completion::Auto, Ok(text)) = (config.completion, std::env::var("SDM_XSTATE")) {
-            config.completion = text.parse().unwrap();
+        let start = &mut config.start;
+        let other = || std::env::var_os("SDM_GDB").map(PathBuf::from);
+        start.gdb = start.gdb.take().or_else(other);
+        start.starter = Some(env!("CARGO_BIN_EXE_sdm-starter").into());
+        if let (Completion::Auto, Ok(text)) = (start.completion, std::env::var("SDM_XSTATE")) {
+            start.completion = text.parse().unwrap();
         }
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sdm_backend_gdbmi::GdbConfig;
+use sdm_backend_gdbmi::{GdbConfig, StartConfig};
 use sdm_debug::{Command, FailureCode, TaskState};
 
 use crate::harness::{Harness, spec};
@@ -15,7 +15,10 @@ const SILENT_MAX: Duration = Duration::from_secs(20);
 /// Starts a program under a script in gdb's place; gives the failure of the start.
 fn start_under(script: &str) -> (FailureCode, String) {
     let mut harness = Harness::with(GdbConfig {
-        gdb: Some(PathBuf::from("gdb")),
+        start: StartConfig {
+            gdb: Some(PathBuf::from("gdb")),
+            ..StartConfig::default()
+        },
         command_wait: SILENT_MAX,
         symbols_wait: SILENT_MAX,
         ..GdbConfig::default()

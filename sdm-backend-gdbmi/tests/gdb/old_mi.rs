@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sdm_backend_gdbmi::GdbConfig;
+use sdm_backend_gdbmi::StartConfig;
 use sdm_debug::command::{AttachSpec, BreakSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};
@@ -35,9 +35,9 @@ fn script(folder: &Path, commands: &str) -> PathBuf {
 #[test]
 fn each_has_a_gdb_of_its_own() {
     let folder = Harness::new();
-    let mut harness = Harness::with(GdbConfig {
+    let mut harness = Harness::starting(StartConfig {
         gdb: Some(script(&folder.directory, "")),
-        ..GdbConfig::default()
+        ..StartConfig::default()
     });
     let running = [(); 2].map(|()| Running::new(&harness, &[]));
     let pids = running.iter().map(Running::pid);
@@ -60,11 +60,11 @@ fn each_has_a_gdb_of_its_own() {
 #[test]
 fn programs_are_held_and_conditions_hold() {
     let folder = Harness::new();
-    let old = || GdbConfig {
+    let old = || StartConfig {
         gdb: Some(old(&folder.directory)),
-        ..GdbConfig::default()
+        ..StartConfig::default()
     };
-    let mut harness = Harness::with(old());
+    let mut harness = Harness::starting(old());
     let program = harness.compile("crash", &[]);
     harness.start(&program, &["abort"]);
     let stop = stopped(harness.run_on());
@@ -72,7 +72,7 @@ fn programs_are_held_and_conditions_hold() {
     assert_eq!(stop.reason, StopReason::Internal { what });
     drop(harness);
     // A method and a function of a namespace are called the same.
-    let mut harness = Harness::with(old());
+    let mut harness = Harness::starting(old());
     let program = harness.compile_cxx("aborts");
     harness.start(&program, &[]);
     let stop = stopped(harness.run_on());
@@ -81,7 +81,7 @@ fn programs_are_held_and_conditions_hold() {
     assert_eq!(stop.inside.as_deref(), Some("abort"));
     assert_eq!(harness.evaluate("calls").unwrap().text, "2");
     drop(harness);
-    let mut harness = Harness::with(old());
+    let mut harness = Harness::starting(old());
     let program = harness.compile("steps", &[]);
     harness.start(&program, &[]);
     let twice = BreakSpec {

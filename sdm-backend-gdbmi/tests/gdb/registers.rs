@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use sdm_backend_gdbmi::{Completion, GdbConfig};
+use sdm_backend_gdbmi::{Completion, StartConfig};
 use sdm_debug::command::{Arrangement, AttachSpec, BreakSpec, StartSpec, StepKind};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;
@@ -38,10 +38,10 @@ fn with_crippled(name: &str, options: &[&str], completion: Completion, test: imp
         return;
     };
     let folder = gdb.parent().unwrap().to_owned();
-    test(Harness::with(GdbConfig {
+    test(Harness::starting(StartConfig {
         gdb: Some(gdb),
         completion,
-        ..GdbConfig::default()
+        ..StartConfig::default()
     }));
     std::fs::remove_dir_all(folder).unwrap();
 }

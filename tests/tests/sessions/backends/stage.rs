@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use nix::sys::signal::Signal;
-use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
+use sdm_backend_gdbmi::{GdbBackend, GdbConfig, StartConfig};
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{
@@ -63,7 +63,10 @@ impl Stage {
             ..StartSpec::default()
         };
         let config = GdbConfig {
-            starter: Some(sdm_tests::binaries::folder().join("sdm-server")),
+            start: StartConfig {
+                starter: Some(sdm_tests::binaries::folder().join("sdm-server")),
+                ..StartConfig::default()
+            },
             ..GdbConfig::default()
         };
         let backend = Box::new(GdbBackend::new(config));

@@ -1,0 +1,141 @@
+//! Starts a gdb for a program, which finds what it would find without SDM.
+
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use sdm_debug::command::StartSpec;
+use sdm_debug::{Failure, FailureCode, GdbOptions};
+use sdm_idset::TaskId;
+use sdm_system::proc;
+use sdm_text::printable_name;
+
+use super::{
+    Around, Binding, Completion, Environment, GdbChild, Launch, Outfit, Preload, SignalState,
+    Streams, WayToStreams, find_directory, find_gdb, find_program, name_of, program_environment,
+};
+use crate::stdio::InheritedStreams;
+use crate::variables::Variables;
+
+/// How programs are started, and the gdbs for them.
+#[derive(Clone, Debug, Default)]
+pub struct StartConfig {
+    /// Which gdb, where a command names none; found on `PATH` where absent.
+    pub gdb: Option<PathBuf>,
+    /// The program that gives started programs their world and becomes them, and that looks at processes: one that calls
+    /// [`crate::exec_program`] and [`crate::run_looker`] first.
+    /// This process's own executable where absent.
+    pub starter: Option<PathBuf>,
+    /// What is not as usual with every gdb.
+    pub options: GdbOptions,
+    /// The signals that a started program finds blocked and ignored.
+    pub signals: SignalState,
+    /// The processors that a started program is bound to, where it is.
+    pub binding: Option<Binding>,
+    /// The standard streams of started programs; streams of ours, whose output is told by events, where absent.
+    pub streams: Option<InheritedStreams>,
+    /// The only task that reads the standard input of those; all where absent.
+    pub reader: Option<TaskId>,
+    /// What started programs find in their environment, other than this process, or than the shim that starts them.
+    pub variables: Variables,
+    /// When gdb gets what completes its writes of registers.
+    pub completion: Completion,
+}
+
+impl StartConfig {
+    /// The gdb that is named, else the one of this configuration.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
+        let configured = self.gdb.as_ref();
+        let configured = configured.map(|path| path.as_os_str().as_bytes());
+        find_gdb(named.or(configured))
+    }
+
+    /// A name of the executable that starts programs: by it that can be started also where its file has been removed meanwhile.
+    fn starter(&self) -> Result<OwnedFd, Failure> {
+        let own = || proc::own().path("exe");
+        let path = self.starter.clone().unwrap_or_else(own);
+        name_of(&path).map_err(|error| {
+            let text = format!("{}, to start programs: {error}", printable_name(&path));
+            Failure::new(FailureCode::System, text)
+        })
+    }
+}
+
+/// A gdb that was started for a program.
+pub(crate) struct Begun {
+    /// What it is told in order to run the program.
+    pub(crate) launch: Launch,
+    /// The gdb, in the program's directory and bound as the program is to be.
+    pub(crate) child: GdbChild,
+    /// The program's streams.
+    pub(crate) streams: Streams,
+}
+
+/// Starts a gdb for a program that finds what this process has, but for the variables `given`: environment, descriptors, binding, and streams where `config`
+/// says so, of which it has the input where it `reads`. Otherwise the streams are opened here, and `is_fed` says whether there
+/// is something to read. `goes_with_us`: gdb and program end with this process, whoever holds gdb's input.
+///
+/// # Errors
+/// What of it cannot be: the program, its directory, the gdb, or what the system has no room for.
+pub(crate) fn begin(
+    spec: &StartSpec,
+    is_fed: bool,
+    reads: bool,
+    config: &StartConfig,
+    given: &[(OsString, Option<OsString>)],
+    preload: &mut Option<Option<Preload>>,
+    goes_with_us: bool,
+) -> Result<Begun, Failure> {
+    let directory = find_directory(spec.directory.as_deref())?;
+    let mut base: Environment = std::env::vars_os().collect();
+    for (name, value) in given {
+        match value {
+            Some(value) => base.insert(name.clone(), value.clone()),
+            None => base.remove(name),
+        };
+    }
+    let environment = program_environment(base, spec);
+    let search_path = environment.get(std::ffi::OsStr::new("PATH"));
+    let search_path = search_path.map(|path| path.as_os_str());
+    let program = find_program(&spec.program, &directory, search_path)?;
+    let gdb = config.find_gdb(spec.gdb.as_deref())?;
+    let starter = config.starter()?;
+    let (streams, way) = match &config.streams {
+        Some(inherited) => (Streams::elsewhere(), WayToStreams::to(inherited, reads)),
+        None => Streams::open(is_fed).map_err(|error| {
+            let text = format!("streams of the program: {error}");
+            Failure::new(FailureCode::System, text)
+        })?,
+    };
+    let mut closed = way.closed;
+    closed.push(starter.as_raw_fd());
+    let outfit = Outfit {
+        starter: proc::own().path(&format!("fd/{}", starter.as_raw_fd())),
+        streams: way.sources,
+        closed,
+    };
+    let launch = Launch::new(program, spec, &environment, &config.signals, outfit)?;
+    let preload = preload.get_or_insert_with(|| config.completion.preload());
+    let handed: Vec<_> = way.names.iter().chain([&starter]).collect();
+    let child = GdbChild::spawn(
+        &gdb,
+        &directory,
+        &config.options,
+        &Around {
+            binding: config.binding.as_ref(),
+            preload: preload.as_ref(),
+            variables: given,
+        },
+        &handed,
+        goes_with_us,
+    )?;
+    Ok(Begun {
+        launch,
+        child,
+        streams,
+    })
+}

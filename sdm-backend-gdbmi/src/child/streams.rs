@@ -1,0 +1,171 @@
+//! The standard streams of a program that is about to be started: its ends of them, and ours.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Stream;
+
+use super::{Source, name_of_pipe};
+use crate::shim::{HeldAtShim, ShimLink};
+use crate::stdio::{InheritedStreams, InputStream, OutputStream, Pty};
+
+/// The program's ends of its streams, held until it has opened them itself: without them reads of ours would end.
+pub(crate) struct ProgramEnds {
+    _tty: Box<dyn portable_pty::SlavePty + Send>,
+    _pipes: [Option<OwnedFd>; 2],
+}
+
+/// How a program's starter comes to its streams.
+pub(crate) struct WayToStreams {
+    /// Its standard input, output and errors.
+    pub(crate) sources: [Source; 3],
+    /// What the sources name, to be handed on to gdb.
+    pub(crate) names: Vec<OwnedFd>,
+    /// Further descriptors that gdb inherits, and the program is not to have.
+    pub(crate) closed: Vec<RawFd>,
+}
+
+impl WayToStreams {
+    /// To this process's own; who does not read finds an empty input.
+    pub(crate) fn to(inherited: &InheritedStreams, reads: bool) -> Self {
+        let [stdin, stdout, stderr] = inherited.copies();
+        let (input, closed) = match reads {
+            true => (Source::Copy(stdin), Vec::new()),
+            false => (Source::Path("/dev/null".into()), vec![stdin]),
+        };
+        Self {
+            sources: [input, Source::Copy(stdout), Source::Copy(stderr)],
+            names: Vec::new(),
+            closed,
+        }
+    }
+}
+
+/// The streams of one program.
+pub(crate) struct Streams {
+    pub(crate) outputs: Vec<OutputStream>,
+    pub(crate) input: Option<InputStream>,
+    /// The runs that a stop has ended and of which the front-end does not know yet that all their output was told.
+    pub(crate) owed: Vec<CommandId>,
+    /// The program has streams that are not read here: their end is told with its own.
+    pub(crate) elsewhere: bool,
+    pub(crate) theirs: Option<TheirEnds>,
+}
+
+/// Who holds the program's ends of its streams until it has opened them.
+pub(crate) enum TheirEnds {
+    /// This process.
+    Here(ProgramEnds),
+    /// The shim that starts its gdb.
+    AtShim(#[expect(dead_code, reason = "it tells the shim when it is dropped")] HeldAtShim),
+}
+
+impl Streams {
+    /// Opens them; says how the program's starter comes to them, too.
+    pub(crate) fn open(with_stdin: bool) -> std::io::Result<(Self, WayToStreams)> {
+        use nix::fcntl::OFlag;
+        use nix::unistd::pipe2;
+        let pty = Pty::open()?;
+        let (stderr, their_stderr) = pipe2(OFlag::O_CLOEXEC)?;
+        crate::stdio::set_nonblocking(std::os::fd::AsFd::as_fd(&stderr))?;
+        let mut input = None;
+        let mut their_stdin = None;
+        if with_stdin {
+            let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
+            crate::stdio::set_nonblocking(std::os::fd::AsFd::as_fd(&ours))?;
+            input = Some(InputStream::new(ours));
+            their_stdin = Some(theirs);
+        }
+        let mut names = Vec::new();
+        let mut source = |end: &OwnedFd| -> std::io::Result<Source> {
+            let name = name_of_pipe(end)?;
+            let source = Source::Pipe(name.as_raw_fd());
+            names.push(name);
+            Ok(source)
+        };
+        let sources = [
+            match &their_stdin {
+                Some(end) => source(end)?,
+                None => Source::Path("/dev/null".into()),
+            },
+            Source::Path(pty.path),
+            source(&their_stderr)?,
+        ];
+        let theirs = ProgramEnds {
+            _tty: pty.slave,
+            _pipes: [their_stdin, Some(their_stderr)],
+        };
+        let outputs = vec![
+            OutputStream::new(Stream::Stdout, pty.master),
+            OutputStream::new(Stream::Stderr, stderr),
+        ];
+        let streams = Self {
+            outputs,
+            input,
+            owed: Vec::new(),
+            elsewhere: false,
+            theirs: Some(TheirEnds::Here(theirs)),
+        };
+        let way = WayToStreams {
+            sources,
+            names,
+            closed: Vec::new(),
+        };
+        Ok((streams, way))
+    }
+
+    /// The program's ends, and ours to be handed on: of its output and errors, and of its input where that is fed; none
+    /// where it has streams that are not ours.
+    pub(crate) fn into_ends(self) -> (Option<ProgramEnds>, Vec<OwnedFd>) {
+        let outputs = self.outputs.into_iter().map(OutputStream::into_fd);
+        let ours = outputs.chain(self.input.and_then(|mut input| input.close()));
+        let theirs = match self.theirs {
+            Some(TheirEnds::Here(ends)) => Some(ends),
+            Some(TheirEnds::AtShim(_)) | None => None,
+        };
+        (theirs, ours.collect())
+    }
+
+    /// The streams of a program whose gdb a shim has started, of what came of [`Streams::into_ends`] there; nothing where that
+    /// is not what there must be.
+    pub(crate) fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
+        if fds.is_empty() {
+            return Some(Self::elsewhere());
+        }
+        let mut fds = fds.into_iter();
+        let outputs = vec![
+            OutputStream::new(Stream::Stdout, fds.next()?),
+            OutputStream::new(Stream::Stderr, fds.next()?),
+        ];
+        let input = match is_fed {
+            true => Some(InputStream::new(fds.next()?)),
+            false => None,
+        };
+        Some(Self {
+            outputs,
+            input,
+            theirs: Some(TheirEnds::AtShim(HeldAtShim(Rc::clone(link)))),
+            ..Self::none()
+        })
+    }
+
+    /// The streams of a program that has its own.
+    pub(crate) fn none() -> Self {
+        Self {
+            outputs: Vec::new(),
+            input: None,
+            owed: Vec::new(),
+            elsewhere: false,
+            theirs: None,
+        }
+    }
+
+    /// The streams of a program that was given this process's.
+    pub(crate) fn elsewhere() -> Self {
+        Self {
+            elsewhere: true,
+            ..Self::none()
+        }
+    }
+}
