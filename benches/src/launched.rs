@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sdm_backend_gdbmi::gdb_arguments;
+use sdm_child::gdb_arguments;
 use sdm_debug::GdbOptions;
 
 /// A line behind `MPI_Init` of the program `rounds.c`.

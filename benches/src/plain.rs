@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use sdm_backend_gdbmi::gdb_arguments;
+use sdm_child::gdb_arguments;
 use sdm_debug::GdbOptions;
 
 struct Gdb {

@@ -29,9 +29,9 @@ use sdm_system::identity::Identity;
 use sdm_system::lender::Lender;
 use sdm_system::proc::{self, Mapping};
 
-use crate::child::{is_loaded, program_of};
 use crate::handlers;
 use crate::sources::Sources;
+use sdm_child::{is_loaded, program_of};
 
 /// What the names of MPI's libraries begin with.
 const MPI_LIBRARY: &[u8] = b"libmpi";

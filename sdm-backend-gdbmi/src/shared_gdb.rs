@@ -17,13 +17,13 @@ use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 use sdm_inferior::Held;
 
-use crate::child::GdbChild;
 use crate::driver::{Action, Driver};
 use crate::liveness::{self, Pulse};
-use crate::mi::{AsyncKind, Record, Results};
 use crate::slot::{Apart, Interest, Slot};
 use crate::task::{BrokenOff, Filled, GdbIo, Pipe, lets_go, split, withdrawn};
 use crate::timers::Timers;
+use sdm_child::GdbChild;
+use sdm_mi::{AsyncKind, Record, Results};
 
 /// A gdb and the tasks that it holds.
 pub(crate) struct SharedGdb {

@@ -18,17 +18,17 @@ use sdm_idset::TaskId;
 use sdm_inferior::{Held, Identity, identity};
 use sdm_system::signal_name;
 
-use crate::child::{Binding, GdbChild, Streams};
 use crate::driver::{Action, Driver};
 use crate::liveness::{self, Pulse};
-use crate::shim::ToShim;
 use crate::slot::{Interest, Slot};
-use crate::stdio::{InputStream, OutputStream};
 #[cfg(test)]
 pub(crate) use gate::Gate;
 pub(crate) use gate::{BrokenOff, split, withdrawn};
 pub(crate) use gdb::{Filled, GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
+use sdm_child::ToShim;
+use sdm_child::{Binding, GdbChild, Streams};
+use sdm_child::{InputStream, OutputStream};
 
 /// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
 /// to be rid of something: it is made to go on then.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use sdm_backend_gdbmi::{
-    Binding, Channel, Completion, GdbBackend, GdbConfig, InheritedStreams, SignalState,
-    StartConfig, Variables,
-};
+use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
 use sdm_bootstrap::handover::XSTATE_VARIABLE;
+use sdm_child::{
+    Binding, Channel, Completion, InheritedStreams, SignalState, StartConfig, Variables,
+};
 use sdm_debug::{Backend, BackendSettings, Failure, FailureCode, GdbOptions};
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};

@@ -14,7 +14,7 @@ use tracing_subscriber::prelude::*;
 fn main() -> ExitCode {
     escape_panics();
     // Between gdb and a program this is neither a server nor a shim.
-    if let Some(failure) = sdm_backend_gdbmi::exec_program() {
+    if let Some(failure) = sdm_child::exec_program() {
         let _ = writeln!(Complaints, "sdm-server: {failure}");
         return ExitCode::from(failure.code());
     }

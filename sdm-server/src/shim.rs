@@ -21,9 +21,9 @@ use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, socket,
 };
 use nix::unistd::{ForkResult, dup2_stderr, dup2_stdin, dup2_stdout, fork, getuid, setsid};
-use sdm_backend_gdbmi::{Channel, Shim, ShimEvent, StartConfig};
 use sdm_bootstrap::joined::Joined;
 use sdm_bootstrap::starter::Starter;
+use sdm_child::{Channel, Shim, ShimEvent, StartConfig};
 use sdm_core::link::LinkConfig;
 use sdm_core::transport::meeting_name;
 use sdm_idset::{IdSet, TaskId};

@@ -67,7 +67,7 @@ pub fn targets() -> Vec<Target> {
         target("debug", wire::fuzz_payload, payloads()),
         target("merge", sdm_debug::rules::fuzz_rules, payloads()),
         target("array", sdm_debug::rules::fuzz_array, arrays()),
-        target("mi", sdm_backend_gdbmi::mi::fuzz_mi, mi_lines()),
+        target("mi", sdm_mi::fuzz_mi, mi_lines()),
         target(
             "set-grammar",
             sdm_shell::commands::fuzz_set_expr,

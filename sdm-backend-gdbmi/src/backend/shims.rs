@@ -15,10 +15,10 @@ use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::begin::before_the_start;
-use crate::child::{GdbChild, Streams};
 use crate::driver::Before;
-use crate::shim::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use crate::task::Task;
+use sdm_child::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
+use sdm_child::{GdbChild, Streams};
 
 /// How long it is waited for the other ranks' processes to be asked to end as well, as a launcher does that ends its job: where
 /// some are not, this rank alone is ended.

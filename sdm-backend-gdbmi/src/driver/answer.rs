@@ -9,7 +9,7 @@ use sdm_debug::{Failure, FailureCode};
 use super::gdb::Gdb;
 use super::state::commands::AnswerState;
 use super::state::printed::Printed;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// Waits for the answer to one MI command. Where it is dropped before that the command is broken off: gdb is never told
 /// of it, or is interrupted at it, as far as that harms no program.

@@ -20,7 +20,7 @@ use super::detached::Works;
 use super::state::State;
 use super::state::commands::{AnswerState, GdbLife, Patience, Pending};
 use crate::host::Host;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// A gdb as its operations see it; cheap to clone.
 #[derive(Clone)]

@@ -38,12 +38,12 @@ use std::time::Instant;
 use sdm_core::CommandId;
 use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 
-use crate::child::Launch;
 use crate::host::Host;
-use crate::mi::Record;
 use gdb::Gdb;
 use guards::LettingGo;
 use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop, usage};
+use sdm_child::Launch;
+use sdm_mi::Record;
 use state::origin::{Access, Origin};
 use state::printed::Printed;
 use state::scope::Scope;

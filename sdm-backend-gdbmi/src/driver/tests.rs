@@ -18,7 +18,7 @@ use sdm_debug::fold::FoldRules;
 
 use super::fake_host::FakeHost;
 use super::*;
-use crate::mi::parse_line;
+use sdm_mi::parse_line;
 
 fn config() -> DriverConfig {
     DriverConfig {

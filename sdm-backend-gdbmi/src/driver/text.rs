@@ -3,7 +3,7 @@
 use sdm_debug::reply::{Value, Variable};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// The longest text of one value, in bytes; a longer one is cut and carries its length and hash.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::numbers::Numbers;
-use crate::mi::{Record, ResultClass, Results, Value};
+use sdm_mi::{Record, ResultClass, Results, Value};
 
 /// The number of the question behind a SIGINT; no driver numbers its own so high.
 const BARRIER: u64 = u64::MAX;
@@ -329,7 +329,7 @@ fn looks(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mi::parse_line;
+    use sdm_mi::parse_line;
 
     fn gate(lines: &[&str]) -> Gate {
         let mut gate = Gate::default();

@@ -8,10 +8,10 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::{read, write};
 
-use crate::child::{GdbChild, LastWords};
-use crate::mi::{LineReader, Record};
-use crate::shim::ShimLink;
 use crate::slot::Interest;
+use sdm_child::ShimLink;
+use sdm_child::{GdbChild, LastWords};
+use sdm_mi::{LineReader, Record};
 
 use super::gate::{BrokenOff, Gate};
 

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use sdm_inferior::Identity;
 
 use super::gdb::LOOK_AGAIN;
-use crate::shim::{ShimLink, ToShim};
+use sdm_child::{ShimLink, ToShim};
 
 /// A program left running.
 pub(super) struct LeftRunning {
@@ -37,7 +37,7 @@ impl LeftRunning {
     /// is gone this process is, or the shim that started gdb.
     pub(super) fn new(now: Instant, who: Identity, shim: Option<Rc<ShimLink>>) -> Self {
         match &shim {
-            None => crate::sys::adopt_orphans(),
+            None => sdm_child::adopt_orphans(),
             Some(shim) => {
                 shim.begins(who.pid());
                 // One that is gone tells of nobody's end.
@@ -78,7 +78,7 @@ impl LeftRunning {
         }
         let status = match &self.shim {
             Some(shim) => shim.status_of(self.who.pid())?,
-            None => match crate::sys::reap(self.who.pid()) {
+            None => match sdm_child::reap(self.who.pid()) {
                 Ok(status) => status?,
                 // Somebody else reaped it: how it ended is not known.
                 Err(_) => return Some(LeftEnd::Exited(0)),

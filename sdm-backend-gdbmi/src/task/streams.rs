@@ -8,7 +8,7 @@ use sdm_debug::event::Stream;
 use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
 
 use super::Task;
-use crate::stdio::{InputStream, OutputStream, ReadMore, StdinError};
+use sdm_child::{InputStream, OutputStream, ReadMore, StdinError};
 
 /// Output of what the program left behind is waited for this long after its end.
 pub(super) const LINGER: Duration = Duration::from_millis(300);
@@ -39,7 +39,7 @@ impl Task {
                 Failure::new(FailureCode::BadCommand, text)
             }
             StdinError::Full => {
-                let max = crate::STDIN_BUFFER_BYTES_MAX;
+                let max = sdm_child::STDIN_BUFFER_BYTES_MAX;
                 let text = format!("the program has not read the last {max} bytes of input");
                 Failure::new(FailureCode::Limit, text)
             }

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command as Process;
 
-use sdm_backend_gdbmi::{SignalState, StartConfig};
+use sdm_child::{SignalState, StartConfig};
 use sdm_debug::command::StopAt;
 use sdm_debug::event::Stream;
 use sdm_debug::{Command, Reply};

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use sdm_backend_gdbmi::{Completion, GdbBackend, GdbConfig, StartConfig};
+use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
+use sdm_child::{Completion, StartConfig};
 use sdm_core::CommandId;
 use sdm_debug::command::{BreakSpec, StartSpec, StopAt};
 use sdm_debug::event::Stream;

@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sdm_backend_gdbmi::{GdbConfig, StartConfig};
+use sdm_backend_gdbmi::GdbConfig;
+use sdm_child::StartConfig;
 use sdm_debug::{Command, FailureCode, TaskState};
 
 use crate::harness::{Harness, spec};

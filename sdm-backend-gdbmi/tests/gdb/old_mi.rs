@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sdm_backend_gdbmi::StartConfig;
+use sdm_child::StartConfig;
 use sdm_debug::command::{AttachSpec, BreakSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Reply};

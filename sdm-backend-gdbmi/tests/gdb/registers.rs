@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-use sdm_backend_gdbmi::{Completion, StartConfig};
+use sdm_child::{Completion, StartConfig};
 use sdm_debug::command::{Arrangement, AttachSpec, BreakSpec, StartSpec, StepKind};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;

@@ -9,7 +9,7 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let Some(failure) = sdm_backend_gdbmi::exec_program() else {
+    let Some(failure) = sdm_child::exec_program() else {
         eprintln!("sdm-starter: it becomes a program, where it is told which");
         return ExitCode::FAILURE;
     };

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use sdm_backend_gdbmi::Variables;
+use sdm_child::Variables;
 use sdm_core::CommandId;
 use sdm_core::ids::SessionId;
 use sdm_core::message::{Lane, Status};

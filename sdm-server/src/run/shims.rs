@@ -1,7 +1,7 @@
 //! A server of several ranks: how their shims come to it before it is told its tasks.
 
 use anyhow::{Context, Result};
-use sdm_backend_gdbmi::Channel;
+use sdm_child::Channel;
 use sdm_idset::{IdSet, TaskId};
 
 use super::Server;

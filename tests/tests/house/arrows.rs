@@ -17,6 +17,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sdm-sim",
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
     ),
+    ("sdm-mi", &[]),
+    (
+        "sdm-child",
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-system",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-inferior",
+        ],
+    ),
     (
         "sdm-backend-gdbmi",
         &[
@@ -26,8 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-doctor",
             "sdm-core",
             "sdm-debug",
+            "sdm-child",
             "sdm-inferior",
             "sdm-inspect",
+            "sdm-mi",
             "sdm-mpi",
             "sdm-pmix",
         ],
@@ -132,6 +146,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-pmix",
             "sdm-fake",
             "sdm-backend-gdbmi",
+            "sdm-child",
         ],
     ),
     (

@@ -23,7 +23,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "names a descriptor for others to open",
     ),
     (
-        "sdm-backend-gdbmi/src/child/preload.rs",
+        "sdm-child/src/preload.rs",
         "names a descriptor for gdb to open",
     ),
     (

@@ -36,7 +36,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-hosts/src/job/slurm.rs", "words to srun"),
     ("sdm-agent/src/gridengine/mod.rs", "an option of qsub"),
     (
-        "sdm-backend-gdbmi/src/child/gdb.rs",
+        "sdm-child/src/gdb.rs",
         "the shell by which gdb starts the program",
     ),
 ];

@@ -60,7 +60,7 @@ const ALLOWED: [(&str, &str); 15] = [
         "frames for who has started it; the library's own output goes to its standard error",
     ),
     (
-        "sdm-backend-gdbmi/src/stdio/inherited.rs",
+        "sdm-child/src/stdio/inherited.rs",
         "descriptors for the program",
     ),
     (

@@ -19,10 +19,10 @@ use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
 use super::fake_host::FakeHost;
 use super::state::signals::Sigint;
 use super::{Action, Before, Driver, DriverConfig};
-use crate::child::Launch;
-use crate::mi::parse_line;
 use crate::task::{BrokenOff, Gate};
 use peer::Peer;
+use sdm_child::Launch;
+use sdm_mi::parse_line;
 
 /// A driver, its gate and its gdb.
 struct Scene {

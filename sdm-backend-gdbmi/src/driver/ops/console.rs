@@ -7,7 +7,7 @@ use super::end::{End, program_ended};
 use super::{gcore, history, signals};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 pub(in crate::driver) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let line = history::own(gdb, line)?;

@@ -17,7 +17,7 @@ use crate::driver::text::base_name;
 use crate::driver::text::console_bytes;
 use crate::driver::text::{escape_path, with_path};
 use crate::driver::wording::names;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// What is opened.
 #[derive(Clone, Debug)]

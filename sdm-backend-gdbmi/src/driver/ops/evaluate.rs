@@ -9,7 +9,7 @@ use super::frames::GdbFrame;
 use super::threads::ReadThread;
 use super::values::evaluated;
 use crate::driver::gdb::Gdb;
-use crate::mi::quote;
+use sdm_mi::quote;
 
 /// The most arrays of one expression.
 const ARRAYS_MAX: usize = 8;

@@ -10,7 +10,7 @@ use super::frames::FRAMES_MAX;
 use super::values::unchecked;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::internal::Finder;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// The longest text of a finding, in bytes.
 const KIND_BYTES_MAX: usize = 256;

@@ -11,7 +11,7 @@ use super::narrow;
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
 use crate::driver::text::variable;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// The most frames of one stack that are asked for.
 pub(in crate::driver) const FRAMES_MAX: u32 = 1024;

@@ -9,7 +9,7 @@ use sdm_debug::Failure;
 
 use crate::driver::gdb::Gdb;
 use crate::driver::state::internal::{Finder, Internal};
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// What every program gets. Those of MPI stay pending in a program without it.
 const ALWAYS: [(&str, Internal); 7] = [

@@ -8,7 +8,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::driver::gdb::Gdb;
 use crate::driver::text::value;
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// The most instructions of one answer.
 const INSTRUCTIONS_MAX: usize = 4096;

@@ -11,7 +11,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use crate::driver::gdb::Gdb;
 use crate::driver::text::{console_line, value};
-use crate::mi::{Record, Results, parse_line};
+use sdm_mi::{Record, Results, parse_line};
 
 /// How long gdb may take for one such question: then it is interrupted, and the answer says what is missing. Whoever is looked at
 /// stands meanwhile.

@@ -8,7 +8,7 @@ use super::values::evaluated;
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::MadeObject;
 use crate::driver::text::value;
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// The most variable objects of one task, without their children.
 const OBJECTS_MAX: usize = 1024;

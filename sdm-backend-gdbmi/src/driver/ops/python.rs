@@ -10,7 +10,7 @@ use super::frames::GdbFrame;
 use super::threads::{ReadThread, kernel_id};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// The interpreter's function that carries out those of Python; from 3.11 on one call of it can carry out several.
 const EVALUATES: &str = "_PyEval_EvalFrameDefault";

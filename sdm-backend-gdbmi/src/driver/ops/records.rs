@@ -4,7 +4,6 @@ use nix::sys::signal::Signal;
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
 
 use super::end::{End, program_ended};
-use crate::child::SCRIPT_MARK;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::activity::OpenRun;
 use crate::driver::state::commands::Pending;
@@ -14,7 +13,8 @@ use crate::driver::state::signals::Sigcont;
 use crate::driver::state::{State, StopRecord};
 use crate::driver::text::last_text;
 use crate::driver::wording::{Wording, is_untested, passed_signal, remark, wording};
-use crate::mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
+use sdm_child::SCRIPT_MARK;
+use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 
 /// What is kept of gdb's complaints, in bytes.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;

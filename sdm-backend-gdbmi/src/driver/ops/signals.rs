@@ -5,10 +5,10 @@ use sdm_debug::reply::SignalView;
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::console::{pass_through, text_of};
-use crate::child::is_handle;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::signals::Sigint;
 use crate::driver::text::console_line;
+use sdm_child::is_handle;
 
 /// Stands for all signals but those that gdb uses itself.
 const ALL: &str = "all";

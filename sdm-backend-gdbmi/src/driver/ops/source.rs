@@ -62,7 +62,7 @@ pub(in crate::driver) async fn type_of(
 
 pub(in crate::driver) async fn libraries(gdb: &Gdb) -> Result<Reply, Failure> {
     let results = gdb.mi("-file-list-shared-libraries").await?;
-    let library = |library: &crate::mi::Results| Library {
+    let library = |library: &sdm_mi::Results| Library {
         path: library.text("target-name").unwrap_or_default().to_owned(),
         symbols: library.text("symbols-loaded") == Some("1"),
     };

@@ -12,7 +12,7 @@ use super::threads::kernel_id;
 use super::{narrow, python, registers, stack_end};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::console_line;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// The most threads of one task whose stacks are read.
 const THREADS_MAX: usize = 1024;

@@ -5,7 +5,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use super::frames::{FRAMES_MAX, GdbFrame};
 use crate::driver::gdb::Gdb;
-use crate::mi::quote;
+use sdm_mi::quote;
 
 /// Where stacks end as they should. Of other functions gdb is asked.
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];

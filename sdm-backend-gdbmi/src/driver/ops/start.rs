@@ -12,7 +12,6 @@ use sdm_debug::{Event, Failure, FailureCode, TaskState};
 use super::breakpoints::insert_kept;
 use super::end::not_begun;
 use super::run::begin;
-use crate::child::Launch;
 use crate::driver::action::Action;
 use crate::driver::answer::Answer;
 use crate::driver::gdb::Gdb;
@@ -24,6 +23,7 @@ use crate::driver::text::base_name;
 use crate::driver::text::console_line;
 use crate::driver::text::{console_bytes, with_path};
 use crate::driver::wording::names;
+use sdm_child::Launch;
 
 /// What gdb is told before the program runs.
 #[derive(Debug, Default, PartialEq)]

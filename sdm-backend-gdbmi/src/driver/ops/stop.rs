@@ -24,7 +24,7 @@ use crate::driver::state::internal::{Finder, Internal};
 use crate::driver::state::points::Owner;
 use crate::driver::text::last_text;
 use crate::driver::text::{console_line, value};
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// What is to come of a stop.
 enum Verdict {

@@ -9,7 +9,7 @@ use super::{history, narrow, strides};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::printed::Printed;
 use crate::driver::text::{console_line, value, variable};
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// The most pieces of an array's memory that are read.
 const PIECES_MAX: u64 = 16;

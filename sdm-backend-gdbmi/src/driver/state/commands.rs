@@ -6,7 +6,7 @@ use std::time::Instant;
 use sdm_debug::Failure;
 
 use super::printed::Printed;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// The MI commands of one gdb.
 #[derive(Default)]

@@ -21,13 +21,13 @@ use sdm_debug::{Failure, FailureCode, Reply, TaskState};
 
 use super::action::Action;
 use super::config::DriverConfig;
-use crate::mi::Results;
 use activity::Activity;
 use commands::{Commands, GdbLife};
 use origin::Origin;
 use points::{Breakpoints, Owner};
 use probed::Probed;
 use processes::Processes;
+use sdm_mi::Results;
 use signals::{Handling, Interrupts, Sigcont};
 
 /// What this gdb cannot do that later ones can.

@@ -9,7 +9,7 @@ use sdm_debug::{Event, Failure, FailureCode};
 use super::internal::{Internal, Leaks, Mpi};
 use super::scope::Scope;
 use crate::driver::text::base_name;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// What is inserted in one gdb.
 #[derive(Default)]
@@ -307,7 +307,7 @@ pub(in crate::driver) fn watch_number(results: &Results) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mi::{Record, parse_line};
+    use sdm_mi::{Record, parse_line};
 
     fn breakpoint(line: &str) -> Results {
         let Record::Result { results, .. } = parse_line(line.as_bytes()) else {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// Commands whose meaning depends on what is selected begin so.
 const QUALIFIED: [&str; 9] = [
@@ -254,7 +254,7 @@ impl Scope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mi::{Record, parse_line};
+    use sdm_mi::{Record, parse_line};
 
     fn stop(id: u32, rest: &str) -> Results {
         let line = format!("*stopped,{rest}thread-id=\"{id}\"");

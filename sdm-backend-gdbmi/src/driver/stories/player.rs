@@ -18,10 +18,10 @@ use sdm_debug::fold::FoldRules;
 use sdm_debug::{Command, GdbOptions};
 
 use super::{Beginning, Story, StoryStep};
-use crate::child::{Launch, gdb_arguments};
 use crate::driver::fake_host::FakeHost;
 use crate::driver::{Action, AttachTarget, Before, CoreFile, Driver, DriverConfig};
-use crate::mi::{LineReader, Record};
+use sdm_child::{Launch, gdb_arguments};
+use sdm_mi::{LineReader, Record};
 
 /// Where the programs of the stories lie while they are recorded.
 const FOLDER: &str = "/tmp/sdm-stories";

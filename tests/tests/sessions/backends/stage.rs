@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use nix::sys::signal::Signal;
-use sdm_backend_gdbmi::{GdbBackend, GdbConfig, StartConfig};
+use sdm_backend_gdbmi::{GdbBackend, GdbConfig};
+use sdm_child::StartConfig;
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{

@@ -7,7 +7,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use super::make::{enter, made_by, refusal, restrict};
 use crate::driver::gdb::Gdb;
 use crate::driver::text::base_name;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// Sets a catchpoint. MI has commands for only some of them, so all are made by the command line;
 /// gdb tells which breakpoint that has made.

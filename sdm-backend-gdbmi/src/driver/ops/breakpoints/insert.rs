@@ -11,7 +11,7 @@ use crate::driver::guards::Made;
 use crate::driver::ops::lines::check;
 use crate::driver::state::points::place_of;
 use crate::driver::wording::about_a_place;
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// The most places that one regular expression stands for.
 const MATCHES_MAX: usize = 256;

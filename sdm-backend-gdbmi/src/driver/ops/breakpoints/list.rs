@@ -8,7 +8,7 @@ use super::catch;
 use crate::driver::gdb::Gdb;
 use crate::driver::state::points::{Point, is_pending, place_of};
 use crate::driver::state::scope::Scope;
-use crate::mi::Results;
+use sdm_mi::Results;
 
 /// The front-end's breakpoints as gdb sees them now.
 pub(in crate::driver) async fn list(gdb: &Gdb) -> Result<Reply, Failure> {

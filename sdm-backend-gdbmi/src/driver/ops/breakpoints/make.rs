@@ -7,7 +7,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use crate::driver::gdb::Gdb;
 use crate::driver::guards::Made;
 use crate::driver::text::console_line;
-use crate::mi::{Results, quote};
+use sdm_mi::{Results, quote};
 
 /// Why nothing can be inserted under this number.
 pub(super) fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {

@@ -9,7 +9,7 @@ use super::make::{enter, made_by, made_in, refusal, restrict};
 use crate::driver::gdb::Gdb;
 use crate::driver::state::points::watch_number;
 use crate::driver::text::console_line;
-use crate::mi::quote;
+use sdm_mi::quote;
 
 /// Sets a watchpoint.
 pub(in crate::driver) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure> {

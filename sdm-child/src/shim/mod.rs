@@ -12,8 +12,9 @@ mod process;
 pub use channel::Channel;
 pub use process::{Shim, ShimEvent};
 
-pub(crate) use link::{HeldAtShim, ShimLink, ShimSays};
-pub(crate) use message::{StartRequest, Started, ToShim};
+pub(crate) use link::HeldAtShim;
+pub use link::{ShimLink, ShimSays};
+pub use message::{StartRequest, Started, ToShim};
 
 use std::io;
 

@@ -22,7 +22,7 @@ const ENDED_MAX: usize = 16;
 /// What becomes of a task's gdb and program is heard here, as both are the shim's children: whoever waits for their ends asks
 /// [`ShimLink::status_of`].
 #[derive(Debug)]
-pub(crate) struct ShimLink {
+pub struct ShimLink {
     channel: RefCell<Channel>,
     ended: RefCell<Vec<(i32, ExitStatus)>>,
     is_gone: Cell<bool>,
@@ -32,7 +32,7 @@ pub(crate) struct ShimLink {
 
 /// What a shim has said that is for the backend.
 #[derive(Debug)]
-pub(crate) enum ShimSays {
+pub enum ShimSays {
     /// gdb is there.
     Started(Box<Started>, Vec<OwnedFd>),
     /// It is not, and why.
@@ -44,7 +44,8 @@ pub(crate) enum ShimSays {
 }
 
 impl ShimLink {
-    pub(crate) fn new(channel: Channel, blocked: Rc<RefCell<Vec<RawFd>>>) -> Self {
+    /// The connection to a shim; `blocked` are those of which messages wait to be taken.
+    pub fn new(channel: Channel, blocked: Rc<RefCell<Vec<RawFd>>>) -> Self {
         Self {
             channel: RefCell::new(channel),
             ended: RefCell::default(),
@@ -53,22 +54,23 @@ impl ShimLink {
         }
     }
 
-    pub(crate) fn fd(&self) -> RawFd {
+    /// The descriptor to watch.
+    pub fn fd(&self) -> RawFd {
         self.channel.borrow().fd()
     }
 
     /// True once it has hung up: what it had started ends with it.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.is_gone.get()
     }
 
     /// True where messages wait to be taken.
-    pub(crate) fn wants_write(&self) -> bool {
+    pub fn wants_write(&self) -> bool {
         !self.is_gone() && self.channel.borrow().wants_write()
     }
 
     /// Tells it something. One that is gone is told nothing more: that it is gone is heard where it is read.
-    pub(crate) fn tell(&self, message: &ToShim) -> io::Result<()> {
+    pub fn tell(&self, message: &ToShim) -> io::Result<()> {
         if self.is_gone() {
             return Err(io::Error::other("the process of its rank has ended"));
         }
@@ -81,13 +83,13 @@ impl ShimLink {
     }
 
     /// Sends what waits.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         // Whoever is gone is heard of where it is read.
         let _ = self.channel.borrow_mut().flush();
     }
 
     /// Reads what it says; ends of processes are kept for [`ShimLink::status_of`]. Nothing where there is no more now.
-    pub(crate) fn hear(&self) -> Option<ShimSays> {
+    pub fn hear(&self) -> Option<ShimSays> {
         while !self.is_gone() {
             let heard = self.channel.borrow_mut().receive();
             let (bytes, fds) = match heard {
@@ -121,7 +123,7 @@ impl ShimLink {
     }
 
     /// How a process that the shim started has ended, once it has said so. With the shim it is killed.
-    pub(crate) fn status_of(&self, pid: i32) -> Option<ExitStatus> {
+    pub fn status_of(&self, pid: i32) -> Option<ExitStatus> {
         let ended = self.ended.borrow();
         let known = ended.iter().rev().find(|(ended, _)| *ended == pid);
         let with_it = || self.is_gone().then(|| ExitStatus::from_raw(SIGKILL));
@@ -129,14 +131,14 @@ impl ShimLink {
     }
 
     /// A process with this number begins: what is known of one that had it before is not its end.
-    pub(crate) fn begins(&self, pid: i32) {
+    pub fn begins(&self, pid: i32) {
         self.ended.borrow_mut().retain(|(ended, _)| *ended != pid);
     }
 }
 
 /// The ends of a program's streams that a shim holds until the program has opened them.
 #[derive(Debug)]
-pub(crate) struct HeldAtShim(pub(crate) Rc<ShimLink>);
+pub struct HeldAtShim(pub Rc<ShimLink>);
 
 impl Drop for HeldAtShim {
     fn drop(&mut self) {

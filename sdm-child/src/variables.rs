@@ -22,7 +22,7 @@ pub struct Variables {
 impl Variables {
     /// What differs for a task.
     #[must_use]
-    pub(crate) fn of(&self, task: TaskId) -> Given {
+    pub fn of(&self, task: TaskId) -> Given {
         let before = IdSet::all_below(task.0);
         let numbers = self.numbers.iter().map(|(name, among)| {
             let number = among.intersection_len(&before);
@@ -33,7 +33,7 @@ impl Variables {
 
     /// The same, for another process.
     #[must_use]
-    pub(crate) fn bytes_of(&self, task: TaskId) -> GivenBytes {
+    pub fn bytes_of(&self, task: TaskId) -> GivenBytes {
         let given = self.of(task).into_iter();
         given
             .map(|(name, value)| (name.into_vec(), value.map(OsString::into_vec)))

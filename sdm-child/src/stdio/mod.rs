@@ -7,8 +7,8 @@ mod pty;
 
 pub use inherited::InheritedStreams;
 pub use input::STDIN_BUFFER_BYTES_MAX;
-pub(crate) use input::{InputStream, StdinError};
-pub(crate) use output::{OutputStream, ReadMore};
+pub use input::{InputStream, StdinError};
+pub use output::{OutputStream, ReadMore};
 pub(crate) use pty::Pty;
 
 use std::os::fd::BorrowedFd;

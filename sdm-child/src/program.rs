@@ -13,7 +13,7 @@ use sdm_system::search_path::{passed_over, search_in};
 use sdm_text::{printable, printable_name};
 
 /// The path of a program that can be run, absolute; `directory` is where it will run.
-pub(crate) fn find_program(
+pub fn find_program(
     name: &[u8],
     directory: &Path,
     search_path: Option<&OsStr>,
@@ -59,7 +59,7 @@ pub(crate) fn find_gdb(name: Option<&[u8]>) -> Result<PathBuf, Failure> {
 }
 
 /// The working directory of a program.
-pub(crate) fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failure> {
+pub fn find_directory(directory: Option<&[u8]>) -> Result<PathBuf, Failure> {
     let current = std::env::current_dir()
         .map_err(|error| no_program(format!("the server's working directory: {error}")))?;
     let Some(directory) = directory else {

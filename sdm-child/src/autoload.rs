@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 const LOADER: &str = include_str!("autoload.py");
 
 /// How what it has to say of a script begins.
-pub(crate) const MARK: &str = "sdm: ";
+pub const MARK: &str = "sdm: ";
 
 static COMMAND: LazyLock<String> = LazyLock::new(|| command_of(LOADER));
 

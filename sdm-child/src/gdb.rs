@@ -21,7 +21,7 @@ use crate::stdio::set_nonblocking;
 /// Settings that every gdb starts with. Each was measured or has bitten:
 /// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
 /// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
-/// elements must not look equal; [`crate::VALUE_BYTES_MAX`] cuts what is shown. The safe path of auto-loading: its
+/// elements must not look equal; the backend's bound cuts what is shown. The safe path of auto-loading: its
 /// default begins with `$debugdir`, which is every folder where `debug-file-directory` is empty; the scripts of
 /// programs and libraries are loaded by [`autoload`] alone. The directory of the system's pretty printers: a
 /// gdb that was installed elsewhere does not look there. `unwindonsignal`: a call that was interrupted must
@@ -63,13 +63,13 @@ fn settings(options: &GdbOptions) -> Vec<&str> {
 }
 
 /// The settings that say what signals do: gdb is told of them when it has been told what they do without.
-pub(crate) fn handles(options: &GdbOptions) -> Vec<String> {
+pub fn handles(options: &GdbOptions) -> Vec<String> {
     let lines = options.settings.iter();
     lines.filter(|line| is_handle(line)).cloned().collect()
 }
 
 /// Whether a line of gdb's is `handle`, as far as gdb wants it written.
-pub(crate) fn is_handle(line: &str) -> bool {
+pub fn is_handle(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
     word.len() > 1 && "handle".starts_with(word)
 }
@@ -89,13 +89,13 @@ pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
 
 /// What a gdb has around it, and by that its program.
 #[derive(Default)]
-pub(crate) struct Around<'a> {
+pub struct Around<'a> {
     /// It is bound as its program is to be until it has started that.
-    pub(crate) binding: Option<&'a Binding>,
+    pub binding: Option<&'a Binding>,
     /// What it loads.
-    pub(crate) preload: Option<&'a Preload>,
+    pub preload: Option<&'a Preload>,
     /// Variables that it has, or has not, other than this process.
-    pub(crate) variables: &'a [(OsString, Option<OsString>)],
+    pub variables: &'a [(OsString, Option<OsString>)],
 }
 
 /// Whose child it is.
@@ -112,22 +112,22 @@ enum GdbProcess {
 }
 
 /// A running gdb.
-pub(crate) struct GdbChild {
+pub struct GdbChild {
     process: GdbProcess,
     status: Option<ExitStatus>,
     /// Commands; closed to end gdb.
-    pub(crate) stdin: Option<OwnedFd>,
+    pub stdin: Option<OwnedFd>,
     /// Records.
-    pub(crate) stdout: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
     /// Words that are no MI.
-    pub(crate) stderr: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
 }
 
 impl GdbChild {
     /// Starts a gdb in `directory` with what is `around` it. Inherited
     /// descriptors stay open for the program (`PMI_FD`), and it also inherits those `handed` to it. Where it `goes_with_us` it is killed, and by that its program, when
     /// this process ends: for a gdb that attaches to nobody, and whose input another process holds.
-    pub(crate) fn spawn(
+    pub fn spawn(
         gdb: &Path,
         directory: &Path,
         options: &GdbOptions,
@@ -191,7 +191,7 @@ impl GdbChild {
     }
 
     /// The same that a shim has started, with its input, output and errors.
-    pub(crate) fn of_shim(pid: i32, link: Rc<ShimLink>, pipes: [OwnedFd; 3]) -> Self {
+    pub fn of_shim(pid: i32, link: Rc<ShimLink>, pipes: [OwnedFd; 3]) -> Self {
         let [stdin, stdout, stderr] = pipes.map(Some);
         Self {
             process: GdbProcess::OfShim {
@@ -207,13 +207,13 @@ impl GdbChild {
     }
 
     /// Gives its input, output and errors up to who drives it.
-    pub(crate) fn into_pipes(self) -> Vec<OwnedFd> {
+    pub fn into_pipes(self) -> Vec<OwnedFd> {
         let pipes = [self.stdin, self.stdout, self.stderr];
         pipes.into_iter().flatten().collect()
     }
 
     /// The shim whose child it is, where it is one's.
-    pub(crate) fn shim(&self) -> Option<&Rc<ShimLink>> {
+    pub fn shim(&self) -> Option<&Rc<ShimLink>> {
         match &self.process {
             GdbProcess::Own(_) => None,
             GdbProcess::OfShim { link, .. } => Some(link),
@@ -221,7 +221,7 @@ impl GdbChild {
     }
 
     /// Its Unix process id.
-    pub(crate) fn pid(&self) -> i32 {
+    pub fn pid(&self) -> i32 {
         match &self.process {
             GdbProcess::Own(child) => child.id().cast_signed(),
             GdbProcess::OfShim { pid, .. } => *pid,
@@ -229,7 +229,7 @@ impl GdbChild {
     }
 
     /// How it ended, once it has.
-    pub(crate) fn try_wait(&mut self) -> Option<ExitStatus> {
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = match &mut self.process {
                 // An error means that somebody else reaped it: it is gone either way.
@@ -241,13 +241,13 @@ impl GdbChild {
     }
 
     /// True where it has ended by a signal.
-    pub(crate) fn was_killed(&mut self) -> bool {
+    pub fn was_killed(&mut self) -> bool {
         let status = self.try_wait();
         status.is_some_and(|status| status.signal().is_some())
     }
 
     /// Sends it a signal, unless it is gone.
-    pub(crate) fn signal(&mut self, signal: Signal) {
+    pub fn signal(&mut self, signal: Signal) {
         if self.try_wait().is_some() {
             return;
         }
@@ -267,7 +267,7 @@ impl GdbChild {
 
 /// The last lines that a gdb said outside of MI, for the moment it dies.
 #[derive(Default)]
-pub(crate) struct LastWords {
+pub struct LastWords {
     bytes: Vec<u8>,
 }
 
@@ -276,14 +276,14 @@ const LAST_WORDS_BYTES_MAX: usize = 2048;
 
 impl LastWords {
     /// Takes the next bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         let excess = self.bytes.len().saturating_sub(LAST_WORDS_BYTES_MAX);
         self.bytes.drain(..excess);
     }
 
     /// How gdb ended, in words.
-    pub(crate) fn describe(&self, status: Option<ExitStatus>) -> String {
+    pub fn describe(&self, status: Option<ExitStatus>) -> String {
         let mut text = match status.map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => format!("gdb exited with {code}"),
             Some((_, Some(nix::libc::SIGKILL))) => {

@@ -11,24 +11,24 @@ use crate::shim::{HeldAtShim, ShimLink};
 use crate::stdio::{InheritedStreams, InputStream, OutputStream, Pty};
 
 /// The program's ends of its streams, held until it has opened them itself: without them reads of ours would end.
-pub(crate) struct ProgramEnds {
+pub struct ProgramEnds {
     _tty: Box<dyn portable_pty::SlavePty + Send>,
     _pipes: [Option<OwnedFd>; 2],
 }
 
 /// How a program's starter comes to its streams.
-pub(crate) struct WayToStreams {
+pub struct WayToStreams {
     /// Its standard input, output and errors.
-    pub(crate) sources: [Source; 3],
+    pub sources: [Source; 3],
     /// What the sources name, to be handed on to gdb.
-    pub(crate) names: Vec<OwnedFd>,
+    pub names: Vec<OwnedFd>,
     /// Further descriptors that gdb inherits, and the program is not to have.
-    pub(crate) closed: Vec<RawFd>,
+    pub closed: Vec<RawFd>,
 }
 
 impl WayToStreams {
     /// To this process's own; who does not read finds an empty input.
-    pub(crate) fn to(inherited: &InheritedStreams, reads: bool) -> Self {
+    pub fn to(inherited: &InheritedStreams, reads: bool) -> Self {
         let [stdin, stdout, stderr] = inherited.copies();
         let (input, closed) = match reads {
             true => (Source::Copy(stdin), Vec::new()),
@@ -43,27 +43,30 @@ impl WayToStreams {
 }
 
 /// The streams of one program.
-pub(crate) struct Streams {
-    pub(crate) outputs: Vec<OutputStream>,
-    pub(crate) input: Option<InputStream>,
+pub struct Streams {
+    /// Its output and its errors, as long as they are open.
+    pub outputs: Vec<OutputStream>,
+    /// Its input, where there is something to read.
+    pub input: Option<InputStream>,
     /// The runs that a stop has ended and of which the front-end does not know yet that all their output was told.
-    pub(crate) owed: Vec<CommandId>,
+    pub owed: Vec<CommandId>,
     /// The program has streams that are not read here: their end is told with its own.
-    pub(crate) elsewhere: bool,
-    pub(crate) theirs: Option<TheirEnds>,
+    pub elsewhere: bool,
+    /// Its ends.
+    pub theirs: Option<TheirEnds>,
 }
 
 /// Who holds the program's ends of its streams until it has opened them.
-pub(crate) enum TheirEnds {
+pub enum TheirEnds {
     /// This process.
     Here(ProgramEnds),
     /// The shim that starts its gdb.
-    AtShim(#[expect(dead_code, reason = "it tells the shim when it is dropped")] HeldAtShim),
+    AtShim(HeldAtShim),
 }
 
 impl Streams {
     /// Opens them; says how the program's starter comes to them, too.
-    pub(crate) fn open(with_stdin: bool) -> std::io::Result<(Self, WayToStreams)> {
+    pub fn open(with_stdin: bool) -> std::io::Result<(Self, WayToStreams)> {
         use nix::fcntl::OFlag;
         use nix::unistd::pipe2;
         let pty = Pty::open()?;
@@ -117,7 +120,7 @@ impl Streams {
 
     /// The program's ends, and ours to be handed on: of its output and errors, and of its input where that is fed; none
     /// where it has streams that are not ours.
-    pub(crate) fn into_ends(self) -> (Option<ProgramEnds>, Vec<OwnedFd>) {
+    pub fn into_ends(self) -> (Option<ProgramEnds>, Vec<OwnedFd>) {
         let outputs = self.outputs.into_iter().map(OutputStream::into_fd);
         let ours = outputs.chain(self.input.and_then(|mut input| input.close()));
         let theirs = match self.theirs {
@@ -129,7 +132,7 @@ impl Streams {
 
     /// The streams of a program whose gdb a shim has started, of what came of [`Streams::into_ends`] there; nothing where that
     /// is not what there must be.
-    pub(crate) fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
+    pub fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
         if fds.is_empty() {
             return Some(Self::elsewhere());
         }
@@ -151,7 +154,7 @@ impl Streams {
     }
 
     /// The streams of a program that has its own.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self {
             outputs: Vec::new(),
             input: None,
@@ -162,7 +165,7 @@ impl Streams {
     }
 
     /// The streams of a program that was given this process's.
-    pub(crate) fn elsewhere() -> Self {
+    pub fn elsewhere() -> Self {
         Self {
             elsewhere: true,
             ..Self::none()

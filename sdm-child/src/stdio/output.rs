@@ -17,7 +17,7 @@ const READ_BYTES_MAX: usize = 256 << 10;
 
 /// What a call of [`OutputStream::read`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadMore {
+pub enum ReadMore {
     /// Nothing more now.
     Later,
     /// There may be more at once.
@@ -27,9 +27,9 @@ pub(crate) enum ReadMore {
 }
 
 /// Our end of one output stream.
-pub(crate) struct OutputStream {
+pub struct OutputStream {
     /// Which stream it is.
-    pub(crate) stream: Stream,
+    pub stream: Stream,
     fd: OwnedFd,
     /// Read and not given out: less than a line, mostly.
     pending: Vec<u8>,
@@ -38,7 +38,8 @@ pub(crate) struct OutputStream {
 }
 
 impl OutputStream {
-    pub(crate) fn new(stream: Stream, fd: OwnedFd) -> Self {
+    /// Of what does not block.
+    pub fn new(stream: Stream, fd: OwnedFd) -> Self {
         Self {
             stream,
             fd,
@@ -47,17 +48,18 @@ impl OutputStream {
         }
     }
 
-    pub(crate) fn fd(&self) -> RawFd {
+    /// The descriptor to watch.
+    pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
     /// Gives the descriptor up, to be closed.
-    pub(crate) fn into_fd(self) -> OwnedFd {
+    pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
 
     /// Reads what is there; whole lines go to `give`.
-    pub(crate) fn read(&mut self, now: Instant, mut give: impl FnMut(Vec<u8>)) -> ReadMore {
+    pub fn read(&mut self, now: Instant, mut give: impl FnMut(Vec<u8>)) -> ReadMore {
         let mut total = 0;
         let mut is_hung_up = false;
         let mut buffer = [0; PIECE_BYTES];
@@ -94,12 +96,12 @@ impl OutputStream {
     }
 
     /// When [`OutputStream::flush`] is due.
-    pub(crate) fn flush_at(&self) -> Option<Instant> {
+    pub fn flush_at(&self) -> Option<Instant> {
         self.flush_at
     }
 
     /// Gives out what is there of an unfinished line.
-    pub(crate) fn flush(&mut self, mut give: impl FnMut(Vec<u8>)) {
+    pub fn flush(&mut self, mut give: impl FnMut(Vec<u8>)) {
         self.flush_at = None;
         if !self.pending.is_empty() {
             give(std::mem::take(&mut self.pending));

@@ -164,7 +164,7 @@ pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
 ///
 /// # Errors
 /// [`io::Error`] where there is no such child.
-pub(crate) fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
+pub fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     // SAFETY: waitpid writes one int, which lives across the call.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
@@ -175,7 +175,7 @@ pub(crate) fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
 }
 
 /// Makes this process the parent of descendants that lose theirs, from now on.
-pub(crate) fn adopt_orphans() {
+pub fn adopt_orphans() {
     let on: libc::c_ulong = 1;
     // SAFETY: sets a flag of this process and touches no memory.
     unsafe {

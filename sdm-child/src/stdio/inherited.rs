@@ -33,7 +33,7 @@ impl InheritedStreams {
     }
 
     /// The descriptors, which children have, too.
-    pub(crate) fn copies(&self) -> [RawFd; 3] {
+    pub fn copies(&self) -> [RawFd; 3] {
         self.copies
     }
 }

@@ -8,12 +8,12 @@ use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, GdbOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::child::Launch;
+use crate::Launch;
 use crate::variables::GivenBytes;
 
 /// To a shim.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum ToShim {
+pub enum ToShim {
     /// It belongs to this server now.
     Welcome {
         /// The server's number.
@@ -37,17 +37,17 @@ pub(crate) enum ToShim {
 
 /// What is started, and how.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StartRequest {
+pub struct StartRequest {
     /// The program; without what gdb is told of it later.
-    pub(crate) spec: StartSpec,
+    pub spec: StartSpec,
     /// What is not as usual with every gdb.
-    pub(crate) options: GdbOptions,
+    pub options: GdbOptions,
     /// Which gdb, where the spec names none.
-    pub(crate) gdb: Option<Vec<u8>>,
+    pub gdb: Option<Vec<u8>>,
     /// Whether the front-end feeds the program's standard input.
-    pub(crate) is_fed: bool,
+    pub is_fed: bool,
     /// What the program finds in its environment, other than the shim.
-    pub(crate) given: GivenBytes,
+    pub given: GivenBytes,
 }
 
 /// To a server.
@@ -79,9 +79,9 @@ pub(super) enum ToServer {
 
 /// A gdb that was started.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Started {
+pub struct Started {
     /// gdb's pid.
-    pub(crate) gdb: i32,
+    pub gdb: i32,
     /// The program, absolute.
     program: Vec<u8>,
     /// What gdb is told before it runs the program.
@@ -105,7 +105,7 @@ impl Started {
     }
 
     /// What gdb is told in order to run the program.
-    pub(crate) fn launch(self) -> Launch {
+    pub fn launch(self) -> Launch {
         let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
         Launch {
             program: path(self.program),

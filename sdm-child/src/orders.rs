@@ -26,7 +26,7 @@ const END: &[u8] = b"--";
 
 /// Where a standard stream of a program comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// A file that is opened; absolute.
     Path(PathBuf),
     /// A descriptor that only names a pipe (`O_PATH`): the pipe is opened by it.

@@ -48,7 +48,7 @@ impl StartConfig {
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
+    pub fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
         let configured = self.gdb.as_ref();
         let configured = configured.map(|path| path.as_os_str().as_bytes());
         find_gdb(named.or(configured))
@@ -66,13 +66,13 @@ impl StartConfig {
 }
 
 /// A gdb that was started for a program.
-pub(crate) struct Begun {
+pub struct Begun {
     /// What it is told in order to run the program.
-    pub(crate) launch: Launch,
+    pub launch: Launch,
     /// The gdb, in the program's directory and bound as the program is to be.
-    pub(crate) child: GdbChild,
+    pub child: GdbChild,
     /// The program's streams.
-    pub(crate) streams: Streams,
+    pub streams: Streams,
 }
 
 /// Starts a gdb for a program that finds what this process has, but for the variables `given`: environment, descriptors, binding, and streams where `config`
@@ -81,7 +81,7 @@ pub(crate) struct Begun {
 ///
 /// # Errors
 /// What of it cannot be: the program, its directory, the gdb, or what the system has no room for.
-pub(crate) fn begin(
+pub fn begin(
     spec: &StartSpec,
     is_fed: bool,
     reads: bool,

@@ -69,12 +69,12 @@ impl FromStr for Completion {
 
 impl Completion {
     /// True where a gdb that is older than 14 and has not loaded the library fails at registers.
-    pub(crate) fn is_needed(self) -> bool {
+    pub fn is_needed(self) -> bool {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
 
     /// The library for gdbs, where they are to load it. Where it cannot be had, that is logged: gdb does without.
-    pub(crate) fn preload(self) -> Option<Preload> {
+    pub fn preload(self) -> Option<Preload> {
         if self == Self::Never || !self.is_needed() || LIBRARY.is_empty() {
             return None;
         }
@@ -85,7 +85,7 @@ impl Completion {
 }
 
 /// The library in a file that a gdb can inherit.
-pub(crate) struct Preload {
+pub struct Preload {
     file: OwnedFd,
 }
 
@@ -100,7 +100,7 @@ impl Preload {
     }
 
     /// Has a gdb load it; the user's own libraries after it, as without it.
-    pub(crate) fn load_into(&self, command: &mut Command) {
+    pub fn load_into(&self, command: &mut Command) {
         let user = std::env::var_os(VARIABLE);
         let mut names = OsString::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         if let Some(user) = &user {
@@ -135,7 +135,7 @@ pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
 }
 
 /// True where the process has loaded the library, as far as this one may know.
-pub(crate) fn is_loaded(pid: i32) -> bool {
+pub fn is_loaded(pid: i32) -> bool {
     let name = format!("/memfd:{NAME} ");
     let is_it = |it: &proc::Mapping| it.name.as_bytes().starts_with(name.as_bytes());
     proc::of(pid)

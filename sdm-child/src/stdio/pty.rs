@@ -17,11 +17,11 @@ use crate::sys::duplicate_master;
 /// Both ends of a pseudo-terminal.
 pub(crate) struct Pty {
     /// The end that this process reads; non-blocking, closed in children.
-    pub(crate) master: OwnedFd,
+    pub master: OwnedFd,
     /// The program's end, kept open until the program has opened it itself: without it reads of the master would end.
-    pub(crate) slave: Box<dyn SlavePty + Send>,
+    pub slave: Box<dyn SlavePty + Send>,
     /// The path of the program's end, below `/dev/pts`.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Pty {

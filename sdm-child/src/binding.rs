@@ -10,7 +10,7 @@ use sdm_system::proc;
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     /// What the launcher has chosen.
-    pub(crate) program: CpuSet,
+    pub program: CpuSet,
     /// What is allowed.
     wide: CpuSet,
 }
@@ -33,7 +33,7 @@ impl Binding {
     }
 
     /// Lets all threads of a process use what is allowed.
-    pub(crate) fn free(&self, pid: i32) {
+    pub fn free(&self, pid: i32) {
         for thread in proc::of(pid).thread_ids().into_iter().flatten() {
             // It may have ended.
             let _ = sched_setaffinity(Pid::from_raw(thread), &self.wide);

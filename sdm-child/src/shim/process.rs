@@ -17,7 +17,7 @@ use sdm_debug::wire;
 
 use super::channel::{Channel, Heard};
 use super::message::{StartRequest, Started, ToServer, ToShim};
-use crate::child::{Begun, Preload, ProgramEnds, StartConfig, begin};
+use crate::{Begun, Preload, ProgramEnds, StartConfig, begin};
 use crate::{sys, variables};
 
 /// What a server wants of the process around a [`Shim`].

@@ -11,11 +11,11 @@ pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 
 /// Whoever sends more while this much waits to be read is answered only when less does, so that who waits for
 /// answers sends no faster than the program reads. In bytes.
-pub(crate) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
+pub(super) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
 
 /// Why input was not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StdinError {
+pub enum StdinError {
     /// The bytes begin behind what was taken over so far.
     Gap {
         /// Where the stream stands.
@@ -28,7 +28,7 @@ pub(crate) enum StdinError {
 }
 
 /// Our end of the program's standard input.
-pub(crate) struct InputStream {
+pub struct InputStream {
     /// `None` once it is closed.
     fd: Option<OwnedFd>,
     buffer: VecDeque<u8>,
@@ -39,7 +39,8 @@ pub(crate) struct InputStream {
 }
 
 impl InputStream {
-    pub(crate) fn new(fd: OwnedFd) -> Self {
+    /// Of a pipe that does not block.
+    pub fn new(fd: OwnedFd) -> Self {
         Self {
             fd: Some(fd),
             buffer: VecDeque::new(),
@@ -49,18 +50,18 @@ impl InputStream {
     }
 
     /// Our descriptor, while there is something to write to it.
-    pub(crate) fn wants_write(&self) -> Option<RawFd> {
+    pub fn wants_write(&self) -> Option<RawFd> {
         let fd = self.fd.as_ref()?;
         (!self.buffer.is_empty()).then(|| fd.as_raw_fd())
     }
 
     /// True where little enough waits for the program, or nothing ever will.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.fd.is_none() || self.buffer.len() <= STDIN_HELD_BYTES_MAX
     }
 
     /// Takes bytes over; those taken over before are skipped.
-    pub(crate) fn take(&mut self, offset: u64, bytes: &[u8], eof: bool) -> Result<(), StdinError> {
+    pub fn take(&mut self, offset: u64, bytes: &[u8], eof: bool) -> Result<(), StdinError> {
         if offset > self.taken {
             return Err(StdinError::Gap { at: self.taken });
         }
@@ -79,7 +80,7 @@ impl InputStream {
     }
 
     /// Writes what fits. Returns the descriptor that was closed, if any.
-    pub(crate) fn write(&mut self) -> Option<OwnedFd> {
+    pub fn write(&mut self) -> Option<OwnedFd> {
         while let Some(fd) = &self.fd {
             if self.buffer.is_empty() {
                 return if self.ended { self.fd.take() } else { None };
@@ -96,7 +97,7 @@ impl InputStream {
     }
 
     /// Gives the stream up.
-    pub(crate) fn close(&mut self) -> Option<OwnedFd> {
+    pub fn close(&mut self) -> Option<OwnedFd> {
         self.buffer.clear();
         self.ended = true;
         self.fd.take()

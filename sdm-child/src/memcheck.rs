@@ -91,7 +91,7 @@ fn found(name: &str) -> Result<PathBuf, Failure> {
 
 /// The process of a program that Valgrind runs for the gdb of this process, which may be a script that has started gdb: it is where
 /// `vgdb` is.
-pub(crate) fn program_of(gdb: i32) -> Option<i32> {
+pub fn program_of(gdb: i32) -> Option<i32> {
     let is_vgdb = |pid: &i32| {
         let program = proc::of(*pid).program().unwrap_or_default();
         program.file_name() == Some(OsStr::new("vgdb"))

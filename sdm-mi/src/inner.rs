@@ -46,7 +46,7 @@ fn numbered(mut inner: Record, outer: Option<u64>) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mi::parse_line;
+    use crate::parse_line;
 
     #[test]
     fn an_answer_inside_of_a_line_is_that_lines() {

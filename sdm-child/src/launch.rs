@@ -47,27 +47,27 @@ const TOUCHED: [&str; 10] = [
 
 /// What gdb is told in order to run one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Launch {
+pub struct Launch {
     /// The program, absolute.
-    pub(crate) program: PathBuf,
+    pub program: PathBuf,
     /// For `set exec-wrapper`.
-    pub(crate) wrapper: Vec<u8>,
+    pub wrapper: Vec<u8>,
     /// For `set args`.
-    pub(crate) args: Vec<u8>,
+    pub args: Vec<u8>,
     /// The program that `program`, a wrapper, runs in the end.
-    pub(crate) wrapped: Option<PathBuf>,
+    pub wrapped: Option<PathBuf>,
     /// What gdb reaches the program by, where another one runs it: a line for the shell (see [`super::memcheck`]).
-    pub(crate) reached_by: Option<Vec<u8>>,
+    pub reached_by: Option<Vec<u8>>,
 }
 
 /// What a program is given on its way.
-pub(crate) struct Outfit {
+pub struct Outfit {
     /// What starts it: a program that calls [`super::exec_program`].
-    pub(crate) starter: PathBuf,
+    pub starter: PathBuf,
     /// Its standard input, output and errors.
-    pub(crate) streams: [Source; 3],
+    pub streams: [Source; 3],
     /// Descriptors that it is not to have, beside those of its streams.
-    pub(crate) closed: Vec<RawFd>,
+    pub closed: Vec<RawFd>,
 }
 
 /// An environment by name.
@@ -95,7 +95,7 @@ pub(crate) fn program_environment(base: Environment, spec: &StartSpec) -> Enviro
 
 impl Launch {
     /// Plans the start of `program`.
-    pub(crate) fn new(
+    pub fn new(
         program: PathBuf,
         spec: &StartSpec,
         environment: &Environment,

@@ -1,0 +1,56 @@
+//! Starts a program, or a gdb for one, as a process that finds what it would find without SDM: here, or in the process that a
+//! launcher has started for a rank ([`Shim`]).
+//!
+//! # What the program sees
+//!
+//! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors
+//! are those of a run without SDM. What differs: `argv[0]` is the program's absolute path; gdb is its
+//! parent; it leads a session of its own whose terminal is a pty of ours, which is its standard
+//! output (its error and input are pipes, or input is `/dev/null`) unless it has this process's own streams
+//! ([`InheritedStreams`]); addresses are not randomised, as
+//! always under gdb, so that equal tasks print equal pointers; and the two signals that the C library
+//! keeps for itself (32, 33) have their default action. A started program that is detached loses
+//! that terminal when the backend ends.
+//!
+//! It never decides by gdb's message text, and never leaves a process behind.
+
+mod autoload;
+mod begin;
+mod binding;
+mod gdb;
+mod launch;
+mod memcheck;
+mod orders;
+mod preload;
+mod program;
+mod shim;
+mod signals;
+mod starter;
+mod stdio;
+mod streams;
+mod sys;
+mod variables;
+
+pub use autoload::MARK as SCRIPT_MARK;
+pub use begin::{Begun, StartConfig, begin};
+pub use binding::Binding;
+pub use gdb::{Around, GdbChild, LastWords, gdb_arguments, handles, is_handle};
+pub use launch::{COMMAND_LINE_BYTES_MAX, Launch};
+pub use memcheck::program_of;
+pub use preload::{Completion, Preload, UnknownCompletion, is_loaded};
+pub use program::{find_directory, find_program};
+pub use shim::{Channel, Shim, ShimEvent, ShimLink, ShimSays, StartRequest, Started, ToShim};
+pub use signals::SignalState;
+pub use starter::{ExecFailure, exec_program};
+pub use stdio::{
+    InheritedStreams, InputStream, OutputStream, ReadMore, STDIN_BUFFER_BYTES_MAX, StdinError,
+};
+pub use streams::Streams;
+pub use sys::{adopt_orphans, reap};
+pub use variables::Variables;
+
+pub(crate) use launch::{Environment, Outfit, program_environment};
+pub(crate) use orders::Source;
+pub(crate) use program::find_gdb;
+pub(crate) use starter::{name_of, name_of_pipe};
+pub(crate) use streams::{ProgramEnds, WayToStreams};
