@@ -29,98 +29,14 @@ use sdm_system::identity::Identity;
 use sdm_system::lender::Lender;
 use sdm_system::proc::{self, Mapping};
 
+use sdm_gdb::{Host, NewCore};
+
 use crate::handlers;
 use crate::sources::Sources;
 use sdm_child::{is_loaded, program_of};
 
 /// What the names of MPI's libraries begin with.
 const MPI_LIBRARY: &[u8] = b"libmpi";
-
-/// Looks at processes and files of this host. Nothing here changes anything but what is new.
-pub(crate) trait Host {
-    /// The process's state letter and what it waits in, as of `/proc`.
-    fn process_state(&self, pid: i32) -> Option<(char, String)>;
-    /// What the process holds in memory, and the most that it has held, in bytes.
-    fn memory(&self, pid: i32) -> Option<(u64, u64)>;
-    /// The process that Valgrind runs for gdb, where it does.
-    fn run_by_valgrind(&self) -> Option<i32>;
-    /// The program that the process runs.
-    fn program(&self, pid: i32) -> Option<PathBuf>;
-    /// True where every thread of the process blocks the signal.
-    fn blocks_signal(&self, pid: i32, signal: i32) -> bool;
-    /// True where the signal waits to be delivered to the process.
-    fn signal_pending(&self, pid: i32, signal: i32) -> bool;
-    /// The file that is mapped at an address, and how far from its first mapping that is.
-    fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
-    /// True where the process runs this program.
-    fn runs(&self, pid: i32, program: &Path) -> bool;
-    /// Where the program itself begins (not its dynamic linker).
-    fn entry_address(&self, pid: i32) -> Option<u64>;
-    /// True where gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
-    fn completes_writes(&self) -> bool;
-    /// The time that the process has spent on a processor, in milliseconds.
-    fn cpu_ms(&self, pid: i32) -> Option<u64>;
-    /// True where no process of this host has a thread of this number.
-    fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
-    /// How long a thread has been on a processor, in nanoseconds, where the kernel counts that.
-    fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
-    /// Has it noted whether a thread comes to an address from now on, where the kernel does so.
-    fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
-    /// A fingerprint of what a process exchanges data with others by, where that can be read.
-    fn exchange(&self, pid: i32) -> Option<u128>;
-    /// The number of the system call that a thread is in, -1 for none, and its arguments, where that may be known.
-    fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
-    /// What a thread waits for outside of its process, where the kernel's tables say.
-    fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
-    /// Where gdb finds the files of a process that is in a container; where such a one was seen before, also for others.
-    fn root(&self, pid: i32) -> Option<String>;
-    /// What to do where this host's gdb will not do: which others are installed.
-    fn other_gdbs(&self) -> String;
-    /// One line of a source file.
-    fn source_line(&self, path: &str, line: u32) -> Option<String>;
-    /// The variables of the program or library that has something at an address: its writable memory.
-    fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
-    /// True for a process with an MPI library in it.
-    fn has_mpi(&self, pid: i32) -> bool;
-    /// The rank that a process's launcher has given it, and the number of ranks where that was said.
-    fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)>;
-    /// The memory of a process, where it is the user's own.
-    fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
-    /// A core file that will be at this path, whoever has put what there.
-    fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
-    /// True where a handler takes the signal.
-    fn catches_signal(&self, pid: i32, signal: i32) -> bool;
-
-    /// True where a handler in the process can be another one's than a runtime's.
-    fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool;
-    /// True where there is a file at this path.
-    fn is_file(&self, path: &[u8]) -> bool;
-    /// Has an MPI library's debug library read a process, in a process of its own.
-    fn ask_debug_library(
-        &self,
-        pid: i32,
-        ask: &QueuesAsk,
-    ) -> Result<Box<dyn PendingAnswer>, Failure>;
-    /// The Python functions that the process's threads are in, by the kernel's numbers of these. `_PyRuntime` and `Py_Version` are at
-    /// these addresses.
-    fn python_threads(
-        &self,
-        pid: i32,
-        runtime: u64,
-        py_version: Option<u64>,
-    ) -> BTreeMap<i32, PythonThread>;
-}
-
-/// A core file that gdb writes.
-pub(crate) trait NewCore {
-    /// Where gdb writes it: no name of a folder in which others could put a link.
-    fn place(&self) -> PathBuf;
-    /// Gives it its name. Without it there is no file.
-    ///
-    /// # Errors
-    /// [`io::Error`] of the name's folder, or what has that name is another user's.
-    fn finish(self: Box<Self>) -> io::Result<()>;
-}
 
 /// The same on the host that this process runs on.
 struct LocalCore {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sdm_system::proc::{self, State};
 
-use crate::driver::Driver;
+use sdm_gdb::Driver;
 
 /// How often those are looked at whose end gdb may miss.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use sdm_inspect::looker::{Answer, Looker};
 use sdm_inspect::snapshot::Refusal;
 use sdm_system::proc;
 
-use crate::driver::{fold_looked, has_python};
+use sdm_gdb::{fold_looked, has_python};
 
 /// Those who are looked at, and who looks.
 pub(crate) struct Looks {

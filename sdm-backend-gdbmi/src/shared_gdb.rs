@@ -17,12 +17,12 @@ use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, TaskState};
 use sdm_idset::TaskId;
 use sdm_inferior::Held;
 
-use crate::driver::{Action, Driver};
 use crate::liveness::{self, Pulse};
 use crate::slot::{Apart, Interest, Slot};
-use crate::task::{BrokenOff, Filled, GdbIo, Pipe, lets_go, split, withdrawn};
+use crate::task::{Filled, GdbIo, Pipe, lets_go};
 use crate::timers::Timers;
 use sdm_child::GdbChild;
+use sdm_gdb::{Action, BrokenOff, Driver, split, withdrawn};
 use sdm_mi::{AsyncKind, Record, Results};
 
 /// A gdb and the tasks that it holds.

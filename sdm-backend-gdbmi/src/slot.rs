@@ -10,7 +10,7 @@ use sdm_debug::command::AttachSpec;
 use sdm_debug::{BackendOutput, Command};
 use sdm_idset::TaskId;
 
-use crate::driver::Driver;
+use sdm_gdb::Driver;
 
 /// A descriptor to watch, for reading and for writing.
 pub(crate) type Interest = (RawFd, bool, bool);

@@ -1,9 +1,7 @@
 //! One task: its driver, its gdb, and the descriptors between them and the program.
 
-mod gate;
 mod gdb;
 mod left;
-mod numbers;
 mod streams;
 
 use std::os::fd::{OwnedFd, RawFd};
@@ -18,17 +16,14 @@ use sdm_idset::TaskId;
 use sdm_inferior::{Held, Identity, identity};
 use sdm_system::signal_name;
 
-use crate::driver::{Action, Driver};
 use crate::liveness::{self, Pulse};
 use crate::slot::{Interest, Slot};
-#[cfg(test)]
-pub(crate) use gate::Gate;
-pub(crate) use gate::{BrokenOff, split, withdrawn};
 pub(crate) use gdb::{Filled, GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
 use sdm_child::ToShim;
 use sdm_child::{Binding, GdbChild, Streams};
 use sdm_child::{InputStream, OutputStream};
+use sdm_gdb::{Action, BrokenOff, Driver, withdrawn};
 
 /// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
 /// to be rid of something: it is made to go on then.

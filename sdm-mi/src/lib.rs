@@ -65,7 +65,7 @@ mod tests {
 
         #[test]
         fn cuts_do_not_matter(cuts in proptest::collection::vec(1usize..40, 1..60)) {
-            let told = include_str!("../../sdm-backend-gdbmi/tests/golden/gdb13/segfault_with_its_stack_and_end.mi");
+            let told = include_str!("../../sdm-gdb/tests/golden/gdb13/segfault_with_its_stack_and_end.mi");
             let said: String = told
                 .lines()
                 .filter_map(|line| line.strip_prefix("< "))

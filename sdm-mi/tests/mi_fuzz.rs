@@ -54,10 +54,7 @@ fn mutated_transcripts_are_read() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let runs: u64 = number("SDM_FUZZ_RUNS").unwrap_or(20_000);
     let seed: u64 = number("SDM_SEED").unwrap_or(0x5eed);
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../sdm-backend-gdbmi/tests/golden"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sdm-gdb/tests/golden");
     let mut transcripts = Vec::new();
     for version in ["gdb13", "gdb18"] {
         for entry in std::fs::read_dir(format!("{folder}/{version}")).unwrap() {

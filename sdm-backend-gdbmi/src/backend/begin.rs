@@ -14,11 +14,11 @@ use sdm_debug::{Command, Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
-use crate::driver::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 use crate::host::LocalHost;
 use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
 use sdm_child::{Around, Begun, GdbChild, Streams, begin, find_directory, find_program};
+use sdm_gdb::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 
 impl GdbBackend {
     pub(super) fn start(

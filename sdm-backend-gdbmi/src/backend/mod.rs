@@ -24,13 +24,13 @@ use sdm_inferior::Warden;
 use self::begin::shares_gdb;
 use self::known::KnownSlot;
 use self::shims::Shims;
-use crate::driver::DriverConfig;
 use crate::looks::Looks;
 use crate::slot::{Interest, Slot};
 use crate::sources::Sources;
 use crate::timers::Timers;
 use sdm_child::Channel;
 use sdm_child::{Preload, StartConfig, handles};
+use sdm_gdb::DriverConfig;
 
 /// How the tasks of one server are driven.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use sdm_debug::command::StartPoint;
 use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
-use crate::driver::{Driver, KeptPoint};
+use sdm_gdb::{Driver, KeptPoint};
 
 impl GdbBackend {
     /// Sends a signal to those of these tasks that were started here.

@@ -15,10 +15,10 @@ use sdm_system::signal_name;
 
 use super::GdbBackend;
 use super::begin::before_the_start;
-use crate::driver::Before;
 use crate::task::Task;
 use sdm_child::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};
+use sdm_gdb::Before;
 
 /// How long it is waited for the other ranks' processes to be asked to end as well, as a launcher does that ends its job: where
 /// some are not, this rank alone is ended.

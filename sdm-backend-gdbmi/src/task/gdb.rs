@@ -13,7 +13,7 @@ use sdm_child::ShimLink;
 use sdm_child::{GdbChild, LastWords};
 use sdm_mi::{LineReader, Record};
 
-use super::gate::{BrokenOff, Gate};
+use sdm_gdb::{BrokenOff, Gate};
 
 /// gdb may take this long for each step of its end: to leave by itself, by SIGTERM, and then
 /// nothing is alive under it and it is killed.

@@ -30,6 +30,23 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "sdm-gdb",
+        &[
+            "sdm-text",
+            "sdm-idset",
+            "sdm-system",
+            "sdm-doctor",
+            "sdm-core",
+            "sdm-debug",
+            "sdm-child",
+            "sdm-inferior",
+            "sdm-inspect",
+            "sdm-mi",
+            "sdm-mpi",
+            "sdm-pmix",
+        ],
+    ),
+    (
         "sdm-backend-gdbmi",
         &[
             "sdm-text",
@@ -38,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-doctor",
             "sdm-core",
             "sdm-debug",
+            "sdm-gdb",
             "sdm-child",
             "sdm-inferior",
             "sdm-inspect",

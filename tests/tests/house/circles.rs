@@ -28,13 +28,13 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "one type, whose methods are in three files",
     ),
     (
-        "sdm-backend-gdbmi",
-        "driver::answer driver::detached driver::gdb",
+        "sdm-gdb",
+        "answer detached gdb",
         "sending a command gives what waits for its answer, and that breaks the command off where it is dropped: one thing, in three files for length",
     ),
     (
-        "sdm-backend-gdbmi",
-        "driver::ops::attach driver::ops::console driver::ops::end driver::ops::gcore driver::ops::signals driver::ops::start",
+        "sdm-gdb",
+        "ops::attach ops::console ops::end ops::gcore ops::signals ops::start",
         "what could not be attached to is let go, and what is let go waits as an attachment does; lines of the user's, which a start carries out too, can end a program",
     ),
     (
@@ -158,13 +158,13 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "one page, in two files for length",
     ),
     (
-        "sdm-backend-gdbmi",
-        "driver::ops::breakpoints::change driver::ops::breakpoints::hit",
+        "sdm-gdb",
+        "ops::breakpoints::change ops::breakpoints::hit",
         "a breakpoint that is changed is known by what has hit it, and the other way round",
     ),
     (
-        "sdm-backend-gdbmi",
-        "driver::ops::strides driver::ops::values",
+        "sdm-gdb",
+        "ops::strides ops::values",
         "a value of Fortran's is refused by its strides, which are values themselves",
     ),
     (

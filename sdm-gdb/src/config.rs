@@ -1,0 +1,24 @@
+//! What all drivers of a backend have in common: time limits and how stacks are folded.
+
+use std::time::Duration;
+
+use sdm_debug::fold::FoldRules;
+
+/// The settings that every driver of a backend shares.
+#[derive(Clone, Debug)]
+pub struct DriverConfig {
+    /// How long gdb may take for one command before it is interrupted.
+    pub command_wait: Duration,
+    /// How long gdb may take to read a program's symbols.
+    pub symbols_wait: Duration,
+    /// How long a task may take to stop on SIGINT before it is sent SIGSTOP.
+    pub interrupt_wait: Duration,
+    /// True where programs are held that are about to abort, or to leave before `MPI_Finalize`.
+    pub internal_breakpoints: bool,
+    /// True where the processor has more registers than a gdb older than 14 knows.
+    pub registers_unknown: bool,
+    /// Lines of the user's that say what signals do.
+    pub handles: Vec<String>,
+    /// Which frames belong to a runtime such as MPI.
+    pub fold: FoldRules,
+}

@@ -1,0 +1,496 @@
+//! What gdb is told when, so that it can be interrupted without harm to a program.
+//!
+//! A SIGINT that comes while gdb attaches to a program or lets it go is passed on to the program, which it
+//! kills as soon as nobody traces it. So questions and deeds are kept apart: what lets a program go, takes
+//! hold of it or lets it run is written only when no question is under way, and a SIGINT is sent only when
+//! nothing but questions is. An attach is not over when gdb has answered it but when all threads have stopped;
+//! until then gdb takes the program for the one that a SIGINT is meant for, too. After a SIGINT gdb is told nothing more until it has answered them and one more,
+//! which it reads after the signal: by then it has dealt with it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::numbers::Numbers;
+use sdm_mi::{Record, ResultClass, Results, Value};
+
+/// The number of the question behind a SIGINT; no driver numbers its own so high.
+const BARRIER: u64 = u64::MAX;
+/// What it asks: something that costs gdb nothing, that a "Quit" instead does not harm, and that is answered without a word to
+/// the console: what stands there belongs to a question of somebody's.
+const BARRIER_LINE: &str = "-gdb-show confirm\n";
+
+/// What gdb may do when it is told a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It only looks, at programs that it holds.
+    Question,
+    /// Everything else.
+    Deed,
+    /// It attaches: that is begun only when gdb has nothing else to do, so that those who wait can be
+    /// left out.
+    Attach,
+}
+
+/// A line that gdb was not told yet.
+#[derive(Debug)]
+struct QueuedLine {
+    token: u64,
+    kind: Kind,
+    text: String,
+}
+
+/// How far an interrupt is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Interrupt {
+    /// There is none.
+    #[default]
+    None,
+    /// gdb was sent SIGINT for the question of this number.
+    Sent(u64),
+    /// All that was under way then is answered; what comes behind it is not.
+    Barrier,
+}
+
+/// Whether gdb may still be about to attach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Attach {
+    /// It is not.
+    #[default]
+    Over,
+    /// It was told to, and not everybody stands still.
+    UnderWay,
+    /// Everybody does, and gdb is asked something to be sure that it knows.
+    Settling,
+}
+
+/// What is to be done with a command that nobody wants any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenOff {
+    /// gdb is never told of it: there is no answer to wait for.
+    Withdrawn,
+    /// gdb answers it, sooner or later.
+    UnderWay,
+}
+
+/// The commands of one gdb.
+#[derive(Debug, Default)]
+pub struct Gate {
+    waiting: VecDeque<QueuedLine>,
+    /// What gdb was told and has not answered, in its order.
+    under_way: VecDeque<(u64, Kind)>,
+    /// Questions under way whose answers nobody wants.
+    unwanted: BTreeSet<u64>,
+    interrupt: Interrupt,
+    attach: Attach,
+    numbers: Numbers,
+}
+
+impl Gate {
+    /// A line for gdb, with its driver's number in front.
+    pub fn push(&mut self, line: &str) {
+        let (token, command) = split(line);
+        self.waiting.push_back(QueuedLine {
+            token,
+            kind: kind_of(command),
+            text: command.to_owned(),
+        });
+    }
+
+    /// The next line that gdb is to be told now, with a number of gdb's own in front.
+    pub fn poll_line(&mut self) -> Option<String> {
+        match self.interrupt {
+            Interrupt::None => {}
+            Interrupt::Sent(_) if self.under_way.is_empty() => {
+                self.interrupt = Interrupt::Barrier;
+                return Some(self.tell(BARRIER, Kind::Deed, BARRIER_LINE));
+            }
+            Interrupt::Sent(_) | Interrupt::Barrier => return None,
+        }
+        if self.attach == Attach::Settling && !self.is_asked() {
+            return Some(self.tell(BARRIER, Kind::Deed, BARRIER_LINE));
+        }
+        let first = self.waiting.front()?;
+        let may_go = match first.kind {
+            Kind::Question => true,
+            Kind::Deed => self
+                .under_way
+                .iter()
+                .all(|(_, kind)| *kind != Kind::Question),
+            Kind::Attach => self.under_way.is_empty(),
+        };
+        let line = if may_go {
+            self.waiting.pop_front()?
+        } else {
+            return None;
+        };
+        if line.kind == Kind::Attach {
+            self.attach = Attach::UnderWay;
+        }
+        Some(self.tell(line.token, line.kind, &line.text))
+    }
+
+    fn tell(&mut self, token: u64, kind: Kind, command: &str) -> String {
+        self.under_way.push_back((token, kind));
+        format!("{}{command}", self.numbers.take(token))
+    }
+
+    fn is_asked(&self) -> bool {
+        self.under_way.iter().any(|(token, _)| *token == BARRIER)
+    }
+
+    /// Nobody is being attached to as far as the drivers know.
+    pub fn all_attached(&mut self) {
+        if self.attach == Attach::UnderWay {
+            self.attach = Attach::Settling;
+        }
+    }
+
+    /// gdb has said this. Gives it with the driver's number; nothing where it is the answer to a question of this
+    /// gate's own.
+    pub fn receive(&mut self, mut record: Record) -> Option<Record> {
+        if let Record::Result { token, .. } | Record::TooLong { token, .. } = &mut record
+            && let Some(number) = *token
+        {
+            *token = self.numbers.free(number);
+            if !token.is_some_and(|token| self.answered(token)) {
+                return None;
+            }
+        }
+        Some(record)
+    }
+
+    /// gdb has answered; false where that was to a question of this gate's own.
+    fn answered(&mut self, token: u64) -> bool {
+        let at = self.under_way.iter().position(|(known, _)| *known == token);
+        if let Some(at) = at {
+            self.under_way.remove(at);
+        }
+        if token == BARRIER {
+            self.interrupt = Interrupt::None;
+            if self.attach == Attach::Settling {
+                self.attach = Attach::Over;
+            }
+            return false;
+        }
+        self.unwanted.remove(&token);
+        true
+    }
+
+    /// Nobody wants the answer to a command any more.
+    pub fn break_off(&mut self, token: u64) -> BrokenOff {
+        let waits = self.waiting.iter().position(|line| line.token == token);
+        if let Some(at) = waits.filter(|at| self.waiting[*at].kind != Kind::Deed) {
+            self.waiting.remove(at);
+            return BrokenOff::Withdrawn;
+        }
+        if self.under_way.contains(&(token, Kind::Question)) {
+            self.unwanted.insert(token);
+        }
+        BrokenOff::UnderWay
+    }
+
+    /// True where gdb is to be sent SIGINT now.
+    pub fn poll_interrupt(&mut self) -> bool {
+        // Deeds are never written behind a question, so that behind this one there is none.
+        let Some((token, Kind::Question)) = self.under_way.front().copied() else {
+            return false;
+        };
+        let again = self.interrupt == Interrupt::Sent(token);
+        if again || self.attach != Attach::Over || !self.unwanted.contains(&token) {
+            return false;
+        }
+        self.interrupt = Interrupt::Sent(token);
+        true
+    }
+
+    /// True while gdb has not answered the question at which it was interrupted: it may be interrupted once more.
+    pub fn is_interrupted(&self) -> bool {
+        let Interrupt::Sent(token) = self.interrupt else {
+            return false;
+        };
+        self.under_way.front() == Some(&(token, Kind::Question))
+    }
+}
+
+/// What stands for gdb's answer to a line that gdb was not told.
+pub fn withdrawn(token: u64) -> Record {
+    let text = "given up before gdb began with it".to_owned();
+    Record::Result {
+        token: Some(token),
+        class: ResultClass::Error,
+        results: Results(vec![("msg".to_owned(), Value::Text(text))]),
+    }
+}
+
+/// A line's number and the rest of it.
+pub fn split(line: &str) -> (u64, &str) {
+    let digits = line
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(line.len());
+    let (number, rest) = line.split_at(digits);
+    (number.parse().unwrap_or(0), rest)
+}
+
+/// MI commands that only look begin so; one that reads a program's file has no process to harm.
+const QUESTIONS: [&str; 9] = [
+    "-stack-",
+    "-data-",
+    "-var-",
+    "-thread-",
+    "-list-",
+    "-symbol-",
+    "-file-",
+    "-gdb-show",
+    "-break-list",
+];
+/// Commands of gdb's command line that only look, calls into the program included: gdb holds it
+/// meanwhile. What is not here can let it go, as a script and a command of a person's own can.
+const LOOKS: [&str; 27] = [
+    "print",
+    "p",
+    "inspect",
+    "call",
+    "output",
+    "printf",
+    "echo",
+    "x",
+    "info",
+    "i",
+    "backtrace",
+    "bt",
+    "where",
+    "list",
+    "l",
+    "frame",
+    "f",
+    "up",
+    "down",
+    "ptype",
+    "whatis",
+    "disassemble",
+    "show",
+    "display",
+    "explore",
+    "find",
+    "sharedlibrary",
+];
+/// What carries out another command in several places.
+const APPLIES: [&str; 5] = ["thread", "frame", "taas", "faas", "tfaas"];
+
+fn kind_of(command: &str) -> Kind {
+    let command = command.trim();
+    if command.starts_with("-target-attach") {
+        return Kind::Attach;
+    }
+    if is_question(command) {
+        return Kind::Question;
+    }
+    let console = command
+        .strip_prefix("-interpreter-exec ")
+        .and_then(|rest| rest.split_once("console "));
+    match console {
+        Some((_, text)) if looks(text.trim_matches('"')) => Kind::Question,
+        _ => Kind::Deed,
+    }
+}
+
+fn is_question(command: &str) -> bool {
+    QUESTIONS.iter().any(|name| command.starts_with(name))
+}
+
+/// True where a line of gdb's command line only looks.
+fn looks(text: &str) -> bool {
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
+    let name = |text: &str| text.split(is_end).next().unwrap_or("").to_owned();
+    let text = text.trim_start();
+    let first = name(text);
+    if first == "with" {
+        // What is set is as it was before when the command behind it is over, however that ends.
+        let command = text.split_once(" -- ");
+        return command.is_some_and(|(_, command)| looks(command));
+    }
+    if first == "interpreter-exec" {
+        let command = text.split_once(r#"\""#);
+        return command.is_some_and(|(_, command)| is_question(command));
+    }
+    if !APPLIES.contains(&first.as_str()) {
+        return LOOKS.contains(&first.as_str());
+    }
+    // `frame 3` and `thread 2` apply nothing; of what is applied each word counts that could be a command.
+    let rest = text[first.len()..].split_ascii_whitespace();
+    let mut commands = rest.map(name).filter(|word| {
+        let begins = word.starts_with(|c: char| c.is_ascii_alphabetic());
+        begins && !matches!(word.as_str(), "apply" | "all" | "level" | "function")
+    });
+    commands
+        .next()
+        .is_none_or(|word| LOOKS.contains(&word.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdm_mi::parse_line;
+
+    fn gate(lines: &[&str]) -> Gate {
+        let mut gate = Gate::default();
+        for line in lines {
+            gate.push(line);
+        }
+        gate
+    }
+
+    /// What gdb is told now, by the drivers' numbers.
+    fn written(gate: &mut Gate) -> Vec<u64> {
+        let before = gate.under_way.len();
+        while gate.poll_line().is_some() {}
+        let told = gate.under_way.iter().skip(before);
+        told.map(|(token, _)| *token).collect()
+    }
+
+    #[test]
+    fn what_only_looks() {
+        let check = |line: &str, expect: Kind| assert_eq!(kind_of(line), expect, "{line}");
+        check("-stack-list-frames --thread 1 0 9\n", Kind::Question);
+        check("-data-evaluate-expression \"f(1)\"", Kind::Question);
+        check("-target-attach --thread-group i2 77", Kind::Attach);
+        for deed in [
+            "-target-detach",
+            "-exec-continue --all",
+            "-exec-interrupt",
+            "-break-insert f",
+            "-add-inferior",
+            "-gdb-set non-stop on",
+        ] {
+            check(deed, Kind::Deed);
+        }
+        let console =
+            |text: &str| kind_of(&format!("-interpreter-exec --thread 2 console \"{text}\""));
+        for look in [
+            "print f(1)",
+            "p/x n",
+            "info threads",
+            "x/4i $pc",
+            "thread apply all bt full",
+            "frame 2",
+            "frame apply 3 -q p n",
+            "with print elements 3 -- with print max-depth 0 -- output a -- b",
+            r#"with print elements 3 -- interpreter-exec mi3 \"-stack-list-locals 1\""#,
+        ] {
+            assert_eq!(console(look), Kind::Question, "{look}");
+        }
+        for deed in [
+            "detach",
+            "kill",
+            "c",
+            "python gdb.execute('detach')",
+            "thread apply all detach",
+            "taas det",
+            "source f",
+            "printer",
+            "with print elements 3",
+            "with print elements 3 -- detach",
+            r#"interpreter-exec mi3 \"-exec-continue\""#,
+        ] {
+            assert_eq!(console(deed), Kind::Deed, "{deed}");
+        }
+    }
+
+    #[test]
+    fn gdb_has_short_numbers_and_the_drivers_have_their_own() {
+        let mut gate = gate(&["70001-data-x\n", "70002-data-y\n"]);
+        assert_eq!(gate.poll_line().as_deref(), Some("1-data-x\n"));
+        assert_eq!(gate.poll_line().as_deref(), Some("2-data-y\n"));
+        for (said, expect) in [("2^done", "70002^done"), ("1^error", "70001^error")] {
+            let record = gate.receive(parse_line(said.as_bytes()));
+            assert_eq!(record, Some(parse_line(expect.as_bytes())));
+        }
+        assert!(gate.under_way.is_empty());
+        let stray = gate.receive(parse_line(b"8^done"));
+        assert_eq!(stray, None, "nobody has asked");
+        let record = parse_line(b"*stopped");
+        assert_eq!(gate.receive(record.clone()), Some(record));
+    }
+
+    #[test]
+    fn no_deed_is_under_way_behind_a_question() {
+        let mut gate = gate(&[
+            "1-exec-continue",
+            "2-break-list",
+            "3-stack-info-frame",
+            "4-target-detach",
+        ]);
+        assert_eq!(written(&mut gate), [1, 2, 3]);
+        assert!(gate.answered(1) && gate.answered(2));
+        assert_eq!(written(&mut gate), []);
+        assert!(gate.answered(3));
+        assert_eq!(written(&mut gate), [4]);
+    }
+
+    #[test]
+    fn behind_an_interrupt_nothing_is_written_until_gdb_has_dealt_with_it() {
+        let mut gate = gate(&["1-stack-info-frame", "2-data-x", "3-target-detach"]);
+        assert_eq!(written(&mut gate), [1, 2]);
+        assert!(!gate.poll_interrupt(), "nobody wants it");
+        assert_eq!(gate.break_off(1), BrokenOff::UnderWay);
+        assert!(gate.poll_interrupt() && !gate.poll_interrupt(), "once");
+        assert!(gate.is_interrupted());
+        gate.push("4-stack-info-frame");
+        assert!(gate.answered(1));
+        assert!(!gate.is_interrupted());
+        assert_eq!(written(&mut gate), []);
+        assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
+        assert!(gate.poll_interrupt(), "the next one is unwanted, too");
+        assert!(gate.answered(2));
+        assert_eq!(written(&mut gate), [BARRIER]);
+        assert!(!gate.poll_interrupt());
+        assert!(!gate.answered(BARRIER), "nobody else hears of it");
+        assert_eq!(written(&mut gate), [3, 4]);
+    }
+
+    #[test]
+    fn a_deed_is_never_interrupted() {
+        for deed in ["1-add-inferior", "1-target-detach", "1-exec-continue"] {
+            let mut gate = gate(&[deed, "2-stack-info-frame"]);
+            assert_eq!(written(&mut gate), [1, 2]);
+            assert_eq!(gate.break_off(1), BrokenOff::UnderWay);
+            assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
+            assert!(!gate.poll_interrupt(), "{deed}");
+            assert!(gate.answered(1));
+            assert!(gate.poll_interrupt(), "gdb is at the question now");
+        }
+    }
+
+    #[test]
+    fn an_attach_is_over_when_everybody_stands_still_and_gdb_knows() {
+        let mut gate = gate(&["1-target-attach 7"]);
+        assert_eq!(written(&mut gate), [1]);
+        assert!(gate.answered(1));
+        gate.push("2-stack-info-frame");
+        assert_eq!(written(&mut gate), [2]);
+        assert_eq!(gate.break_off(2), BrokenOff::UnderWay);
+        assert!(!gate.poll_interrupt());
+        gate.all_attached();
+        assert_eq!(written(&mut gate), [BARRIER]);
+        assert!(!gate.poll_interrupt());
+        // gdb answers in order; somebody else may be at its question by then.
+        assert!(!gate.answered(BARRIER));
+        assert!(gate.poll_interrupt());
+        gate.push("3-target-attach 8");
+        assert!(gate.answered(2));
+        assert_eq!(written(&mut gate), [BARRIER]);
+        assert!(!gate.answered(BARRIER));
+        assert_eq!(written(&mut gate), [3]);
+        gate.all_attached();
+        assert!(gate.answered(3));
+        assert_eq!(written(&mut gate), [BARRIER]);
+    }
+
+    #[test]
+    fn who_waits_to_be_attached_to_is_left_out() {
+        let mut gate = gate(&["1-target-attach 7", "2-target-attach 8", "3-exec-continue"]);
+        assert_eq!(written(&mut gate), [1]);
+        assert_eq!(gate.break_off(2), BrokenOff::Withdrawn);
+        assert_eq!(gate.break_off(3), BrokenOff::UnderWay, "a run goes on");
+        assert_eq!(written(&mut gate), [3]);
+    }
+}

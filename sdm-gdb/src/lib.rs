@@ -1,0 +1,441 @@
+//! The state machine of one gdb: commands and records in, MI commands, answers and events out.
+//!
+//! Sans-I/O: `handle_*(now, ...)`, then [`Driver::poll_action`] to `None`, then sleep until
+//! something comes or [`Driver::poll_timeout`]. One command at a time talks to gdb (in the order
+//! given; a stop that has come goes first), beside it the urgent ones.
+//!
+//! From the bottom up: `text` and `state` are data; `gdb` with `answer`, `until`, `detached` and `guards` is how
+//! operations send commands and wait; `ops` are the operations, one file for each kind of command.
+
+mod action;
+mod answer;
+mod budget;
+#[cfg(test)]
+mod cancelled;
+mod config;
+mod detached;
+#[cfg(test)]
+mod fake_host;
+mod gate;
+mod gdb;
+mod guards;
+mod host;
+mod numbers;
+mod ops;
+mod state;
+#[cfg(test)]
+mod stories;
+#[cfg(test)]
+mod tests;
+mod text;
+mod until;
+mod wording;
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_debug::{Command, Failure, FailureCode, Reply, TaskState};
+
+use gdb::Gdb;
+use guards::LettingGo;
+use ops::{attach, core_file, end, interrupt, query, records, refused, run, start, stop, usage};
+use sdm_child::Launch;
+use sdm_mi::Record;
+use state::origin::{Access, Origin};
+use state::printed::Printed;
+use state::scope::Scope;
+
+pub use action::Action;
+pub use config::DriverConfig;
+pub use gate::{BrokenOff, Gate, split, withdrawn};
+pub use host::{Host, NewCore};
+pub use ops::attach::AttachTarget;
+pub use ops::core_file::CoreFile;
+pub use ops::looked::{fold_looked, has_python};
+pub use ops::start::Before;
+pub use state::points::KeptPoint;
+pub use text::VALUE_BYTES_MAX;
+
+/// Drives one gdb.
+pub struct Driver {
+    gdb: Gdb,
+    /// The operations that are under way.
+    ops: Vec<Op>,
+    /// Commands whose turn has not come.
+    queue: VecDeque<(CommandId, Rc<Command>)>,
+}
+
+/// An operation under way.
+struct Op {
+    /// The command that it answers; `None` for what the driver does by itself.
+    id: Option<CommandId>,
+    turn: Turn,
+    on_cancel: OnCancel,
+    future: OpFuture,
+}
+
+/// Whether an operation waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// No other such one may be under way.
+    Alone,
+    /// It goes beside whatever else is under way.
+    Urgent,
+}
+
+/// What becomes of an operation whose command is cancelled, or whose session ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnCancel {
+    /// It is dropped; its works go on (see `detached`).
+    Drop,
+    /// It goes on: gdb leaves the program, and that is not to be broken off half-way.
+    GoOn,
+}
+
+type OpFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+impl Driver {
+    /// Of a gdb that has just been started on a host.
+    pub fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
+        Self {
+            gdb: Gdb::new(now, config, host),
+            ops: Vec::new(),
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// Begins the start of a program.
+    pub fn start(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        launch: Launch,
+        stop: sdm_debug::command::StopAt,
+        before: Before,
+    ) {
+        let gdb = self.begin_task(now, id, Origin::default());
+        self.push(
+            Some(id),
+            Turn::Alone,
+            start::start(gdb, id, launch, stop, before),
+        );
+        self.run();
+    }
+
+    /// Begins to attach to a process.
+    pub fn attach(&mut self, now: Instant, id: CommandId, process: AttachTarget) {
+        let gdb = self.begin_task(now, id, attached_to(process, None));
+        self.push(Some(id), Turn::Alone, attach::attach(gdb, id, process));
+        self.run();
+    }
+
+    /// The same in a gdb that holds other tasks too; `first` where this is the first of them.
+    pub fn attach_among(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        process: AttachTarget,
+        first: bool,
+    ) {
+        let scope = Some(Scope::default());
+        let gdb = self.begin_task(now, id, attached_to(process, scope));
+        let attach = attach::attach_among(gdb, id, process, first);
+        self.push(Some(id), Turn::Alone, attach);
+        self.run();
+    }
+
+    /// Begins to open a core file.
+    pub fn open_core(&mut self, now: Instant, id: CommandId, file: CoreFile) {
+        let gdb = self.begin_task(now, id, Origin::CoreFile);
+        self.push(Some(id), Turn::Alone, core_file::open(gdb, id, file));
+        self.run();
+    }
+
+    /// Begins a command.
+    pub fn handle_command(&mut self, now: Instant, id: CommandId, command: impl Into<Rc<Command>>) {
+        let command: Rc<Command> = command.into();
+        self.gdb.edit().now = now;
+        self.gdb.edit().open.insert(id);
+        let gdb = self.gdb.clone();
+        match &*command {
+            Command::Status => {
+                let state = self.task_state();
+                gdb.answer(id, Ok(Reply::Status(state)));
+            }
+            Command::Usage => gdb.answer(id, usage::memory(&gdb)),
+            Command::Interrupt => self.push(Some(id), Turn::Urgent, interrupt::interrupt(gdb, id)),
+            Command::Kill if gdb.get().origin.is_core_file() => {
+                gdb.answer(id, Err(core_file::refusal("kill")));
+            }
+            Command::Kill => self.push(Some(id), Turn::Urgent, end::kill(gdb, id)),
+            Command::Detach => self.push_letting_go(Some(id), Turn::Urgent, end::detach(gdb, id)),
+            _ => self.queue.push_back((id, command)),
+        }
+        self.run();
+    }
+
+    /// Gives a command up: nothing of it is left in gdb. A run goes on, and its stop will be an event.
+    pub fn handle_cancel(&mut self, now: Instant, id: CommandId) {
+        self.gdb.edit().now = now;
+        self.queue.retain(|(queued, _)| *queued != id);
+        let is_own = |op: &Op| op.id == Some(id) && op.on_cancel == OnCancel::Drop;
+        if let Some(at) = self.ops.iter().position(is_own) {
+            // Dropping it breaks off what gdb works on for it; what has an effect is finished all the same.
+            drop(self.ops.remove(at));
+        }
+        let mut state = self.gdb.edit();
+        state.activity.forget_command(id);
+        let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
+        state.answer(id, Err(cancelled));
+        let has_run = state.activity.run().is_some();
+        let goes_on = |op: &Op| op.turn == Turn::Alone || op.on_cancel == OnCancel::GoOn;
+        let begun = has_run || self.ops.iter().any(goes_on);
+        let given_up = !begun && state.activity.is_starting();
+        let attached = state.origin.is_attached();
+        drop(state);
+        if given_up && attached {
+            let gdb = self.gdb.clone();
+            self.push_letting_go(None, Turn::Alone, attach::give_up(gdb));
+        } else if given_up {
+            end::not_begun(&self.gdb);
+        }
+        self.run();
+    }
+
+    /// gdb said something.
+    pub fn handle_record(&mut self, now: Instant, record: Record) {
+        self.gdb.edit().now = now;
+        records::handle(&self.gdb, record);
+        self.run();
+    }
+
+    /// gdb is gone; `text` says how.
+    pub fn handle_gdb_end(&mut self, now: Instant, text: &str) {
+        self.gdb.edit().now = now;
+        let closing = self.gdb.get().life.is_closing();
+        let failure = Failure::new(FailureCode::GdbDead, text);
+        if closing {
+            end::gdb_closed(&self.gdb);
+        } else {
+            end::gdb_died(&self.gdb, text);
+        }
+        self.gdb.fail_pending(&failure);
+        self.run();
+        // What still waits waits for something that gdb would have said.
+        self.ops.clear();
+        self.gdb.drop_works();
+        let mut state = self.gdb.edit();
+        state.activity.take_run();
+        for id in state.open.clone() {
+            state.answer(id, Err(failure.clone()));
+        }
+        drop(state);
+        self.run();
+    }
+
+    /// The time of [`Driver::poll_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.gdb.edit().now = now;
+        self.gdb.expire();
+        self.run();
+    }
+
+    /// When [`Driver::handle_timeout`] is to be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.gdb.next_timeout()
+    }
+
+    /// The next thing to do, if any.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        if self.gdb.get().actions.is_empty() {
+            return None;
+        }
+        self.gdb.edit().actions.pop_front()
+    }
+
+    /// Ends everything: what is open is cancelled, the program killed or left, gdb closed.
+    pub fn shut_down(&mut self, now: Instant, kill_started: bool) {
+        self.gdb.edit().now = now;
+        self.queue.clear();
+        self.ops.retain(|op| op.on_cancel == OnCancel::GoOn);
+        let mut state = self.gdb.edit();
+        // An open run is answered by what ends it.
+        let run = state.activity.run_id();
+        for id in state.open.clone() {
+            if Some(id) != run {
+                let failure = Failure::new(FailureCode::Cancelled, "the session ends");
+                state.answer(id, Err(failure));
+            }
+        }
+        drop(state);
+        let gdb = self.gdb.clone();
+        self.push(None, Turn::Urgent, end::shut_down(gdb, kill_started));
+        self.run();
+    }
+
+    /// What gdb has printed so far does not belong to what it carries out.
+    pub fn forget_printed(&mut self) {
+        let mut state = self.gdb.edit();
+        let pending = state.commands.pending.values_mut();
+        pending
+            .filter_map(|pending| pending.printed.as_mut())
+            .for_each(|printed| *printed = Printed::default());
+    }
+
+    /// The process is dead, and gdb has not heard of it.
+    pub fn handle_dead(&mut self, now: Instant) {
+        self.gdb.edit().now = now;
+        end::found_dead(&self.gdb);
+        self.run();
+    }
+
+    /// True where gdb may not hear of the process's end: it stands still, or gdb has lost sight of it.
+    pub fn may_miss_end(&self) -> bool {
+        let state = self.gdb.get();
+        let is_live = state.activity.is_live();
+        state.activity.is_stopped() || is_live && state.processes.is_out_of_sight()
+    }
+
+    /// What the task is doing.
+    pub fn task_state(&self) -> TaskState {
+        self.gdb.get().activity.task()
+    }
+
+    /// The program has ended after it was detached.
+    pub fn set_ended(&mut self, state: TaskState) {
+        self.gdb.edit().set_task(state);
+    }
+
+    /// The process, while there is one.
+    pub fn pid(&self) -> Option<i32> {
+        self.gdb.get().pid()
+    }
+
+    /// The front-end's breakpoints, for another run.
+    pub fn kept_breakpoints(&self) -> Vec<KeptPoint> {
+        self.gdb.get().breakpoints.kept()
+    }
+
+    /// Why a command that needs a live process cannot be done now.
+    pub fn why_not_live(&self) -> Option<Failure> {
+        self.gdb.get().why_not_live()
+    }
+
+    fn begin_task(&mut self, now: Instant, id: CommandId, origin: Origin) -> Gdb {
+        let mut state = self.gdb.edit();
+        state.now = now;
+        state.open.insert(id);
+        state.origin = origin;
+        state.set_task(TaskState::Starting);
+        drop(state);
+        self.gdb.clone()
+    }
+
+    fn push(
+        &mut self,
+        id: Option<CommandId>,
+        turn: Turn,
+        future: impl Future<Output = ()> + 'static,
+    ) {
+        self.ops.push(Op {
+            id,
+            turn,
+            on_cancel: OnCancel::Drop,
+            future: Box::pin(future),
+        });
+    }
+
+    fn push_letting_go(
+        &mut self,
+        id: Option<CommandId>,
+        turn: Turn,
+        future: impl Future<Output = ()> + 'static,
+    ) {
+        let letting_go = LettingGo::new(&self.gdb);
+        let future = async move {
+            future.await;
+            drop(letting_go);
+        };
+        self.ops.push(Op {
+            id,
+            turn,
+            on_cancel: OnCancel::GoOn,
+            future: Box::pin(future),
+        });
+    }
+
+    /// Polls what is under way, and begins what can begin, until nothing changes any more.
+    fn run(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            let version = self.gdb.version();
+            self.gdb.clear_wakeups();
+            self.gdb.poll_works();
+            let mut at = 0;
+            while at < self.ops.len() {
+                if self.ops[at].future.as_mut().poll(&mut context).is_ready() {
+                    self.ops.remove(at);
+                } else {
+                    at += 1;
+                }
+            }
+            let began = self.begin_next();
+            if !began && version == self.gdb.version() {
+                return;
+            }
+        }
+    }
+
+    /// Begins the next command where none is under way. True where one was begun.
+    fn begin_next(&mut self) -> bool {
+        let is_leaving = self.gdb.get().is_leaving;
+        let is_busy = self.ops.iter().any(|op| op.turn == Turn::Alone);
+        if is_leaving || is_busy || self.gdb.is_clearing() {
+            return false;
+        }
+        let has_stop = !self.gdb.get().stops.is_empty();
+        if has_stop {
+            let stop = self.gdb.edit().stops.pop_front();
+            if let Some(stop) = stop {
+                let gdb = self.gdb.clone();
+                self.push(None, Turn::Alone, stop::handle_stop(gdb, stop));
+            }
+            return true;
+        }
+        let Some((id, command)) = self.queue.pop_front() else {
+            return false;
+        };
+        self.begin(id, command);
+        true
+    }
+
+    fn begin(&mut self, id: CommandId, command: Rc<Command>) {
+        let gdb = self.gdb.clone();
+        let refused = refused::why(&gdb, &command);
+        if let Some(failure) = refused {
+            gdb.answer(id, Err(failure));
+            return;
+        }
+        if command.is_run_control() {
+            return self.push(Some(id), Turn::Alone, run::resume(gdb, id, command));
+        }
+        self.push(Some(id), Turn::Alone, async move {
+            let result = query::query(&gdb, &command).await;
+            gdb.answer(id, result);
+        });
+    }
+}
+
+fn attached_to(process: AttachTarget, scope: Option<Scope>) -> Origin {
+    let access = if process.read_only {
+        Access::ReadOnly
+    } else {
+        Access::Full
+    };
+    Origin::Attached { access, scope }
+}

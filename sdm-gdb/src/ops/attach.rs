@@ -1,0 +1,219 @@
+//! Attaching to a process that runs already.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::command::AttachSpec;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::end::{leave_process, not_begun};
+use super::stop::place_stop;
+use crate::action::Action;
+use crate::gdb::Gdb;
+use crate::state::State;
+use crate::state::signals::Sigcont;
+use crate::text::base_name;
+
+/// How long the process may take to be held after gdb has said that it is attached.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+/// How often, and after how long each time, it is looked whether the kernel lets the process be stopped.
+const KERNEL_LOOKS: u32 = 8;
+const KERNEL_WAIT: Duration = Duration::from_millis(250);
+
+/// A process to attach to.
+#[derive(Clone, Copy, Debug)]
+pub struct AttachTarget {
+    /// Its Unix pid.
+    pub(crate) pid: i32,
+    /// True where nothing in it may be changed.
+    pub(crate) read_only: bool,
+    /// True where its launcher holds it for a debugger.
+    pub(crate) held: bool,
+}
+
+impl AttachTarget {
+    /// The process of one task.
+    pub fn new(pid: i32, spec: &AttachSpec) -> Self {
+        let (read_only, held) = (spec.read_only, spec.held);
+        Self {
+            pid,
+            read_only,
+            held,
+        }
+    }
+}
+
+pub(crate) async fn attach(gdb: Gdb, id: CommandId, process: AttachTarget) {
+    let result = match ready(&gdb, true).await {
+        Ok(()) => attach_to(&gdb, process).await,
+        Err(failure) => Err(failure),
+    };
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+/// The same in a gdb that holds other tasks too.
+pub(crate) async fn attach_among(gdb: Gdb, id: CommandId, process: AttachTarget, first: bool) {
+    let added = match add_inferior(&gdb).await {
+        Ok(()) => ready(&gdb, first).await,
+        Err(failure) => Err(failure),
+    };
+    let apart = gdb.get().lacks.is_before_12;
+    if apart {
+        not_begun(&gdb);
+        gdb.edit().attach_apart(id);
+        return;
+    }
+    let result = match added {
+        Ok(()) => attach_to(&gdb, process).await,
+        Err(failure) => Err(failure),
+    };
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+/// Nobody wants to be attached any more. Where gdb has begun to attach it goes on and leaves the process then:
+/// half-way the process would be left stopped, or killed by what stops gdb.
+pub(crate) async fn give_up(gdb: Gdb) {
+    gdb.until(|state| (!state.commands.is_clearing()).then_some(()))
+        .await;
+    if gdb.get().pid().is_some() {
+        gdb.until_within(STOP_WAIT, is_held_or_over).await;
+        gdb.edit().stops.clear();
+        // Where it fails gdb leaves the process at its own end, which follows.
+        let _ = leave_process(&gdb).await;
+    }
+    not_begun(&gdb);
+}
+
+/// Why the kernel lets nobody stop the process: it waits for a device, a file server or a child of `vfork`, each time that one looks.
+/// gdb would wait for it without an end, and answer for none of the others that it holds.
+async fn kept_by_kernel(gdb: &Gdb, pid: i32) -> Option<String> {
+    let mut waits_in = None;
+    for _ in 0..KERNEL_LOOKS {
+        let (letter, channel) = gdb.host().process_state(pid)?;
+        if letter != 'D' || waits_in.as_ref().is_some_and(|known| *known != channel) {
+            return None;
+        }
+        waits_in = Some(channel);
+        gdb.until_within(KERNEL_WAIT, |_| None::<()>).await;
+    }
+    let channel = waits_in.filter(|channel| !channel.is_empty() && channel != "0");
+    let within = channel.map_or_else(String::new, |channel| format!(", in {channel}"));
+    Some(format!(
+        "the kernel has it in state D{within}, and lets nobody stop it"
+    ))
+}
+
+async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
+    let results = gdb.mi("-add-inferior").await?;
+    let group = results.text("inferior").unwrap_or_default();
+    if let Some(scope) = gdb.edit().origin.scope_mut() {
+        scope.set_group(group);
+    }
+    Ok(())
+}
+
+/// Finds out what this gdb can do; where nobody else has prepared it, it is prepared too.
+async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
+    let answers = match prepare {
+        true => super::start::prepare(gdb),
+        false => Vec::new(),
+    };
+    super::registers::look(gdb).await?;
+    for answer in answers {
+        answer.await?;
+    }
+    super::start::carry_out_handles(gdb).await;
+    Ok(())
+}
+
+async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
+    let pid = process.pid;
+    // Nothing in these texts tells one task from another: who meets the same says so together.
+    let failed = |text: &str| Failure::new(FailureCode::AttachFailed, text);
+    let is_gone = || {
+        let state = gdb.host().process_state(pid);
+        state.is_none_or(|(letter, _)| matches!(letter, 'Z' | 'X'))
+    };
+    let gone = || failed("no such process: it has ended");
+    if is_gone() {
+        return Err(gone());
+    }
+    if let Some(program) = gdb.host().program(pid) {
+        gdb.edit().program_name = base_name(&program.to_string_lossy()).to_owned();
+    }
+    // gdb would enter the container's mount namespace to read its files, which only root may.
+    if let Some(root) = gdb.host().root(pid) {
+        gdb.mi(format!("-gdb-set sysroot {root}")).await?;
+    }
+    if let Some(text) = kept_by_kernel(gdb, pid).await {
+        return Err(failed(&text));
+    }
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    let answer = gdb.send_within(format!("-target-attach {pid}"), wait).await;
+    if let Err(failure) = answer {
+        if is_gone() {
+            return Err(gone());
+        }
+        if failure.code == FailureCode::GdbDead {
+            return Err(failure);
+        }
+        let text = failure.text.trim_end_matches('.');
+        return Err(failed(&format!("cannot be attached to: {text}")).with_hint(
+            "it must be yours, not traced already, and /proc/sys/kernel/yama/ptrace_scope must allow it; \
+             or run sdm as root; `sdm doctor PID` looks into it: target, attach",
+        ));
+    }
+    gdb.tell(Event::Progress(Phase::Symbols));
+    // gdb reads the symbols of each process that it was told to attach to.
+    gdb.until_told(STOP_WAIT, wait, is_held_or_over).await;
+    // This stop is ours: nobody else may look at it. It stays in the books until it is placed, so that whoever gives up
+    // before that does not wait for it.
+    let results = gdb.get().stops.front().map(|stop| stop.results.clone());
+    let Some(results) = results else {
+        let gone = gdb.get().why_not_live();
+        return Err(gone.unwrap_or_else(|| failed("it did not stop")));
+    };
+    let stop = place_stop(gdb, StopReason::Attached, &results).await;
+    gdb.edit().stops.pop_front();
+    super::clear::now(gdb);
+    // It may have been killed meanwhile.
+    let gone = gdb.get().why_not_live();
+    match gone {
+        Some(failure) => Err(failure),
+        None => {
+            gdb.edit().set_task(TaskState::Stopped);
+            tracing::info!(pid, "attached");
+            if process.held {
+                wake(gdb, pid);
+            }
+            Ok(Reply::Stopped(stop))
+        }
+    }
+}
+
+/// Whether gdb has told of a stop of the process, or of its end.
+fn is_held_or_over(state: &State) -> Option<()> {
+    let over = !state.activity.is_live();
+    (over || !state.stops.is_empty()).then_some(())
+}
+
+/// A process that was stopped before gdb came would stop once more on the SIGSTOP that stopped it, and stay
+/// so when gdb leaves it. gdb holds it all the same.
+fn wake(gdb: &Gdb, pid: i32) {
+    let mut state = gdb.edit();
+    state.handling.sigcont = Sigcont::Unsaid;
+    let signal = Signal::SIGCONT;
+    state
+        .actions
+        .push_back(Action::SignalProgram { pid, signal });
+}

@@ -1,0 +1,139 @@
+//! Changes to breakpoints that are there: deleted, enabled, given a condition, an ignore count or commands.
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::{hit, make};
+use crate::gdb::Gdb;
+use crate::guards::list;
+use crate::ops::lines::check;
+use crate::state::points::Owner;
+
+/// The most lines that are carried out at one breakpoint.
+const COMMANDS_MAX: usize = 256;
+
+fn numbers(gdb: &Gdb, number: u32) -> Result<Vec<u32>, Failure> {
+    let mut state = gdb.edit();
+    Ok(state.breakpoints.find(number)?.numbers.clone())
+}
+
+pub(crate) async fn delete(gdb: &Gdb, number: u32) -> Result<Reply, Failure> {
+    let numbers = numbers(gdb, number)?;
+    let asked = gdb.clone();
+    gdb.finish(async move {
+        asked
+            .mi(format!("-break-delete {}", list(&numbers)))
+            .await?;
+        for known in numbers {
+            asked.edit().breakpoints.deleted(known);
+        }
+        Ok(Reply::Done)
+    })
+    .await
+}
+
+pub(crate) async fn enable(gdb: &Gdb, number: u32, enabled: bool) -> Result<Reply, Failure> {
+    let numbers = numbers(gdb, number)?;
+    let name = if enabled { "enable" } else { "disable" };
+    let asked = gdb.clone();
+    gdb.finish(async move {
+        asked
+            .mi(format!("-break-{name} {}", list(&numbers)))
+            .await?;
+        if let Ok(point) = asked.edit().breakpoints.find(number) {
+            point.kept.enabled = enabled;
+        }
+        Ok(Reply::Done)
+    })
+    .await
+}
+
+pub(crate) async fn condition(
+    gdb: &Gdb,
+    number: u32,
+    condition: Option<String>,
+) -> Result<Reply, Failure> {
+    let asked = gdb.clone();
+    gdb.finish(async move { change_condition(&asked, number, condition).await })
+        .await
+}
+
+async fn change_condition(
+    gdb: &Gdb,
+    number: u32,
+    condition: Option<String>,
+) -> Result<Reply, Failure> {
+    for known in numbers(gdb, number)? {
+        let condition = match gdb.get().origin.scope() {
+            Some(scope) => Some(scope.restrict(condition.as_deref())),
+            None => condition.clone(),
+        };
+        // gdb takes none for no condition.
+        make::set_condition(gdb, known, condition.as_deref().unwrap_or_default()).await?;
+        if gdb.get().origin.scope().is_some() {
+            hit::set_owner(gdb, known).await?;
+        }
+    }
+    if let Ok(point) = gdb.edit().breakpoints.find(number) {
+        match &mut point.kept.spec {
+            PointSpec::Break(spec) => spec.condition = condition,
+            PointSpec::Watch(spec) => spec.condition = condition,
+            PointSpec::Catch(spec) => spec.condition = condition,
+        }
+    }
+    Ok(Reply::Done)
+}
+
+pub(crate) async fn ignore(gdb: &Gdb, number: u32, count: u32) -> Result<Reply, Failure> {
+    if let Some(()) = hit::pass_by(gdb, number, count.into()) {
+        return Ok(Reply::Done);
+    }
+    let numbers = numbers(gdb, number)?;
+    let asked = gdb.clone();
+    gdb.finish(async move {
+        for known in numbers {
+            asked.mi(format!("-break-after {known} {count}")).await?;
+        }
+        Ok(Reply::Done)
+    })
+    .await
+}
+
+/// What is carried out at a hit is kept here, not in gdb: see `lines`.
+pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Reply, Failure> {
+    if lines.len() > COMMANDS_MAX {
+        let text = format!("at most {COMMANDS_MAX} lines at one breakpoint");
+        return Err(Failure::new(FailureCode::Limit, text));
+    }
+    gdb.edit().breakpoints.find(number)?;
+    check(&lines)?;
+    let mut state = gdb.edit();
+    match &mut state.breakpoints.find(number)?.kept.spec {
+        PointSpec::Break(spec) => spec.commands = lines,
+        PointSpec::Watch(_) | PointSpec::Catch(_) => {
+            let text = format!("{number} is no breakpoint: only those have commands");
+            return Err(Failure::new(FailureCode::Unsupported, text));
+        }
+    }
+    Ok(Reply::Done)
+}
+
+/// The breakpoint that the task stands at passes by so many hits.
+pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
+    if count == 0 {
+        return Ok(());
+    }
+    let met = gdb.get().breakpoints.last_met;
+    let Some(number) = met else {
+        let text = "not stopped at any breakpoint";
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    };
+    let owner = gdb.get().breakpoints.owner(number);
+    if let Some(Owner::User(own)) = owner
+        && hit::pass_by(gdb, own, count.into()).is_some()
+    {
+        return Ok(());
+    }
+    gdb.mi(format!("-break-after {number} {count}")).await?;
+    Ok(())
+}

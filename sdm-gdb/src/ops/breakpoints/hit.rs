@@ -1,0 +1,138 @@
+//! Whether a task that has met a breakpoint with a condition is to stop there.
+//!
+//! A gdb that holds several processes evaluates a condition against the memory of the wrong one (gdb 13: the variables of a
+//! position-independent program), and stops who it was not meant for. So such a gdb is told only whose a breakpoint is, and the condition
+//! is evaluated here, in the process that has met it. Any gdb stops a program where it cannot evaluate the condition; here it goes on, and
+//! that is said.
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::{Event, Failure, FailureCode, is_true};
+
+use super::make;
+use crate::gdb::Gdb;
+use crate::guards::Made;
+use crate::ops::evaluate::is_known;
+use crate::ops::values::evaluated;
+
+/// Has what gdb has made, with a condition that it could read, stop its task whatever the condition says: it is evaluated here.
+pub(super) async fn judge_here(
+    gdb: &Gdb,
+    made: &Made,
+    condition: Option<&str>,
+) -> Result<(), Failure> {
+    match made.first() {
+        Some(number) if condition.is_some() && gdb.get().origin.scope().is_some() => {
+            set_owner(gdb, number).await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Has a breakpoint of gdb's stop this task, and no other one, whenever it is met.
+pub(super) async fn set_owner(gdb: &Gdb, number: u32) -> Result<(), Failure> {
+    let own = gdb.get().origin.scope().map(|scope| scope.restrict(None));
+    make::set_condition(gdb, number, own.as_deref().unwrap_or_default()).await
+}
+
+/// So many hits of a breakpoint are to be passed by; nothing where gdb counts them itself.
+pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
+    condition_of(gdb, number).filter(|(_, is_breakpoint)| *is_breakpoint)?;
+    let mut state = gdb.edit();
+    state.origin.scope()?;
+    let point = state.breakpoints.find(number).ok()?;
+    point.judged.ignore = count;
+    Some(())
+}
+
+/// The condition of one of the front-end's, and whether it is a breakpoint: what is watched and caught has one process.
+fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
+    let (condition, is_breakpoint) = match gdb.get().breakpoints.spec(number)? {
+        PointSpec::Break(spec) => (spec.condition.clone(), true),
+        PointSpec::Watch(spec) => (spec.condition.clone(), false),
+        PointSpec::Catch(spec) => (spec.condition.clone(), false),
+    };
+    Some((condition?, is_breakpoint))
+}
+
+/// The front-end's breakpoint at which the task that has met `number` is to stop: that one, or another at the same place; none where
+/// the task is to go on.
+pub(crate) async fn stopping_at(gdb: &Gdb, number: u32) -> Option<u32> {
+    let beside = gdb.get().breakpoints.met_beside(number);
+    for met in std::iter::once(number).chain(beside) {
+        if counts(gdb, met).await {
+            return Some(met);
+        }
+    }
+    None
+}
+
+/// False where the task that has met the front-end's breakpoint or watchpoint of this number is to go on.
+async fn counts(gdb: &Gdb, number: u32) -> bool {
+    let untested = gdb.edit().breakpoints.untested.take();
+    let Some((condition, is_breakpoint)) = condition_of(gdb, number) else {
+        return true;
+    };
+    let is_judged_here = is_breakpoint && gdb.get().origin.scope().is_some();
+    let held = match untested {
+        Some(why) if !is_judged_here => Err(why),
+        _ if !is_judged_here => return true,
+        _ => holds(gdb, &condition).await.map_err(|failure| failure.text),
+    };
+    match held {
+        Ok(true) => is_hit(gdb, number).await,
+        Ok(false) => false,
+        Err(why) => {
+            complain(gdb, number, &condition, &why);
+            false
+        }
+    }
+}
+
+async fn holds(gdb: &Gdb, condition: &str) -> Result<bool, Failure> {
+    let value = evaluated(gdb, "", condition).await?;
+    match is_known(&value) {
+        true => Ok(is_true(&value.text)),
+        false => Err(Failure::new(FailureCode::Gdb, value.text)),
+    }
+}
+
+/// Counts a hit whose condition holds; false where it is one of those that are passed by.
+async fn is_hit(gdb: &Gdb, number: u32) -> bool {
+    let ends = {
+        let mut state = gdb.edit();
+        let Ok(point) = state.breakpoints.find(number) else {
+            return true;
+        };
+        point.judged.hits += 1;
+        if point.judged.ignore > 0 {
+            point.judged.ignore -= 1;
+            return false;
+        }
+        matches!(&point.kept.spec, PointSpec::Break(spec) if spec.temporary)
+    };
+    if ends {
+        // Where it stays it stops the task once more, which says so.
+        let _ = super::delete(gdb, number).await;
+    }
+    true
+}
+
+/// Says why a condition cannot be evaluated, once for each reason.
+fn complain(gdb: &Gdb, number: u32, condition: &str, why: &str) {
+    let is_new = {
+        let mut state = gdb.edit();
+        let point = state.breakpoints.find(number);
+        point.is_ok_and(|point| {
+            let is_new = point.judged.complaint != why;
+            why.clone_into(&mut point.judged.complaint);
+            is_new
+        })
+    };
+    if is_new {
+        let why = why.trim_end_matches('.');
+        let text = format!(
+            "breakpoint {number} does not stop: its condition `{condition}` cannot be evaluated: {why}"
+        );
+        gdb.tell(Event::Notice { text });
+    }
+}

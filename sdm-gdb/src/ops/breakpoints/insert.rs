@@ -1,0 +1,194 @@
+//! Breakpoints in code: at a line, in a function, or in every function that matches a regular expression.
+
+use sdm_debug::command::{BreakSpec, PointSpec};
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::hit::judge_here;
+use super::make::{made_in, refusal};
+use crate::gdb::Gdb;
+use crate::guards::Made;
+use crate::ops::lines::check;
+use crate::state::points::place_of;
+use crate::wording::about_a_place;
+use sdm_mi::{Results, quote};
+
+/// The most places that one regular expression stands for.
+const MATCHES_MAX: usize = 256;
+
+/// Inserts a breakpoint; a number that the task has already is refused.
+pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure> {
+    if let Some(failure) = refusal(gdb, spec.number) {
+        return Err(failure);
+    }
+    check(&spec.commands)?;
+    if let Some(thread) = spec.thread {
+        // gdb takes any number.
+        if !crate::ops::stack::has_thread(gdb, thread).await? {
+            let text = format!("no thread {thread}");
+            return Err(Failure::new(FailureCode::NoSuchThing, text));
+        }
+    }
+    let (place, made) = if spec.regex {
+        insert_matching(gdb, &spec).await?
+    } else {
+        let location = quote(spec.location.as_bytes());
+        let inserted = insert_one(gdb, &spec, &location).await;
+        inserted.map_err(about_a_place)?
+    };
+    let pending = place.pending;
+    let numbers = made.keep();
+    let mut state = gdb.edit();
+    state
+        .breakpoints
+        .add(PointSpec::Break(spec), numbers, pending);
+    Ok(Reply::Breakpoint(place))
+}
+
+async fn insert_one(
+    gdb: &Gdb,
+    asked: &BreakSpec,
+    location: &str,
+) -> Result<(BreakpointPlace, Made), Failure> {
+    let mut spec = asked.clone();
+    restrict(gdb, &mut spec);
+    let line = insert_line(&spec, location);
+    let (made, results) = made_in(gdb, line, |results| in_answer(results).number("number")).await?;
+    judge_here(gdb, &made, asked.condition.as_deref()).await?;
+    let place = place_of(spec.number, in_answer(&results), gdb.get().origin.scope());
+    Ok((place, made))
+}
+
+fn in_answer(results: &Results) -> &Results {
+    results.tuple("bkpt").unwrap_or(results)
+}
+
+/// A gdb that holds other tasks too has its breakpoints in all of them.
+fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
+    let state = gdb.get();
+    let Some(scope) = state.origin.scope() else {
+        return;
+    };
+    if spec.condition.is_some() {
+        // These are counted and done where the condition is evaluated.
+        (spec.ignore, spec.temporary) = (0, false);
+    }
+    spec.condition = Some(scope.restrict(spec.condition.as_deref()));
+    spec.thread = spec.thread.and_then(|number| scope.id_of(number));
+}
+
+/// One breakpoint in each function with debug information whose name matches.
+async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<(BreakpointPlace, Made), Failure> {
+    let (file, pattern) = match spec.location.rsplit_once(':') {
+        Some((file, pattern)) if !file.ends_with(':') => (Some(file), pattern),
+        _ => (None, spec.location.as_str()),
+    };
+    let line = format!(
+        "-symbol-info-functions --name {}",
+        quote(pattern.as_bytes())
+    );
+    let results = gdb.mi(line).await?;
+    let mut locations = matching(&results, file);
+    locations.sort_unstable();
+    locations.dedup();
+    if locations.is_empty() {
+        let text = format!("no function matches {}", spec.location);
+        return Err(Failure::new(FailureCode::Gdb, text));
+    }
+    if locations.len() > MATCHES_MAX {
+        let count = locations.len();
+        let text = format!(
+            "{} matches {count} functions, at most {MATCHES_MAX}",
+            spec.location
+        );
+        return Err(Failure::new(FailureCode::Limit, text));
+    }
+    let mut whole = BreakpointPlace {
+        number: spec.number,
+        pending: false,
+        places: Vec::new(),
+    };
+    let mut made = Made::new(gdb, []);
+    for location in locations {
+        // One that cannot be had (inlined everywhere) costs only itself.
+        let Ok((place, more)) = insert_one(gdb, spec, &location).await else {
+            continue;
+        };
+        made.join(more);
+        whole.places.extend(place.places);
+    }
+    if made.first().is_none() {
+        let text = format!("no place for any function that matches {}", spec.location);
+        return Err(Failure::new(FailureCode::Gdb, text));
+    }
+    Ok((whole, made))
+}
+
+/// The locations of functions in an answer to `-symbol-info-functions`.
+fn matching(results: &Results, file: Option<&str>) -> Vec<String> {
+    let debug = results.tuple("symbols").into_iter();
+    let mut locations = Vec::new();
+    for source in debug.flat_map(|symbols| symbols.tuples("debug")) {
+        let name = source.text("filename").unwrap_or_default();
+        let wanted = file.is_none_or(|file| name == file || name.ends_with(&format!("/{file}")));
+        if !wanted {
+            continue;
+        }
+        for symbol in source.tuples("symbols") {
+            let function = symbol.text("name").unwrap_or_default();
+            let (name, function) = (quote(name.as_bytes()), quote(function.as_bytes()));
+            locations.push(format!("--source {name} --function {function}"));
+        }
+    }
+    locations
+}
+
+fn insert_line(spec: &BreakSpec, location: &str) -> String {
+    let mut line = String::from("-break-insert");
+    for (wanted, option) in [
+        (spec.temporary, " -t"),
+        (spec.hardware, " -h"),
+        (spec.pending, " -f"),
+    ] {
+        if wanted {
+            line.push_str(option);
+        }
+    }
+    if let Some(condition) = &spec.condition {
+        line.push_str(" -c ");
+        line.push_str(&quote(condition.as_bytes()));
+    }
+    if spec.ignore > 0 {
+        line.push_str(&format!(" -i {}", spec.ignore));
+    }
+    if let Some(thread) = spec.thread {
+        line.push_str(&format!(" -p {thread}"));
+    }
+    line.push(' ');
+    line.push_str(location);
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_for_gdb() {
+        let spec = BreakSpec {
+            number: 1,
+            location: "a b.c:3".to_owned(),
+            condition: Some("n == \"x\"".to_owned()),
+            temporary: true,
+            pending: true,
+            ignore: 2,
+            hardware: true,
+            thread: Some(3),
+            ..BreakSpec::default()
+        };
+        assert_eq!(
+            insert_line(&spec, &quote(spec.location.as_bytes())),
+            r#"-break-insert -t -h -f -c "n == \"x\"" -i 2 -p 3 "a b.c:3""#
+        );
+    }
+}

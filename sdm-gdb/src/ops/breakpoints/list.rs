@@ -1,0 +1,87 @@
+//! Lists the front-end's breakpoints as gdb sees them now.
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::reply::{BreakpointPlace, BreakpointView};
+use sdm_debug::{Failure, Reply};
+
+use super::catch;
+use crate::gdb::Gdb;
+use crate::state::points::{Point, is_pending, place_of};
+use crate::state::scope::Scope;
+use sdm_mi::Results;
+
+/// The front-end's breakpoints as gdb sees them now.
+pub(crate) async fn list(gdb: &Gdb) -> Result<Reply, Failure> {
+    let results = gdb.mi("-break-list").await?;
+    let table = results.tuple("BreakpointTable");
+    let rows: Vec<&Results> = table
+        .into_iter()
+        .flat_map(|table| table.tuples("body"))
+        .collect();
+    let state = gdb.get();
+    let mut views: Vec<BreakpointView> = state
+        .breakpoints
+        .user
+        .iter()
+        .map(|point| view(point, &rows, state.origin.scope()))
+        .collect();
+    views.sort_by_key(|view| view.place.number);
+    Ok(Reply::Breakpoints(views))
+}
+
+fn view(point: &Point, rows: &[&Results], scope: Option<&Scope>) -> BreakpointView {
+    let number = point.kept.spec.number();
+    let is_ours = |row: &&&Results| {
+        let known: Option<u32> = row.number("number");
+        known.is_some_and(|known| point.numbers.contains(&known))
+    };
+    let mut view = BreakpointView {
+        place: BreakpointPlace {
+            number,
+            pending: false,
+            places: Vec::new(),
+        },
+        kind: String::new(),
+        what: what(&point.kept.spec),
+        condition: None,
+        enabled: point.kept.enabled,
+        temporary: false,
+        hits: 0,
+        ignore: 0,
+    };
+    for row in rows.iter().filter(is_ours) {
+        view.kind = row.text("type").unwrap_or_default().to_owned();
+        view.condition = match &point.kept.spec {
+            PointSpec::Break(spec) => spec.condition.clone(),
+            PointSpec::Watch(spec) => spec.condition.clone(),
+            PointSpec::Catch(spec) => spec.condition.clone(),
+        };
+        view.temporary |= row.text("disp") == Some("del");
+        view.hits += row.number::<u64>("times").unwrap_or(0);
+        view.ignore = view.ignore.max(row.number("ignore").unwrap_or(0));
+        if scope.is_some() && view.condition.is_some() {
+            view.hits = point.judged.hits;
+            view.ignore = u32::try_from(point.judged.ignore).unwrap_or(u32::MAX);
+            view.temporary |= is_temporary(&point.kept.spec);
+        }
+        if let PointSpec::Break(_) = point.kept.spec {
+            view.place.pending |= is_pending(row);
+            view.place
+                .places
+                .extend(place_of(number, row, scope).places);
+        }
+    }
+    view
+}
+
+fn is_temporary(spec: &PointSpec) -> bool {
+    matches!(spec, PointSpec::Break(spec) if spec.temporary)
+}
+
+fn what(spec: &PointSpec) -> String {
+    match spec {
+        PointSpec::Break(spec) => spec.location.clone(),
+        PointSpec::Watch(spec) => spec.expression.clone(),
+        PointSpec::Catch(spec) => catch::words(&spec.event).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,96 @@
+//! Having gdb make a breakpoint, in a way that leaves none behind that nobody owns.
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use crate::gdb::Gdb;
+use crate::guards::Made;
+use crate::text::console_line;
+use sdm_mi::{Results, quote};
+
+/// Why nothing can be inserted under this number.
+pub(super) fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
+    let state = gdb.get();
+    if state.origin.takes_no_breakpoint() {
+        let text = "attached to read only: no breakpoint is inserted";
+        return Some(Failure::new(FailureCode::Unsupported, text));
+    }
+    state.breakpoints.refusal(number)
+}
+
+/// Has an MI command make a breakpoint; `number` finds gdb's number of it in the answer.
+pub(super) async fn made_in(
+    gdb: &Gdb,
+    line: String,
+    number: fn(&Results) -> Option<u32>,
+) -> Result<(Made, Results), Failure> {
+    let maker = gdb.clone();
+    gdb.finish(async move {
+        let results = maker.mi(line).await?;
+        Ok((Made::new(&maker, number(&results)), results))
+    })
+    .await
+}
+
+/// Has a line for gdb's command line make breakpoints. MI does not answer such a line with their numbers, gdb notifies
+/// of them.
+pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Failure> {
+    let (maker, line) = (gdb.clone(), line.to_owned());
+    gdb.finish(async move {
+        maker.edit().breakpoints.made = Some(Vec::new());
+        let result = maker.mi(console_line(&line)).await;
+        let numbers = maker.edit().breakpoints.made.take();
+        let made = Made::new(&maker, numbers.unwrap_or_default());
+        result?;
+        if made.first().is_none() {
+            let text = format!("gdb did not say what `{line}` has made");
+            return Err(Failure::new(FailureCode::Gdb, text));
+        }
+        Ok(made)
+    })
+    .await
+}
+
+/// Has what was made stop the program only where the condition holds, and only from its `ignore + 1`th time on. Half of what was
+/// asked for is not what was asked for: where this fails, what was made is to be dropped.
+pub(super) async fn restrict(
+    gdb: &Gdb,
+    made: &Made,
+    condition: Option<&str>,
+    ignore: u32,
+) -> Result<(), Failure> {
+    let Some(number) = made.first() else {
+        return Ok(());
+    };
+    if let Some(condition) = condition {
+        set_condition(gdb, number, condition).await?;
+    }
+    if ignore > 0 {
+        gdb.mi(format!("-break-after {number} {ignore}")).await?;
+    }
+    Ok(())
+}
+
+/// Has a breakpoint of gdb's stop the program only where the condition holds; always, where that is empty.
+pub(super) async fn set_condition(gdb: &Gdb, number: u32, condition: &str) -> Result<(), Failure> {
+    let line = match (gdb.get().lacks.is_before_12, condition) {
+        (true, _) => console_line(format!("condition {number} {condition}").trim_end()),
+        (false, "") => format!("-break-condition {number}"),
+        (false, condition) => format!("-break-condition {number} {}", quote(condition.as_bytes())),
+    };
+    gdb.mi(line).await?;
+    Ok(())
+}
+
+/// Enters what was made and stands at no place of the program into the books; gives what is answered.
+pub(super) fn enter(gdb: &Gdb, point: PointSpec, made: Made) -> Reply {
+    let place = BreakpointPlace {
+        number: point.number(),
+        pending: false,
+        places: Vec::new(),
+    };
+    let numbers = made.keep();
+    gdb.edit().breakpoints.add(point, numbers, false);
+    Reply::Breakpoint(place)
+}

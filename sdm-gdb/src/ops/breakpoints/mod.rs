@@ -1,0 +1,19 @@
+//! Breakpoints, watchpoints and catchpoints: inserted, changed, listed.
+
+mod catch;
+mod change;
+mod hit;
+mod insert;
+mod list;
+mod make;
+mod reinsert;
+mod watch;
+
+pub(crate) use catch::{hit as caught, insert as insert_catch};
+pub(crate) use change::{commands, condition, delete, enable, ignore, pass_by};
+pub(crate) use hit::stopping_at;
+pub(crate) use insert::insert;
+pub(crate) use list::list;
+pub(crate) use make::made_by;
+pub(crate) use reinsert::insert_kept;
+pub(crate) use watch::insert as insert_watch;

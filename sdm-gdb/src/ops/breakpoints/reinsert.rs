@@ -1,0 +1,40 @@
+//! Breakpoints of an earlier run, or of before the start, inserted in another gdb.
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::{Event, Failure, FailureCode};
+
+use super::{enable, insert, insert_catch, insert_watch};
+use crate::gdb::Gdb;
+use crate::state::points::KeptPoint;
+
+/// Inserts what is to be there before the program runs; one that cannot be costs only itself.
+pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {
+    for kept in breakpoints {
+        let number = kept.spec.number();
+        if let Err(failure) = insert_again(gdb, kept).await {
+            let text = failure.text.trim_end_matches('.').to_owned();
+            gdb.tell(Event::BreakpointRefused { number, text });
+        }
+    }
+}
+
+/// Inserts again what was there in an earlier run.
+pub(super) async fn insert_again(gdb: &Gdb, kept: KeptPoint) -> Result<(), Failure> {
+    let number = kept.spec.number();
+    match kept.spec {
+        PointSpec::Break(mut spec) => {
+            if let Some(thread) = spec.thread {
+                let text = format!("it was for thread {thread} of the run before");
+                return Err(Failure::new(FailureCode::NoSuchThing, text));
+            }
+            spec.pending = true;
+            insert(gdb, spec).await?
+        }
+        PointSpec::Watch(spec) => insert_watch(gdb, spec).await?,
+        PointSpec::Catch(spec) => insert_catch(gdb, spec).await?,
+    };
+    if !kept.enabled {
+        enable(gdb, number, false).await?;
+    }
+    Ok(())
+}

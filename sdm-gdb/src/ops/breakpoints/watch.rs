@@ -1,0 +1,51 @@
+//! Watchpoints: the program stops when a value is written or read.
+
+use std::borrow::Cow;
+
+use sdm_debug::command::{PointSpec, WatchKind, WatchSpec};
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::make::{enter, made_by, made_in, refusal, restrict};
+use crate::gdb::Gdb;
+use crate::state::points::watch_number;
+use crate::text::console_line;
+use sdm_mi::quote;
+
+/// Sets a watchpoint.
+pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure> {
+    if let Some(failure) = refusal(gdb, spec.number) {
+        return Err(failure);
+    }
+    let (option, word) = match spec.kind {
+        WatchKind::Write => ("", "watch"),
+        WatchKind::Read => ("-r ", "rwatch"),
+        WatchKind::Access => ("-a ", "awatch"),
+    };
+    let made = if spec.location {
+        // MI does not have it.
+        let line = format!("{word} -l {}", spec.expression);
+        made_by(gdb, &line).await?
+    } else {
+        let expression = watched(gdb, &spec.expression).await;
+        let expression = quote(expression.as_bytes());
+        let line = format!("-break-watch {option}{expression}");
+        made_in(gdb, line, watch_number).await?.0
+    };
+    if made.first().is_none() {
+        let text = format!("gdb did not say which watchpoint {} is", spec.expression);
+        return Err(Failure::new(FailureCode::Gdb, text));
+    }
+    restrict(gdb, &made, spec.condition.as_deref(), spec.ignore).await?;
+    Ok(enter(gdb, PointSpec::Watch(spec), made))
+}
+
+/// What gdb is to watch: of a reference it would watch which object is meant, and never the object.
+async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
+    let asked = gdb.send(console_line(&format!("whatis {expression}")));
+    let (result, printed) = asked.capture().printed().await;
+    let name = printed.trim_end();
+    match result.is_ok() && (name.ends_with('&') || name.contains("(&)")) {
+        true => format!("*&({expression})").into(),
+        false => expression.into(),
+    }
+}

@@ -1,0 +1,455 @@
+//! The call that a thread is in, with those of its arguments that say whom it waits for.
+
+use sdm_debug::Failure;
+use sdm_debug::calls::{call_arguments, fortran_argument, fortran_arguments, plain, roles};
+use sdm_debug::fold::RawFrame;
+use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
+use sdm_debug::reply::{StackFrame, Value, Variable};
+use sdm_inspect::mpi::{Communicator, Mpich};
+use sdm_mpi::{COMM_WORLD, MPICH_WORLD, fortran_name, mpi_name, waits_for_requests};
+
+use super::evaluate::{evaluate, is_known, number};
+use super::frames::GdbFrame;
+use super::kept::{Kept, kept};
+use super::narrow;
+use super::ranks::{Place, pointer, requests, translate};
+use super::threads::ReadThread;
+use crate::gdb::Gdb;
+use crate::text::variable;
+
+/// How many lines of source a call can have.
+const CALL_LINES: u32 = 6;
+
+/// The call that a thread is in, which its user's frame of this index has made.
+pub(super) async fn call(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    function: &str,
+    index: usize,
+) -> Result<Option<Call>, Failure> {
+    let roles = roles(function);
+    let for_requests = waits_for_requests(function);
+    let user = thread.frames.get(index);
+    let Some(user) = user.filter(|_| for_requests || !roles.is_empty()) else {
+        return Ok(None);
+    };
+    let frames = CallFrames::of(thread, function, index);
+    let text = match frames.is_direct {
+        true => source_from(gdb, user),
+        false => String::new(),
+    };
+    let in_source = match user.is_fortran() {
+        true => fortran_arguments(&text, function),
+        false => call_arguments(&text, function),
+    };
+    let own = match own_frame(thread, function, index) {
+        Some(own) => arguments(gdb, thread, own).await?,
+        None => Vec::new(),
+    };
+    let mut found = Vec::new();
+    let mut communicator = None;
+    let mut copied = None;
+    let told = ArgumentSources {
+        user,
+        in_source: in_source.as_deref(),
+        own: &own,
+        innermost: frames.innermost,
+    };
+    for (place, role) in roles {
+        let read = told.read(gdb, thread, (*place, *role), &mut copied).await?;
+        let Some((expression, value, known)) = read else {
+            continue;
+        };
+        if *role == ArgumentRole::Communicator {
+            communicator = value.as_ref().and_then(communicator_of);
+            found.extend(communicator.and_then(handle_of));
+        }
+        found.push(argument(*role, expression, value, known));
+    }
+    if for_requests && copied.is_none() {
+        copied = Some(kept(gdb, thread, frames.innermost).await?);
+    }
+    let place = Place {
+        gdb,
+        thread,
+        user,
+        level: frames.level,
+        kept: copied.as_ref().and_then(Option::as_ref),
+    };
+    by_ranks_of_the_job(&place, (function, &in_source), communicator, &mut found).await?;
+    let shown = shown_source(gdb, user, &text);
+    Ok(Some(Call {
+        function: function.to_owned(),
+        place: place_of(user),
+        source: shown.lines().next().unwrap_or_default().trim().to_owned(),
+        arguments: found,
+    }))
+}
+
+/// Where the arguments of a call are told.
+struct ArgumentSources<'a> {
+    user: &'a GdbFrame,
+    /// As the source has them.
+    in_source: Option<&'a [String]>,
+    /// As the function's own debug information has them.
+    own: &'a [Variable],
+    /// The frame of the function, as [`CallFrames`] has it.
+    innermost: Option<usize>,
+}
+
+impl ArgumentSources<'_> {
+    /// The argument of a role: its expression, its value, and how that is known; `copied` is where the call has put its arguments,
+    /// once that was looked for.
+    async fn read(
+        &self,
+        gdb: &Gdb,
+        thread: &ReadThread,
+        (place, role): (usize, ArgumentRole),
+        copied: &mut Option<Option<Kept>>,
+    ) -> Result<Option<(String, Option<Value>, Known)>, Failure> {
+        let user = self.user;
+        let is_fortran = user.is_fortran();
+        let expression = self.in_source.and_then(|all| match is_fortran {
+            true => fortran_argument(all, place, role),
+            false => all.get(place).cloned(),
+        });
+        // Open MPI has other handles for Fortran than for itself.
+        let is_handle = is_fortran && role == ArgumentRole::Communicator;
+        let in_source = (expression.as_ref(), role);
+        let known = match is_handle {
+            true => None,
+            false => in_callers_frame(gdb, thread, user, in_source).await?,
+        };
+        let callee = self.own.get(place).filter(|one| is_known(&one.value));
+        let callee = callee.map(|one| {
+            let name = expression.as_ref().unwrap_or(&one.name);
+            (name.clone(), one.value.clone(), Known::Callee)
+        });
+        let (mut name, mut value, mut known) = match (known.or(callee), &expression) {
+            (Some((name, value, known)), _) => (name, Some(value), known),
+            (None, Some(expression)) => (expression.clone(), None, Known::Source),
+            (None, None) => (String::new(), None, Known::Kept),
+        };
+        let named = role == ArgumentRole::Communicator && name == COMM_WORLD;
+        if value.is_none() && !named && role != ArgumentRole::File {
+            if copied.is_none() {
+                *copied = Some(kept(gdb, thread, self.innermost).await?);
+            }
+            if let Some(Some(kept)) = &*copied {
+                value = from_call(gdb, thread, kept, (place, role)).await?;
+            }
+            if value.is_some() {
+                known = Known::Kept;
+            } else if is_handle {
+                // MPICH's are the same in both.
+                let source = in_callers_frame(gdb, thread, user, in_source).await?;
+                value = source.map(|(_, value, _)| value);
+            }
+            if value.is_none() && name.is_empty() {
+                return Ok(None);
+            }
+        }
+        if name.is_empty() {
+            name = "?".to_owned();
+        }
+        Ok(Some((name, value, known)))
+    }
+}
+
+/// The frames of a call, among those of a thread.
+struct CallFrames {
+    /// The innermost one of the function that takes its arguments by value: behind a binding of another language, and behind
+    /// what stands between a program and MPI.
+    innermost: Option<usize>,
+    /// True where the user's own frame has made the call, and nothing between it and the function.
+    is_direct: bool,
+    /// The level of who has called the function.
+    level: u32,
+}
+
+impl CallFrames {
+    /// Those of `function`, which the user's frame of this index has called, or what that has called.
+    fn of(thread: &ReadThread, function: &str, index: usize) -> Self {
+        let user = &thread.frames[index];
+        let inside = &thread.raw.frames[..index];
+        let is_it = |name: &str| match mpi_name(function) {
+            Some(wanted) => mpi_name(name) == Some(wanted),
+            None => plain(name) == plain(function),
+        };
+        let is_own = |raw: &&RawFrame| raw.function.as_deref().is_some_and(is_it);
+        let by_value = |raw: &RawFrame| {
+            let name = raw.function.as_deref().unwrap_or_default();
+            is_it(name) && !name.ends_with('_') && fortran_name(name).is_none()
+        };
+        let outermost = inside.iter().rposition(|raw| is_own(&raw));
+        let innermost = inside.iter().position(by_value);
+        let is_direct = match outermost {
+            Some(at) => user.is_native() && thread.frames[at].level + 1 == user.level,
+            // It has ended by a jump to another one.
+            None => user.is_native(),
+        };
+        let last = index.checked_sub(1).filter(|_| is_direct);
+        let callee = innermost.or(outermost).or(last);
+        Self {
+            innermost: innermost.or(last.filter(|_| outermost.is_none())),
+            is_direct,
+            level: callee.map_or(user.level, |at| thread.frames[at].level + 1),
+        }
+    }
+}
+
+/// The line of source that is shown: a call's own, or where the user's frame stands.
+fn shown_source(gdb: &Gdb, user: &GdbFrame, text: &str) -> String {
+    match text {
+        "" => user.source(gdb).unwrap_or_default(),
+        text => text.to_owned(),
+    }
+}
+
+/// The communicator of a value: MPICH's handle of one that is not one of its own, by the bits that say what a handle is of, or Open MPI's
+/// address.
+fn communicator_of(value: &Value) -> Option<Communicator> {
+    let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
+    let address = pointer(value);
+    let handle = number.or_else(|| u32::try_from(address?).ok());
+    let handle = handle.filter(|handle| Mpich::is_later_communicator(*handle));
+    handle
+        .map(Communicator::Handle)
+        .or(address.map(Communicator::At))
+}
+
+/// MPICH's handle, by which it is compared where no more is known.
+fn handle_of(communicator: Communicator) -> Option<CallArgument> {
+    match communicator {
+        Communicator::Handle(handle) => {
+            Some(CallArgument::hidden(ArgumentRole::Handle, handle.into()))
+        }
+        Communicator::At(_) => None,
+    }
+}
+
+/// The value of an argument as the source has it.
+async fn in_callers_frame(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    user: &GdbFrame,
+    (expression, role): (Option<&String>, ArgumentRole),
+) -> Result<Option<(String, Value, Known)>, Failure> {
+    let Some(text) = expression else {
+        return Ok(None);
+    };
+    let value = number(gdb, thread, user, (text, role)).await?;
+    Ok(value.map(|value| (text.clone(), value, Known::Source)))
+}
+
+/// Reads from the MPI library's memory whom a call means that names no ranks of the job itself.
+async fn by_ranks_of_the_job(
+    place: &Place<'_>,
+    (function, in_source): (&str, &Option<Vec<String>>),
+    communicator: Option<Communicator>,
+    found: &mut Vec<CallArgument>,
+) -> Result<(), Failure> {
+    if waits_for_requests(function) {
+        let count = found.iter().find(|it| it.role == ArgumentRole::Requests);
+        let count = count.map(|count| count.number.unwrap_or_default());
+        // Where it waits for several their list is the second argument.
+        let at = usize::from(!roles(function).is_empty());
+        let list = in_source.as_ref().and_then(|all| all.get(at));
+        let list = list.map(String::as_str);
+        found.extend(requests(place, (list, count), at).await?);
+    }
+    let is_other = |it: &CallArgument| it.role == ArgumentRole::Communicator && !it.is_world();
+    if let Some(communicator) = communicator.filter(|_| found.iter().any(is_other)) {
+        translate(place, communicator, found).await?;
+    }
+    Ok(())
+}
+
+/// An argument that lies where the call has put it.
+async fn from_call(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    kept: &Kept,
+    (place, role): (usize, ArgumentRole),
+) -> Result<Option<Value>, Failure> {
+    let is_handle = role == ArgumentRole::Communicator;
+    let bytes = if is_handle { 8 } else { 4 };
+    let Some(number) = kept.argument(gdb, thread, (place, bytes)).await? else {
+        return Ok(None);
+    };
+    let text = |text: String| Value { text, cut: None };
+    if !is_handle {
+        return Ok(Some(text(number.to_string())));
+    }
+    // MPICH has numbers of 32 bits, Open MPI addresses, of which gdb knows the names.
+    let low = number & i64::from(u32::MAX);
+    if low == i64::from(MPICH_WORLD) {
+        return Ok(Some(text(low.to_string())));
+    }
+    let Some(innermost) = thread.frames.first() else {
+        return Ok(None);
+    };
+    let named = format!("(void *) {number:#x}");
+    evaluate(gdb, thread, innermost, &named).await
+}
+
+/// An argument as it travels: what differs from rank to rank and says nothing, an address, is left out.
+fn argument(
+    role: ArgumentRole,
+    expression: String,
+    value: Option<Value>,
+    known: Known,
+) -> CallArgument {
+    let number = value.as_ref().and_then(|value| value.text.parse().ok());
+    let mut argument = CallArgument {
+        role,
+        expression,
+        value: value.filter(|_| number.is_none()),
+        number,
+        known,
+    };
+    if role == ArgumentRole::Communicator {
+        let world = argument.is_world();
+        (argument.value, argument.number) = (None, None);
+        if world {
+            argument.expression = COMM_WORLD.to_owned();
+        }
+    }
+    argument
+}
+
+/// The frame of the runtime's function itself, where it has debug information.
+fn own_frame<'a>(thread: &'a ReadThread, function: &str, index: usize) -> Option<&'a GdbFrame> {
+    let is_own = |name: &str| match mpi_name(function) {
+        Some(wanted) => mpi_name(name) == Some(wanted),
+        None => plain(name) == plain(function),
+    };
+    let at = thread.raw.frames[..index].iter().rposition(|raw| {
+        let name = raw.function.as_deref();
+        raw.file.is_some() && name.is_some_and(is_own)
+    })?;
+    thread.frames.get(at)
+}
+
+async fn arguments(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+) -> Result<Vec<Variable>, Failure> {
+    let (id, level) = (thread.id, frame.level);
+    let line = format!("-stack-list-arguments --thread {id} 1 {level} {level}");
+    let results = narrow::list(gdb, narrow::SCALARS, &line).await?;
+    let arguments = results
+        .tuples("stack-args")
+        .flat_map(|frame| frame.tuples("args"));
+    Ok(arguments.map(variable).collect())
+}
+
+/// Some lines of source from where a frame stands; of Fortran the statement to which its line belongs.
+pub(super) fn source_from(gdb: &Gdb, frame: &GdbFrame) -> String {
+    if let Some(statement) = frame.statement(gdb) {
+        return statement;
+    }
+    let lines = frame.source_lines(gdb, CALL_LINES + 1);
+    lines.join("\n")
+}
+
+pub(super) fn place_of(frame: &GdbFrame) -> StackFrame {
+    let raw = frame.raw();
+    StackFrame {
+        module: raw.module,
+        ..StackFrame::own(
+            raw.function.unwrap_or_default(),
+            raw.file.unwrap_or_default(),
+            raw.line,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_debug::fold::RawThread;
+
+    use super::*;
+    use sdm_inspect::python::PythonFrame;
+
+    /// A thread whose frames are these, innermost first: levels rise by one, of Python's functions they stay.
+    fn thread(frames: &[(u32, &str, &str)]) -> ReadThread {
+        let frame = |(level, name, module): &(u32, &str, &str)| match *module {
+            "python" => {
+                let own = PythonFrame {
+                    function: (*name).to_owned(),
+                    path: "/a.py".to_owned(),
+                    line: 7,
+                };
+                GdbFrame::python(*level, &own, "")
+            }
+            module => GdbFrame::native(*level, name, module),
+        };
+        let frames: Vec<GdbFrame> = frames.iter().map(frame).collect();
+        ReadThread {
+            id: 1,
+            number: 1,
+            kernel_id: None,
+            raw: RawThread {
+                frames: frames.iter().map(GdbFrame::raw).collect(),
+                ..RawThread::default()
+            },
+            frames,
+            has_interpreter: false,
+            missing: None,
+        }
+    }
+
+    #[test]
+    fn a_call_is_where_mpi_was_entered() {
+        type Frames<'a> = &'a [(u32, &'a str, &'a str)];
+        let check = |function: &str, frames: Frames<'_>, expect: (Option<usize>, bool, u32)| {
+            let found = CallFrames::of(&thread(frames), function, frames.len() - 1);
+            let found = (found.innermost, found.is_direct, found.level);
+            assert_eq!(found, expect, "{function} {frames:?}");
+        };
+        let (mpi, fortran) = ("libmpi.so.40", "libmpi_mpifh.so.40");
+        let c = [
+            (0, "poll", "libc.so.6"),
+            (1, "PMPI_Recv", mpi),
+            (2, "main", ""),
+        ];
+        check("MPI_Recv", &c, (Some(1), true, 2));
+        // Functions of mpi4py and of the interpreter are between.
+        let python = [
+            (0, "opal_progress", mpi),
+            (1, "PMPI_Scatter", mpi),
+            (2, "__pyx_f_scatter", "MPI.so"),
+            (9, "hand_out", "python"),
+        ];
+        check("MPI_Scatter", &python, (Some(1), false, 2));
+        // A library has made the call, and none of the user's lines.
+        let library = [
+            (0, "PMPI_Allreduce", mpi),
+            (1, "VecNorm", "libpetsc.so.3"),
+            (2, "main", ""),
+        ];
+        check("MPI_Allreduce", &library, (Some(0), false, 1));
+        // By what stands between, the library's own function has the arguments.
+        let bound = [
+            (0, "poll", "libc.so.6"),
+            (1, "PMPI_Ssend", mpi),
+            (2, "mpi_ssend__", fortran),
+            (3, "exchange", ""),
+        ];
+        check("MPI_Ssend", &bound, (Some(1), true, 2));
+        let profiled = [
+            (0, "PMPI_Recv", mpi),
+            (1, "MPI_Recv", "libprofile.so"),
+            (2, "main", ""),
+        ];
+        check("MPI_Recv", &profiled, (Some(0), true, 1));
+        // It is not there any more.
+        let jumped = [(0, "futex_wait", "libc.so.6"), (1, "main", "")];
+        check("sem_wait", &jumped, (Some(0), true, 1));
+        // Fortran's alone takes addresses.
+        let alone = [(0, "mpi_recv_", fortran), (1, "MAIN__", "")];
+        check("MPI_Recv", &alone, (None, true, 1));
+    }
+}

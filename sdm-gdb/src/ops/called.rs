@@ -1,0 +1,115 @@
+//! What the program has called where the function's own frame is not there any more.
+//!
+//! A function that ends by jumping to another one (`sem_wait`, `pthread_join`) leaves that one's frame only, which a library without
+//! debug information has no name for. The instruction by which the program has called says whom.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::calls::{is_file, is_lock};
+use sdm_debug::{Failure, FailureCode};
+
+use super::frames::GdbFrame;
+use crate::gdb::Gdb;
+
+/// How many bytes an instruction that calls has.
+#[cfg(target_arch = "x86_64")]
+const CALL_BYTES: &[u64] = &[5, 6];
+#[cfg(not(target_arch = "x86_64"))]
+const CALL_BYTES: &[u64] = &[4];
+/// What it is called.
+const CALLS: [&str; 3] = ["call", "callq", "bl"];
+
+/// What was called at an address, or that it is not known: threads of a pool all stand at the same one.
+#[derive(Default)]
+pub(super) struct Calls(BTreeMap<u64, Option<String>>);
+
+impl Calls {
+    /// Names what the program's innermost frame of a thread has called, where that has no name by which a user knows it.
+    pub(super) async fn name(
+        &mut self,
+        gdb: &Gdb,
+        thread: u32,
+        frames: &mut [GdbFrame],
+    ) -> Result<(), Failure> {
+        let is_own = |frame: &GdbFrame| frame.function().is_some() && frame.module().is_empty();
+        let caller = frames.iter().position(is_own);
+        let Some(caller) = caller.filter(|at| *at > 0) else {
+            return Ok(());
+        };
+        let callee = &frames[caller - 1];
+        if callee.module().is_empty() || !callee.function().is_none_or(is_internal) {
+            return Ok(());
+        }
+        let after = frames[caller].address();
+        let known = match self.0.get(&after) {
+            Some(known) => known.clone(),
+            None => {
+                let known = before(gdb, thread, after).await?;
+                self.0.insert(after, known.clone());
+                known
+            }
+        };
+        if let Some(name) = known {
+            frames[caller - 1].set_called(name);
+        }
+        Ok(())
+    }
+}
+
+/// What the instruction in front of an address calls.
+async fn before(gdb: &Gdb, thread: u32, after: u64) -> Result<Option<String>, Failure> {
+    for bytes in CALL_BYTES {
+        let from = after.saturating_sub(*bytes);
+        let line = format!("-data-disassemble --thread {thread} -s {from} -e {after} -- 0");
+        let results = match gdb.mi(line).await {
+            Ok(results) => results,
+            Err(failure) if failure.code == FailureCode::Gdb => continue,
+            Err(failure) => return Err(failure),
+        };
+        let all: Vec<&str> = results
+            .tuples("asm_insns")
+            .filter_map(|one| one.text("inst"))
+            .collect();
+        if let [instruction] = all[..]
+            && let Some(name) = called(instruction)
+        {
+            return Ok(Some(name.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// True for a name that only the library itself knows.
+fn is_internal(function: &str) -> bool {
+    function.starts_with("__") && !is_lock(function) && !is_file(function)
+}
+
+/// `sem_wait` of `call   0x56324231b070 <sem_wait@plt>`.
+fn called(instruction: &str) -> Option<&str> {
+    let (name, operand) = instruction.split_once(char::is_whitespace)?;
+    let (_, symbol) = operand.split_once('<')?;
+    let symbol = symbol.strip_suffix('>')?;
+    let symbol = symbol.split('@').next().unwrap_or(symbol);
+    (CALLS.contains(&name) && !symbol.is_empty() && !symbol.contains('+')).then_some(symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_an_instruction_calls() {
+        let check = |instruction, expect| assert_eq!(called(instruction), expect, "{instruction}");
+        check("call   0x56324231b070 <sem_wait@plt>", Some("sem_wait"));
+        check("callq  0x401030 <pthread_join@plt>", Some("pthread_join"));
+        check(
+            "call   *0x2fb2(%rip)        # 0x55550 <sem_wait@got.plt>",
+            Some("sem_wait"),
+        );
+        check("bl\t0x400 <sem_wait@plt>", Some("sem_wait"));
+        check("call   0x401030 <main+12>", None);
+        check("call   *%rax", None);
+        check("jmp    0x401030 <sem_wait@plt>", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Commands that are passed through to gdb: for its own command line, and of GDB/MI.
+
+use nix::sys::signal::Signal;
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::end::{End, program_ended};
+use super::{gcore, history, signals};
+use crate::gdb::Gdb;
+use crate::text::console_line;
+use sdm_mi::Results;
+
+pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
+    let line = history::own(gdb, line)?;
+    let pid = gdb.get().pid();
+    if let (Some(pid), Some(file)) = (pid, gcore::file_of(&line)) {
+        return gcore::write(gdb, file, pid).await;
+    }
+    if let Some(text) = signals::handle_line(gdb, &line).await {
+        return text.map(Reply::Text);
+    }
+    let (result, printed) = pass_through(gdb, console_line(&line)).await;
+    history::note(gdb, &printed);
+    text_of(result, printed).map(Reply::Text)
+}
+
+/// What a line has printed, or why gdb refuses it.
+pub(super) fn text_of(
+    result: Result<Results, Failure>,
+    printed: String,
+) -> Result<String, Failure> {
+    match result {
+        Ok(_) => Ok(printed),
+        Err(failure) if failure.code == FailureCode::Gdb && !printed.is_empty() => {
+            // The error's text is the end of what was printed; what came before it counts too.
+            Err(Failure::new(FailureCode::Gdb, printed.trim_end()))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A GDB/MI command of the person's own.
+pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
+    let line = line.trim();
+    let bad = |text: &str| Failure::new(FailureCode::BadCommand, format!("{line:?}: {text}"));
+    if line.contains(['\n', '\r', '\0']) {
+        return Err(bad("an MI command is one line"));
+    }
+    let name = line.strip_prefix('-').unwrap_or_default();
+    if !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        return Err(bad("an MI command begins with - and its name"));
+    }
+    if name == "gdb-exit" {
+        let hint = "kill or detach the task, or end the session";
+        return Err(bad("gdb belongs to the session").with_hint(hint));
+    }
+    let (result, printed) = pass_through(gdb, line.to_owned()).await;
+    let results = result?;
+    let class = if gdb.get().activity.is_executing() {
+        "running"
+    } else {
+        "done"
+    };
+    let comma = if results.0.is_empty() { "" } else { "," };
+    let result = format!("^{class}{comma}{results}");
+    Ok(Reply::Mi { result, printed })
+}
+
+/// Sends what a person has written; gives what gdb answers and prints.
+pub(super) async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
+    let asked = gdb.clone();
+    gdb.finish(async move {
+        let (result, printed) = asked.send(line).capture().printed().await;
+        // It can end the program.
+        let ended = {
+            let state = asked.get();
+            let begun = state.activity.is_live() && !state.activity.is_starting();
+            begun && state.pid().is_none() && !state.origin.is_core_file()
+        };
+        if ended {
+            program_ended(&asked, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
+        }
+        (result, printed.into_text())
+    })
+    .await
+}

@@ -1,0 +1,98 @@
+//! Core files: what a program was at its end.
+
+use sdm_text::{printable, printable_name};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Phase;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use super::end::not_begun;
+use super::start::no_program;
+use super::stop::{current_signal, place_stop};
+use crate::gdb::Gdb;
+use crate::text::base_name;
+use crate::text::console_bytes;
+use crate::text::{escape_path, with_path};
+use crate::wording::names;
+use sdm_mi::Results;
+
+/// What is opened.
+#[derive(Clone, Debug)]
+pub struct CoreFile {
+    /// The core file's path.
+    pub core: PathBuf,
+    /// The path of the program that it is of.
+    pub program: PathBuf,
+}
+
+pub(crate) async fn open(gdb: Gdb, id: CommandId, file: CoreFile) {
+    let result = open_file(&gdb, &file).await;
+    if result.is_err() {
+        not_begun(&gdb);
+    }
+    gdb.answer(id, result);
+}
+
+async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
+    let program = file.program.as_os_str().as_bytes();
+    let name = printable(program);
+    gdb.edit().program_name = base_name(&name).to_owned();
+    let answers = super::start::prepare(gdb);
+    super::registers::look(gdb).await?;
+    for answer in answers {
+        answer.await?;
+    }
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    gdb.send_within(with_path("-file-exec-and-symbols", "file", program), wait)
+        .await
+        .map_err(|failure| no_program(&name, failure))?;
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let core = file.core.as_os_str().as_bytes();
+    let results = read_core(gdb, core).await.map_err(|failure| {
+        let core = printable_name(&file.core);
+        Failure::new(failure.code, format!("{core}: {}", failure.text))
+    })?;
+    gdb.edit().set_task(TaskState::Stopped);
+    let reason = StopReason::Core {
+        signal: current_signal(gdb).await.unwrap_or_default(),
+        meaning: String::new(),
+    };
+    let frame = match results.tuple("frame") {
+        Some(_) => results,
+        None => gdb
+            .mi("-stack-info-frame")
+            .await
+            .unwrap_or_else(|_| Results::default()),
+    };
+    Ok(Reply::Stopped(place_stop(gdb, reason, &frame).await))
+}
+
+/// gdb takes the file's name as it is, from gdb 16 on as a word of its command line: a name for which that is
+/// not the same is tried in both ways, on the command line, where no character ends the command.
+async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
+    let wait = gdb.get().config.symbols_wait;
+    let word = escape_path(core);
+    if word == core {
+        let line = with_path("-target-select core", "core-file", core);
+        return gdb.send_within(line, wait).await;
+    }
+    let line = |name: &[u8]| console_bytes(&[b"core-file ", name].concat());
+    let Err(failure) = gdb.send_within(line(&word), wait).await else {
+        return Ok(Results::default());
+    };
+    match gdb.send_within(line(core), wait).await {
+        // The other way has not found the file.
+        Err(_) if names(&failure.text, core) => Err(failure),
+        result => result,
+    }
+}
+
+/// Why a core file cannot do what a process can.
+pub(crate) fn refusal(what: &str) -> Failure {
+    let text = format!("a core file: no {what}");
+    Failure::new(FailureCode::Unsupported, text)
+}

@@ -1,0 +1,243 @@
+//! The ends of a task: exit, signal, kill, detach, and the end of its gdb.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
+
+use crate::action::Action;
+use crate::gdb::Gdb;
+use crate::state::State;
+use crate::state::activity::OpenRun;
+use crate::text::console_line;
+
+/// How long gdb may take to kill or to leave a program.
+const END_WAIT: Duration = Duration::from_secs(3);
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    Exited(i32),
+    Signalled(String),
+    Detached,
+}
+
+/// The program is no longer ours: answers the open run, and lets gdb go.
+pub(crate) fn program_ended(gdb: &Gdb, end: End) {
+    let mut state = gdb.edit();
+    if !state.activity.is_live() {
+        return;
+    }
+    let before_finalize = state.breakpoints.mpi.is_open();
+    tracing::info!(pid = state.pid(), "program no longer held: {end:?}");
+    let (task, reply, event) = match end {
+        End::Exited(code) => (
+            TaskState::Exited(code),
+            Reply::Exited {
+                code,
+                before_finalize,
+            },
+            Some(Event::Exited { code }),
+        ),
+        End::Signalled(signal) => (
+            TaskState::Signalled(signal.clone()),
+            Reply::Signalled {
+                signal: signal.clone(),
+            },
+            Some(Event::Signalled { signal }),
+        ),
+        End::Detached => (TaskState::Detached, Reply::Detached, None),
+    };
+    let run = state.activity.take_run();
+    let left = task == TaskState::Detached;
+    state.set_task(task);
+    state.processes.forget_own();
+    state.stops.clear();
+    state.life.close();
+    if let Some(OpenRun { id: Some(id), .. }) = run {
+        state.answer(id, Ok(reply));
+    } else if let Some(event) = event {
+        state.actions.push_back(Action::Event(event));
+    }
+    if !left {
+        state.actions.push_back(Action::ProgramEnded);
+    }
+    state.actions.push_back(Action::CloseGdb);
+}
+
+/// The program is dead, and gdb has not said so: it stood still, and only SIGKILL ends such a one, or gdb has lost sight
+/// of it, which happens as a signal that went through ends it.
+pub(crate) fn found_dead(gdb: &Gdb) {
+    let mut state = gdb.edit();
+    let by = if state.activity.is_stopped() {
+        None
+    } else if state.processes.is_found_dead_again() {
+        state.processes.last_signal().map(ToOwned::to_owned)
+    } else {
+        return;
+    };
+    drop(state);
+    let signal = by.unwrap_or_else(|| Signal::SIGKILL.as_str().to_owned());
+    program_ended(gdb, End::Signalled(signal));
+}
+
+/// A start or an attach came to nothing: the task is what it was before.
+pub(crate) fn not_begun(gdb: &Gdb) {
+    let mut state = gdb.edit();
+    state.activity.take_run();
+    if state.activity.is_live() {
+        state.set_task(TaskState::Absent);
+    }
+    state.life.close();
+    state.actions.push_back(Action::ProgramEnded);
+    state.actions.push_back(Action::CloseGdb);
+}
+
+/// gdb has ended as it was asked to: it kills what it started and leaves what it attached to.
+pub(crate) fn gdb_closed(gdb: &Gdb) {
+    let attached = gdb.get().origin.is_attached();
+    let end = if attached {
+        End::Detached
+    } else {
+        End::Signalled(Signal::SIGKILL.as_str().to_owned())
+    };
+    program_ended(gdb, end);
+}
+
+/// The task's gdb is gone without being asked to.
+pub(crate) fn gdb_died(gdb: &Gdb, text: &str) {
+    let mut state = gdb.edit();
+    if !state.activity.is_live() {
+        return;
+    }
+    let run = state.activity.take_run();
+    state.set_task(TaskState::GdbDead);
+    state.life.close();
+    state.stops.clear();
+    if let Some(OpenRun { id: Some(id), .. }) = run {
+        state.answer(id, Err(Failure::new(FailureCode::GdbDead, text)));
+    }
+    let text = text.to_owned();
+    state
+        .actions
+        .push_back(Action::Event(Event::GdbDied { text }));
+    state.actions.push_back(Action::ProgramEnded);
+}
+
+/// Kills the program, whatever gdb is doing.
+pub(crate) async fn kill(gdb: Gdb, id: CommandId) {
+    let result = match gdb.get().why_not_live() {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    };
+    let result = match result {
+        Ok(()) => kill_program(&gdb).await.map(|()| Reply::Done),
+        Err(failure) => Err(failure),
+    };
+    gdb.answer(id, result);
+}
+
+async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
+    let killed = || End::Signalled(Signal::SIGKILL.as_str().to_owned());
+    interrupt_query(gdb);
+    let Some(pid) = gdb.get().pid() else {
+        // gdb has not begun to run it.
+        program_ended(gdb, killed());
+        return Ok(());
+    };
+    gdb.post(console_line("kill"));
+    let gone =
+        |state: &State| (state.pid() != Some(pid) || !state.activity.is_live()).then_some(());
+    if gdb.until_within(END_WAIT, gone).await.is_none() {
+        let signal = Signal::SIGKILL;
+        gdb.edit()
+            .actions
+            .push_back(Action::SignalProgram { pid, signal });
+        if gdb.until_within(END_WAIT, gone).await.is_none() {
+            let text = format!("process {pid} was sent SIGKILL and is still there");
+            return Err(Failure::new(FailureCode::System, text));
+        }
+    }
+    program_ended(gdb, killed());
+    Ok(())
+}
+
+/// Leaves the program running as it was.
+pub(crate) async fn detach(gdb: Gdb, id: CommandId) {
+    let ends = gdb.get().origin.valgrind().is_some();
+    let refused = gdb.get().why_not_live().or_else(|| {
+        let text = "Valgrind runs it and ends with its debugger: kill it, or let it run to its end";
+        ends.then(|| Failure::new(FailureCode::Unsupported, text))
+    });
+    let result = match refused {
+        Some(failure) => Err(failure),
+        None => detach_program(&gdb).await.map(|()| Reply::Done),
+    };
+    gdb.answer(id, result);
+}
+
+async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
+    interrupt_query(gdb);
+    // What gdb is told must not come between the steps of a start.
+    let begun = |state: &State| {
+        let stands =
+            state.pid().is_some() || state.origin.is_core_file() || !state.activity.is_live();
+        stands.then_some(())
+    };
+    gdb.until_within(END_WAIT, begun).await;
+    super::interrupt::settle_before_detach(gdb).await;
+    leave_process(gdb).await?;
+    program_ended(gdb, End::Detached);
+    Ok(())
+}
+
+/// Has gdb leave the process; until it has answered it is told nothing else about the task.
+pub(crate) async fn leave_process(gdb: &Gdb) -> Result<(), Failure> {
+    let asked = gdb.clone();
+    gdb.finish_unbroken(async move {
+        asked.edit().is_leaving = true;
+        let left = asked.mi("-target-detach").await;
+        asked.edit().is_leaving = false;
+        left.map(drop)
+    })
+    .await
+}
+
+/// A query that gdb is at must not hold up what is urgent.
+fn interrupt_query(gdb: &Gdb) {
+    let busy = {
+        let state = gdb.get();
+        state.activity.is_stopped() && !state.commands.pending.is_empty()
+    };
+    if busy {
+        gdb.break_off(|_, _| true);
+    }
+}
+
+/// Ends the task for good.
+pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
+    let let_go = |state: &State| (state.letting_go == 0).then_some(());
+    gdb.until_within(END_WAIT, let_go).await;
+    let (live, starting, started) = {
+        let state = gdb.get();
+        let activity = &state.activity;
+        (
+            activity.is_live(),
+            activity.is_starting(),
+            !state.origin.is_attached(),
+        )
+    };
+    if live && started && kill_started {
+        // What is left alive is killed by its pid when gdb is gone.
+        let _ = kill_program(&gdb).await;
+    } else if starting && !started {
+        // Nobody goes on attaching: it would wait for a process that gdb may never be told to attach to.
+        super::attach::give_up(gdb.clone()).await;
+    } else if live {
+        let _ = detach_program(&gdb).await;
+    }
+    let mut state = gdb.edit();
+    state.life.close();
+    state.actions.push_back(Action::CloseGdb);
+}

@@ -1,0 +1,95 @@
+//! Values of expressions in a frame that is named, so that nothing that is selected changes.
+
+use sdm_debug::calls::{array_names, is_array_type, is_harmless};
+use sdm_debug::probe::ArgumentRole;
+use sdm_debug::reply::Value;
+use sdm_debug::{Failure, FailureCode};
+
+use super::frames::GdbFrame;
+use super::threads::ReadThread;
+use super::values::evaluated;
+use crate::gdb::Gdb;
+use sdm_mi::quote;
+
+/// The most arrays of one expression.
+const ARRAYS_MAX: usize = 8;
+
+/// The value of an expression in a frame; none where it has none, or could change the program.
+pub(super) async fn evaluate(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<Option<Value>, Failure> {
+    if !is_harmless(expression) && !is_of_arrays(gdb, thread, frame, expression).await? {
+        return Ok(None);
+    }
+    unchecked(gdb, thread, frame, expression).await
+}
+
+/// True where all that looks like a call in an expression of Fortran is an element of an array.
+async fn is_of_arrays(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<bool, Failure> {
+    let names = frame
+        .is_fortran()
+        .then(|| array_names(expression))
+        .flatten();
+    let Some(names) = names.filter(|names| names.len() <= ARRAYS_MAX) else {
+        return Ok(false);
+    };
+    for name in names {
+        let (id, level) = (thread.id, frame.level);
+        let command = quote(format!("whatis {name}").as_bytes());
+        let line = format!("-interpreter-exec --thread {id} --frame {level} console {command}");
+        let (result, printed) = gdb.send(line).capture().printed().await;
+        match result {
+            Ok(_) if is_array_type(&printed) => {}
+            Err(failure) if failure.code != FailureCode::Gdb => return Err(failure),
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// The value of an expression that is known to change nothing.
+pub(super) async fn unchecked(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    expression: &str,
+) -> Result<Option<Value>, Failure> {
+    let (id, level) = (thread.id, frame.level);
+    let place = format!("--thread {id} --frame {level} ");
+    match evaluated(gdb, &place, expression).await {
+        Ok(value) => Ok(Some(value).filter(is_known)),
+        // A macro's name, something optimised out: then it is not known.
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The value of an argument; of what has a name in the program, as constants of an enumeration have, its number.
+pub(super) async fn number(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    (expression, role): (&str, ArgumentRole),
+) -> Result<Option<Value>, Failure> {
+    let value = evaluate(gdb, thread, frame, expression).await?;
+    let is_name = |value: &Value| value.text.starts_with(|c: char| c.is_alphabetic());
+    let is_number = !matches!(role, ArgumentRole::Communicator | ArgumentRole::File);
+    if !is_number || !value.as_ref().is_some_and(is_name) {
+        return Ok(value);
+    }
+    let number = unchecked(gdb, thread, frame, &format!("(int) ({expression})")).await?;
+    Ok(number.or(value))
+}
+
+/// False for what gdb says in place of a value that it does not have.
+pub(super) fn is_known(value: &Value) -> bool {
+    !value.text.starts_with('<')
+}

@@ -1,0 +1,378 @@
+//! What a sanitizer says of an error that it has found in the program.
+//!
+//! Its runtime is asked by the functions that it has for this: they read what it has noted and take no lock. While they
+//! run no other thread does.
+
+use sdm_debug::quoted::bare;
+use sdm_debug::reply::{Access, Finding};
+
+use super::frames::FRAMES_MAX;
+use super::values::unchecked;
+use crate::gdb::Gdb;
+use crate::state::internal::Finder;
+use sdm_mi::Results;
+
+/// The longest text of a finding, in bytes.
+const KIND_BYTES_MAX: usize = 256;
+
+/// The first argument of a function at its beginning, as gdb writes it.
+const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
+    "$rdi"
+} else if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
+    if cfg!(target_arch = "arm") {
+        "$r0"
+    } else {
+        "$x0"
+    }
+} else if cfg!(target_arch = "powerpc64") {
+    "$r3"
+} else if cfg!(target_arch = "s390x") {
+    "$r2"
+} else if cfg!(target_arch = "loongarch64") {
+    "$r4"
+} else {
+    "$a0"
+};
+
+/// How far below its stack a function of the program's runtime puts its answers: further than it goes down itself,
+/// nearer than the smallest stack of a thread.
+pub(super) const BELOW: u32 = 12 << 10;
+
+/// What has been found; `None` where it was told already.
+pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
+    let (tool, kind) = match finder {
+        Finder::Summary => {
+            let text = text(gdb, &format!("(char*){FIRST_ARGUMENT}")).await;
+            let (tool, kind) = summary(text.as_deref().unwrap_or_default());
+            if tool == UNDEFINED {
+                // It is there beside [`Finder::Undefined`] where a program asks for summaries.
+                return None;
+            }
+            (tool.to_owned(), kind.to_owned())
+        }
+        Finder::Undefined => {
+            let kind = undefined(gdb).await;
+            (UNDEFINED.to_owned(), kind)
+        }
+    };
+    let access = match (finder, tool.as_str()) {
+        (Finder::Summary, ADDRESS) => noted_access(gdb).await,
+        _ => None,
+    };
+    let access = match (finder, access) {
+        (Finder::Summary, None) => called(gdb, access_of).await,
+        (_, access) => access,
+    };
+    Some(Finding {
+        tool,
+        kind: bounded(kind),
+        access,
+    })
+}
+
+const ADDRESS: &str = "AddressSanitizer";
+const UNDEFINED: &str = "UndefinedBehaviorSanitizer";
+
+/// What UBSan is about to print, without what differs between tasks.
+async fn undefined(gdb: &Gdb) -> String {
+    let slot = |number: u32| format!("((char**)$sp - {})", (BELOW >> 3) - number);
+    let slots: Vec<String> = (0..6).map(slot).collect();
+    let call = format!(
+        "((void(*)(void*,void*,void*,void*,void*,void*))__ubsan_get_current_report_data)({}), *{}",
+        slots.join(","),
+        slots[1],
+    );
+    let said = alone(gdb, vec![call]).await.into_iter().next().flatten();
+    if let Some(text) = said.as_deref().and_then(quoted) {
+        // Told to others it begins with a capital, printed it does not.
+        let mut text = without_values(&text);
+        if let Some(first) = text.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        return text;
+    }
+    // `__ubsan_handle_add_overflow` says what it handles.
+    let handler = called(gdb, |name| {
+        let name = name.strip_prefix("__ubsan_handle_")?;
+        let name = name.strip_suffix("_abort").unwrap_or(name);
+        Some(name.replace('_', " "))
+    });
+    handler
+        .await
+        .unwrap_or_else(|| "undefined behavior".to_owned())
+}
+
+/// The access that ASan has noted; what is no access has no size.
+async fn noted_access(gdb: &Gdb) -> Option<Access> {
+    let call = |what| format!("((unsigned long(*)(void))__asan_get_report_access_{what})()");
+    // The type is an `int`: the upper half of the register is whatever it was.
+    let type_of = "((int(*)(void))__asan_get_report_access_type)()".to_owned();
+    let values = alone(gdb, vec![call("size"), type_of]).await;
+    let mut numbers = values.iter().map(|value| value.as_deref()?.parse().ok());
+    let size_bytes: u64 = numbers.next()??;
+    let is_write = numbers.next()?? != 0;
+    (size_bytes > 0).then_some(Access {
+        is_write,
+        size_bytes,
+    })
+}
+
+/// Evaluates calls into the program while its other threads stand still.
+async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
+    let asked = gdb.clone();
+    gdb.finish(async move {
+        let shown = asked.mi("-gdb-show scheduler-locking").await;
+        let before = shown
+            .ok()
+            .and_then(|shown| Some(shown.text("value")?.to_owned()));
+        let Some(before) = before else {
+            return Vec::new();
+        };
+        if asked.mi("-gdb-set scheduler-locking on").await.is_err() {
+            return Vec::new();
+        }
+        let mut values = Vec::new();
+        for call in calls {
+            values.push(evaluated(&asked, &call).await);
+        }
+        // It was taken before, so it is taken now.
+        let _ = asked
+            .mi(format!("-gdb-set scheduler-locking {before}"))
+            .await;
+        values
+    })
+    .await
+}
+
+pub(super) async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
+    let said = unchecked(gdb, "", expression).await.ok()?;
+    Some(bare(&said).to_owned())
+}
+
+/// The text that an expression points to.
+async fn text(gdb: &Gdb, expression: &str) -> Option<String> {
+    quoted(&evaluated(gdb, expression).await?)
+}
+
+/// What the functions that the thread is in say of it, the innermost first.
+async fn called<T>(gdb: &Gdb, says: impl Fn(&str) -> Option<T>) -> Option<T> {
+    let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
+    let results: Results = gdb.mi(line).await.ok()?;
+    let mut frames = results.tuples("stack");
+    frames.find_map(|frame| says(last_name(frame.text("func")?)))
+}
+
+/// The runtime's function that the user's code is in, where that is one that the user called: `memcpy`, not what
+/// the compiler has put before an access.
+pub(crate) fn called_by_user(inside: String) -> Option<String> {
+    let name = last_name(&inside).trim_start_matches('_');
+    let tools = ["asan_", "hwasan_", "tsan_", "ubsan_"];
+    let Some(rest) = tools.iter().find_map(|tool| name.strip_prefix(tool)) else {
+        return Some(inside);
+    };
+    let compiled = [
+        "report_",
+        "handle_",
+        "exp_",
+        "unaligned_",
+        "load",
+        "store",
+        "read",
+        "write",
+    ];
+    let is_compiled = compiled.iter().any(|word| rest.starts_with(word));
+    (!is_compiled).then(|| rest.to_owned())
+}
+
+/// A function's name without its namespaces: gcc's runtimes have debug information, in which `__asan_load4` is in one.
+fn last_name(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+/// The text in gdb's `0x55d0 "text"`.
+fn quoted(value: &str) -> Option<String> {
+    let (_, rest) = value.split_once('"')?;
+    let (text, _) = rest.rsplit_once('"')?;
+    Some(text.replace("\\\"", "\"").replace("\\\\", "\\"))
+}
+
+/// Tool and kind of `SUMMARY: AddressSanitizer: heap-buffer-overflow /src/a.c:4:8 in sum`.
+fn summary(text: &str) -> (&str, &str) {
+    let text = text.strip_prefix("SUMMARY: ").unwrap_or(text).trim();
+    let Some((tool, said)) = text.split_once(": ") else {
+        return ("sanitizer", if text.is_empty() { "an error" } else { text });
+    };
+    // The place is the user frame's, and known better there.
+    let is_place = |word: &str| {
+        let path = word.starts_with('/') || word.starts_with("(/") || word.contains("+0x");
+        let line = word.rsplit(':').next().is_some_and(is_number) && word.contains(':');
+        path || line || word == "??"
+    };
+    let end = said
+        .match_indices(' ')
+        .map(|(at, _)| at)
+        .find(|at| said[at + 1..].split(' ').next().is_some_and(is_place));
+    let kind = &said[..end.unwrap_or(said.len())];
+    (tool, kind.trim_end_matches('.'))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The access that `__asan_report_load4`, `__tsan_unaligned_write8` and their kin are called for.
+fn access_of(function: &str) -> Option<Access> {
+    let tools = ["__asan_", "__tsan_", "__hwasan_"];
+    let mut rest = tools.iter().find_map(|tool| function.strip_prefix(tool))?;
+    for word in ["report_", "exp_", "unaligned_"] {
+        rest = rest.strip_prefix(word).unwrap_or(rest);
+    }
+    let words = [
+        ("load", false),
+        ("read", false),
+        ("store", true),
+        ("write", true),
+    ];
+    let (rest, is_write) = words
+        .iter()
+        .find_map(|(word, is_write)| Some((rest.strip_prefix(word)?, *is_write)))?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    Some(Access {
+        is_write,
+        size_bytes: rest[..digits].parse().unwrap_or(0),
+    })
+}
+
+/// Numbers outside of quotes become `N`: ranks that do the same wrong have values of their own.
+fn without_values(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    let (mut in_quotes, mut in_word) = (false, false);
+    while let Some(next) = rest.chars().next() {
+        if next.is_ascii_digit() && !in_quotes && !in_word {
+            let more = |c: char| !(c.is_ascii_alphanumeric() || c == '.');
+            let mut end = rest.find(more).unwrap_or(rest.len());
+            // `1e+30`.
+            if rest[..end].ends_with('e') && rest[end..].starts_with(['+', '-']) {
+                let exponent = rest[end + 1..].find(more);
+                end = exponent.map_or(rest.len(), |length| end + 1 + length);
+            }
+            shown.push('N');
+            rest = &rest[end..];
+            continue;
+        }
+        in_quotes ^= next == '\'';
+        in_word = next.is_alphanumeric() || next == '_';
+        shown.push(next);
+        rest = &rest[next.len_utf8()..];
+    }
+    shown
+}
+
+fn bounded(mut text: String) -> String {
+    if text.len() > KIND_BYTES_MAX {
+        let mut end = KIND_BYTES_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summaries() {
+        let check = |text, tool, kind| assert_eq!(summary(text), (tool, kind), "{text}");
+        let asan = ADDRESS;
+        check(
+            "SUMMARY: AddressSanitizer: heap-buffer-overflow /tmp/a b.c:4 in sum",
+            asan,
+            "heap-buffer-overflow",
+        );
+        check(
+            "SUMMARY: AddressSanitizer: double-free (/lib/libasan.so.8+0xb54ee) in free",
+            asan,
+            "double-free",
+        );
+        check(
+            "SUMMARY: AddressSanitizer: 40 byte(s) leaked in 1 allocation(s).",
+            asan,
+            "40 byte(s) leaked in 1 allocation(s)",
+        );
+        check(
+            "SUMMARY: ThreadSanitizer: data race race.c:4:68 in work",
+            "ThreadSanitizer",
+            "data race",
+        );
+        check(
+            "SUMMARY: ThreadSanitizer: lock-order-inversion (potential deadlock) /x.c:1 in f",
+            "ThreadSanitizer",
+            "lock-order-inversion (potential deadlock)",
+        );
+        check("SUMMARY: AddressSanitizer: SEGV ??:0 in f", asan, "SEGV");
+        check("", "sanitizer", "an error");
+        check("odd", "sanitizer", "odd");
+    }
+
+    #[test]
+    fn accesses() {
+        let check = |name, expect: Option<(bool, u64)>| {
+            let access = access_of(name).map(|access| (access.is_write, access.size_bytes));
+            assert_eq!(access, expect, "{name}");
+        };
+        check("__asan_report_load4", Some((false, 4)));
+        check("__asan_report_exp_store16", Some((true, 16)));
+        check("__asan_report_store_n", Some((true, 0)));
+        check("__asan_load8_noabort", Some((false, 8)));
+        check("__tsan_unaligned_write2", Some((true, 2)));
+        check("__tsan_read4_pc", Some((false, 4)));
+        check("__tsan_func_entry", None);
+        check("__asan_memcpy", None);
+        check("load4", None);
+    }
+
+    #[test]
+    fn what_a_user_has_called() {
+        let check = |inside: &str, expect| {
+            assert_eq!(called_by_user(inside.to_owned()).as_deref(), expect);
+        };
+        check("memcpy", Some("memcpy"));
+        check("asan_memcpy", Some("memcpy"));
+        check("asan::__asan_report_load4", None);
+        check("tsan_unaligned_write4", None);
+        check("ubsan_handle_add_overflow", None);
+        check("MPI_Send", Some("MPI_Send"));
+    }
+
+    #[test]
+    fn values_are_left_out_and_types_are_not() {
+        let check = |text, expect| assert_eq!(without_values(text), expect);
+        check(
+            "signed integer overflow: 2147483645 + 7 cannot be represented in type 'int'",
+            "signed integer overflow: N + N cannot be represented in type 'int'",
+        );
+        check(
+            "index 20 out of bounds for type 'int [10]'",
+            "index N out of bounds for type 'int [10]'",
+        );
+        check(
+            "load of misaligned address 0x7ffe01 for type 'int32_t', which requires 4 byte alignment",
+            "load of misaligned address N for type 'int32_t', which requires N byte alignment",
+        );
+        check("1e+30 is outside, utf8 -1.5e-3", "N is outside, utf8 -N");
+        check("7", "N");
+    }
+
+    #[test]
+    fn texts_as_gdb_prints_them() {
+        assert_eq!(
+            quoted(r#"0x7f00 "a \"b\" c""#).as_deref(),
+            Some("a \"b\" c")
+        );
+        assert_eq!(quoted("0x0"), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! The state of the user's frames: what is compared from probe to probe to tell who goes on from who does not.
+//!
+//! Variables are what a person knows of a function, but a program may have no debug information, or a loop's counter
+//! may live in a register that no variable names. So a frame's part of the stack and the registers that calls keep
+//! count too: while a call lasts nobody but the function itself changes these.
+
+use sdm_debug::fold::{FoldRules, user_frames};
+use sdm_debug::reply::{StackFrame, Variable};
+use sdm_debug::{Failure, FailureCode, wire};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::frames::GdbFrame;
+use super::narrow;
+use super::stack::ReadThread;
+use crate::gdb::Gdb;
+use crate::state::probed::FrameState;
+use crate::text::variable;
+
+/// Of a deeper stack so many frames of each end are looked at.
+const END_FRAMES: usize = 8;
+/// How much of the stack is read, in bytes, from the innermost frame outwards.
+const STACK_BYTES_MAX: u64 = 32 << 10;
+
+/// gdb's number of the stack pointer.
+pub(super) const STACK_POINTER: u32 = REGISTERS.0;
+
+/// gdb's numbers of the stack pointer, and of the registers that a function has to leave as they were.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: (u32, &[u32]) = (7, &[1, 6, 12, 13, 14, 15]);
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: (u32, &[u32]) = (31, &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28]);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const REGISTERS: (u32, &[u32]) = (0, &[]);
+
+/// The user's frames of a thread, outermost first.
+pub(super) async fn frame_states(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    fold: &FoldRules,
+) -> Result<Vec<FrameState>, Failure> {
+    let indices = user_frames(&thread.raw.frames, fold);
+    let count = indices.len();
+    let outermost_first = indices.into_iter().rev().enumerate();
+    let at_an_end = |at: &usize| *at < END_FRAMES || *at + END_FRAMES >= count;
+    let mut states = Vec::new();
+    let mut kept = Vec::new();
+    for (depth, index) in outermost_first.filter(|(depth, _)| at_an_end(depth)) {
+        let frame = &thread.frames[index];
+        let (stack_pointer, registers) = registers(gdb, thread, frame.level).await?;
+        let known = variables(gdb, thread, frame).await?;
+        let raw = frame.raw();
+        let place = StackFrame {
+            module: raw.module,
+            ..StackFrame::own(
+                raw.function.unwrap_or_default(),
+                raw.file.unwrap_or_default(),
+                0,
+            )
+        };
+        states.push(FrameState {
+            depth: u32::try_from(depth).unwrap_or(u32::MAX),
+            place,
+            stack_pointer,
+            address: frame.address(),
+            variables: xxh3_128(&wire::encode(&known)),
+            raw: 0,
+        });
+        kept.push(registers);
+    }
+    let memory = stack_memory(gdb, thread, &states).await?;
+    for at in 0..states.len() {
+        // The frame's own part ends where its caller's begins.
+        let end = at.checked_sub(1).and_then(|at| states[at].stack_pointer);
+        let own = memory.between(states[at].stack_pointer, end);
+        states[at].raw = xxh3_128(&wire::encode(&(&kept[at], own)));
+    }
+    Ok(states)
+}
+
+/// The variables of a frame, arguments included.
+async fn variables(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+) -> Result<Vec<Variable>, Failure> {
+    let (id, level) = (thread.id, frame.level);
+    let line = format!("-stack-list-variables --thread {id} --frame {level} --all-values");
+    let results = narrow::list(gdb, narrow::MEMBERS, &line).await?;
+    Ok(results.tuples("variables").map(variable).collect())
+}
+
+/// The stack pointer in a frame, and what stands in the registers that calls keep.
+async fn registers(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    level: u32,
+) -> Result<(Option<u64>, Vec<String>), Failure> {
+    let (stack_pointer, kept) = REGISTERS;
+    if kept.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let all = read_registers(gdb, thread, level, &[&[stack_pointer], kept].concat()).await?;
+    let (first, rest) = match all.split_first() {
+        Some((first, rest)) => (address(first), rest.to_vec()),
+        None => (None, Vec::new()),
+    };
+    Ok((first, rest))
+}
+
+/// Registers of a frame by gdb's numbers, as hexadecimal text; nothing where gdb does not say.
+pub(super) async fn read_registers(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    level: u32,
+    numbers: &[u32],
+) -> Result<Vec<String>, Failure> {
+    let id = thread.id;
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    let numbers = numbers.join(" ");
+    let line = format!("-data-list-register-values --thread {id} --frame {level} x {numbers}");
+    let results = match gdb.mi(line).await {
+        Ok(results) => results,
+        Err(failure) if failure.code == FailureCode::Gdb => return Ok(Vec::new()),
+        Err(failure) => return Err(failure),
+    };
+    let values = results.tuples("register-values");
+    let values = values.map(|one| one.text("value").unwrap_or_default().to_owned());
+    Ok(values.collect())
+}
+
+/// A number in hexadecimal text.
+pub(super) fn address(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
+}
+
+/// A part of the stack.
+#[derive(Default)]
+struct StackBytes {
+    begin: u64,
+    /// Two hexadecimal digits for each byte, as gdb gives them.
+    digits: String,
+}
+
+impl StackBytes {
+    /// The digits of what lies between two addresses, as far as it was read.
+    fn between(&self, begin: Option<u64>, end: Option<u64>) -> &str {
+        let digit = |address: u64| {
+            let bytes = usize::try_from(address.saturating_sub(self.begin)).unwrap_or(usize::MAX);
+            bytes.saturating_mul(2).min(self.digits.len())
+        };
+        let (Some(begin), Some(end)) = (begin, end) else {
+            return "";
+        };
+        self.digits.get(digit(begin)..digit(end)).unwrap_or("")
+    }
+}
+
+async fn stack_memory(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    states: &[FrameState],
+) -> Result<StackBytes, Failure> {
+    let begin = states.last().and_then(|state| state.stack_pointer);
+    let end = states.first().and_then(|state| state.stack_pointer);
+    let Some((begin, end)) = begin.zip(end).filter(|(begin, end)| begin < end) else {
+        return Ok(StackBytes::default());
+    };
+    let bytes = (end - begin).min(STACK_BYTES_MAX);
+    let digits = read_memory(gdb, thread, begin, bytes).await?;
+    Ok(StackBytes { begin, digits })
+}
+
+/// Memory of the task as hexadecimal digits; nothing where it cannot be read.
+pub(super) async fn read_memory(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    begin: u64,
+    bytes: u64,
+) -> Result<String, Failure> {
+    let id = thread.id;
+    let line = format!("-data-read-memory-bytes --thread {id} {begin:#x} {bytes}");
+    match gdb.mi(line).await {
+        Ok(results) => {
+            let block = results.tuples("memory").next();
+            let contents = block.and_then(|block| block.text("contents"));
+            Ok(contents.unwrap_or_default().to_owned())
+        }
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(String::new()),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,336 @@
+//! Turns gdb's stack frames into those of the fold rules and of the front-end.
+
+use std::path::Path;
+
+use sdm_debug::calls::{Form, statement};
+use sdm_debug::fold::RawFrame;
+use sdm_debug::reply::{Frame, Variable};
+use sdm_inspect::python::PythonFrame;
+
+use super::narrow;
+use crate::gdb::Gdb;
+use crate::text::base_name;
+use crate::text::variable;
+use sdm_mi::Results;
+
+/// The most frames of one stack that are asked for.
+pub(crate) const FRAMES_MAX: u32 = 1024;
+/// What the names of Fortran's files end with, in lower case.
+const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
+
+/// One frame as gdb gives it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GdbFrame {
+    pub(crate) level: u32,
+    address: u64,
+    function: Option<String>,
+    file: String,
+    path: String,
+    line: u32,
+    /// Without directories; empty for the program itself.
+    module: String,
+    /// What its caller has called, where it has no name that says so.
+    called: Option<String>,
+    /// For a frame without a name: what it stands in, and how far from its beginning.
+    place: Option<(String, u64)>,
+    arguments: Vec<Variable>,
+    /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
+    pub(crate) is_python: bool,
+}
+
+impl GdbFrame {
+    /// Reads `{level=,addr=,func=,...}`; the arguments are for [`GdbFrame::set_arguments`].
+    pub(crate) fn read(gdb: &Gdb, results: &Results) -> Self {
+        let path = results.text("fullname").unwrap_or_default();
+        let file = results.text("file").map(base_name).unwrap_or_default();
+        let mut frame = Self {
+            level: results.number("level").unwrap_or(0),
+            address: results.address("addr").unwrap_or(0),
+            function: function_of(results),
+            file: file.to_owned(),
+            path: path.to_owned(),
+            line: results.number("line").unwrap_or(0),
+            module: results
+                .text("from")
+                .map(base_name)
+                .unwrap_or_default()
+                .to_owned(),
+            called: None,
+            place: None,
+            arguments: Vec::new(),
+            is_python: false,
+        };
+        if !frame.file.is_empty() {
+            frame.function = frame.function.map(without_parameters);
+        }
+        if frame.function.is_none() {
+            frame.place = frame.find_place(gdb);
+        }
+        frame
+    }
+
+    /// Where it stands.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// One of Python's, in an interpreter's frame of this level; `module` is empty for what the user wrote.
+    pub(crate) fn python(level: u32, frame: &PythonFrame, module: &str) -> Self {
+        Self {
+            level,
+            function: Some(frame.called()),
+            file: base_name(&frame.path).to_owned(),
+            path: frame.path.clone(),
+            line: frame.line,
+            module: module.to_owned(),
+            is_python: true,
+            ..Self::default()
+        }
+    }
+
+    /// One of gdb's, for tests.
+    #[cfg(test)]
+    pub(crate) fn native(level: u32, function: &str, module: &str) -> Self {
+        Self {
+            level,
+            function: Some(function.to_owned()),
+            module: module.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// True where gdb knows it.
+    pub(crate) fn is_native(&self) -> bool {
+        !self.is_python
+    }
+
+    /// The function's name, where it has one.
+    pub(crate) fn function(&self) -> Option<&str> {
+        self.function.as_deref()
+    }
+
+    /// Gives it the name of what its caller has called.
+    pub(super) fn set_called(&mut self, function: String) {
+        self.called = Some(function);
+    }
+
+    fn find_place(&self, gdb: &Gdb) -> Option<(String, u64)> {
+        let (pid, program) = {
+            let state = gdb.get();
+            (state.pid()?, state.program_name.clone())
+        };
+        let (path, offset) = gdb.host().place(pid, self.address)?;
+        let name = match base_name(&path) {
+            name if self.module.is_empty() && name == program => String::new(),
+            name => name.to_owned(),
+        };
+        Some((name, offset))
+    }
+
+    /// The module, also of a frame of which gdb knows none but `/proc/PID/maps` does.
+    pub(crate) fn module(&self) -> &str {
+        match &self.place {
+            Some((name, _)) if self.module.is_empty() => name,
+            _ => &self.module,
+        }
+    }
+
+    /// False where nothing is known of it but its address.
+    pub(crate) fn is_known(&self) -> bool {
+        self.function.is_some() || !self.module().is_empty()
+    }
+
+    /// True where its source is Fortran's, by the name of the file.
+    pub(crate) fn is_fortran(&self) -> bool {
+        is_fortran(&self.file)
+    }
+
+    /// For the fold rules.
+    pub(crate) fn raw(&self) -> RawFrame {
+        RawFrame {
+            function: self.called.clone().or_else(|| self.function.clone()),
+            file: Some(self.file.clone()).filter(|file| !file.is_empty()),
+            line: self.line,
+            module: self.module().to_owned(),
+            offset: self
+                .place
+                .as_ref()
+                .map_or(self.address, |(_, offset)| *offset),
+        }
+    }
+
+    /// For the front-end; `with_args` with what gdb said of the arguments.
+    pub(crate) fn frame(&self, gdb: &Gdb, with_args: bool) -> Frame {
+        let function = self.function.clone().unwrap_or_else(|| {
+            let name = match self.module() {
+                "" => gdb.get().program_name.clone(),
+                name => name.to_owned(),
+            };
+            match &self.place {
+                Some((_, offset)) => format!("{name}+{offset:#x}"),
+                None if self.module.is_empty() => "??".to_owned(),
+                None => format!("{name}+?"),
+            }
+        });
+        let args = if with_args {
+            self.arguments.clone()
+        } else {
+            Vec::new()
+        };
+        Frame {
+            level: self.level,
+            function,
+            file: self.file.clone(),
+            path: self.path.clone(),
+            line: self.line,
+            module: self.module().to_owned(),
+            args,
+        }
+    }
+
+    /// As a place to be compared between tasks: how deep they are inside a runtime differs, so
+    /// the level is left out.
+    pub(crate) fn place(&self, gdb: &Gdb) -> Frame {
+        Frame {
+            level: 0,
+            ..self.frame(gdb, false)
+        }
+    }
+
+    /// The line of source there, where known.
+    pub(crate) fn source(&self, gdb: &Gdb) -> Option<String> {
+        if self.path.is_empty() || self.line == 0 {
+            return None;
+        }
+        gdb.host().source_line(&self.path, self.line)
+    }
+
+    /// The statement of Fortran to which its line belongs, in one line.
+    pub(super) fn statement(&self, gdb: &Gdb) -> Option<String> {
+        if !self.is_fortran() || self.path.is_empty() || self.line == 0 {
+            return None;
+        }
+        let host = gdb.host();
+        let line = |number| host.source_line(&self.path, number);
+        Some(statement(line, self.line, Form::of(&self.file)))
+    }
+
+    /// So many lines of source from there on, as far as the file is known and has them.
+    pub(super) fn source_lines(&self, gdb: &Gdb, count: u32) -> Vec<String> {
+        if self.path.is_empty() || self.line == 0 {
+            return Vec::new();
+        }
+        let numbers = self.line..self.line.saturating_add(count);
+        numbers
+            .map_while(|line| gdb.host().source_line(&self.path, line))
+            .collect()
+    }
+
+    /// Takes over the arguments that another answer of gdb's holds.
+    pub(crate) fn set_arguments(&mut self, results: &Results) {
+        self.arguments = results.tuples("args").map(argument).collect();
+    }
+
+    /// Adds the arguments that only gdb's own list of them has.
+    pub(super) fn complete_arguments(&mut self, printed: &str) {
+        let known = std::mem::take(&mut self.arguments);
+        self.arguments = narrow::completed(known, printed);
+        for argument in &mut self.arguments {
+            argument.value.text = narrow::shown(&argument.value.text).to_owned();
+        }
+    }
+
+    /// True where its line is known.
+    pub(super) fn has_source(&self) -> bool {
+        self.line > 0
+    }
+
+    /// Its arguments are missing; this is what stands there.
+    pub(super) fn set_missing(&mut self, instead: Variable) {
+        self.arguments = vec![instead];
+    }
+}
+
+/// A function's name as gdb mostly has it: of some names in C++ its parser does not know the end, and leaves the parameters there.
+fn without_parameters(name: String) -> String {
+    let mut bare = name.as_str();
+    for qualifier in [" &&", " &", " volatile", " const"] {
+        bare = bare.strip_suffix(qualifier).unwrap_or(bare);
+    }
+    let mut depth = 0_usize;
+    let opens = bare.bytes().rposition(|byte| {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    });
+    match opens.and_then(|at| bare.get(..at)) {
+        Some(head)
+            if bare.ends_with(')')
+                && !head.ends_with("operator")
+                && head.ends_with(|last: char| last.is_alphanumeric() || "_>)".contains(last)) =>
+        {
+            head.to_owned()
+        }
+        _ => name,
+    }
+}
+
+/// True for the name of a file of Fortran's.
+pub(super) fn is_fortran(file: &str) -> bool {
+    let extension = Path::new(file).extension();
+    let extension = extension.map(|text| text.to_string_lossy().to_ascii_lowercase());
+    extension.is_some_and(|text| FORTRAN.contains(&text.as_str()))
+}
+
+/// An argument with what `bt` shows of it.
+fn argument(results: &Results) -> Variable {
+    let mut variable = variable(results);
+    variable.value.text = narrow::shown(&variable.value.text).to_owned();
+    variable
+}
+
+fn function_of(results: &Results) -> Option<String> {
+    let name = results.text("func")?;
+    (name != "??" && !name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_before_their_parameters() {
+        let check = |name: &str, expect: &str| {
+            assert_eq!(without_parameters(name.to_owned()), expect, "{name}");
+        };
+        check("main", "main");
+        check(
+            "mesh::Cell<double, 2>::visit(std::function<double (double)> const&)",
+            "mesh::Cell<double, 2>::visit",
+        );
+        check(
+            "std::function<double (double)>::operator()(double) const",
+            "std::function<double (double)>::operator()",
+        );
+        check(
+            "a::f(int) const::{lambda()#1}::operator()() const",
+            "a::f(int) const::{lambda()#1}::operator()",
+        );
+        check("operator()", "operator()");
+        check(
+            "std::_Function_handler<double(double), f(int) const::<lambda(double)> >::_M_invoke(const std::_Any_data &, double &&)",
+            "std::_Function_handler<double(double), f(int) const::<lambda(double)> >::_M_invoke",
+        );
+        check(
+            "core::ops::function::FnOnce::call_once<fn(), ()>",
+            "core::ops::function::FnOnce::call_once<fn(), ()>",
+        );
+        check("(anonymous namespace)", "(anonymous namespace)");
+        check("main.(*grid).relax", "main.(*grid).relax");
+        check("f)", "f)");
+        check("", "");
+    }
+}

@@ -1,0 +1,91 @@
+//! `gcore FILE`: gdb writes the core file of a process into a new file of the user's alone, which then gets its name.
+//!
+//! gdb by itself writes to whatever a link leads to, and lets everybody read it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_text::printable_name;
+
+use super::console::{pass_through, text_of};
+use crate::gdb::Gdb;
+use crate::text::{console_bytes, escape_path};
+
+/// gdb's names for the command.
+const NAMES: [&str; 2] = ["gcore", "generate-core-file"];
+/// The fewest letters of them that gdb takes.
+const LETTERS_MIN: usize = 2;
+
+/// The file that a line has written; empty where gdb is to name it. `None` for another line.
+pub(super) fn file_of(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let (word, file) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let is_one = word.len() >= LETTERS_MIN && NAMES.iter().any(|name| name.starts_with(word));
+    is_one.then_some(file.trim())
+}
+
+/// Writes a core file of this process.
+pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<Reply, Failure> {
+    let path = whole(gdb, file, pid).await?;
+    let shown = printable_name(&path);
+    let failed = |error| {
+        let text = format!("gcore: write {shown}: {error}");
+        Failure::new(FailureCode::System, text)
+    };
+    let core = gdb.host().new_core(&path).map_err(failed)?;
+    let place = core.place();
+    let line = [
+        b"gcore ",
+        escape_path(place.as_os_str().as_encoded_bytes()).as_slice(),
+    ]
+    .concat();
+    let (result, printed) = pass_through(gdb, console_bytes(&line)).await;
+    let told = |text: &str| text.replace(&*place.to_string_lossy(), &shown);
+    match text_of(result, printed) {
+        Ok(printed) => {
+            core.finish().map_err(failed)?;
+            Ok(Reply::Text(told(&printed)))
+        }
+        Err(failure) => {
+            let text = told(&failure.text);
+            Err(Failure { text, ..failure })
+        }
+    }
+}
+
+/// The file's path, as gdb makes it of a name.
+async fn whole(gdb: &Gdb, file: &str, pid: i32) -> Result<PathBuf, Failure> {
+    if let Some(below) = file.strip_prefix("~/") {
+        let home = env::var_os("HOME").unwrap_or_default();
+        return Ok(Path::new(&home).join(below));
+    }
+    let results = gdb.mi("-environment-pwd").await?;
+    let folder = Path::new(results.text("cwd").unwrap_or_default());
+    Ok(match file {
+        "" => folder.join(format!("core.{pid}")),
+        file => folder.join(file),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_write_a_core_file() {
+        for (line, file) in [
+            ("gcore", Some("")),
+            (" gcore  /tmp/a b ", Some("/tmp/a b")),
+            ("gcor x", Some("x")),
+            ("generate-core-file\tx", Some("x")),
+            ("gen x", Some("x")),
+            ("g x", None),
+            ("gcorex", None),
+            ("print gcore", None),
+            ("", None),
+        ] {
+            assert_eq!(file_of(line), file, "{line:?}");
+        }
+    }
+}

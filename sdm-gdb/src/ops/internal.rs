@@ -1,0 +1,144 @@
+//! Breakpoints of SDM's own: they hold a program that is about to abort, or to leave before
+//! `MPI_Finalize`, since launchers then kill everybody without warning; and one in which a sanitizer has found an error.
+//!
+//! Whether `MPI_Init` and `MPI_Finalize` were passed is counted by breakpoints that never stop
+//! (an ignore count that is never used up): no stop, no call into the program, and a step over
+//! `MPI_Init` is not disturbed.
+
+use sdm_debug::Failure;
+
+use crate::gdb::Gdb;
+use crate::state::internal::{Finder, Internal};
+use sdm_mi::{Results, quote};
+
+/// What every program gets. Those of MPI stay pending in a program without it.
+const ALWAYS: [(&str, Internal); 7] = [
+    ("MPI_Init", Internal::Init),
+    ("MPI_Init_thread", Internal::Init),
+    ("MPI_Comm_rank", Internal::World),
+    ("MPI_Abort", Internal::Hold("MPI_Abort")),
+    ("abort", Internal::Hold("abort")),
+    (
+        "__sanitizer_report_error_summary",
+        Internal::Found(Finder::Summary),
+    ),
+    ("__ubsan_on_report", Internal::Found(Finder::Undefined)),
+];
+/// What a program gets once it has MPI.
+const WITH_MPI: [(&str, Internal); 2] = [
+    ("MPI_Finalize", Internal::Finalize),
+    ("_exit", Internal::Exit),
+];
+/// What a program gets once it has LeakSanitizer, which looks when it ends, or is asked.
+const WITH_LEAKS: [(&str, Internal); 2] = [
+    ("exit", Internal::LeakCheck),
+    ("__lsan_do_recoverable_leak_check", Internal::LeakCheck),
+];
+/// That it has it.
+const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
+/// What MI says of an option that it does not know.
+const UNKNOWN_OPTION: &str = "Unknown option";
+/// Never used up.
+const NEVER: &str = "-i 2147483647 ";
+
+/// Inserts what is not there yet; all commands go out before the first answer comes. At the first
+/// stop the program's libraries are there, so that hardly any stays pending.
+pub(crate) async fn insert_internal(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        state.config.internal_breakpoints && !state.origin.is_attached()
+    };
+    if !wanted {
+        return;
+    }
+    let armed = std::mem::replace(&mut gdb.edit().breakpoints.armed, true);
+    if !armed {
+        insert_all(gdb, &ALWAYS).await;
+    }
+    watch_mpi(gdb).await;
+    watch_leaks(gdb).await;
+}
+
+/// Inserts those of MPI programs, where the program is one and they are not there yet.
+async fn watch_mpi(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        let placed = state.breakpoints.is_placed(Internal::Init);
+        placed && !state.breakpoints.mpi.watched
+    };
+    if wanted {
+        gdb.edit().breakpoints.mpi.watched = true;
+        insert_all(gdb, &WITH_MPI).await;
+    }
+}
+
+/// The same for programs with LeakSanitizer, which is in none that has no sanitizer.
+async fn watch_leaks(gdb: &Gdb) {
+    let wanted = {
+        let state = gdb.get();
+        let sanitized = Internal::Found(Finder::Summary);
+        state.breakpoints.is_placed(sanitized) && !state.breakpoints.leaks.watched
+    };
+    if !wanted {
+        return;
+    }
+    gdb.edit().breakpoints.leaks.watched = true;
+    insert_all(gdb, &LEAKS).await;
+    let has_leaks = gdb.get().breakpoints.is_placed(Internal::LeakCheck);
+    if has_leaks {
+        insert_all(gdb, &WITH_LEAKS).await;
+    }
+}
+
+pub(super) async fn insert_all(gdb: &Gdb, list: &[(&str, Internal)]) {
+    let mut answers = Vec::new();
+    for (function, what) in list {
+        // A C++ method of the same name is not meant.
+        let line = line(function, *what, "--qualified ");
+        answers.push((*what, *function, gdb.send(line)));
+    }
+    for (what, function, answer) in answers {
+        let made = match answer.await {
+            Err(failure) if failure.text.contains(UNKNOWN_OPTION) => {
+                insert_unqualified(gdb, function, what).await
+            }
+            made => made,
+        };
+        // Without one the program is only less well watched.
+        if let Ok(results) = made {
+            gdb.edit().breakpoints.add_internal(what, &results);
+        }
+    }
+}
+
+fn line(function: &str, what: Internal, qualified: &str) -> String {
+    let never = match what {
+        Internal::Init | Internal::Finalize => NEVER,
+        _ => "",
+    };
+    let function = quote(function.as_bytes());
+    format!("-break-insert -f {never}{qualified}--function {function}")
+}
+
+/// The same where MI knows no such option (gdb 10 and 11): it is at all functions of that name, and those that C++ has put
+/// somewhere are switched off.
+async fn insert_unqualified(gdb: &Gdb, function: &str, what: Internal) -> Result<Results, Failure> {
+    let results = gdb.mi(line(function, what, "")).await?;
+    let made = results.tuple("bkpt").unwrap_or(&results);
+    // Nobody else calls a function as sanitizers do, whose own are in a namespace.
+    let is_sanitizers = matches!(what, Internal::Found(_));
+    let is_other =
+        |place: &&Results| !is_sanitizers && place.text("func").is_some_and(|it| it.contains("::"));
+    let mut others: Vec<String> = made
+        .tuples("locations")
+        .filter(is_other)
+        .filter_map(|place| place.text("number").map(str::to_owned))
+        .collect();
+    if is_other(&made) {
+        others.extend(made.text("number").map(|number| format!("{number}.1")));
+    }
+    for number in others {
+        gdb.mi(format!("-break-disable {number}")).await?;
+    }
+    Ok(results)
+}

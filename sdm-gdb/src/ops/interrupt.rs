@@ -1,0 +1,165 @@
+//! Stopping a running program, also one that does not want to be stopped.
+//!
+//! Only `*stopped` counts. gdb's own interrupt is a SIGINT to the process; one that blocks SIGINT
+//! would never stop and find the signal later, so it gets SIGSTOP at once. A signal sent that
+//! did not stop the program (a breakpoint was faster) is remembered, and swallowed when it does.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use sdm_core::CommandId;
+use sdm_debug::{Failure, FailureCode, Reply, TaskState};
+
+use super::run::begin;
+use crate::action::Action;
+use crate::gdb::Gdb;
+use crate::guards::Asked;
+use crate::state::State;
+use crate::state::activity::RunKind;
+use crate::state::signals::Sigint;
+
+/// How long a program may take to stop on SIGSTOP.
+const STOP_WAIT: Duration = Duration::from_secs(3);
+/// How long gdb may take to say that a program has stopped which the kernel has stopped already.
+const HELD_WAIT: Duration = Duration::from_secs(30);
+/// How often Valgrind is asked to stop a program.
+const ASK_TIMES: u32 = 5;
+/// How long gdb may take to begin to run a program that is to be stopped.
+const BEGIN_WAIT: Duration = Duration::from_secs(60);
+/// How long a signal that waits may take to stop a program that is let run for it.
+const SETTLE_WAIT: Duration = Duration::from_millis(500);
+
+pub(crate) async fn interrupt(gdb: Gdb, id: CommandId) {
+    let refused = gdb.get().why_not_live();
+    let result = match refused {
+        Some(failure) => Err(failure),
+        None => {
+            let asked = Asked::new(&gdb);
+            let result = stop_program(&gdb).await;
+            drop(asked);
+            result.map(|()| Reply::Done)
+        }
+    };
+    gdb.answer(id, result);
+}
+
+fn has_stopped(state: &State) -> Option<()> {
+    let running = state.activity.is_running() || state.activity.is_starting();
+    (!running).then_some(())
+}
+
+async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
+    if has_stopped(&gdb.get()).is_some() {
+        return Ok(());
+    }
+    // Between two steps of a start there is nothing to stop.
+    let can_stop = |state: &State| {
+        (state.activity.is_executing() && state.pid().is_some())
+            .then_some(())
+            .or_else(|| has_stopped(state))
+    };
+    gdb.until_within(BEGIN_WAIT, can_stop).await;
+    let Some(pid) = gdb.get().pid() else {
+        return Ok(());
+    };
+    if has_stopped(&gdb.get()).is_some() {
+        return Ok(());
+    }
+    if gdb.get().origin.valgrind().is_some() {
+        return ask_until_stopped(gdb, pid).await;
+    }
+    let passes = gdb.get().handling.sigint == Sigint::Passes;
+    if passes || gdb.host().blocks_signal(pid, nix::libc::SIGINT) {
+        send_stop(gdb, pid);
+    } else if !gdb.get().interrupts.int_sent {
+        send_interrupt(gdb).await;
+    }
+    let wait = gdb.get().config.interrupt_wait;
+    if gdb.until_within(wait, has_stopped).await.is_some() {
+        return Ok(());
+    }
+    send_stop(gdb, pid);
+    let told = gdb.until_told(STOP_WAIT, HELD_WAIT, has_stopped).await;
+    told.ok_or_else(|| not_stoppable(gdb, pid))
+}
+
+/// Has Valgrind's server stop what it runs, whatever of signals the process lets through; stopped by one, it could not answer. What comes just as
+/// the program goes on it does not hear.
+async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
+    for _ in 0..ASK_TIMES {
+        send_interrupt(gdb).await;
+        if gdb.until_within(STOP_WAIT, has_stopped).await.is_some() {
+            return Ok(());
+        }
+    }
+    Err(not_stoppable(gdb, pid))
+}
+
+/// Has gdb send the program a SIGINT. That is on its way from then on, whoever waits for it, unless gdb refuses.
+async fn send_interrupt(gdb: &Gdb) {
+    let sender = gdb.clone();
+    gdb.edit().interrupts.int_sent = true;
+    gdb.finish(async move {
+        let sent = sender.mi("-exec-interrupt").await;
+        if sent.is_err_and(|failure| failure.code == FailureCode::Gdb) {
+            sender.edit().interrupts.int_sent = false;
+        }
+    })
+    .await;
+}
+
+fn send_stop(gdb: &Gdb, pid: i32) {
+    let mut state = gdb.edit();
+    if !state.interrupts.stop_sent {
+        state.interrupts.stop_sent = true;
+        let signal = Signal::SIGSTOP;
+        state
+            .actions
+            .push_back(Action::SignalProgram { pid, signal });
+    }
+}
+
+fn not_stoppable(gdb: &Gdb, pid: i32) -> Failure {
+    let text = match gdb.host().process_state(pid) {
+        Some((letter, wchan)) if wchan.is_empty() => {
+            format!("could not be stopped (state {letter})")
+        }
+        Some((letter, wchan)) => format!("could not be stopped (state {letter}, {wchan})"),
+        None => "could not be stopped (the process is gone)".to_owned(),
+    };
+    Failure::new(FailureCode::NotStoppable, text)
+}
+
+/// A signal of ours that still waits would reach the program when gdb leaves it: lets the program
+/// run into it first.
+pub(crate) async fn settle_before_detach(gdb: &Gdb) {
+    // One that is on its way to a program that runs, as of an interrupt that was given up, stops it first.
+    let arrived = |state: &State| {
+        let sent = state.interrupts.int_sent || state.interrupts.stop_sent;
+        (!sent).then_some(()).or_else(|| has_stopped(state))
+    };
+    gdb.until_within(STOP_WAIT, arrived).await;
+    for _ in 0..2 {
+        let (pid, task, interrupts) = {
+            let state = gdb.get();
+            (state.pid(), state.activity.task(), state.interrupts)
+        };
+        let Some(pid) = pid else { return };
+        let waits = |sent: bool, signal: i32| sent && gdb.host().signal_pending(pid, signal);
+        let int_waits = waits(
+            interrupts.int_sent || interrupts.broke_off,
+            nix::libc::SIGINT,
+        );
+        gdb.edit().interrupts.int_sent |= int_waits;
+        let waiting = int_waits || waits(interrupts.stop_sent, nix::libc::SIGSTOP);
+        if !waiting || task != TaskState::Stopped {
+            return;
+        }
+        let asked = Asked::new(gdb);
+        let begun = begin(gdb, None, RunKind::Continue, "-exec-continue").await;
+        if begun.is_ok() {
+            gdb.until_within(SETTLE_WAIT, has_stopped).await;
+        }
+        drop(asked);
+    }
+}

@@ -1,0 +1,249 @@
+//! The commands of a breakpoint: lines for gdb's command line, with `if` and `while`.
+//!
+//! gdb would read the lines of a block from its input, where MI commands come, and a `continue` in
+//! one would keep it from reading any. So the blocks are ours, and gdb gets one line after another.
+
+use sdm_debug::{Failure, FailureCode};
+
+use super::history;
+use super::values::evaluated;
+use crate::gdb::Gdb;
+use crate::state::printed::PRINTED_BYTES_MAX;
+use crate::text::console_line;
+
+/// How deep blocks stand in blocks.
+const DEPTH_MAX: usize = 32;
+/// How many steps are done at one stop: a loop without an end is none of ours to run for ever.
+const STEPS_MAX: u32 = 100_000;
+
+/// A step of what is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// A line for gdb.
+    Do(String),
+    /// Goes on at this step where the expression is false.
+    Unless(String, usize),
+    GoTo(usize),
+    /// The task runs on.
+    Continue,
+}
+
+/// A block that has not ended.
+struct Block {
+    is_loop: bool,
+    /// Its first step.
+    begins: usize,
+    /// The step that leaves it where its expression is false, until `else` has come.
+    test: Option<usize>,
+    /// Steps that leave it.
+    leaving: Vec<usize>,
+}
+
+/// Why lines cannot be done.
+pub(crate) fn check(lines: &[String]) -> Result<(), Failure> {
+    compile(lines).map(drop)
+}
+
+fn compile(lines: &[String]) -> Result<Vec<Step>, Failure> {
+    let mut steps = Vec::new();
+    let mut blocks: Vec<Block> = Vec::new();
+    let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
+    for line in lines.iter().map(|line| line.trim()) {
+        let (word, rest) = line
+            .split_once(|c: char| c.is_whitespace() || c == '(')
+            .unwrap_or((line, ""));
+        let stray = || bad(format!("`{line}` stands in no block that it could end"));
+        match word {
+            "" | "silent" => {}
+            "continue" | "c" | "fg" if rest.is_empty() => steps.push(Step::Continue),
+            "if" | "while" => {
+                if blocks.len() == DEPTH_MAX {
+                    return Err(bad(format!("more than {DEPTH_MAX} blocks in one another")));
+                }
+                let expression = line[word.len()..].trim().to_owned();
+                if expression.is_empty() {
+                    return Err(bad(format!("`{word}` without an expression")));
+                }
+                blocks.push(Block {
+                    is_loop: word == "while",
+                    begins: steps.len(),
+                    test: Some(steps.len()),
+                    leaving: Vec::new(),
+                });
+                steps.push(Step::Unless(expression, 0));
+            }
+            "else" => {
+                let open = blocks.last_mut().filter(|block| !block.is_loop);
+                let Some((block, test)) = open.and_then(|b| b.test.take().map(|test| (b, test)))
+                else {
+                    return Err(stray());
+                };
+                block.leaving.push(steps.len());
+                steps.push(Step::GoTo(0));
+                lead(&mut steps, test);
+            }
+            "end" => end(&mut steps, blocks.pop().ok_or_else(stray)?),
+            "loop_break" | "loop_continue" => {
+                let block = blocks.iter_mut().rev().find(|block| block.is_loop);
+                let block = block.ok_or_else(stray)?;
+                if word == "loop_break" {
+                    block.leaving.push(steps.len());
+                }
+                steps.push(Step::GoTo(block.begins));
+            }
+            _ => steps.push(Step::Do(line.to_owned())),
+        }
+    }
+    match blocks.is_empty() {
+        true => Ok(steps),
+        false => Err(bad("a block without `end`".to_owned())),
+    }
+}
+
+fn end(steps: &mut Vec<Step>, block: Block) {
+    if block.is_loop {
+        steps.push(Step::GoTo(block.begins));
+    }
+    for step in block.test.into_iter().chain(block.leaving) {
+        lead(steps, step);
+    }
+}
+
+/// Has a step lead to what comes next.
+fn lead(steps: &mut [Step], step: usize) {
+    let next = steps.len();
+    if let Some(Step::Unless(_, to) | Step::GoTo(to)) = steps.get_mut(step) {
+        *to = next;
+    }
+}
+
+/// What has come of lines.
+#[derive(Default)]
+pub(crate) struct Carried {
+    /// What they printed, the reason why one failed included.
+    pub(crate) text: String,
+    /// The task is to run on.
+    pub(crate) goes_on: bool,
+}
+
+/// Carries lines out, until one lets the task run or fails.
+pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
+    let mut carried = Carried::default();
+    // They were checked when they were given.
+    let steps = compile(lines).unwrap_or_default();
+    let mut at = 0;
+    for _ in 0..STEPS_MAX {
+        let Some(step) = steps.get(at) else {
+            return carried;
+        };
+        at += 1;
+        let failed = match step {
+            Step::Do(line) => match history::own(gdb, line) {
+                Ok(line) => {
+                    let line = console_line(&line);
+                    let (result, printed) = gdb.send(line).capture().printed().await;
+                    carried.print(history::note(gdb, &printed));
+                    result.err().map(|failure| (failure, printed.is_empty()))
+                }
+                Err(failure) => Some((failure, true)),
+            },
+            Step::Unless(expression, to) => match holds(gdb, expression).await {
+                Ok(true) => None,
+                Ok(false) => {
+                    at = *to;
+                    None
+                }
+                Err(failure) => Some((failure, true)),
+            },
+            Step::GoTo(to) => {
+                at = *to;
+                None
+            }
+            Step::Continue => {
+                carried.goes_on = true;
+                return carried;
+            }
+        };
+        if let Some((failure, unsaid)) = failed {
+            if unsaid {
+                carried.print(&format!("{}\n", failure.text));
+            }
+            return carried;
+        }
+        if gdb.get().activity.is_executing() || !gdb.get().activity.is_live() {
+            return carried;
+        }
+    }
+    carried.print(&format!("given up after {STEPS_MAX} steps\n"));
+    carried
+}
+
+impl Carried {
+    fn print(&mut self, text: &str) {
+        if self.text.len() + text.len() <= PRINTED_BYTES_MAX {
+            self.text.push_str(text);
+        }
+    }
+}
+
+async fn holds(gdb: &Gdb, expression: &str) -> Result<bool, Failure> {
+    let expression = history::own(gdb, expression)?;
+    let value = evaluated(gdb, "", &expression).await?;
+    Ok(sdm_debug::is_true(&value.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lines: &str, expect: Result<&[Step], &str>) {
+        let lines: Vec<String> = lines.split(';').map(ToOwned::to_owned).collect();
+        let steps = compile(&lines).map_err(|failure| failure.text);
+        assert_eq!(
+            steps.as_deref().map_err(String::as_str),
+            expect,
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn blocks_become_steps() {
+        let line = |text: &str| Step::Do(text.to_owned());
+        let unless = |text: &str, to| Step::Unless(text.to_owned(), to);
+        check(
+            "silent; print n ;continue;",
+            Ok(&[line("print n"), Step::Continue]),
+        );
+        check(
+            "if n > 2;print 1;else;if(m);c;end;end;print 3",
+            Ok(&[
+                unless("n > 2", 3),
+                line("print 1"),
+                Step::GoTo(5),
+                unless("(m)", 5),
+                Step::Continue,
+                line("print 3"),
+            ]),
+        );
+        check(
+            "while i;if j;loop_break;end;loop_continue;end",
+            Ok(&[
+                unless("i", 5),
+                unless("j", 3),
+                Step::GoTo(5),
+                Step::GoTo(0),
+                Step::GoTo(0),
+            ]),
+        );
+        let stray = |word| format!("`{word}` stands in no block that it could end");
+        for word in ["end", "else", "loop_break", "while 1;else"] {
+            let said = stray(word.rsplit(';').next().unwrap());
+            check(word, Err(&said));
+        }
+        check("if 1;else;else;end", Err(&stray("else")));
+        check("if 1", Err("a block without `end`"));
+        check("if", Err("`if` without an expression"));
+        let deep = "if 1;".repeat(DEPTH_MAX + 1);
+        check(&deep, Err("more than 32 blocks in one another"));
+    }
+}

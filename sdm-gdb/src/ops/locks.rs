@@ -1,0 +1,116 @@
+//! The lock, or the end of a thread, that a thread waits for.
+
+use sdm_debug::Failure;
+use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, plain};
+use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
+use sdm_inspect::kernel;
+
+use super::call::{place_of, source_from};
+use super::evaluate::{evaluate, unchecked};
+use super::frames::GdbFrame;
+use super::threads::ReadThread;
+use crate::gdb::Gdb;
+
+/// Where the C library's mutexes have the kernel's number of who holds them, in bytes; their first number is what is waited by.
+const OWNER: u64 = 8;
+
+/// What a thread waits for that is in a function that locks, or that waits for another thread; `user` is its innermost frame that the
+/// user wrote. What it is is what that frame has given the function, as the source has it; else what the kernel says it waits by.
+pub(super) async fn lock(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    threads: &[ReadThread],
+    user: usize,
+) -> Result<Option<WaitFor>, Failure> {
+    let raw = &thread.raw.frames;
+    let function = |index: usize| raw[index].function.as_deref().unwrap_or_default();
+    let Some(at) = (0..raw.len()).find(|index| is_lock(function(*index))) else {
+        return Ok(None);
+    };
+    let with_source = (at + 1..raw.len()).find(|index| raw[*index].line > 0);
+    let Some(caller) = with_source.or(Some(user).filter(|user| *user > at)) else {
+        return Ok(None);
+    };
+    let frame = &thread.frames[caller];
+    let word = futex(gdb, thread);
+    if is_join(function(at)) {
+        // The number of a thread that has not ended is where its end is waited for.
+        let number = word.and_then(|(_, number)| i32::try_from(number).ok());
+        let waited = of_kernel(threads, number).filter(|one| one.id != thread.id);
+        return Ok(waited.map(|one| {
+            WaitFor::Join(JoinWait {
+                thread: one.number,
+                place: place_of(frame),
+            })
+        }));
+    }
+    let text = source_from(gdb, frame);
+    let in_source = call_arguments(&text, plain(function(at)));
+    let in_source = in_source.and_then(|all| all.into_iter().next());
+    let mut owner = None;
+    if let Some(mutex) = in_source.as_deref().filter(|mutex| is_harmless(mutex)) {
+        let owner_of = format!("({mutex})->__data.__owner");
+        let known = evaluate(gdb, thread, frame, &owner_of).await?;
+        owner = known.and_then(|owner| owner.text.parse::<i32>().ok());
+    }
+    let word = word.filter(|_| is_mutex(function(at)));
+    if let Some((address, _)) = word.filter(|_| owner.is_none()) {
+        owner = owner_at(gdb, address);
+    }
+    let mutex = match (in_source, word) {
+        (Some(mutex), _) => mutex,
+        (None, Some((address, _))) => name_of(gdb, thread, frame, address).await?,
+        (None, None) => return Ok(None),
+    };
+    // Of a mutex that processes share the holder is elsewhere.
+    let is_all = owner
+        .zip(gdb.get().pid())
+        .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
+    let holder = of_kernel(threads, owner);
+    Ok(Some(WaitFor::Lock(LockWait {
+        mutex,
+        place: place_of(frame),
+        holder: holder.map(|thread| thread.number),
+        orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
+    })))
+}
+
+/// The thread that the kernel knows by a number.
+fn of_kernel(threads: &[ReadThread], number: Option<i32>) -> Option<&ReadThread> {
+    let number = number?;
+    threads.iter().find(|one| one.kernel_id == Some(number))
+}
+
+/// The address that a thread waits by in the kernel, and the number that is to change there.
+fn futex(gdb: &Gdb, thread: &ReadThread) -> Option<(u64, u64)> {
+    let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
+    let call = gdb.host().system_call(pid, id)?;
+    let (_, [address, _, value, ..]) = call;
+    (kernel::name_with(call)? == "futex").then_some((address, value))
+}
+
+/// Who holds the mutex at an address that is waited by: it is locked.
+fn owner_at(gdb: &Gdb, address: u64) -> Option<i32> {
+    let memory = gdb.host().process_memory(gdb.get().pid()?)?;
+    let mut bytes = [0; 4];
+    memory.read(address.checked_add(OWNER)?, &mut bytes)?;
+    Some(i32::from_ne_bytes(bytes)).filter(|owner| *owner > 0)
+}
+
+/// The name of the variable that a mutex is.
+async fn name_of(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    frame: &GdbFrame,
+    address: u64,
+) -> Result<String, Failure> {
+    let named = unchecked(gdb, thread, frame, &format!("(void *) {address}")).await?;
+    let symbol = named.as_ref().and_then(|value| {
+        let (_, symbol) = value.text.split_once('<')?;
+        symbol.strip_suffix('>')
+    });
+    Ok(match symbol {
+        Some(symbol) if !symbol.contains('+') => format!("&{symbol}"),
+        _ => "a mutex".to_owned(),
+    })
+}

@@ -1,0 +1,107 @@
+//! Stacks that no gdb has read, as gdb's are told.
+
+use sdm_debug::fold::{FoldRules, RawFrame, RawThread, STOPPED, fold_task};
+use sdm_debug::reply::TaskStacks;
+use sdm_inspect::stack::{ProcessStacks, StackFrame};
+
+use super::frames::{FRAMES_MAX, is_fortran};
+use super::python::is_evaluation;
+use super::stack::name_program;
+use super::stack_end::{ENDS, UNKNOWN_CALLER};
+
+/// Up to here gdb shows a stack: what has called it is not the program's.
+const MAIN: &str = "main";
+
+/// The stacks of a process, folded; with `full` every frame of every thread instead.
+pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> TaskStacks {
+    let ProcessStacks { program, threads } = stacks;
+    let threads = threads.into_iter().enumerate().map(|(at, thread)| {
+        let frames = up_to_main(thread.frames);
+        RawThread {
+            main: at == 0,
+            name: String::new(),
+            stopped: is_cut(thread.is_whole, &frames).then(|| format!("{STOPPED}{UNKNOWN_CALLER}")),
+            frames: frames.into_iter().map(|it| raw(it, &program)).collect(),
+        }
+    });
+    let threads: Vec<RawThread> = threads.collect();
+    let mut stacks = fold_task(&threads, rules, full);
+    name_program(&mut stacks, &program);
+    stacks
+}
+
+/// Whether a process carries out Python's functions.
+pub fn has_python(stacks: &ProcessStacks) -> bool {
+    let mut frames = stacks.threads.iter().flat_map(|thread| &thread.frames);
+    frames.any(|frame| frame.function.as_deref().is_some_and(is_evaluation))
+}
+
+/// Whether a stack ends where none should.
+fn is_cut(is_whole: bool, frames: &[StackFrame]) -> bool {
+    let last = frames.last().and_then(|frame| frame.function.as_deref());
+    let is_end = last.is_some_and(|name| ENDS.contains(&name));
+    !is_whole && !is_end && frames.len() < FRAMES_MAX as usize
+}
+
+/// What gdb shows of a stack: of Fortran's programs all of it, as `list_frames` has it.
+fn up_to_main(mut frames: Vec<StackFrame>) -> Vec<StackFrame> {
+    if let Some(main) = frames.iter().position(is_main)
+        && !is_fortran(frames[main].file.as_deref().unwrap_or_default())
+    {
+        frames.truncate(main + 1);
+    }
+    frames
+}
+
+/// True for the function that gdb takes for a program's main one; Rust's stands in its crate.
+fn is_main(frame: &StackFrame) -> bool {
+    let name = frame.function.as_deref().unwrap_or_default();
+    let is_rust = frame
+        .file
+        .as_deref()
+        .is_some_and(|file| file.ends_with(".rs"));
+    let of_crate = |name: &str| name.split_once("::").is_some_and(|(_, name)| name == MAIN);
+    !frame.is_inlined && (name == MAIN || is_rust && of_crate(name))
+}
+
+fn raw(frame: StackFrame, program: &str) -> RawFrame {
+    let is_program = frame.module == program;
+    RawFrame {
+        function: frame.called.or(frame.function),
+        file: frame.file,
+        line: frame.line,
+        module: if is_program {
+            String::new()
+        } else {
+            frame.module
+        },
+        offset: frame.offset.unwrap_or(frame.address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, file: &str) -> StackFrame {
+        StackFrame {
+            function: Some(function.to_owned()),
+            file: Some(file.to_owned()),
+            ..StackFrame::default()
+        }
+    }
+
+    #[test]
+    fn a_stack_ends_with_main_but_for_fortran() {
+        let check = |file: &str, expect: usize| {
+            let start = ["solve", "main", "__libc_start_call_main", "_start"];
+            let frames = start.map(|name| frame(name, file)).to_vec();
+            assert_eq!(up_to_main(frames).len(), expect, "{file}");
+        };
+        check("halo.c", 2);
+        check("heat.F90", 4);
+        let rust = ["cells::step", "cells::main", "std::rt::lang_start", "main"];
+        let frames = rust.map(|name| frame(name, "cells.rs")).to_vec();
+        assert_eq!(up_to_main(frames).len(), 2);
+    }
+}

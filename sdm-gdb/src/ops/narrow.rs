@@ -1,0 +1,177 @@
+//! Lists variables of frames with as much of their values as is shown.
+//!
+//! MI formats objects whole, up to hundreds of kilobytes for one argument: up to gdb 13 it takes every reference for a simple value, and
+//! its `--all-values` does not heed `print frame-arguments`. So the settings that bound a value stand in one line with the question, which
+//! holds also where a gdb belongs to several tasks: nobody else's question comes between.
+
+use std::time::Duration;
+
+use sdm_debug::reply::{Value, Variable};
+use sdm_debug::{Failure, FailureCode};
+
+use crate::gdb::Gdb;
+use crate::text::{console_line, value};
+use sdm_mi::{Record, Results, parse_line};
+
+/// How long gdb may take for one such question: then it is interrupted, and the answer says what is missing. Whoever is looked at
+/// stands meanwhile.
+const LIST_WAIT: Duration = Duration::from_secs(20);
+
+/// How much of a value is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// How many elements of an array, a string, a container.
+    elements: u32,
+    /// How deep structures stand in structures; of what is deeper gdb says `{...}`.
+    depth: Option<u32>,
+}
+
+/// What gdb's own `bt` shows of arguments: scalars and text, and `...` of all else.
+pub(super) const SCALARS: Bound = Bound {
+    elements: 200,
+    depth: Some(0),
+};
+/// What tells whether a frame's variables have changed: those of an object count, what they consist of does not.
+pub(super) const MEMBERS: Bound = Bound {
+    elements: 32,
+    depth: Some(1),
+};
+/// What gdb's own `info locals` shows.
+const VALUES: Bound = Bound {
+    elements: 200,
+    depth: None,
+};
+
+/// The answer to an MI command that lists variables, with their values as far as is asked for.
+pub(super) async fn list(gdb: &Gdb, bound: Bound, command: &str) -> Result<Results, Failure> {
+    let wait = gdb.get().config.command_wait.min(LIST_WAIT);
+    gdb.send_within(line(bound, command), wait).await
+}
+
+/// What a command of gdb's command line prints, with values as far as is asked for.
+pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<String, Failure> {
+    let wait = gdb.get().config.command_wait.min(LIST_WAIT);
+    // So that each variable is a line.
+    let command = format!("with print array off -- with print pretty off -- {command}");
+    let asked = gdb.send_within(console_line(&bounded(bound, &command)), wait);
+    let (result, printed) = asked.capture().printed().await;
+    result.map(|_| unquoted(&printed.into_text()))
+}
+
+/// The variables of the selected frame, arguments included.
+pub(super) async fn variables(gdb: &Gdb) -> Result<Results, Failure> {
+    list(gdb, VALUES, "-stack-list-variables --all-values").await
+}
+
+/// Lines of which some are records of MI's: so gdb 18 prints what a command says that `frame apply` carries out.
+fn unquoted(printed: &str) -> String {
+    let line = |line: &str| match parse_line(line.as_bytes()) {
+        Record::Stream { text, .. } if line.starts_with('~') => text,
+        _ => format!("{line}\n"),
+    };
+    printed.lines().map(line).collect()
+}
+
+/// Variables with those that only gdb's own list has, a line each, in its order. MI's has the values at a function's entry as well.
+pub(super) fn completed(mut known: Vec<Variable>, printed: &str) -> Vec<Variable> {
+    let mut all = Vec::new();
+    for (name, text) in printed.lines().filter_map(|line| line.split_once(" = ")) {
+        match known.iter().position(|variable| variable.name == name) {
+            Some(at) => all.push(known.remove(at)),
+            None if is_name(name) => all.push(Variable {
+                name: name.to_owned(),
+                value: value(text),
+            }),
+            None => {}
+        }
+    }
+    known.retain(|variable| !variable.name.ends_with("@entry"));
+    all.append(&mut known);
+    all
+}
+
+/// True for the name of a variable. What a printer of the program's writes over several lines is none.
+fn is_name(text: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    text.starts_with(|c: char| !c.is_numeric()) && text.chars().all(is_part)
+}
+
+fn line(bound: Bound, command: &str) -> String {
+    let command = format!("interpreter-exec mi3 \"{command}\"");
+    console_line(&bounded(bound, &command))
+}
+
+fn bounded(Bound { elements, depth }: Bound, command: &str) -> String {
+    let depth = depth.map_or_else(String::new, |depth| {
+        format!("with print max-depth {depth} -- ")
+    });
+    format!("with print elements {elements} -- {depth}{command}")
+}
+
+/// A value as `bt` shows it: gdb writes `{...}` or, in Fortran, `(...)` for what is too deep.
+pub(super) fn shown(text: &str) -> &str {
+    match text {
+        "{...}" | "(...)" => "...",
+        text => text,
+    }
+}
+
+/// True where gdb has taken too long for a question, or has said too much: what was asked is missing, and no more.
+pub(super) fn is_missing(failure: &Failure) -> bool {
+    matches!(failure.code, FailureCode::TimedOut | FailureCode::Limit)
+}
+
+/// What stands in place of arguments that are missing.
+pub(super) fn missing(failure: &Failure) -> Variable {
+    Variable {
+        name: "...".to_owned(),
+        value: Value {
+            text: failure.text.clone(),
+            cut: None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_gdbs_own_list_has_is_added() {
+        let variable = |name: &str, text: &str| Variable {
+            name: name.to_owned(),
+            value: value(text),
+        };
+        let known = ["row", "n", "n@entry", "odd name", "n"];
+        let known = known.map(|name| variable(name, "known")).to_vec();
+        let printed =
+            "n = 1\nleft_out = <optimized out>\nrow = {...}\nn = 2\n  (0, 0) = 1\n9x = 2\n";
+        let all = completed(known, printed);
+        let all: Vec<_> = all.iter().map(|it| (&*it.name, &*it.value.text)).collect();
+        let expect = [
+            ("n", "known"),
+            ("left_out", "<optimized out>"),
+            ("row", "known"),
+            ("n", "known"),
+            ("odd name", "known"),
+        ];
+        assert_eq!(all, expect);
+        assert_eq!(completed(Vec::new(), "No locals.\n"), []);
+    }
+
+    #[test]
+    fn lines_that_are_records_are_their_text() {
+        let printed = "#1  0x1 in work (n=1)\n~\"n = 1\\n\"\n~\"s = \\\"a\\\"\\n\"\nm = 2\n";
+        let expect = "#1  0x1 in work (n=1)\nn = 1\ns = \"a\"\nm = 2\n";
+        assert_eq!(unquoted(printed), expect);
+    }
+
+    #[test]
+    fn bounds_and_question_are_one_line() {
+        let expect = r#"-interpreter-exec console "with print elements 200 -- with print max-depth 0 -- interpreter-exec mi3 \"-stack-list-arguments 1 0 2\"""#;
+        assert_eq!(line(SCALARS, "-stack-list-arguments 1 0 2"), expect);
+        let expect =
+            r#"-interpreter-exec console "with print elements 200 -- interpreter-exec mi3 \"-x\"""#;
+        assert_eq!(line(VALUES, "-x"), expect);
+    }
+}

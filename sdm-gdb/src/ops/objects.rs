@@ -1,0 +1,169 @@
+//! Variable objects: values whose children are fetched when they are looked at.
+
+use sdm_debug::command::ValueFormat;
+use sdm_debug::reply::{VarChange, VarObject};
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::values::evaluated;
+use crate::gdb::Gdb;
+use crate::guards::MadeObject;
+use crate::text::value;
+use sdm_mi::{Results, quote};
+
+/// The most variable objects of one task, without their children.
+const OBJECTS_MAX: usize = 1024;
+/// The most children of one answer.
+const CHILDREN_MAX: u32 = 4096;
+
+pub(crate) async fn create(
+    gdb: &Gdb,
+    name: &str,
+    expression: &str,
+    floating: bool,
+) -> Result<Reply, Failure> {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let text = format!("{name:?} is no name for a variable object");
+        return Err(Failure::new(FailureCode::BadCommand, text));
+    }
+    {
+        let state = gdb.get();
+        if state.objects.contains(name) {
+            let text = format!("there is a variable object {name} already");
+            return Err(Failure::new(FailureCode::BadCommand, text));
+        }
+        if state.objects.len() >= OBJECTS_MAX {
+            let text = format!("at most {OBJECTS_MAX} variable objects in one task");
+            return Err(Failure::new(FailureCode::Limit, text));
+        }
+    }
+    let frame = if floating { '@' } else { '*' };
+    let quoted = quote(expression.as_bytes());
+    let line = format!("-var-create {name} {frame} {quoted}");
+    let (maker, own_name) = (gdb.clone(), name.to_owned());
+    let made = gdb.finish(async move {
+        let results = maker.mi(line).await?;
+        Ok((results, MadeObject::new(&maker, &own_name)))
+    });
+    let (results, made) = match made.await {
+        Ok(made) => made,
+        Err(failure) => return Err(why_not(gdb, expression, failure).await),
+    };
+    made.keep();
+    let mut object = object(&results);
+    object.expression = expression.to_owned();
+    Ok(Reply::VarObject(object))
+}
+
+/// gdb does not say why it cannot make one; evaluating does.
+async fn why_not(gdb: &Gdb, expression: &str, failure: Failure) -> Failure {
+    evaluated(gdb, "", expression)
+        .await
+        .err()
+        .unwrap_or(failure)
+}
+
+fn object(results: &Results) -> VarObject {
+    VarObject {
+        name: results.text("name").unwrap_or_default().to_owned(),
+        expression: results.text("exp").unwrap_or_default().to_owned(),
+        type_name: results.text("type").unwrap_or_default().to_owned(),
+        value: value(results.text("value").unwrap_or_default()),
+        children: results.number("numchild").unwrap_or(0),
+        more: results.text("has_more").is_some_and(|more| more != "0"),
+        pretty: results.text("dynamic") == Some("1"),
+    }
+}
+
+/// The name as MI takes it; refused where its root is none of the front-end's.
+fn known(gdb: &Gdb, name: &str) -> Result<String, Failure> {
+    let root = name.split('.').next().unwrap_or_default();
+    if gdb.get().objects.contains(root) {
+        return Ok(quote(name.as_bytes()));
+    }
+    let text = format!("no variable object {name}");
+    Err(Failure::new(FailureCode::NoSuchThing, text))
+}
+
+pub(crate) async fn children(
+    gdb: &Gdb,
+    name: &str,
+    from: u32,
+    count: u32,
+) -> Result<Reply, Failure> {
+    let name = known(gdb, name)?;
+    let to = from.saturating_add(count.min(CHILDREN_MAX));
+    let line = format!("-var-list-children --all-values {name} {from} {to}");
+    let results = gdb.mi(line).await?;
+    let children: Vec<VarObject> = results.tuples("children").map(object).collect();
+    let more = results.text("has_more").is_some_and(|more| more != "0");
+    // Without a pretty printer gdb says how many there are, and of no further ones.
+    let all: u32 = count_of(gdb, &name).await.unwrap_or(0);
+    let shown = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
+    Ok(Reply::VarChildren {
+        more: more || shown < all,
+        children,
+    })
+}
+
+async fn count_of(gdb: &Gdb, name: &str) -> Option<u32> {
+    let results = gdb
+        .mi(format!("-var-info-num-children {name}"))
+        .await
+        .ok()?;
+    results.number("numchild")
+}
+
+pub(crate) async fn update(gdb: &Gdb, name: &str) -> Result<Reply, Failure> {
+    let name = known(gdb, name)?;
+    let line = format!("-var-update --all-values {name}");
+    let results = gdb.mi(line).await?;
+    let changes = results.tuples("changelist").map(|change| VarChange {
+        name: change.text("name").unwrap_or_default().to_owned(),
+        value: (change.text("in_scope") == Some("true"))
+            .then(|| value(change.text("value").unwrap_or_default())),
+        type_name: change.text("new_type").map(ToOwned::to_owned),
+        children: change.number("new_num_children"),
+    });
+    Ok(Reply::VarChanges(changes.collect()))
+}
+
+pub(crate) async fn assign(gdb: &Gdb, name: &str, expression: &str) -> Result<Reply, Failure> {
+    let name = known(gdb, name)?;
+    let expression = quote(expression.as_bytes());
+    let results = gdb.mi(format!("-var-assign {name} {expression}")).await?;
+    Ok(Reply::Value(value(
+        results.text("value").unwrap_or_default(),
+    )))
+}
+
+pub(crate) async fn set_format(
+    gdb: &Gdb,
+    name: &str,
+    format: ValueFormat,
+) -> Result<Reply, Failure> {
+    let name = known(gdb, name)?;
+    let word = match format {
+        ValueFormat::Natural => "natural",
+        ValueFormat::Hexadecimal => "hexadecimal",
+        ValueFormat::Decimal => "decimal",
+        ValueFormat::Octal => "octal",
+        ValueFormat::Binary => "binary",
+        ValueFormat::ZeroHexadecimal => "zero-hexadecimal",
+    };
+    let results = gdb.mi(format!("-var-set-format {name} {word}")).await?;
+    Ok(Reply::Value(value(
+        results.text("value").unwrap_or_default(),
+    )))
+}
+
+pub(crate) async fn delete(gdb: &Gdb, name: &str) -> Result<Reply, Failure> {
+    let quoted = known(gdb, name)?;
+    let (asked, name) = (gdb.clone(), name.to_owned());
+    gdb.finish(async move {
+        asked.mi(format!("-var-delete {quoted}")).await?;
+        asked.edit().objects.remove(&name);
+        Ok(Reply::Done)
+    })
+    .await
+}

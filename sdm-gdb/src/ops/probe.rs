@@ -1,0 +1,296 @@
+//! The probe: place, waits, arguments, processor time and the kernel's word on a task, in one answer.
+//!
+//! gdb is asked in GDB/MI's typed forms, each naming its thread and frame, so that nothing that is selected
+//! changes; `/proc` says the rest. What a task remembers of one probe is compared at the next one.
+
+use sdm_debug::calls::is_file;
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
+use sdm_debug::probe::{ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
+use sdm_debug::{Failure, Reply};
+use sdm_inspect::kernel;
+use sdm_mpi::mpi_name;
+
+use super::call::call;
+use super::frame_states::frame_states;
+use super::frames::GdbFrame;
+use super::locks::lock;
+use super::returns::{follow, follow_call};
+use super::stack::{ReadThread, read_threads};
+use crate::gdb::Gdb;
+use crate::state::probed::{FrameState, Probed};
+use crate::state::returns::{Followed, Returns};
+
+/// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
+/// go alone take about so long.
+const STARVED_NS: u64 = 200_000;
+/// The most threads of one task whose waits are looked at.
+const THREADS_MAX: usize = 64;
+/// The most threads beside the main one whose calls of MPI's are compared.
+const BESIDE_MAX: usize = 16;
+
+/// Answers a probe. Of a task that runs only the kernel is asked.
+pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> {
+    let (pid, stopped) = {
+        let state = gdb.get();
+        (state.pid(), state.activity.is_stopped())
+    };
+    let mut last = gdb.edit().probed.take().unwrap_or_default();
+    let followed = std::mem::take(&mut last.followed);
+    let compared = Some(&last).filter(|last| spec.compare && last.is_whole);
+    let cpu_ms = pid.and_then(|pid| gdb.host().cpu_ms(pid));
+    let since = Some(&last).filter(|_| spec.compare);
+    let spent = |before: &Probed| cpu_ms?.checked_sub(before.cpu_ms?);
+    let process = pid.and_then(|pid| gdb.host().process_state(pid));
+    let mut probe = TaskProbe {
+        cpu_ms: since.and_then(spent),
+        process: process.map(|(letter, wait_channel)| ProcessState {
+            letter,
+            wait_channel,
+        }),
+        ..TaskProbe::default()
+    };
+    let mut now = if stopped {
+        let selected = Selected::of(gdb).await?;
+        let before = Earlier {
+            last: &last,
+            compared,
+            followed,
+        };
+        let now = look(gdb, spec, &mut probe, before).await?;
+        drop(selected);
+        now
+    } else {
+        Probed {
+            followed,
+            ..last.clone()
+        }
+    };
+    now.cpu_ms = cpu_ms;
+    gdb.edit().probed = Some(now);
+    Ok(Reply::Probe(Box::new(probe)))
+}
+
+/// What is selected in gdb: up to gdb 12 a command that names a thread leaves it selected. Dropped, it is
+/// selected again.
+struct Selected {
+    gdb: Gdb,
+    /// The commands that select it; none where a gdb holds several tasks, in which what is selected is in the books
+    /// only.
+    lines: Vec<String>,
+}
+
+impl Selected {
+    async fn of(gdb: &Gdb) -> Result<Self, Failure> {
+        let mut lines = Vec::new();
+        if gdb.get().origin.scope().is_none() {
+            let info = gdb.mi("-thread-info").await?;
+            let frame = gdb.mi("-stack-info-frame").await?;
+            let level = frame.tuple("frame").and_then(|frame| frame.number("level"));
+            let current = info.number::<u32>("current-thread-id");
+            if let Some((thread, level)) = current.zip(level) {
+                let level: u32 = level;
+                lines.push(format!("-thread-select {thread}"));
+                lines.push(format!("-stack-select-frame {level}"));
+            }
+        }
+        Ok(Self {
+            gdb: gdb.clone(),
+            lines,
+        })
+    }
+}
+
+impl Drop for Selected {
+    fn drop(&mut self) {
+        for line in &self.lines {
+            self.gdb.post(line);
+        }
+    }
+}
+
+/// What a look is compared with.
+struct Earlier<'a> {
+    /// What was seen last.
+    last: &'a Probed,
+    /// The same where this look is to be compared with it.
+    compared: Option<&'a Probed>,
+    followed: Followed,
+}
+
+/// Looks at a task that stands; where its main thread's stack is not whole, what was seen before is what the next
+/// look is compared with.
+async fn look(
+    gdb: &Gdb,
+    spec: ProbeSpec,
+    probe: &mut TaskProbe,
+    before: Earlier<'_>,
+) -> Result<Probed, Failure> {
+    let (threads, beyond) = read_threads(gdb).await?;
+    let config = gdb.get().config.clone();
+    let fold = &config.fold;
+    let raw: Vec<RawThread> = threads.iter().map(|thread| thread.raw.clone()).collect();
+    let main = threads.iter().find(|thread| thread.raw.main);
+    let Earlier {
+        last,
+        compared,
+        followed,
+    } = before;
+    let mut now = last.clone();
+    let thread = main.or(threads.first());
+    let whole = thread.filter(|thread| {
+        let outermost = thread.frames.last().map(GdbFrame::address);
+        // Where nothing has a name, two looks that end at one address have both come to the end.
+        let same_end = outermost.is_some() && last.outermost == outermost;
+        now.outermost = outermost;
+        same_end || is_whole(&thread.raw.frames, fold)
+    });
+    let Some(thread) = whole else {
+        probe.partial = true;
+        now.followed = followed;
+        return Ok(now);
+    };
+    let mut stacks = fold_task(&raw, fold, false);
+    stacks.helpers += beyond;
+    probe.stacks = Some(stacks);
+    now.frames = frame_states(gdb, thread, fold).await?;
+    now.beside = beside(gdb, &threads, thread.id, fold).await?;
+    now.thread = thread.kernel_id;
+    now.is_whole = true;
+    note_time(gdb, thread, probe, compared, &mut now);
+    now.exchange = exchange(gdb, &threads);
+    if let Some(before) = compared {
+        let compared = now.since(before, &followed);
+        probe.inner_changed = Some(compared.inner_changed);
+        probe.outer_changed = Some(compared.outer_changed);
+        probe.unfollowed = followed.main.refused && !compared.inner_changed;
+        probe.within = compared.within;
+        let exchange = now.exchange.zip(before.exchange);
+        probe.exchanged =
+            !compared.inner_changed && exchange.is_some_and(|(now, before)| now != before);
+    }
+    drop(followed);
+    if spec.waits {
+        // It is the last look.
+        probe.waits = Some(waits(gdb, &threads).await?);
+    } else {
+        let others = threads.iter().filter(|one| one.id != thread.id);
+        let calls = others.filter_map(|one| follow_call(gdb, one, fold));
+        now.followed = Followed {
+            main: follow(gdb, thread, &now.frames, fold),
+            beside: calls.take(BESIDE_MAX).map(Returns::of_call).collect(),
+        };
+    }
+    Ok(now)
+}
+
+/// A fingerprint of what a task exchanges data with others by, where a thread of it is in MPI.
+fn exchange(gdb: &Gdb, threads: &[ReadThread]) -> Option<u128> {
+    let frames = threads.iter().flat_map(|thread| &thread.raw.frames);
+    let mut functions = frames.flat_map(|frame| &frame.function);
+    let pid = gdb.get().pid()?;
+    functions
+        .any(|function| mpi_name(function).is_some())
+        .then(|| gdb.host().exchange(pid))
+        .flatten()
+}
+
+/// Where the other threads stand that are in a call of MPI's: any of them can be what its task goes on by.
+async fn beside(
+    gdb: &Gdb,
+    threads: &[ReadThread],
+    judged: u32,
+    fold: &FoldRules,
+) -> Result<Vec<(Option<i32>, Vec<FrameState>)>, Failure> {
+    let in_mpi = |thread: &&ReadThread| {
+        let user = innermost_user_frame(&thread.raw.frames, fold);
+        let inside = user.and_then(|user| user.inside);
+        thread.id != judged && inside.is_some_and(|call| mpi_name(&call).is_some())
+    };
+    let mut beside = Vec::new();
+    for thread in threads.iter().filter(in_mpi).take(BESIDE_MAX) {
+        let frames = frame_states(gdb, thread, fold).await?;
+        beside.push((thread.kernel_id, frames));
+    }
+    Ok(beside)
+}
+
+/// Whether the main thread was on a processor since the probe before.
+fn note_time(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    probe: &mut TaskProbe,
+    before: Option<&Probed>,
+    now: &mut Probed,
+) {
+    let (Some(pid), Some(id)) = (gdb.get().pid(), thread.kernel_id) else {
+        return;
+    };
+    now.ran_ns = gdb.host().ran_ns(pid, id);
+    let ran = |before: &Probed| now.ran_ns?.checked_sub(before.ran_ns?);
+    let idle = before.and_then(ran).is_some_and(|ns| ns < STARVED_NS);
+    let waits = match gdb.host().system_call(pid, id) {
+        None | Some((-1, _)) => false,
+        Some((number, _)) => kernel::name_of(number).as_deref() != Some("sched_yield"),
+    };
+    probe.starved = idle && !waits;
+}
+
+async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> {
+    let config = gdb.get().config.clone();
+    let fold = &config.fold;
+    let mut waits = TaskWaits::default();
+    for thread in threads.iter().take(THREADS_MAX) {
+        let Some(user) = innermost_user_frame(&thread.raw.frames, fold) else {
+            continue;
+        };
+        if thread.raw.main
+            && let Some(function) = &user.inside
+        {
+            waits.call = call(gdb, thread, function, user.index).await?;
+        }
+        let lock = match super::python::lock(thread, threads, user.index) {
+            Some(lock) => Some(WaitFor::Lock(lock)),
+            None => lock(gdb, thread, threads, user.index).await?,
+        };
+        let what = match lock {
+            Some(lock) => Some(lock),
+            None => match user.inside.as_deref().and_then(mpi_name) {
+                Some(operation) if operation.starts_with("file_") => at_files(gdb, thread),
+                // MPI polls: which system call it is in just now says nothing.
+                Some(_) => None,
+                None => outside(gdb, thread),
+            },
+        };
+        let number = thread.number;
+        waits.threads.extend(what.map(|what| ThreadWait {
+            thread: number,
+            what,
+        }));
+    }
+    Ok(waits)
+}
+
+/// What a thread waits in that is in an operation of MPI's on files: at a file, or for others.
+fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
+    let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
+    let (number, _) = gdb.host().system_call(pid, id)?;
+    match kernel::name_of(number) {
+        Some(call) if is_file(&call) => outside(gdb, thread),
+        Some(_) => Some(WaitFor::Polling),
+        None => (number < 0).then_some(WaitFor::Polling),
+    }
+}
+
+/// What the kernel says that a thread waits in; of the main one also for whom.
+fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
+    let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
+    let resource = match thread.raw.main {
+        true => gdb.host().resource(pid, id),
+        false => None,
+    };
+    let call = || kernel::name_with(gdb.host().system_call(pid, id)?);
+    resource
+        .map(WaitFor::Resource)
+        .or_else(|| call().map(WaitFor::SystemCall))
+}

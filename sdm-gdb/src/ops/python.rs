@@ -1,0 +1,268 @@
+//! Puts the functions of Python programs where the interpreter's own frames stand that carry them out.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::probe::LockWait;
+use sdm_inspect::python::{PythonFrame, PythonThread};
+
+use super::call::place_of;
+use super::frames::GdbFrame;
+use super::threads::{ReadThread, kernel_id};
+use crate::gdb::Gdb;
+use crate::text::base_name;
+use sdm_mi::Results;
+
+/// The interpreter's function that carries out those of Python; from 3.11 on one call of it can carry out several.
+const EVALUATES: &str = "_PyEval_EvalFrameDefault";
+/// What its other functions begin with.
+const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
+/// What stands around PyTorch's collective operations and logs them.
+const TORCH_WRAPPERS: &str = "/torch/distributed/c10d_logger.py";
+/// What its lock is called.
+const LOCK: &str = "Python's lock (the GIL)";
+
+/// Does so for all threads of a task.
+pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
+    if !threads.iter().any(|thread| is_inside(&thread.frames)) {
+        return;
+    }
+    let python = read(gdb).await;
+    for thread in threads {
+        let Some(own) = thread.kernel_id.and_then(|id| python.get(&id)) else {
+            continue;
+        };
+        thread.has_interpreter = own.has_lock;
+        let frames = std::mem::take(&mut thread.frames);
+        thread.frames = weave(frames, own, &gdb.get().program_name);
+        thread.raw.frames = thread.frames.iter().map(GdbFrame::raw).collect();
+    }
+}
+
+/// Python's own lock, where a thread waits for it that another one has, in frames that are woven; `user` is the innermost one that the
+/// user wrote. The interpreter waits for nothing else on a condition.
+pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> Option<LockWait> {
+    let holder = threads.iter().find(|it| it.has_interpreter)?;
+    let is_wait = |frame: &GdbFrame| {
+        let name = frame.function().unwrap_or_default();
+        name.contains("pthread_cond_")
+    };
+    let waits = thread.frames.iter().skip_while(|frame| !is_wait(frame));
+    let wait = waits.take_while(|frame| is_wait(frame)).last()?;
+    let caller = thread.frames.iter().find(|it| it.level > wait.level)?;
+    // Its own functions between are left out.
+    let is_own = caller.is_python || caller.level > wait.level + 1;
+    (is_own && holder.id != thread.id).then(|| LockWait {
+        mutex: LOCK.to_owned(),
+        place: place_of(&thread.frames[user]),
+        holder: Some(holder.number),
+        orphaned: false,
+    })
+}
+
+/// Does so for the thread that is selected, whose frames these are.
+pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> Vec<GdbFrame> {
+    if !is_inside(&frames) {
+        return frames;
+    }
+    let Some(id) = current_kernel_id(gdb).await else {
+        return frames;
+    };
+    match read(gdb).await.get(&id) {
+        Some(own) => weave(frames, own, &gdb.get().program_name),
+        None => frames,
+    }
+}
+
+/// True where a frame that looks as if the user had written it can be the interpreter's.
+pub(super) fn may_be_inside(gdb: &Gdb, frame: &GdbFrame) -> bool {
+    let is_own = |name: &str| OWN.iter().any(|own| name.starts_with(own));
+    is_interpreter(&gdb.get().program_name) || frame.function().is_some_and(is_own)
+}
+
+fn is_inside(frames: &[GdbFrame]) -> bool {
+    frames.iter().any(evaluates)
+}
+
+fn evaluates(frame: &GdbFrame) -> bool {
+    frame.function().is_some_and(is_evaluation)
+}
+
+/// True for the name of the interpreter's function that carries out those of Python.
+pub(super) fn is_evaluation(name: &str) -> bool {
+    // The compiler makes `_PyEval_EvalFrameDefault.cold` of it, too.
+    name.strip_prefix(EVALUATES)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// True for `python3`, `python3.11` and their kin.
+fn is_interpreter(program: &str) -> bool {
+    program.starts_with("python")
+}
+
+/// The kernel's number of the selected thread.
+async fn current_kernel_id(gdb: &Gdb) -> Option<i32> {
+    let info = gdb.mi("-thread-info").await.ok()?;
+    let current = |thread: &&Results| {
+        let id: Option<u32> = thread.number("id");
+        let selected = gdb
+            .get()
+            .origin
+            .scope()
+            .map(|scope| id.is_some_and(|id| scope.is_selected(id)));
+        selected.unwrap_or_else(|| id.is_some() && id == info.number("current-thread-id"))
+    };
+    kernel_id(info.tuples("threads").find(current)?.text("target-id")?)
+}
+
+/// The Python functions that all threads of the process are in; none where it cannot be read.
+async fn read(gdb: &Gdb) -> BTreeMap<i32, PythonThread> {
+    let pid = gdb.get().pid();
+    let [runtime, version] = ["_PyRuntime", "Py_Version"]
+        .map(|symbol| gdb.send(format!("-data-evaluate-expression \"(void*)&{symbol}\"")));
+    let (runtime, version) = (runtime.await, version.await);
+    let address = |answer: Result<Results, _>| answer.ok().and_then(|it: Results| address(&it));
+    match (pid, address(runtime)) {
+        (Some(pid), Some(runtime)) => gdb.host().python_threads(pid, runtime, address(version)),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// The address in `value="0x55d0 <_PyRuntime>"`.
+pub(super) fn address(results: &Results) -> Option<u64> {
+    let value = results.text("value")?;
+    let number = value.split(' ').find_map(|word| word.strip_prefix("0x"))?;
+    u64::from_str_radix(number, 16).ok()
+}
+
+/// The frames of a thread, the innermost first, with Python's in place of the interpreter's.
+fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<GdbFrame> {
+    let module = frames.iter().find(|frame| evaluates(frame));
+    let Some(module) = module.map(|frame| frame.module().to_owned()) else {
+        return frames;
+    };
+    // Of a program that has an interpreter in it the rest is the user's.
+    let is_embedded = module.is_empty() && !is_interpreter(program);
+    let is_own = |frame: &GdbFrame| {
+        let name = frame.function().unwrap_or_default();
+        // `python3` is a link to `python3.11`, by which its frames without a name are known.
+        let is_there =
+            frame.module() == module || module.is_empty() && is_interpreter(frame.module());
+        is_there && (!is_embedded || OWN.iter().any(|own| name.starts_with(own)) && name != "main")
+    };
+    // From the outside: in a call that has just begun Python has no frame yet.
+    let mut groups = python.groups.iter().rev();
+    let mut woven = Vec::new();
+    for frame in frames.into_iter().rev() {
+        if evaluates(&frame) {
+            let group = groups.next().into_iter().flatten().rev();
+            let group = group.filter(|one| !one.path.ends_with(TORCH_WRAPPERS));
+            woven.extend(group.map(|one| GdbFrame::python(frame.level, one, module_of(one))));
+        } else if !is_own(&frame) {
+            woven.push(frame);
+        }
+    }
+    woven.reverse();
+    woven
+}
+
+/// The module of a function, by which the fold rules know it: empty for the user's own, `python3` for the standard library, the package's
+/// name for what was installed.
+fn module_of(frame: &PythonFrame) -> &str {
+    let path = frame.path.as_str();
+    if path.starts_with("<frozen ") {
+        return "python3";
+    }
+    let library = ["/lib/python3", "/lib64/python3"]
+        .iter()
+        .find_map(|folder| path.split_once(folder));
+    let Some((_, rest)) = library else {
+        return "";
+    };
+    let within = rest.split_once('/').map_or("", |(_, within)| within);
+    let installed = ["site-packages/", "dist-packages/"]
+        .iter()
+        .find_map(|folder| within.strip_prefix(folder));
+    match installed {
+        Some(package) => {
+            let first = package.split('/').next().unwrap_or(package);
+            base_name(first.strip_suffix(".py").unwrap_or(first))
+        }
+        None => "python3",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn python(function: &str, path: &str) -> PythonFrame {
+        PythonFrame {
+            function: function.to_owned(),
+            path: path.to_owned(),
+            line: 7,
+        }
+    }
+
+    fn native(level: u32, function: &str, module: &str) -> GdbFrame {
+        GdbFrame::native(level, function, module)
+    }
+
+    /// Levels and functions.
+    fn woven(frames: &[(&str, &str)], groups: &[&[&str]], program: &str) -> String {
+        let frames = (0..)
+            .zip(frames)
+            .map(|(level, (name, module))| native(level, name, module));
+        let group = |names: &&[&str]| names.iter().map(|name| python(name, "/x.py")).collect();
+        let own = PythonThread {
+            groups: groups.iter().map(group).collect(),
+            has_lock: false,
+        };
+        let woven = weave(frames.collect(), &own, program);
+        let one = |frame: &GdbFrame| format!("{} {}", frame.level, frame.function().unwrap_or("?"));
+        woven.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn pythons_frames_stand_where_the_interpreter_carries_them_out() {
+        let library = "libpython3.11.so.1.0";
+        let frames = [
+            ("poll", "libc.so.6"),
+            (EVALUATES, library),
+            ("PyObject_Call", library),
+            ("apply", "solver.so"),
+            ("_PyEval_EvalFrameDefault.cold", library),
+            ("Py_RunMain", library),
+            ("main", ""),
+        ];
+        let groups: [&[&str]; 2] = [&["inner", "lambda"], &["step", "<module>"]];
+        assert_eq!(
+            woven(&frames, &groups, "app"),
+            "0 poll, 1 inner, 1 lambda, 3 apply, 4 step, 4 <module>, 6 main"
+        );
+        // The innermost call has just begun.
+        let begun = woven(&frames, &groups[1..], "app");
+        assert_eq!(begun, "0 poll, 3 apply, 4 step, 4 <module>, 6 main");
+    }
+
+    #[test]
+    fn an_interpreter_in_the_program_leaves_what_is_the_users() {
+        let frames = [(EVALUATES, ""), ("Py_RunMain", ""), ("main", "")];
+        let groups: [&[&str]; 1] = [&["<module>"]];
+        assert_eq!(woven(&frames, &groups, "python3.12"), "0 <module>");
+        assert_eq!(woven(&frames, &groups, "solver"), "0 <module>, 2 main");
+        let other = [("main", "")];
+        assert_eq!(woven(&other, &groups, "solver"), "0 main");
+    }
+
+    #[test]
+    fn whose_a_function_is() {
+        let check = |path, expect| assert_eq!(module_of(&python("f", path)), expect, "{path}");
+        check("/home/me/solve.py", "");
+        check("/home/me/python3/solve.py", "");
+        check("<string>", "");
+        check("<frozen importlib._bootstrap>", "python3");
+        check("/usr/lib/python3.11/threading.py", "python3");
+        check("/usr/lib/python3/dist-packages/mpi4py/run.py", "mpi4py");
+        check("/opt/v/lib64/python3.12/site-packages/six.py", "six");
+    }
+}

@@ -1,0 +1,238 @@
+//! The messages that have not completed: gdb says where the MPI library has what, its own debug library reads it in a process of
+//! its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
+use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_inspect::memory::Memory;
+use sdm_inspect::queues::{
+    COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table,
+};
+use sdm_pmix::queues::{ProcessQueues, QUEUES_VERSION, QueueKind, QueuesAsk, TypeLayout};
+
+use super::python::address;
+use super::ranks::VERSIONS_OF_MPICH;
+use crate::gdb::Gdb;
+
+/// How long the debug library may take.
+const WAIT: Duration = Duration::from_secs(10);
+/// How often it is looked whether it has answered.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The most debug libraries that a process may name.
+const LIBRARIES_MAX: u64 = 16;
+/// The longest path of one, in bytes.
+const PATH_BYTES_MAX: usize = 4096;
+/// How much of one is read at once: a page is so many times as large.
+const PATH_PIECE_BYTES: usize = 64;
+/// Where MPI libraries name their debug libraries: a list of texts that ends with a null pointer, and a text.
+const LIST: &str = "mpimsgq_dll_locations";
+const NAME: &str = "MPIR_dll_name";
+const OPEN_MPI: &str = sdm_mpi::OPEN_MPI_WORLD;
+/// Where this is a symbol of the program its author wants no queues to be shown.
+const IGNORE: &str = "MPIR_Ignore_queues";
+
+/// Answers with the messages of the task.
+pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
+    let pid = gdb
+        .get()
+        .pid()
+        .ok_or_else(|| Failure::new(FailureCode::NotRunning, "no process that has queues"))?;
+    let memory = gdb.host().process_memory(pid);
+    let memory = memory
+        .ok_or_else(|| unsupported("the process is another user's: nothing of it is read"))?;
+    let library = library(gdb, &*memory).await?;
+    let root = gdb.host().root(pid);
+    if root.is_some_and(|root| root.starts_with('/')) {
+        return Err(unsupported(
+            "the process is in a container: its debug library is not loaded outside of it",
+        ));
+    }
+    let symbols = symbols(gdb).await;
+    let types = match types(gdb).await? {
+        Some(types) => types,
+        None => table(),
+    };
+    let looked = Looked {
+        memory: &*memory,
+        symbols: &symbols,
+        types: &types,
+    };
+    looked.check()?;
+    let ask = QueuesAsk {
+        version: QUEUES_VERSION,
+        library,
+        symbols: symbols.into_iter().collect(),
+        types,
+    };
+    let mut asked = gdb.host().ask_debug_library(pid, &ask)?;
+    let end = gdb.get().now + WAIT;
+    loop {
+        if let Some(answer) = asked.poll() {
+            return answer.map(|found| Reply::Queues(told(found)));
+        }
+        if gdb.get().now >= end {
+            let text = format!(
+                "sdm-pmix with the MPI library's debug library in it: no answer within {} s",
+                WAIT.as_secs()
+            );
+            return Err(Failure::new(FailureCode::TimedOut, text));
+        }
+        gdb.until_within(LOOK_EVERY, |_| None::<()>).await;
+    }
+}
+
+/// The path of the debug library that the process names and that is there.
+async fn library(gdb: &Gdb, memory: &dyn Memory) -> Result<Vec<u8>, Failure> {
+    let mut paths = Vec::new();
+    if let Some(list) = symbol(gdb, LIST).await.and_then(|at| word(memory, at)) {
+        let texts = (0..LIBRARIES_MAX).map_while(|at| {
+            let text = word(memory, list.checked_add(8 * at)?)?;
+            path(memory, text)
+        });
+        paths.extend(texts);
+    }
+    let name = symbol(gdb, NAME).await;
+    paths.extend(name.and_then(|at| path(memory, at)));
+    let there = paths.iter().find(|path| gdb.host().is_file(path));
+    if let Some(path) = there {
+        return Ok(path.clone());
+    }
+    if let Some(path) = paths.first() {
+        let path = sdm_text::printable(path);
+        return Err(unsupported(&format!(
+            "the MPI library's debug library {path} is not installed"
+        )));
+    }
+    for name in VERSIONS_OF_MPICH {
+        if symbol(gdb, name).await.is_some() {
+            return Err(unsupported(
+                "MPICH names no debug library that knows its queues",
+            ));
+        }
+    }
+    Err(unsupported(match symbol(gdb, OPEN_MPI).await {
+        Some(_) => "this Open MPI names no debug library that knows its queues",
+        None => "no MPI library that names a debug library is in the program",
+    }))
+}
+
+/// Where the process has what the library asks for, and by what its layout is checked.
+async fn symbols(gdb: &Gdb) -> BTreeMap<String, u64> {
+    let names = VARIABLES.into_iter().chain(COMMUNICATORS).chain([IGNORE]);
+    let names = names.map(str::to_owned);
+    let names = names.chain(WITH_CLASS.iter().map(|name| class_symbol(name)));
+    let asked = names.map(|name| (gdb.send(symbol_line(&name)), name));
+    let mut found = BTreeMap::new();
+    for (answer, name) in asked.collect::<Vec<_>>() {
+        let results = answer.await.ok();
+        found.extend(results.and_then(|it| address(&it)).map(|at| (name, at)));
+    }
+    found
+}
+
+/// The types as the process's debug information has them; none where it has not all of them.
+async fn types(gdb: &Gdb) -> Result<Option<Vec<TypeLayout>>, Failure> {
+    let mut types = Vec::new();
+    for (name, _, fields) in rows() {
+        // A type that is only declared has no size.
+        let size = number(gdb, &format!("sizeof({name})")).await?;
+        let Some(size_bytes) = size.filter(|size| *size > 1) else {
+            return Ok(None);
+        };
+        let mut layout = TypeLayout {
+            name: (*name).to_owned(),
+            size_bytes,
+            fields: Vec::new(),
+        };
+        for (field, _) in *fields {
+            let expression = format!("(unsigned long) &(({name} *) 0)->{field}");
+            let Some(at) = number(gdb, &expression).await? else {
+                return Ok(None);
+            };
+            layout.fields.push(((*field).to_owned(), at));
+        }
+        types.push(layout);
+    }
+    Ok(Some(types))
+}
+
+async fn number(gdb: &Gdb, expression: &str) -> Result<Option<u32>, Failure> {
+    match gdb
+        .mi(format!("-data-evaluate-expression \"{expression}\""))
+        .await
+    {
+        Ok(results) => Ok(results.text("value").and_then(|text| text.parse().ok())),
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn symbol(gdb: &Gdb, name: &str) -> Option<u64> {
+    address(&gdb.mi(symbol_line(name)).await.ok()?)
+}
+
+fn symbol_line(name: &str) -> String {
+    format!("-data-evaluate-expression \"(void *) &{name}\"")
+}
+
+fn word(memory: &dyn Memory, address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    memory.read(address, &mut bytes)?;
+    Some(u64::from_ne_bytes(bytes)).filter(|word| *word != 0)
+}
+
+/// An absolute path at an address. What lies behind it may be no memory: it is read up to a whole piece at a time.
+fn path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
+    let mut path = Vec::new();
+    while path.len() < PATH_BYTES_MAX {
+        let at = address.checked_add(path.len() as u64)?;
+        // No page ends in the middle of a piece that does not cross this.
+        let mut piece = [0; PATH_PIECE_BYTES];
+        let behind = usize::try_from(at).ok()? % PATH_PIECE_BYTES;
+        let piece = &mut piece[..PATH_PIECE_BYTES - behind];
+        memory.read(at, piece)?;
+        let end = piece.iter().position(|byte| *byte == 0);
+        path.extend_from_slice(&piece[..end.unwrap_or(piece.len())]);
+        if end.is_some() {
+            return Some(path).filter(|path| path.starts_with(b"/"));
+        }
+    }
+    None
+}
+
+fn unsupported(text: &str) -> Failure {
+    Failure::new(FailureCode::Unsupported, text)
+}
+
+fn told(found: ProcessQueues) -> TaskQueues {
+    let mut messages = Vec::new();
+    for communicator in found.communicators {
+        messages.extend(communicator.messages.into_iter().map(|it| QueueMessage {
+            kind: MessageKind {
+                queue: match it.kind {
+                    QueueKind::Send => QueueName::Sends,
+                    QueueKind::Receive => QueueName::Receives,
+                    QueueKind::Unexpected => QueueName::Unexpected,
+                },
+                is_matched: it.is_matched,
+                communicator: communicator.name.clone(),
+                is_remote: it.is_remote,
+                any_peer: it.peer.is_none(),
+                tag: it.tag,
+                length_bytes: it.length_bytes,
+            },
+            world_peer: it.world_peer,
+            peer: it.peer,
+            buffer: it.buffer,
+        }));
+    }
+    // Where a library keeps a request says nothing: in the order of the peers ranks that do the same are alike.
+    messages.sort();
+    TaskQueues {
+        messages,
+        more: found.more,
+        knows_unexpected: found.knows_unexpected,
+    }
+}

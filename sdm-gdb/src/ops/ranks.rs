@@ -1,0 +1,313 @@
+//! Whom a call waits for, as ranks of the job: in a communicator of some ranks, and by requests.
+
+use std::ops::Range;
+
+use sdm_debug::calls::is_harmless;
+use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
+use sdm_debug::reply::Value;
+use sdm_debug::{Failure, FailureCode};
+use sdm_idset::{IdSet, TaskId};
+use sdm_inspect::memory::Memory;
+use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
+
+use super::evaluate::unchecked;
+use super::frame_states::{STACK_POINTER, read_registers};
+use super::frames::GdbFrame;
+use super::kept::Kept;
+use super::threads::ReadThread;
+use crate::gdb::Gdb;
+use crate::text::value;
+
+/// A symbol by which MPICH's library is known.
+pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
+/// The most requests of one call that are looked at.
+const REQUESTS_MAX: u64 = 4096;
+/// Ranks that are in more communicators than so many are not told apart by them.
+const COMMUNICATORS_MAX: usize = 256;
+/// The longest text of a communicator's ranks.
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// Where a call's arguments can be read.
+pub(super) struct Place<'a> {
+    pub(super) gdb: &'a Gdb,
+    pub(super) thread: &'a ReadThread,
+    /// The frame that the user wrote, by which the source is read.
+    pub(super) user: &'a GdbFrame,
+    /// The level of the frame that has called the function.
+    pub(super) level: u32,
+    pub(super) kept: Option<&'a Kept>,
+}
+
+/// The number in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.
+pub(super) fn pointer(value: &Value) -> Option<u64> {
+    let mut words = value.text.split(' ');
+    let digits = words.find_map(|word| word.strip_prefix("0x"))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// What an MPI library knows of a communicator.
+#[derive(Default)]
+struct Told {
+    /// What tells it from others at all its ranks.
+    context: Option<i64>,
+    members: Option<Members>,
+    /// How many ranks the job has.
+    size: usize,
+}
+
+impl Told {
+    /// What Open MPI knows.
+    async fn by_open_mpi(place: &Place<'_>, address: u64) -> Result<Self, Failure> {
+        let process = of_process(place).await?;
+        let known = process.as_ref().and_then(|(memory, objects)| {
+            let known = OpenMpi::learn(&**memory, *objects)?;
+            Some(Self {
+                context: known.context(address),
+                members: known.members(address),
+                size: known.size(),
+            })
+        });
+        Ok(known.unwrap_or_default())
+    }
+
+    /// What MPICH knows.
+    async fn by_mpich(place: &Place<'_>, handle: u32) -> Result<Self, Failure> {
+        let process = with_mpich(place).await?;
+        let known = process.as_ref().and_then(|(memory, variables)| {
+            let known = Mpich::learn(&**memory, variables)?;
+            Some(Self {
+                context: known.context(handle),
+                members: known.members(handle),
+                size: known.size(),
+            })
+        });
+        Ok(known.unwrap_or_default())
+    }
+}
+
+/// Puts ranks of the job in place of ranks of a communicator that is not that of all, and its members beside its name; and adds what tells
+/// it from others.
+pub(super) async fn translate(
+    place: &Place<'_>,
+    communicator: Communicator,
+    arguments: &mut Vec<CallArgument>,
+) -> Result<(), Failure> {
+    use ArgumentRole as R;
+    let known = match communicator {
+        Communicator::At(address) => Told::by_open_mpi(place, address).await?,
+        Communicator::Handle(handle) => Told::by_mpich(place, handle).await?,
+    };
+    if let Some(context) = known.context {
+        // A handle may be another one at each rank.
+        arguments.retain(|one| one.role != R::Handle);
+        arguments.push(CallArgument::hidden(R::Context, context));
+    }
+    // Whom a call names, and who belongs to it.
+    let (named, all) = match known.members {
+        Some(Members::Of(ranks)) => (ranks.clone(), ranks),
+        Some(Members::Between(ours, theirs)) => (theirs.clone(), [ours, theirs].concat()),
+        Some(Members::WithOtherJobs) => {
+            arguments.push(CallArgument::hidden(R::OtherJobs, 1));
+            return Ok(());
+        }
+        None => return Ok(()),
+    };
+    if all.len() * COMMUNICATORS_MAX < known.size {
+        return Ok(());
+    }
+    let all: IdSet = all.into_iter().map(TaskId).collect();
+    let text = all.to_string();
+    if text.len() > TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    for argument in arguments {
+        match argument.role {
+            R::Source | R::Destination | R::Root => {
+                let rank = argument.number.and_then(|it| usize::try_from(it).ok());
+                let rank = rank.and_then(|rank| named.get(rank));
+                argument.number = rank.map(|rank| i64::from(*rank)).or(argument.number);
+            }
+            R::Communicator => {
+                let text = text.clone();
+                argument.value = Some(Value { text, cut: None });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The message that a call waits for at least, as arguments. Where it waits for several, one of them is as good as
+/// any: it needs all of them.
+pub(super) async fn requests(
+    place: &Place<'_>,
+    (list, count): (Option<&str>, Option<i64>),
+    at: usize,
+) -> Result<Vec<CallArgument>, Failure> {
+    let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
+    let count = count.unwrap_or_default().min(REQUESTS_MAX);
+    let Some(list) = list_of(place, list, at).await? else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    if let Some((memory, objects)) = of_process(place).await? {
+        let stack = stack(place).await?;
+        let pending = OpenMpi::learn(&*memory, objects).and_then(|known| {
+            (0..count).find_map(|index| {
+                let mut word = [0; 8];
+                memory.read(list.wrapping_add(8 * index), &mut word)?;
+                let request = u64::from_ne_bytes(word);
+                // A single one is what it waits for.
+                let waits = count == 1 || known.is_waited_for(request, stack.clone());
+                known.message(request).filter(|_| waits)
+            })
+        });
+        // It may be a send.
+        found.extend(pending.map(|message| told(ArgumentRole::Target, message)));
+    } else if let Some((memory, variables)) = with_mpich(place).await? {
+        let known = Mpich::learn(&*memory, &variables);
+        let receives = known.as_ref().and_then(Mpich::receives);
+        let pending = receives.and_then(|known| {
+            (0..count).find_map(|index| {
+                let mut handle = [0; 4];
+                memory.read(list.wrapping_add(4 * index), &mut handle)?;
+                known.message(u32::from_ne_bytes(handle))
+            })
+        });
+        if let Some(message) = pending {
+            // Its rank is that of the job.
+            let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
+            found.push([told(ArgumentRole::Source, message), vec![all]].concat());
+        }
+    }
+    Ok(found.concat())
+}
+
+fn told(role: ArgumentRole, message: Message) -> Vec<CallArgument> {
+    let its = "its request";
+    let tag = match message.tag {
+        sdm_mpi::ANY_TAG_NUMBER => argument(ArgumentRole::Tag, sdm_mpi::ANY_TAG, None),
+        tag => argument(ArgumentRole::Tag, its, Some(i64::from(tag))),
+    };
+    vec![argument(role, its, Some(i64::from(message.peer))), tag]
+}
+
+fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallArgument {
+    CallArgument {
+        role,
+        expression: expression.to_owned(),
+        value: None,
+        number,
+        known: Known::Source,
+    }
+}
+
+/// The memory of a process with Open MPI, and where its own objects are.
+async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObjects)>, Failure> {
+    let Some((_, memory)) = memory(place.gdb) else {
+        return Ok(None);
+    };
+    let objects = objects(place.gdb, place.thread.id).await?;
+    Ok(objects.map(|objects| (memory, objects)))
+}
+
+async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> {
+    let Some(world) = symbol(gdb, thread, sdm_mpi::OPEN_MPI_WORLD).await? else {
+        return Ok(None);
+    };
+    let Some(alone) = symbol(gdb, thread, "ompi_mpi_comm_self").await? else {
+        return Ok(None);
+    };
+    let empty = symbol(gdb, thread, "ompi_mpi_group_empty").await?;
+    Ok(Some(OwnObjects {
+        world,
+        alone,
+        empty,
+    }))
+}
+
+/// The rank of a process in `MPI_COMM_WORLD` and how many it has; none before `MPI_Init`, and where that cannot be read.
+pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, Failure> {
+    let Some((_, memory)) = memory(gdb) else {
+        return Ok(None);
+    };
+    if let Some(objects) = objects(gdb, thread).await? {
+        return Ok(OpenMpi::world(&*memory, objects));
+    }
+    let variables = variables_of_mpich(gdb, thread).await?;
+    let known = variables.and_then(|variables| Mpich::world(&*memory, &variables));
+    Ok(known)
+}
+
+/// The memory of a process with MPICH, and where its variables are.
+async fn with_mpich(
+    place: &Place<'_>,
+) -> Result<Option<(Box<dyn Memory>, Vec<Range<u64>>)>, Failure> {
+    let Some((_, memory)) = memory(place.gdb) else {
+        return Ok(None);
+    };
+    let variables = variables_of_mpich(place.gdb, place.thread.id).await?;
+    Ok(variables.map(|variables| (memory, variables)))
+}
+
+async fn variables_of_mpich(gdb: &Gdb, thread: u32) -> Result<Option<Vec<Range<u64>>>, Failure> {
+    let Some(pid) = gdb.get().pid() else {
+        return Ok(None);
+    };
+    for name in VERSIONS_OF_MPICH {
+        if let Some(address) = symbol(gdb, thread, name).await? {
+            return Ok(Some(gdb.host().variables(pid, address)));
+        }
+    }
+    Ok(None)
+}
+
+fn memory(gdb: &Gdb) -> Option<(i32, Box<dyn Memory>)> {
+    let pid = gdb.get().pid()?;
+    Some((pid, gdb.host().process_memory(pid)?))
+}
+
+/// Where a symbol is.
+async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failure> {
+    let at = format!("--thread {thread} --frame 0");
+    let line = format!("-data-evaluate-expression {at} \"(void *) &{name}\"");
+    match gdb.mi(line).await {
+        Ok(results) => Ok(results.text("value").map(value).as_ref().and_then(pointer)),
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Where the requests are.
+async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Option<u64>, Failure> {
+    let Place {
+        gdb, thread, user, ..
+    } = place;
+    if let Some(list) = list.filter(|list| is_harmless(list)) {
+        let first = format!("(void *) &({list})[0]");
+        if let Some(value) = unchecked(gdb, thread, user, &first).await? {
+            return Ok(pointer(&value));
+        }
+    }
+    let Some(kept) = place.kept else {
+        return Ok(None);
+    };
+    let copied = kept.argument(gdb, thread, (at, 8)).await?;
+    Ok(copied.map(i64::cast_unsigned))
+}
+
+/// The part of the stack that is the call's own.
+async fn stack(place: &Place<'_>) -> Result<Range<u64>, Failure> {
+    let Place { gdb, thread, .. } = place;
+    let mut ends = [0; 2];
+    for (end, level) in ends.iter_mut().zip([0, place.level]) {
+        let pointer = read_registers(gdb, thread, level, &[STACK_POINTER]).await?;
+        let number = pointer
+            .first()
+            .and_then(|text| text.trim().strip_prefix("0x"));
+        *end = number
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .unwrap_or_default();
+    }
+    Ok(ends[0]..ends[1])
+}

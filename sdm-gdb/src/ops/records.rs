@@ -1,0 +1,387 @@
+//! Takes gdb's records into the books: answers, notifications, stops, and what gdb prints.
+
+use nix::sys::signal::Signal;
+use sdm_debug::{Event, Failure, FailureCode, TaskState};
+
+use super::end::{End, program_ended};
+use crate::gdb::Gdb;
+use crate::state::activity::OpenRun;
+use crate::state::commands::Pending;
+use crate::state::points::{Owner, watch_number};
+use crate::state::scope::Stopped;
+use crate::state::signals::Sigcont;
+use crate::state::{State, StopRecord};
+use crate::text::last_text;
+use crate::wording::{Wording, is_untested, passed_signal, remark, wording};
+use sdm_child::SCRIPT_MARK;
+use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
+
+/// What is kept of gdb's complaints, in bytes.
+const COMPLAINT_BYTES_MAX: usize = 4 << 10;
+
+/// The most stops that wait to be looked at; gdb sends no second one before it is told to go on,
+/// except for what a person does at its console.
+const STOPS_MAX: usize = 16;
+
+pub(crate) fn handle(gdb: &Gdb, record: Record) {
+    match record {
+        Record::Result {
+            token: Some(token),
+            class,
+            results,
+        } => handle_result(gdb, token, class, results),
+        Record::TooLong {
+            token: Some(token),
+            bytes,
+        } => {
+            let text = format!("gdb's answer of {bytes} bytes is too long");
+            gdb.resolve(token, Err(Failure::new(FailureCode::Limit, text)));
+        }
+        Record::Async {
+            kind: AsyncKind::Exec,
+            class,
+            results,
+            ..
+        } => handle_exec(gdb, &class, results),
+        Record::Async {
+            kind: AsyncKind::Notify,
+            class,
+            results,
+            ..
+        } => handle_notify(gdb, &class, &results),
+        Record::Stream { kind, text } => handle_text(gdb, kind, &text),
+        Record::Unknown(line) => tracing::debug!("gdb: no MI: {line}"),
+        _ => {}
+    }
+}
+
+fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
+    let complaint = std::mem::take(&mut gdb.edit().commands.complaint);
+    match class {
+        ResultClass::Error => {
+            let text = results.text("msg").unwrap_or("gdb gave no reason").trim();
+            let complained = wording(text) == Some(Wording::Aborted) && !complaint.is_empty();
+            let text = if complained {
+                &complaint_of(gdb, &complaint)
+            } else {
+                text
+            };
+            let failure = super::registers::meaning(gdb, text)
+                .unwrap_or_else(|| Failure::new(FailureCode::Gdb, text).with_hint(hint_for(text)));
+            fail_run(gdb, token, &failure);
+            gdb.resolve(token, Err(failure));
+        }
+        ResultClass::Running => {
+            gdb.edit().activity.begin_executing();
+            gdb.resolve(token, Ok(results));
+        }
+        _ => gdb.resolve(token, Ok(results)),
+    }
+}
+
+/// What can be done about a limit of gdb's.
+fn hint_for(text: &str) -> &'static str {
+    if wording(text) == Some(Wording::ValueTooLarge) {
+        "`set max-value-size unlimited` lets gdb read values of any size; `print a[0]@100` reads a part"
+    } else {
+        ""
+    }
+}
+
+/// What gdb complained of before it gave a command up: its lines, with the front-end's number of the
+/// breakpoint that they are about.
+fn complaint_of(gdb: &Gdb, complaint: &str) -> String {
+    let about = |line: &str| {
+        let (said, number) = line.trim_end_matches('.').rsplit_once(' ')?;
+        let owner = gdb.get().breakpoints.owner(number.parse().ok()?);
+        match owner {
+            Some(Owner::User(number)) => Some(format!("{said} {number}.")),
+            _ => None,
+        }
+    };
+    let lines = complaint.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.ends_with("Warning:"));
+    let lines = lines.map(|line| about(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// gdb can say `^running` and then `^error` to one command: the run has not begun after all.
+/// Where the program is not held it goes on, or is about to end, and that will end the run: gdb
+/// stumbles over threads that go while it lets them run ("Couldn't get registers").
+fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
+    let (waits, open) = {
+        let state = gdb.get();
+        let pending = state.commands.pending.get(&token);
+        let run = state.activity.run();
+        let is_its = run.is_some_and(|run| run.token == token);
+        (pending.is_some_and(Pending::is_open), is_its)
+    };
+    // The kernel is asked about a run alone: what else fails costs no look at the process.
+    if waits || !open || !gdb.is_held() {
+        return;
+    }
+    let mut state = gdb.edit();
+    state.activity.end_executing();
+    if let Some(OpenRun { id: Some(id), .. }) = state.activity.take_run() {
+        state.answer(id, Err(failure.clone()));
+    }
+    if state.activity.is_running() {
+        state.set_task(TaskState::Stopped);
+    }
+}
+
+fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
+    match class {
+        "running" => {
+            let mut state = gdb.edit();
+            // Threads that ran beside a step that was refused are stopped again, and nobody is told.
+            let counts = state.origin.scope().is_none_or(|it| !it.runs_for_nothing());
+            if counts {
+                state.activity.begin_executing();
+            }
+            if let Some(scope) = state.origin.scope_mut() {
+                scope.thread_running(results.number("thread-id"));
+            }
+            state.breakpoints.forget_met();
+        }
+        "stopped" => {
+            gdb.edit().processes.regain_sight();
+            if results.text("thread-id").is_some() {
+                handle_thread_stopped(gdb, results);
+            } else {
+                handle_stopped(gdb, results);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A stop, which in non-stop mode is that of one thread.
+fn handle_thread_stopped(gdb: &Gdb, results: Results) {
+    let stopped = match gdb.edit().origin.scope_mut() {
+        Some(scope) => scope.thread_stopped(results),
+        None => Stopped::Whole(results),
+    };
+    match stopped {
+        Stopped::Whole(results) => handle_stopped(gdb, results),
+        // Its answer says nothing; the stops of the threads do.
+        Stopped::StopOthers => gdb.post("-exec-interrupt"),
+        Stopped::Wait => {}
+    }
+}
+
+fn handle_stopped(gdb: &Gdb, results: Results) {
+    let other_ended = {
+        let mut state = gdb.edit();
+        state.activity.end_executing();
+        state.processes.take_other_end()
+    };
+    // Signals that passed since the last stop stand in front: only the last reason is this one.
+    match last_text(&results, "reason") {
+        Some(reason) if other_ended && reason.starts_with("exited") => {
+            let stop = StopRecord {
+                results,
+                other_ended,
+                ..StopRecord::default()
+            };
+            gdb.edit().stops.push_back(stop);
+        }
+        Some("exited-normally") => program_ended(gdb, End::Exited(0)),
+        Some("exited") => {
+            let code = last_text(&results, "exit-code").and_then(|code| {
+                // MI gives exit codes in octal.
+                i32::from_str_radix(code, 8).ok()
+            });
+            program_ended(gdb, End::Exited(code.unwrap_or(0)));
+        }
+        Some("exited-signalled") => {
+            let signal = last_text(&results, "signal-name").unwrap_or("a signal");
+            program_ended(gdb, End::Signalled(signal.to_owned()));
+        }
+        _ => {
+            let mut state = gdb.edit();
+            let number = ["bkptno", "wpnum"]
+                .into_iter()
+                .find_map(|name| last_text(&results, name))
+                .and_then(|number| number.parse().ok())
+                .or_else(|| watch_number(&results));
+            let owner = match (number, last_text(&results, "reason")) {
+                (Some(number), _) => state.breakpoints.owner(number),
+                // gdb does not say which catchpoint it was.
+                (None, None | Some("solib-event")) => state.breakpoints.last_met(),
+                _ => None,
+            };
+            let name = last_text(&results, "signal-name");
+            let mut signal_sent = match name {
+                Some("SIGINT") => std::mem::take(&mut state.interrupts.int_sent),
+                Some("SIGSTOP") => std::mem::take(&mut state.interrupts.stop_sent),
+                // Valgrind's server says of an interrupt what it says of all.
+                Some("SIGTRAP") if state.origin.valgrind().is_some() => {
+                    std::mem::take(&mut state.interrupts.int_sent)
+                }
+                _ => false,
+            };
+            // A gdb in non-stop mode stops the threads itself: nothing is on its way any more, whatever they stopped for.
+            if state.origin.scope().is_some() {
+                let asked = std::mem::take(&mut state.interrupts.int_sent);
+                signal_sent |= asked && name == Some("0");
+            }
+            if state.stops.len() < STOPS_MAX {
+                state.stops.push_back(StopRecord {
+                    results,
+                    owner,
+                    signal_sent,
+                    other_ended: false,
+                });
+            }
+        }
+    }
+}
+
+fn handle_notify(gdb: &Gdb, class: &str, results: &Results) {
+    match class {
+        "thread-group-started" if gdb.get().origin.is_core_file() => {}
+        "thread-group-started" => {
+            let group = results.text("id").unwrap_or_default();
+            let by_valgrind = gdb.get().origin.valgrind().is_some();
+            let pid = match by_valgrind {
+                // gdb makes one up.
+                true => gdb.host().run_by_valgrind(),
+                false => results.number("pid"),
+            };
+            gdb.edit().processes.started(group, pid);
+        }
+        "thread-created" => {
+            if let (Some(scope), Some(id)) = (gdb.edit().origin.scope_mut(), results.number("id")) {
+                scope.thread_created(id);
+            }
+        }
+        "thread-exited" => {
+            let stop = match (gdb.edit().origin.scope_mut(), results.number("id")) {
+                (Some(scope), Some(id)) => scope.thread_exited(id),
+                _ => None,
+            };
+            if let Some(stop) = stop {
+                handle_stopped(gdb, stop);
+            }
+        }
+        "breakpoint-created" => {
+            if let Some(breakpoint) = results.tuple("bkpt") {
+                gdb.edit().breakpoints.created(breakpoint);
+            }
+        }
+        "thread-group-exited" => {
+            let mut state = gdb.edit();
+            let group = results.text("id").unwrap_or_default();
+            state.processes.ended(group);
+        }
+        "breakpoint-modified" => {
+            let Some(breakpoint) = results.tuple("bkpt") else {
+                return;
+            };
+            let mut state = gdb.edit();
+            let State {
+                breakpoints,
+                origin,
+                ..
+            } = &mut *state;
+            let event = breakpoints.modified(breakpoint, origin.scope());
+            drop(state);
+            if let Some(event) = event {
+                gdb.tell(event);
+            }
+        }
+        "breakpoint-deleted" => {
+            if let Some(number) = results.number("id") {
+                gdb.edit().breakpoints.deleted(number);
+            }
+        }
+        // It was there before its code was cleared, and has inserted everything anew.
+        "library-loaded" | "library-unloaded" if gdb.get().activity.is_executing() => {
+            super::clear::when_done(gdb);
+        }
+        _ => {}
+    }
+}
+
+fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
+    if kind == StreamKind::Log
+        && let Some(text) = text.strip_prefix(SCRIPT_MARK)
+    {
+        let text = text.trim_end().to_owned();
+        return gdb.tell(Event::Notice { text });
+    }
+    if kind == StreamKind::Console {
+        let name = passed_signal(&gdb.get().handling.passed, text).map(ToOwned::to_owned);
+        let unsaid = gdb.get().handling.sigcont == Sigcont::Unsaid;
+        if name.as_deref() == Some("SIGINT") {
+            // Ours, where there was one, will stop nothing any more.
+            gdb.edit().interrupts.int_sent = false;
+        }
+        if let Some(name) = &name {
+            gdb.edit().processes.signal_passed(name);
+        }
+        if let Some(name) = name.filter(|name| !(unsaid && name == "SIGCONT")) {
+            gdb.tell(Event::SignalPassed { name });
+        }
+        tell_remark(gdb, text);
+    }
+    if kind == StreamKind::Log {
+        super::registers::tell(gdb, text);
+        if super::valgrind::is_gone(gdb, text) {
+            let text =
+                "Valgrind is gone: it was killed, or the program has run another one by exec";
+            let text = text.to_owned();
+            gdb.tell(Event::Notice { text });
+            program_ended(gdb, End::Signalled(Signal::SIGKILL.as_str().to_owned()));
+        }
+        // An error where nothing was asked: gdb gives up an event in the middle, as the process dies ("Couldn't get
+        // registers: No such process.", "Cannot find user-level thread for LWP 7: generic error").
+        let mut state = gdb.edit();
+        if state.activity.is_executing() && state.commands.pending.is_empty() {
+            state.processes.lose_sight();
+        }
+    }
+    if kind == StreamKind::Log {
+        let mut state = gdb.edit();
+        let untested = &mut state.breakpoints.untested;
+        match untested {
+            _ if is_untested(text) => *untested = Some(String::new()),
+            Some(why) if why.is_empty() => text.trim_end().clone_into(why),
+            _ => {}
+        }
+    }
+    if kind == StreamKind::Log
+        && gdb.get().commands.complaint.len() + text.len() <= COMPLAINT_BYTES_MAX
+    {
+        gdb.edit().commands.complaint.push_str(text);
+    }
+    let wanted = gdb
+        .get()
+        .commands
+        .pending
+        .values()
+        .any(|pending| pending.printed.is_some());
+    if !wanted {
+        return;
+    }
+    let mut state = gdb.edit();
+    for printed in state
+        .commands
+        .pending
+        .values_mut()
+        .filter_map(|p| p.printed.as_mut())
+    {
+        printed.push(text);
+    }
+}
+
+/// Says what has become of the program's processes, once.
+fn tell_remark(gdb: &Gdb, text: &str) {
+    let started = !gdb.get().activity.is_starting();
+    if let Some(text) = remark(text).filter(|_| started)
+        && gdb.edit().processes.is_new(&text)
+    {
+        gdb.tell(Event::Notice { text });
+    }
+}

@@ -1,0 +1,163 @@
+//! A gdb that cannot write registers: one older than 14, on a processor with more of them than it knows, that has not
+//! loaded what completes its writes (it is linked statically, say, or privileged).
+//!
+//! It fails at the first such register, and by then half is done: a function that it calls has run, and what that has left
+//! in the registers stays; a run backward stands still for ever. So what would need it is refused before it begins.
+
+use sdm_debug::command::ValueFormat;
+use sdm_debug::reply::Variable;
+use sdm_debug::{Command, Event, Failure, FailureCode, Reply};
+use sdm_doctor::gdb::{self as doctor, FIRST_WITH_ALL_REGISTERS, Version};
+
+use super::memory;
+use crate::gdb::Gdb;
+use crate::state::State;
+use crate::text::console_line;
+use crate::wording::{Wording, wording};
+
+/// Asks gdb for its version: one that is too old is refused, and one that cannot write registers is to call no function.
+pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
+    let (result, printed) = gdb.send("-gdb-version").capture().printed().await;
+    result?;
+    let version = Version::printed(&printed.into_text());
+    if let Some(old) = version.as_ref().filter(|version| version.is_too_old()) {
+        let failure = Failure::new(FailureCode::NoGdb, doctor::too_old(&old.text));
+        let others = gdb.host().other_gdbs();
+        return Err(failure.with_hint(format!("{others}; `sdm doctor` looks into it: gdb")));
+    }
+    gdb.edit().lacks.is_before_12 = version.as_ref().is_some_and(|it| it.major < 12);
+    if !gdb.get().config.registers_unknown || gdb.host().completes_writes() {
+        return Ok(());
+    }
+    let knows_few = |version: &Version| version.major < FIRST_WITH_ALL_REGISTERS;
+    let Some(version) = version.filter(knows_few) else {
+        return Ok(());
+    };
+    gdb.edit().lacks.unwritable = Some(version.text);
+    gdb.mi("-gdb-set may-call-functions off").await?;
+    Ok(())
+}
+
+/// Leaves a frame by this line. Where the value that is left with goes into a register that gdb cannot write, gdb has left
+/// the frame by the time it fails: it is put back.
+pub(crate) async fn leave(gdb: &Gdb, line: String) -> Result<(), Failure> {
+    let is_unable = gdb.get().lacks.unwritable.is_some();
+    if !is_unable {
+        gdb.mi(line).await?;
+        return Ok(());
+    }
+    let selected = gdb.mi("-stack-info-frame").await?;
+    let level: u32 = selected
+        .tuple("frame")
+        .and_then(|frame| frame.number("level"))
+        .unwrap_or(0);
+    let before = general(gdb).await?;
+    gdb.mi(format!("-stack-select-frame {level}")).await?;
+    let Err(failure) = gdb.mi(line).await else {
+        return Ok(());
+    };
+    let after = general(gdb).await?;
+    for (before, after) in before.iter().zip(&after) {
+        if before != after {
+            let set = format!("set var ${} = {}", before.name, before.value.text);
+            gdb.mi(console_line(&set)).await?;
+        }
+    }
+    gdb.mi(format!("-stack-select-frame {level}")).await?;
+    Err(failure)
+}
+
+/// The registers that every gdb can write, of the innermost frame, which is selected.
+async fn general(gdb: &Gdb) -> Result<Vec<Variable>, Failure> {
+    gdb.mi("-stack-select-frame 0").await?;
+    match memory::registers(gdb, &[], ValueFormat::Hexadecimal).await? {
+        Reply::Variables(registers) => Ok(registers),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Says, once, what an error means that gdb has met while the program runs: in a breakpoint's condition, say.
+pub(crate) fn tell(gdb: &Gdb, text: &str) {
+    let executing = gdb.get().activity.is_executing();
+    let failure = executing.then(|| meaning(gdb, text)).flatten();
+    if let Some(Failure { text, .. }) = failure
+        && gdb.edit().processes.is_new(&text)
+    {
+        gdb.tell(Event::Notice { text });
+    }
+}
+
+/// What an error of gdb's means, where it is one of these.
+pub(crate) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
+    let state = gdb.get();
+    let unable = match wording(text) {
+        Some(Wording::WriteFailed) => true,
+        // A person can forbid calls, too.
+        Some(Wording::MayNotCall) => state.lacks.unwritable.is_some(),
+        _ => false,
+    };
+    unable.then(|| refusal(state.lacks.unwritable.as_deref()))
+}
+
+/// Why a command cannot be begun by a gdb that cannot write registers.
+pub(crate) fn why_not(state: &State, command: &Command) -> Option<Failure> {
+    let version = state.lacks.unwritable.as_deref()?;
+    let backward = match command {
+        Command::ReverseContinue | Command::ReverseStep { .. } => true,
+        Command::Console { line } => is_backward(line),
+        Command::Mi { line } => line.split(' ').any(|word| word == "--reverse"),
+        _ => false,
+    };
+    backward.then(|| refusal(Some(version)))
+}
+
+fn refusal(version: Option<&str>) -> Failure {
+    let who = version.map_or("this gdb".to_owned(), |version| format!("gdb {version}"));
+    let text = format!(
+        "{who} cannot write registers on this processor (its register state is larger than this gdb knows); \
+         gdb {FIRST_WITH_ALL_REGISTERS} and later can: --gdb PATH"
+    );
+    Failure::new(FailureCode::Unsupported, text)
+}
+
+/// True for a line of gdb's that begins to record a run or lets it go backward, which is what it is recorded for.
+fn is_backward(line: &str) -> bool {
+    let mut words = line.split_ascii_whitespace();
+    let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    match first {
+        "rc" | "rni" | "rn" | "rsi" | "rs" | "rec" => true,
+        "target" => second.starts_with("record"),
+        _ => first.starts_with("reverse") || first.starts_with("reco"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_go_backward() {
+        for line in [
+            "record",
+            "record full",
+            "rec",
+            "target record-full",
+            "reverse-next 2",
+            "rs",
+            " rc",
+        ] {
+            assert!(is_backward(line), "{line}");
+        }
+        for line in [
+            "",
+            "run",
+            "return",
+            "target core x",
+            "refresh",
+            "print record",
+            "rbreak x",
+        ] {
+            assert!(!is_backward(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Has it noted from now on which of the calls that a thread is in return.
+
+use std::rc::Rc;
+
+use sdm_debug::fold::{FoldRules, innermost_user_frame};
+use sdm_inspect::arrival::Arrival;
+use sdm_mpi::mpi_name;
+
+use super::frames::GdbFrame;
+use super::threads::ReadThread;
+use crate::gdb::Gdb;
+use crate::state::probed::FrameState;
+use crate::state::returns::Returns;
+
+/// How many of the outermost functions are followed; processors can note four addresses, and one is that of the call of MPI's.
+const FOLLOWED: usize = 3;
+
+/// The call of MPI's that a thread is in, and the outermost functions of the user's, which are in `states`.
+pub(super) fn follow(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    states: &[FrameState],
+    fold: &FoldRules,
+) -> Returns {
+    let call = call(thread, fold);
+    let noted = call.map(|call| note(gdb, thread, call));
+    let mut returns = Returns {
+        refused: matches!(noted, Some(None)),
+        call: noted.flatten(),
+        ..Returns::default()
+    };
+    // Who is in no call will come to where it stands at once, and so will what is inlined there.
+    let here = thread.frames.first().map(GdbFrame::address);
+    let callers = states.split_last().map_or(&[][..], |(_, callers)| callers);
+    for address in callers.iter().map(|frame| frame.address) {
+        let known = returns.frames.iter().any(|(known, _)| *known == address);
+        if returns.frames.len() == FOLLOWED {
+            break;
+        }
+        if !known && address > 0 && Some(address) != here {
+            let arrival = note(gdb, thread, address);
+            returns
+                .frames
+                .extend(arrival.map(|arrival| (address, arrival)));
+        }
+    }
+    returns
+}
+
+/// The call of MPI's alone. Others are not followed: a look at a process lets some of the system's calls return early.
+pub(super) fn follow_call(
+    gdb: &Gdb,
+    thread: &ReadThread,
+    fold: &FoldRules,
+) -> Option<Rc<dyn Arrival>> {
+    note(gdb, thread, call(thread, fold)?)
+}
+
+/// Where the call of MPI's returns to that a thread is in.
+fn call(thread: &ReadThread, fold: &FoldRules) -> Option<u64> {
+    let user = innermost_user_frame(&thread.raw.frames, fold)?;
+    let is_call = |frame: &GdbFrame| frame.function().and_then(mpi_name).is_some();
+    let inside = thread.frames.get(..user.index)?;
+    let call = inside.iter().rev().find(|frame| is_call(frame))?;
+    // A program of Python's is told by its own functions; the one that called MPI is that of a module between. An operation that is
+    // Python's itself, as those of PyTorch are, waits in the module's function that the innermost one of Python's has called.
+    let natives = || thread.frames.iter().filter(|frame| frame.is_native());
+    let caller = match call.is_native() {
+        true => natives().find(|frame| frame.level == call.level + 1)?,
+        false => {
+            let inside = thread.frames.iter().take_while(|frame| frame.is_native());
+            inside.last().filter(|frame| frame.level > 0)?
+        }
+    };
+    Some(caller.address())
+}
+
+fn note(gdb: &Gdb, thread: &ReadThread, address: u64) -> Option<Rc<dyn Arrival>> {
+    gdb.host().arrival(thread.kernel_id?, address)
+}

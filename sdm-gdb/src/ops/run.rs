@@ -1,0 +1,207 @@
+//! Letting the program run: continue, step, finish.
+
+use std::rc::Rc;
+
+use sdm_core::CommandId;
+use sdm_debug::command::StepKind;
+use sdm_debug::{Command, Failure, FailureCode, TaskState};
+
+use crate::action::Action;
+use crate::gdb::Gdb;
+use crate::state::activity::{OpenRun, RunKind};
+use crate::text::console_line;
+
+/// Begins a run; what ends it answers the command.
+pub(crate) async fn resume(gdb: Gdb, id: CommandId, command: Rc<Command>) {
+    let asked = gdb.clone();
+    // What has begun goes on, also where the command is cancelled meanwhile.
+    let result = gdb
+        .finish(async move { resume_as(&asked, id, &command).await })
+        .await;
+    if let Err(failure) = result {
+        gdb.answer(id, Err(failure));
+    }
+}
+
+async fn resume_as(gdb: &Gdb, id: CommandId, command: &Command) -> Result<(), Failure> {
+    let run = |kind| begin_kind(gdb, id, kind);
+    match command {
+        Command::Step { kind, count } => begin_step(gdb, id, *kind, *count).await,
+        Command::Finish => run(RunKind::Finish).await,
+        Command::ReverseContinue => run(RunKind::Reverse).await,
+        Command::ReverseStep { kind, count } => run(RunKind::ReverseStep(*kind, *count)).await,
+        Command::ContinuePast { count } => {
+            super::breakpoints::pass_by(gdb, count.saturating_sub(1)).await?;
+            run(RunKind::Continue).await
+        }
+        Command::Until { location } => {
+            let line = format!("until {}", location.as_deref().unwrap_or_default());
+            begin_to(gdb, id, RunKind::To, line.trim_end()).await
+        }
+        Command::Advance { location } => {
+            begin_to(gdb, id, RunKind::To, &format!("advance {location}")).await
+        }
+        Command::Jump { location } => {
+            begin_to(gdb, id, RunKind::Continue, &format!("jump {location}")).await
+        }
+        Command::ContinueSignal { signal } => {
+            begin_to(gdb, id, RunKind::Continue, &format!("signal {signal}")).await
+        }
+        _ => run(RunKind::Continue).await,
+    }
+}
+
+async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failure> {
+    begin(gdb, Some(id), kind, &kind.line()).await
+}
+
+/// Begins a run by gdb's command line, in the background as MI does.
+async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result<(), Failure> {
+    // Without the ampersand gdb reads nothing until the program stops, and nobody could interrupt it.
+    begin(gdb, Some(id), kind, &console_line(&format!("{line} &"))).await
+}
+
+/// gdb steps in the innermost frame; where that is a runtime's, the person was shown the line that
+/// called it and means that one.
+async fn begin_step(gdb: &Gdb, id: CommandId, step: StepKind, count: u32) -> Result<(), Failure> {
+    let shown = gdb.get().shown_level;
+    let mut kind = RunKind::Step(step, count);
+    if shown > 0 && matches!(step, StepKind::Into | StepKind::Over) {
+        gdb.mi(format!("-stack-select-frame {}", shown - 1)).await?;
+        kind = RunKind::StepOut(step, count);
+    }
+    begin(gdb, Some(id), kind, &kind.line()).await
+}
+
+/// Sends the MI command that begins a run, and opens the run; see [`begin_now`].
+pub(crate) async fn begin(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+    line: &str,
+) -> Result<(), Failure> {
+    let (asked, line) = (gdb.clone(), line.to_owned());
+    gdb.finish(async move { begin_now(&asked, id, kind, &line).await })
+        .await
+}
+
+/// The run is opened before gdb has answered: a cancel meanwhile must find it.
+async fn begin_now(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+    line: &str,
+) -> Result<(), Failure> {
+    let ends_by_itself = matches!(
+        kind,
+        RunKind::Step(..) | RunKind::StepOut(..) | RunKind::Finish | RunKind::To
+    );
+    if ends_by_itself {
+        super::world::forget(gdb);
+    }
+    // The task may have ended, or been left, while the caller waited for something else.
+    let gone = match gdb.get().is_leaving {
+        true => Some(Failure::new(FailureCode::NotRunning, "is being detached")),
+        false => gdb.get().why_not_live(),
+    };
+    if let Some(failure) = gone {
+        return Err(failure);
+    }
+    let alone = !line.starts_with("-exec-continue");
+    let others = match gdb.edit().origin.scope_mut() {
+        Some(scope) if alone => scope.let_others_run(),
+        _ => Vec::new(),
+    };
+    for other in others {
+        // Their stops say how they are, not these answers.
+        gdb.post(other);
+    }
+    {
+        let mut state = gdb.edit();
+        if state.origin.is_attached() && !state.origin.is_read_only_process() {
+            state.actions.push_back(Action::TieProcess);
+        }
+    }
+    // A step deep into a recursion or a big library's start can take gdb itself long.
+    let wait = gdb.get().config.symbols_wait;
+    let answer = gdb.send_within(line, wait);
+    let token = answer.token();
+    let was_stopped = gdb.get().activity.is_stopped();
+    {
+        let mut state = gdb.edit();
+        let again = match kind {
+            RunKind::To => Rc::from(line),
+            kind => Rc::from(kind.line()),
+        };
+        state.activity.open_run(OpenRun {
+            id,
+            kind,
+            token,
+            again,
+        });
+        state.shown_level = 0;
+    }
+    if let Err(failure) = answer.await {
+        let stop_others = match gdb.edit().origin.scope_mut() {
+            Some(scope) if alone => Some(scope.did_not_step()),
+            _ => None,
+        };
+        if stop_others == Some(true) {
+            gdb.post("-exec-interrupt");
+        }
+        let begun = stop_others.is_none() && gdb.get().activity.is_executing() && !gdb.is_held();
+        let mut state = gdb.edit();
+        let open = state.activity.run().is_some_and(|run| run.token == token);
+        if open && !begun {
+            state.activity.take_run();
+            if state.activity.is_running() && was_stopped {
+                state.set_task(TaskState::Stopped);
+            }
+            return Err(failure);
+        }
+    }
+    super::clear::when_done(gdb);
+    Ok(())
+}
+
+/// Lets the program run on as it ran, as if it had not stopped.
+pub(crate) async fn go_on(gdb: &Gdb) -> Result<(), Failure> {
+    let run = gdb.get().activity.run().cloned();
+    let kind = run.as_ref().map_or(RunKind::Continue, |run| run.kind);
+    let again = run
+        .as_ref()
+        .map_or_else(|| Rc::from(kind.line()), |run| run.again.clone());
+    let id = run.and_then(|run| run.id);
+    resume_by(gdb, id, kind, &again).await
+}
+
+pub(crate) async fn resume_silently(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+) -> Result<(), Failure> {
+    resume_by(gdb, id, kind, &kind.line()).await
+}
+
+async fn resume_by(
+    gdb: &Gdb,
+    id: Option<CommandId>,
+    kind: RunKind,
+    line: &str,
+) -> Result<(), Failure> {
+    match begin(gdb, id, kind, line).await {
+        Ok(()) => Ok(()),
+        Err(failure) => {
+            // The run is still to be answered, by the stop that this has become.
+            let token = 0;
+            let again = Rc::from(line);
+            gdb.edit().activity.open_run(OpenRun {
+                id,
+                kind,
+                token,
+                again,
+            });
+            Err(failure)
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Lists source lines, types and shared libraries.
+
+use sdm_debug::reply::{Library, SourceText};
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use crate::gdb::Gdb;
+use crate::text::base_name;
+use crate::text::console_line;
+
+/// A line of `list`: its number, a tab, the text.
+fn listed(line: &str) -> Option<(u32, &str)> {
+    let (number, text) = line.split_once('\t')?;
+    Some((number.trim().parse().ok()?, text))
+}
+
+/// Lines as gdb's `list` gives them.
+pub(crate) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
+    if what.contains(['\n', '\0']) {
+        let text = "list: no place is written on several lines";
+        return Err(Failure::new(FailureCode::BadCommand, text));
+    }
+    let line = format!("list {what}");
+    let (result, printed) = gdb
+        .send(console_line(line.trim_end()))
+        .capture()
+        .printed()
+        .await;
+    result?;
+    let file = gdb.mi("-file-list-exec-source-file").await?;
+    let mut lines = printed.lines().filter_map(listed).peekable();
+    let Some((first, _)) = lines.peek().copied() else {
+        let text = format!("no source: {}", printed.trim());
+        return Err(Failure::new(FailureCode::Gdb, text));
+    };
+    // Of several places with their own headings (an overloaded function) the first is given.
+    let mut numbered = first..;
+    let lines = lines.take_while(|(number, _)| numbered.next() == Some(*number));
+    Ok(Reply::Source(SourceText {
+        file: file
+            .text("file")
+            .map(base_name)
+            .unwrap_or_default()
+            .to_owned(),
+        path: file.text("fullname").unwrap_or_default().to_owned(),
+        first,
+        lines: lines.map(|(_, text)| text.to_owned()).collect(),
+    }))
+}
+
+pub(crate) async fn type_of(gdb: &Gdb, expression: &str, full: bool) -> Result<Reply, Failure> {
+    let word = if full { "ptype" } else { "whatis" };
+    let expression = super::history::own(gdb, expression)?;
+    let line = console_line(&format!("{word} {expression}"));
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result?;
+    Ok(Reply::Text(printed.trim_end().to_owned()))
+}
+
+pub(crate) async fn libraries(gdb: &Gdb) -> Result<Reply, Failure> {
+    let results = gdb.mi("-file-list-shared-libraries").await?;
+    let library = |library: &sdm_mi::Results| Library {
+        path: library.text("target-name").unwrap_or_default().to_owned(),
+        symbols: library.text("symbols-loaded") == Some("1"),
+    };
+    let libraries = results.tuples("shared-libraries").map(library);
+    Ok(Reply::Libraries(libraries.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_list() {
+        assert_eq!(listed("12\tint x;"), Some((12, "int x;")));
+        assert_eq!(listed("12\t"), Some((12, "")));
+        assert_eq!(listed("file: \"a.c\", line number: 3"), None);
+        assert_eq!(listed("12"), None);
+    }
+}

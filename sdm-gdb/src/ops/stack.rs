@@ -1,0 +1,356 @@
+//! Stacks, threads, and which of them is selected.
+
+use sdm_debug::command::{BacktraceSpec, FrameSelect};
+use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, TaskStacks, ThreadView};
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use super::called::Calls;
+use super::frames::{FRAMES_MAX, GdbFrame};
+pub(crate) use super::threads::ReadThread;
+use super::threads::kernel_id;
+use super::{narrow, python, registers, stack_end};
+use crate::gdb::Gdb;
+use crate::text::console_line;
+use sdm_mi::Results;
+
+/// The most threads of one task whose stacks are read.
+const THREADS_MAX: usize = 1024;
+
+pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, Failure> {
+    let mut frames = list_frames(gdb, None).await?;
+    let stopped = stack_end::stop_reason(gdb, "", &frames).await?;
+    if !spec.full {
+        frames = python::weave_current(gdb, frames).await;
+    }
+    let total = frames.len();
+    let (first, last) = if spec.full {
+        (0, total)
+    } else {
+        shown(gdb, &frames)
+    };
+    let limit = match spec.limit {
+        0 => total,
+        limit => usize::try_from(limit).unwrap_or(total),
+    };
+    let end = last.min(first.saturating_add(limit));
+    if spec.args && first < end {
+        list_arguments(gdb, &mut frames[first..end]).await?;
+    }
+    let shown = frames[first..end]
+        .iter()
+        .map(|frame| frame.frame(gdb, spec.args));
+    let stopped = stopped.filter(|_| end == last).map(|reason| Frame {
+        level: u32::try_from(total).unwrap_or(u32::MAX),
+        function: reason,
+        ..Frame::default()
+    });
+    let folded = if end < last {
+        first
+    } else {
+        first + (total - last)
+    };
+    Ok(Reply::Backtrace(Backtrace {
+        frames: shown.chain(stopped).collect(),
+        more: end < last || total > FRAMES_MAX as usize,
+        folded: u32::try_from(folded).unwrap_or(u32::MAX),
+    }))
+}
+
+/// From the innermost frame that the user wrote to the outermost; all where he wrote none.
+fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
+    let config = gdb.get().config.clone();
+    let raw: Vec<RawFrame> = frames.iter().map(GdbFrame::raw).collect();
+    let Some(first) = innermost_user_frame(&raw, &config.fold) else {
+        return (0, frames.len());
+    };
+    let is_user = |frame: &RawFrame| {
+        innermost_user_frame(std::slice::from_ref(frame), &config.fold).is_some()
+    };
+    let last = raw.iter().rposition(is_user).unwrap_or(first.index);
+    (first.index, last.max(first.index) + 1)
+}
+
+pub(crate) async fn list_frames(gdb: &Gdb, thread: Option<u32>) -> Result<Vec<GdbFrame>, Failure> {
+    let thread = thread.map_or_else(String::new, |id| format!("--thread {id} "));
+    let frames = listed(gdb, &thread).await?;
+    // gdb stops at Fortran's main program at one time, and at another goes on to the `main` that has called it, so that one place looked
+    // like two.
+    let is_cut = frames.len() > FRAMES_MAX as usize;
+    if is_cut || !frames.last().is_some_and(GdbFrame::is_fortran) {
+        return Ok(frames);
+    }
+    match gdb.mi("-gdb-set backtrace past-main on").await {
+        Ok(_) => listed(gdb, &thread).await,
+        Err(_) => Ok(frames),
+    }
+}
+
+async fn listed(gdb: &Gdb, thread: &str) -> Result<Vec<GdbFrame>, Failure> {
+    let results = gdb
+        .mi(format!("-stack-list-frames {thread}0 {FRAMES_MAX}"))
+        .await?;
+    let frames = results
+        .tuples("stack")
+        .map(|frame| GdbFrame::read(gdb, frame));
+    Ok(frames.collect())
+}
+
+async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failure> {
+    let level = |frame: Option<&GdbFrame>| frame.map(|frame| frame.level);
+    let (Some(first), Some(last)) = (level(frames.first()), level(frames.last())) else {
+        return Ok(());
+    };
+    let line = format!("-stack-list-arguments 1 {first} {last}");
+    let results = match narrow::list(gdb, narrow::SCALARS, &line).await {
+        Err(failure) if narrow::is_missing(&failure) => {
+            let native = frames.iter_mut().filter(|frame| frame.is_native());
+            native.for_each(|frame| frame.set_missing(narrow::missing(&failure)));
+            return Ok(());
+        }
+        results => results?,
+    };
+    for arguments in results.tuples("stack-args") {
+        let level: Option<u32> = arguments.number("level");
+        let mut native = frames.iter_mut().filter(|frame| frame.is_native());
+        if let Some(frame) = native.find(|frame| Some(frame.level) == level) {
+            frame.set_arguments(arguments);
+        }
+    }
+    if !frames.iter().any(GdbFrame::has_source) {
+        return Ok(());
+    }
+    // MI is silent about constants, and about arguments that the compiler has left out.
+    let line = format!("frame apply level {first}-{last} -s info args");
+    let printed = match narrow::printed(gdb, narrow::SCALARS, &line).await {
+        Err(failure) if narrow::is_missing(&failure) => return Ok(()),
+        printed => printed?,
+    };
+    for of_level in printed.split("\n#") {
+        let (head, arguments) = of_level.split_once('\n').unwrap_or((of_level, ""));
+        let level = head.trim_start_matches('#').split(' ').next();
+        let level: Option<u32> = level.and_then(|level| level.parse().ok());
+        let mut native = frames.iter_mut().filter(|frame| frame.is_native());
+        if let Some(frame) = native.find(|frame| Some(frame.level) == level) {
+            frame.complete_arguments(arguments);
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
+    let (mut threads, beyond) = read_native_threads(gdb).await?;
+    if !full {
+        python::weave_all(gdb, &mut threads).await;
+    }
+    let threads: Vec<RawThread> = threads.into_iter().map(|thread| thread.raw).collect();
+    let config = gdb.get().config.clone();
+    let mut stacks = fold_task(&threads, &config.fold, full);
+    stacks.helpers += beyond;
+    name_program(&mut stacks, &gdb.get().program_name);
+    Ok(Reply::Stacks(stacks))
+}
+
+/// Calls frames of the program that have no name as `bt` does.
+pub(super) fn name_program(stacks: &mut TaskStacks, name: &str) {
+    let frames = stacks.threads.iter_mut().flat_map(|one| &mut one.frames);
+    for frame in frames.filter(|frame| frame.module.is_empty() && !name.is_empty()) {
+        if let Some(offset) = frame.function.strip_prefix("program+") {
+            frame.function = format!("{name}+{offset}");
+        }
+    }
+}
+
+/// The threads of the task, and how many there are beyond those that are read. Python's functions stand where its
+/// interpreter carries them out.
+pub(crate) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
+    let (mut threads, beyond) = read_native_threads(gdb).await?;
+    if let Some(failure) = threads.iter_mut().find_map(|thread| thread.missing.take()) {
+        return Err(failure);
+    }
+    python::weave_all(gdb, &mut threads).await;
+    Ok((threads, beyond))
+}
+
+/// The same as gdb gives them; a thread that there was no budget for has no frame but why.
+async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let mut found: Vec<(u32, &Results)> = info
+        .tuples("threads")
+        .filter_map(|thread| Some((thread.number("id")?, thread)))
+        .collect();
+    found.sort_unstable_by_key(|(id, _)| *id);
+    let beyond = found.len().saturating_sub(THREADS_MAX);
+    found.truncate(THREADS_MAX);
+    let mut threads = Vec::new();
+    let mut calls = Calls::default();
+    for (id, thread) in found {
+        let (frames, stopped, missing) = match read_thread(gdb, id, &mut calls).await {
+            Ok((frames, stopped)) => (frames, stopped, None),
+            Err(failure) if narrow::is_missing(&failure) => {
+                let reason = format!("{STOPPED}{}", failure.text);
+                (Vec::new(), Some(reason), Some(failure))
+            }
+            Err(failure) => return Err(failure),
+        };
+        let number = number_of(gdb, id);
+        threads.push(ReadThread {
+            id,
+            number,
+            kernel_id: thread.text("target-id").and_then(kernel_id),
+            raw: RawThread {
+                // gdb numbers threads as they come; the first one runs `main`.
+                main: number == 1,
+                name: thread.text("name").unwrap_or_default().to_owned(),
+                frames: frames.iter().map(GdbFrame::raw).collect(),
+                stopped,
+            },
+            frames,
+            has_interpreter: false,
+            missing,
+        });
+    }
+    Ok((threads, u32::try_from(beyond).unwrap_or(u32::MAX)))
+}
+
+/// The frames of a thread, and why there are no more of them where gdb could not go on.
+async fn read_thread(
+    gdb: &Gdb,
+    id: u32,
+    calls: &mut Calls,
+) -> Result<(Vec<GdbFrame>, Option<String>), Failure> {
+    let mut frames = list_frames(gdb, Some(id)).await?;
+    calls.name(gdb, id, &mut frames).await?;
+    let stopped = stack_end::stop_reason(gdb, &format!("--thread {id} "), &frames).await?;
+    // Its address has no name by which tasks could be compared.
+    if frames.len() > 1 && frames.last().is_some_and(|frame| !frame.is_known()) {
+        frames.pop();
+    }
+    Ok((frames, stopped))
+}
+
+pub(crate) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let current: Option<u32> = info.number("current-thread-id");
+    let mut threads: Vec<ThreadView> = info
+        .tuples("threads")
+        .filter_map(|thread| {
+            let id = thread.number("id")?;
+            let frame = thread
+                .tuple("frame")
+                .map(|frame| GdbFrame::read(gdb, frame));
+            Some(ThreadView {
+                number: number_of(gdb, id),
+                name: thread.text("name").unwrap_or_default().to_owned(),
+                frame: frame.map(|frame| frame.place(gdb)),
+                current: current == Some(id) || is_selected(gdb, id),
+            })
+        })
+        .collect();
+    threads.sort_by_key(|thread| thread.number);
+    Ok(Reply::Threads(threads))
+}
+
+/// The number in the task of a thread of gdb's.
+fn number_of(gdb: &Gdb, id: u32) -> u32 {
+    let state = gdb.get();
+    let scope = state.origin.scope();
+    scope.and_then(|scope| scope.number_of(id)).unwrap_or(id)
+}
+
+/// The command that selects the task's thread of this number.
+pub(crate) fn thread_select(gdb: &Gdb, number: u32) -> String {
+    let state = gdb.get();
+    let scope = state.origin.scope();
+    let id = scope.and_then(|scope| scope.id_of(number));
+    format!("-thread-select {}", id.unwrap_or(number))
+}
+
+fn is_selected(gdb: &Gdb, id: u32) -> bool {
+    let state = gdb.get();
+    state
+        .origin
+        .scope()
+        .is_some_and(|scope| scope.is_selected(id))
+}
+
+/// True where the task has a thread of this number.
+pub(crate) async fn has_thread(gdb: &Gdb, number: u32) -> Result<bool, Failure> {
+    let info = gdb.mi("-thread-info").await?;
+    let mut ids = info.tuples("threads").filter_map(|t| t.number("id"));
+    Ok(ids.any(|id| number_of(gdb, id) == number))
+}
+
+pub(crate) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failure> {
+    if !has_thread(gdb, number).await? {
+        let text = format!("no thread {number}");
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    }
+    let results = gdb.mi(thread_select(gdb, number)).await?;
+    view(gdb, &results).await
+}
+
+pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply, Failure> {
+    let current = gdb.mi("-stack-info-frame").await?;
+    let level: u32 = current
+        .tuple("frame")
+        .and_then(|frame| frame.number("level"))
+        .unwrap_or(0);
+    let wanted = match select {
+        FrameSelect::Current => return view(gdb, &current).await,
+        FrameSelect::Level(level) => Some(level),
+        FrameSelect::Move(by) => level.checked_add_signed(by),
+    };
+    let Some(wanted) = wanted else {
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "no frame further in",
+        ));
+    };
+    // gdb takes a level that does not exist without a word, so ask first.
+    let there = gdb
+        .mi(format!("-stack-list-frames {wanted} {wanted}"))
+        .await;
+    let there = there.is_ok_and(|results| results.tuples("stack").next().is_some());
+    if !there {
+        let text = match select {
+            FrameSelect::Level(level) => format!("no frame {level}"),
+            _ => "no frame further out".to_owned(),
+        };
+        return Err(Failure::new(FailureCode::NoSuchThing, text));
+    }
+    gdb.mi(format!("-stack-select-frame {wanted}")).await?;
+    let results = gdb.mi("-stack-info-frame").await?;
+    view(gdb, &results).await
+}
+
+/// Leaves the selected frame without running the rest of it.
+pub(crate) async fn return_now(gdb: &Gdb, value: Option<&str>) -> Result<Reply, Failure> {
+    let line = format!("return {}", value.unwrap_or_default());
+    let line = console_line(line.trim_end());
+    let asked = gdb.clone();
+    gdb.finish_unbroken(async move {
+        registers::leave(&asked, line).await?;
+        asked.edit().shown_level = 0;
+        Ok::<(), Failure>(())
+    })
+    .await?;
+    let results = gdb.mi("-stack-info-frame").await?;
+    view(gdb, &results).await
+}
+
+/// The frame in `results`, which is the selected one, with its arguments.
+async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
+    let Some(frame) = results.tuple("frame") else {
+        return Err(Failure::new(
+            FailureCode::NoSuchThing,
+            "no frame is selected",
+        ));
+    };
+    let mut frames = [GdbFrame::read(gdb, frame)];
+    list_arguments(gdb, &mut frames).await?;
+    let [frame] = frames;
+    let source = frame.source(gdb);
+    let frame: Frame = frame.frame(gdb, true);
+    Ok(Reply::Frame(FrameView { frame, source }))
+}

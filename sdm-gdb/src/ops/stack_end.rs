@@ -1,0 +1,73 @@
+//! Why a stack ends where it does: MI lists the frames that gdb has found, and is silent where gdb could not go on.
+
+use sdm_debug::fold::STOPPED;
+use sdm_debug::{Failure, FailureCode};
+
+use super::frames::{FRAMES_MAX, GdbFrame};
+use crate::gdb::Gdb;
+use sdm_mi::quote;
+
+/// Where stacks end as they should. Of other functions gdb is asked.
+pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
+
+/// The reason where a stack ends at code of which nothing is known.
+pub(super) const UNKNOWN_CALLER: &str = "the code of the caller is not known";
+
+/// What gdb's `bt` says below a stack that it could not read to its end: `Backtrace stopped: ...`. `thread` is the option that names the
+/// thread, or empty.
+pub(super) async fn stop_reason(
+    gdb: &Gdb,
+    thread: &str,
+    frames: &[GdbFrame],
+) -> Result<Option<String>, Failure> {
+    let is_cut = frames.len() > FRAMES_MAX as usize;
+    let Some(outermost) = frames.last().filter(|_| !is_cut) else {
+        return Ok(None);
+    };
+    if outermost
+        .function()
+        .is_some_and(|name| ENDS.contains(&name))
+    {
+        return Ok(None);
+    }
+    // gdb is silent here, too: what it took for the address of the caller is none.
+    if !outermost.is_known() {
+        // A thread at its beginning, in a C library without names, has no caller.
+        let start = frames.iter().rev().nth(1);
+        let is_library = |it: &GdbFrame| it.function().is_none() && !it.module().is_empty();
+        if outermost.address() == 0 && start.is_some_and(is_library) {
+            return Ok(None);
+        }
+        return Ok(Some(format!("{STOPPED}{UNKNOWN_CALLER}")));
+    }
+    let backtrace = quote(b"backtrace -frame-arguments none -1");
+    let line = format!("-interpreter-exec {thread}console {backtrace}");
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    match result {
+        Ok(_) => Ok(said(&printed.into_text())),
+        Err(failure) if failure.code == FailureCode::Gdb => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The reason among the lines of a backtrace.
+fn said(backtrace: &str) -> Option<String> {
+    let line = backtrace.lines().rfind(|line| line.starts_with(STOPPED))?;
+    Some(line.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_stands_below_the_frames() {
+        let check =
+            |text: &str, expect: Option<&str>| assert_eq!(said(text).as_deref(), expect, "{text}");
+        let frame = "#1  0x0000000000401f2b in __cp_end ()\n";
+        let reason = "Backtrace stopped: previous frame inner to this frame (corrupt stack?)";
+        check(&format!("{frame}{reason}\n"), Some(reason));
+        check(frame, None);
+        check("", None);
+    }
+}

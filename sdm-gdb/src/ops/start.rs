@@ -1,0 +1,194 @@
+//! Starting a program and bringing it to `main`.
+
+use sdm_text::printable;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use sdm_core::CommandId;
+use sdm_debug::command::StopAt;
+use sdm_debug::event::Phase;
+use sdm_debug::{Event, Failure, FailureCode, TaskState};
+
+use super::breakpoints::insert_kept;
+use super::end::not_begun;
+use super::run::begin;
+use crate::action::Action;
+use crate::answer::Answer;
+use crate::gdb::Gdb;
+use crate::state::activity::RunKind;
+use crate::state::origin::Wrapped;
+use crate::state::points::KeptPoint;
+use crate::state::signals::PASSED;
+use crate::text::base_name;
+use crate::text::console_line;
+use crate::text::{console_bytes, with_path};
+use crate::wording::names;
+use sdm_child::Launch;
+
+/// What gdb is told before the program runs.
+#[derive(Debug, Default, PartialEq)]
+pub struct Before {
+    /// Lines for its command line.
+    pub settings: Vec<String>,
+    /// What is there from the beginning.
+    pub breakpoints: Vec<KeptPoint>,
+}
+
+pub(crate) async fn start(gdb: Gdb, id: CommandId, launch: Launch, stop: StopAt, before: Before) {
+    let result = run_program(&gdb, id, &launch, stop, before).await;
+    // Its streams are open, or will never be.
+    gdb.edit().actions.push_back(Action::ProgramOpened);
+    let Err(failure) = result else {
+        return;
+    };
+    let task = gdb.get().activity.task();
+    let failure = if task.is_live() {
+        not_begun(&gdb);
+        failure
+    } else if task == TaskState::GdbDead {
+        failure
+    } else {
+        Failure::new(FailureCode::NotRunning, "killed before it ran")
+    };
+    gdb.answer(id, Err(failure));
+}
+
+async fn run_program(
+    gdb: &Gdb,
+    id: CommandId,
+    launch: &Launch,
+    stop: StopAt,
+    before: Before,
+) -> Result<(), Failure> {
+    let Before {
+        settings,
+        breakpoints,
+    } = before;
+    let program = launch.program.as_os_str().as_bytes();
+    let name = printable(program);
+    gdb.edit().program_name = base_name(&name).to_owned();
+    let mut answers = prepare(gdb);
+    super::registers::look(gdb).await?;
+    gdb.tell(Event::Progress(Phase::Gdb));
+    let wait = gdb.get().config.symbols_wait;
+    gdb.send_within(with_path("-file-exec-and-symbols", "file", program), wait)
+        .await
+        .map_err(|failure| no_program(&name, failure))?;
+    gdb.tell(Event::Progress(Phase::Symbols));
+    let set = |what: &[u8], value: &[u8]| console_bytes(&[what, value].concat());
+    if launch.reached_by.is_none() {
+        if !launch.wrapper.is_empty() {
+            answers.push(gdb.send(set(b"set exec-wrapper ", &launch.wrapper)));
+        }
+        answers.push(gdb.send(set(b"set args ", &launch.args)));
+    }
+    for answer in answers {
+        answer.await?;
+    }
+    carry_out_handles(gdb).await;
+    carry_out(gdb, &settings).await;
+    let waiting = |program: &Path, kept| Wrapped {
+        program: program.to_owned(),
+        stop,
+        kept,
+        catch: None,
+    };
+    if let Some(line) = &launch.reached_by {
+        let waiting = waiting(&launch.program, breakpoints);
+        return super::valgrind::launch(gdb, id, line, waiting).await;
+    }
+    if let Some(wrapped) = &launch.wrapped {
+        return super::wrapped::launch(gdb, id, waiting(wrapped, breakpoints)).await;
+    }
+    insert_kept(gdb, breakpoints).await;
+    launch_it(gdb, id, stop)
+        .await
+        .map_err(|failure| no_program(&name, failure))
+}
+
+/// Lines of the user's; one that gdb refuses costs only itself.
+async fn carry_out(gdb: &Gdb, lines: &[String]) {
+    for line in lines {
+        let done = match super::signals::handle_line(gdb, line).await {
+            Some(done) => done.map(drop),
+            None => gdb.mi(console_line(line)).await.map(drop),
+        };
+        if let Err(failure) = done {
+            let text = format!("{line}: {}", failure.text.trim_end_matches('.'));
+            gdb.tell(Event::Notice { text });
+        }
+    }
+}
+
+/// Those of `--gdb-setting` that say what signals do: every gdb has its own ways first.
+pub(crate) async fn carry_out_handles(gdb: &Gdb) {
+    let lines = gdb.get().config.handles.clone();
+    carry_out(gdb, &lines).await;
+}
+
+async fn launch_it(gdb: &Gdb, id: CommandId, stop: StopAt) -> Result<(), Failure> {
+    let id = Some(id);
+    match stop {
+        StopAt::Nowhere => {
+            super::internal::insert_internal(gdb).await;
+            begin(gdb, id, RunKind::StartFreely, "-exec-run").await?;
+            let mut state = gdb.edit();
+            if state.activity.is_starting() {
+                state.set_task(TaskState::Running);
+            }
+        }
+        StopAt::Main => {
+            // gdb knows what `main` is called in the program's language, and refuses before
+            // anything runs where it finds none.
+            let to_main = begin(gdb, id, RunKind::StartToMain, "-exec-run --start").await;
+            let began = gdb.get().pid().is_some();
+            match to_main {
+                Ok(()) => {}
+                Err(failure) if began || failure.code != FailureCode::Gdb => return Err(failure),
+                Err(_) => {
+                    let line = console_line("starti");
+                    begin(gdb, id, RunKind::StartToFirst, &line).await?;
+                }
+            }
+        }
+    }
+    gdb.tell(Event::Progress(Phase::Running));
+    Ok(())
+}
+
+/// What every gdb is told before anything else.
+pub(crate) fn prepare(gdb: &Gdb) -> Vec<Answer> {
+    let mut passed = String::from("handle");
+    for name in PASSED {
+        passed.push(' ');
+        passed.push_str(name);
+    }
+    for number in 34..=64 {
+        passed.push_str(&format!(" SIG{number}"));
+    }
+    passed.push_str(" nostop print pass");
+    [
+        passed.as_str(),
+        "handle SIGSEGV SIGBUS SIGFPE SIGILL SIGABRT stop print pass",
+        // Ours: it must never reach the program.
+        "handle SIGSTOP stop print nopass",
+    ]
+    .into_iter()
+    .map(console_line)
+    // Containers as variable objects are what a person sees, and not how they are built.
+    .chain(["-enable-pretty-printing".to_owned()])
+    .map(|line| gdb.send(line))
+    .collect()
+}
+
+pub(crate) fn no_program(name: &str, failure: Failure) -> Failure {
+    if failure.code != FailureCode::Gdb {
+        return failure;
+    }
+    let text = if names(&failure.text, name.as_bytes()) {
+        failure.text
+    } else {
+        format!("{name}: {}", failure.text)
+    };
+    Failure::new(FailureCode::NoProgram, text.trim().trim_end_matches('.'))
+}

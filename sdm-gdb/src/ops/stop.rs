@@ -1,0 +1,499 @@
+//! Decides what a stop means: the open run is answered, the front-end is told, or the program goes on.
+//!
+//! Where a person is told, the innermost frame of the user's own is selected and shown.
+
+use sdm_debug::command::{PointSpec, StepKind};
+use sdm_debug::fold::innermost_user_frame;
+use sdm_debug::quoted::bare;
+use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
+use sdm_debug::{Event, Reply, TaskState};
+use sdm_system::signal_name;
+
+use super::breakpoints::{caught, stopping_at};
+use super::frames::GdbFrame;
+use super::internal::insert_internal;
+use super::lines::Carried;
+use super::run::{go_on, resume_silently};
+use super::stack::{list_frames, thread_select};
+use super::{history, python};
+use crate::action::Action;
+use crate::gdb::Gdb;
+use crate::state::StopRecord;
+use crate::state::activity::RunKind;
+use crate::state::internal::{Finder, Internal};
+use crate::state::points::Owner;
+use crate::text::last_text;
+use crate::text::{console_line, value};
+use sdm_mi::Results;
+
+/// What is to come of a stop.
+enum Verdict {
+    /// A person is told.
+    Report(StopReason),
+    /// Nobody asked for it and nobody needs it: the program goes on as it went.
+    GoOn,
+    /// A step has come out of a runtime and now steps on.
+    ThenStep(StepKind, u32),
+    /// The catchpoint of this number has caught a signal that gdb does not name.
+    CaughtSignal(u32),
+    /// A signal has come that gdb has no name for.
+    UnnamedSignal,
+    /// LeakSanitizer may be about to look for leaks.
+    LeakCheck,
+    /// Valgrind has stopped it; where that was `sent` to it perhaps for that alone, and somebody has `asked` for it.
+    ByValgrind { sent: bool, asked: bool },
+    /// What Valgrind runs starts a process that is like it, or `has` done so.
+    Forks { has: bool },
+    /// A sanitizer has something to say.
+    Found(Finder),
+    /// The program asks for its rank.
+    World,
+    /// A start has reached the dynamic linker and is to go on to the program's entry point.
+    ToEntry,
+}
+
+/// Looks at a stop: answers the open run with it, tells of it, or lets the program go on.
+pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
+    if gdb.get().activity.is_executing() || !gdb.get().activity.is_live() {
+        // Something (a console command of the person's) has let it run again.
+        return;
+    }
+    let own;
+    let mut record = &stop.results;
+    if stop.other_ended {
+        own = select_own(&gdb).await;
+        record = &own;
+    }
+    let verdict = judge(&gdb, &stop);
+    let Some(mut reason) = carry_through(&gdb, verdict, record).await else {
+        return;
+    };
+    let met = match &reason {
+        StopReason::Breakpoint { number } | StopReason::Catch { number, .. } => Some(*number),
+        StopReason::Watchpoint(hit) => Some(hit.number),
+        _ => None,
+    };
+    if let Some(number) = met {
+        let stopping = stopping_at(&gdb, number).await;
+        if stopping.is_none() && go_on(&gdb).await.is_ok() {
+            return;
+        }
+        let number = match stopping {
+            Some(other) if other != number => {
+                reason = StopReason::Breakpoint { number: other };
+                other
+            }
+            _ => number,
+        };
+        if !carry_out(&gdb, number).await {
+            return;
+        }
+    }
+    insert_internal(&gdb).await;
+    look_for_libraries(&gdb).await;
+    super::world::check(&gdb, thread_of(record)).await;
+    let stop = place_stop(&gdb, reason, record).await;
+    report(&gdb, stop);
+}
+
+/// The reason that a person is told; `None` where the program runs on.
+async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<StopReason> {
+    Some(match verdict {
+        Verdict::Report(reason) => reason,
+        Verdict::GoOn => return gone_on(gdb).await,
+        Verdict::ThenStep(step, count) => {
+            let id = gdb.get().activity.run_id();
+            match resume_silently(gdb, id, RunKind::Step(step, count)).await {
+                Ok(()) => return None,
+                // It is where the person was shown to be, and cannot step on from there.
+                Err(_) => StopReason::StepEnd,
+            }
+        }
+        Verdict::CaughtSignal(number) => {
+            let name = current_signal(gdb).await.unwrap_or_else(|| "?".to_owned());
+            let hit = CatchHit::Signal { name };
+            StopReason::Catch { number, hit }
+        }
+        Verdict::LeakCheck => {
+            super::leaks::prepare(gdb).await;
+            return gone_on(gdb).await;
+        }
+        Verdict::World => {
+            super::world::reached(gdb, thread_of(record)).await;
+            return gone_on(gdb).await;
+        }
+        Verdict::Forks { has } => {
+            super::valgrind::fork(gdb, has).await;
+            return gone_on(gdb).await;
+        }
+        Verdict::ByValgrind { sent, asked } => match super::valgrind::read(gdb, sent).await {
+            Some(finding) => StopReason::Finding(Box::new(finding)),
+            None if sent && asked => StopReason::Interrupted,
+            None => return gone_on(gdb).await,
+        },
+        Verdict::Found(finder) => match super::findings::read(gdb, finder).await {
+            Some(finding) => StopReason::Finding(Box::new(finding)),
+            None => return gone_on(gdb).await,
+        },
+        Verdict::UnnamedSignal => StopReason::Signal {
+            name: current_signal(gdb).await.unwrap_or_else(|| "?".to_owned()),
+            meaning: "gdb does not know it and cannot pass it on".to_owned(),
+        },
+        Verdict::ToEntry if gdb.get().origin.wrapped().is_some() => {
+            return super::wrapped::go_on(gdb).await;
+        }
+        Verdict::ToEntry => return go_to_entry(gdb, record).await,
+    })
+}
+
+/// gdb's number of the thread that has stopped.
+fn thread_of(record: &Results) -> u32 {
+    let number = last_text(record, "thread-id");
+    number.and_then(|it| it.parse().ok()).unwrap_or(1)
+}
+
+/// Lets the program go on as it went; the reason of the stop where it cannot.
+async fn gone_on(gdb: &Gdb) -> Option<StopReason> {
+    let failure = go_on(gdb).await.err()?;
+    Some(StopReason::Other(failure.text))
+}
+
+/// Goes back to the task's own process, where gdb has turned to another one; gives its frame.
+async fn select_own(gdb: &Gdb) -> Results {
+    let number = gdb.get().processes.number();
+    if let Some(number) = number {
+        // Where that fails the commands that follow say so.
+        let _ = gdb.mi(console_line(&format!("inferior {number}"))).await;
+    }
+    gdb.mi("-stack-info-frame").await.unwrap_or_default()
+}
+
+/// Has gdb look which libraries have been loaded, where it was kept from hearing of them (see
+/// [`Action::ClearCode`]).
+async fn look_for_libraries(gdb: &Gdb) {
+    let wanted = gdb.get().origin.is_read_only_process();
+    if wanted {
+        // Without it the frames of a new library have no names.
+        let _ = gdb.mi(console_line("sharedlibrary")).await;
+        super::clear::now(gdb);
+    }
+}
+
+fn report(gdb: &Gdb, stop: Stop) {
+    let mut state = gdb.edit();
+    if state.activity.is_executing() || !state.activity.is_live() {
+        return;
+    }
+    let run = state.activity.take_run();
+    state.set_task(TaskState::Stopped);
+    match run.and_then(|run| run.id) {
+        Some(id) => {
+            state.answer(id, Ok(Reply::Stopped(stop)));
+        }
+        None => state.actions.push_back(Action::Event(Event::Stopped(stop))),
+    }
+}
+
+fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
+    let record = &stop.results;
+    let kind = gdb.get().activity.run_kind();
+    match last_text(record, "reason") {
+        _ if stop.other_ended => {
+            let text = "a process that it has forked has ended";
+            Verdict::Report(StopReason::Other(text.to_owned()))
+        }
+        Some("breakpoint-hit") => judge_breakpoint(gdb, stop, kind),
+        Some("signal-received") => judge_signal(gdb, stop, kind),
+        Some("end-stepping-range") if kind == Some(RunKind::To) => {
+            Verdict::Report(StopReason::LocationReached)
+        }
+        Some("end-stepping-range") => Verdict::Report(StopReason::StepEnd),
+        Some("location-reached") => Verdict::Report(StopReason::LocationReached),
+        Some("no-history") => Verdict::Report(StopReason::NoHistory),
+        Some("function-finished") => {
+            if let Some(RunKind::StepOut(step, count)) = kind {
+                return Verdict::ThenStep(step, count);
+            }
+            if let Some(name) = last_text(record, "gdb-result-var") {
+                history::note(gdb, name);
+            }
+            let value = last_text(record, "return-value").map(bare).map(value);
+            Verdict::Report(StopReason::FunctionFinished { value })
+        }
+        Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
+        Some(reason) => judge_point(gdb, stop, reason),
+        None if matches!(stop.owner, Some(Owner::User(_))) => judge_point(gdb, stop, ""),
+        None if kind == Some(RunKind::StartToFirst) => Verdict::ToEntry,
+        // gdb gives no reason where a run reached its own temporary breakpoint, and after an attach.
+        None => judge_bare(kind),
+    }
+}
+
+fn judge_bare(kind: Option<RunKind>) -> Verdict {
+    Verdict::Report(match kind {
+        Some(RunKind::StepOut(step, count)) => return Verdict::ThenStep(step, count),
+        Some(RunKind::Finish) => StopReason::FunctionFinished { value: None },
+        Some(RunKind::Step(..) | RunKind::ReverseStep(..)) => StopReason::StepEnd,
+        Some(RunKind::To) => StopReason::LocationReached,
+        Some(RunKind::Reverse) => StopReason::NoHistory,
+        Some(RunKind::StartToMain) => StopReason::AtMain,
+        Some(RunKind::StartToEntry) => StopReason::AtEntry,
+        _ => StopReason::Other("stopped".to_owned()),
+    })
+}
+
+fn judge_breakpoint(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
+    let mut state = gdb.edit();
+    if let Some(Owner::User(number)) = stop.owner {
+        let caught = match state.breakpoints.spec(number) {
+            Some(PointSpec::Catch(spec)) => caught(&spec.event, &stop.results),
+            _ => None,
+        };
+        return Verdict::Report(match caught {
+            Some(hit) => StopReason::Catch { number, hit },
+            None => StopReason::Breakpoint { number },
+        });
+    }
+    let mpi = &mut state.breakpoints.mpi;
+    match (stop.owner, kind) {
+        (Some(Owner::Internal(Internal::Found(finder))), _) => Verdict::Found(finder),
+        (Some(Owner::Internal(Internal::LeakCheck)), _) => Verdict::LeakCheck,
+        (Some(Owner::Internal(Internal::World)), _) => Verdict::World,
+        (Some(Owner::Internal(Internal::Fork)), _) => Verdict::Forks { has: false },
+        (Some(Owner::Internal(Internal::Forked)), _) => Verdict::Forks { has: true },
+        // `MPI_Abort` ends by `abort` or `_exit`: it is held once.
+        (Some(Owner::Internal(Internal::Hold(_) | Internal::Exit)), _) if mpi.aborting => {
+            Verdict::GoOn
+        }
+        (Some(Owner::Internal(Internal::Hold(what))), _) => {
+            mpi.aborting = what == "MPI_Abort";
+            let what = what.to_owned();
+            Verdict::Report(StopReason::Internal { what })
+        }
+        (Some(Owner::Internal(Internal::Exit)), _) if mpi.is_open() => {
+            let what = "_exit before MPI_Finalize".to_owned();
+            Verdict::Report(StopReason::Internal { what })
+        }
+        (Some(_), _) => Verdict::GoOn,
+        (None, Some(RunKind::StartToMain)) => Verdict::Report(StopReason::AtMain),
+        (None, Some(RunKind::StartToEntry)) => Verdict::Report(StopReason::AtEntry),
+        (None, _) => {
+            let number = last_text(&stop.results, "bkptno").unwrap_or("?");
+            let text = format!("gdb's own breakpoint {number}");
+            Verdict::Report(StopReason::Other(text))
+        }
+    }
+}
+
+fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict {
+    let record = &stop.results;
+    let name = last_text(record, "signal-name").unwrap_or("0");
+    let asked = gdb.get().interrupts.asked > 0;
+    let sent = match name {
+        // gdb's word for a stop that it made itself.
+        "0" => kind == Some(RunKind::StartToFirst) || asked || stop.signal_sent,
+        _ => stop.signal_sent,
+    };
+    match kind {
+        Some(RunKind::StartToFirst) if name == "0" && !asked => Verdict::ToEntry,
+        _ if name == "SIGTRAP" && gdb.get().origin.valgrind().is_some() => {
+            Verdict::ByValgrind { sent, asked }
+        }
+        _ if sent && asked => Verdict::Report(StopReason::Interrupted),
+        // A signal that we sent and that came behind another stop.
+        _ if sent => Verdict::GoOn,
+        _ if name == "?" => Verdict::UnnamedSignal,
+        _ if is_left_to_program(gdb, name) => Verdict::GoOn,
+        _ => {
+            let meaning = last_text(record, "signal-meaning").unwrap_or_default();
+            Verdict::Report(StopReason::Signal {
+                name: name.to_owned(),
+                meaning: meaning.to_owned(),
+            })
+        }
+    }
+}
+
+/// True where a handler of the program's takes a signal, and nobody has said what is to happen at it. What the handler then
+/// dies of stops the program: it has no handler any more. One of MPI's or of Fortran's, which only tells of the crash, is none of the
+/// program's.
+fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
+    let (pid, number) = {
+        let state = gdb.get();
+        (state.pid(), state.handling.left_to_program(name))
+    };
+    let caught = |(pid, number): &(i32, i32)| gdb.host().catches_signal(*pid, *number);
+    let Some((pid, _)) = pid.zip(number).filter(caught) else {
+        return false;
+    };
+    // A program that lives by its handler meets the signal thousands of times.
+    if !gdb.get().handling.own_handlers {
+        let config = gdb.get().config.clone();
+        gdb.edit().handling.own_handlers = gdb.host().may_have_own_handlers(pid, &config.fold);
+    }
+    gdb.get().handling.own_handlers
+}
+
+/// A stop at a watchpoint or a catchpoint, or something that gdb has a word for and we have not.
+fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
+    let other = || Verdict::Report(StopReason::Other(reason.replace('-', " ")));
+    let Some(Owner::User(number)) = stop.owner else {
+        return other();
+    };
+    let spec = gdb.get().breakpoints.spec(number).cloned();
+    match spec {
+        Some(PointSpec::Watch(spec)) => {
+            let expression = spec.expression;
+            Verdict::Report(if reason == "watchpoint-scope" {
+                // gdb says that it is gone only after the stop.
+                if let Some(known) = last_text(&stop.results, "wpnum") {
+                    let known = known.parse().unwrap_or_default();
+                    gdb.edit().breakpoints.deleted(known);
+                }
+                StopReason::WatchpointScope { number, expression }
+            } else {
+                let values = stop.results.tuple("value");
+                let named = |name| Some(value(bare(values?.text(name)?)));
+                StopReason::Watchpoint(Box::new(WatchHit {
+                    number,
+                    expression,
+                    old: named("old"),
+                    new: named("new").or_else(|| named("value")),
+                }))
+            })
+        }
+        Some(PointSpec::Catch(spec)) => match caught(&spec.event, &stop.results) {
+            Some(hit) => Verdict::Report(StopReason::Catch { number, hit }),
+            None => Verdict::CaughtSignal(number),
+        },
+        _ => other(),
+    }
+}
+
+/// Carries out the lines of a breakpoint; false where the program runs on for them.
+async fn carry_out(gdb: &Gdb, number: u32) -> bool {
+    let lines = match gdb.get().breakpoints.spec(number) {
+        Some(PointSpec::Break(spec)) => spec.commands.clone(),
+        _ => return true,
+    };
+    let Carried { text, goes_on } = super::lines::carry_out(gdb, &lines).await;
+    if !text.is_empty() {
+        gdb.tell(Event::Printed { number, text });
+    }
+    let runs = gdb.get().activity.is_executing() || !gdb.get().activity.is_live();
+    if runs {
+        return false;
+    }
+    !goes_on || go_on(gdb).await.is_err()
+}
+
+/// The signal that a task has stopped for, where gdb does not say it.
+pub(crate) async fn current_signal(gdb: &Gdb) -> Option<String> {
+    let line = "-data-evaluate-expression $_siginfo.si_signo";
+    let results = gdb.mi(line).await.ok()?;
+    let number: i32 = results.number("value")?;
+    (number > 0).then(|| signal_name(number))
+}
+
+/// From the first instruction of the dynamic linker to the entry point of the program; gives the
+/// reason of the stop where it is there already, or cannot go.
+async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
+    let first = || StopReason::Other("held at its first instruction".to_owned());
+    let pid = gdb.get().pid();
+    let Some(entry) = pid.and_then(|pid| gdb.host().entry_address(pid)) else {
+        return Some(first());
+    };
+    let frame = record.tuple("frame");
+    if frame.and_then(|frame| frame.address("addr")) == Some(entry) {
+        // A static program: nothing runs before it.
+        return Some(StopReason::AtEntry);
+    }
+    let line = format!("-break-insert -t *{entry:#x}");
+    if gdb.mi(line).await.is_err() {
+        return Some(first());
+    }
+    let id = gdb.get().activity.run_id();
+    let begun = resume_silently(gdb, id, RunKind::StartToEntry).await;
+    begun.err().map(|failure| StopReason::Other(failure.text))
+}
+
+/// Selects the innermost frame that the user wrote, and describes it.
+pub(crate) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) -> Stop {
+    let innermost = record
+        .tuple("frame")
+        .map(|frame| GdbFrame::read(gdb, frame));
+    let (frame, inside) = match innermost {
+        None => (None, None),
+        Some(frame) => match find_user_frame(gdb, &frame).await {
+            // A helper that has only begun may have no caller that gdb knows.
+            Some((user, _)) if is_anywhere(&reason) && !user.is_known() => {
+                main_thread(gdb, frame).await
+            }
+            Some((frame, inside)) => (Some(frame), inside),
+            None if is_anywhere(&reason) => main_thread(gdb, frame).await,
+            None => (Some(frame), None),
+        },
+    };
+    // Leaks are looked for when nothing of the user's runs any more: what calls the finder then has no name.
+    let is_finding = matches!(reason, StopReason::Finding(_));
+    let tells = |frame: &GdbFrame| frame.is_known() && !super::valgrind::is_its_own(frame);
+    let frame = frame.filter(|frame| !is_finding || tells(frame));
+    let place = frame.as_ref().map(|frame| frame.place(gdb));
+    let inside = match reason {
+        StopReason::Finding(_) if frame.is_none() => None,
+        StopReason::Finding(_) => inside.and_then(super::findings::called_by_user),
+        _ => inside,
+    };
+    Stop {
+        reason,
+        inside,
+        source: frame.and_then(|frame| frame.source(gdb)),
+        frame: place,
+    }
+}
+
+fn is_user(gdb: &Gdb, frame: &GdbFrame) -> bool {
+    let config = gdb.get().config.clone();
+    innermost_user_frame(&[frame.raw()], &config.fold).is_some()
+}
+
+/// True for stops that have nothing to do with the thread that gdb happens to name.
+fn is_anywhere(reason: &StopReason) -> bool {
+    matches!(reason, StopReason::Interrupted | StopReason::Attached)
+}
+
+/// Selects the first thread in place of a runtime's helper that was caught at `helper`.
+async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
+    // It may have ended before the others.
+    let Ok(results) = gdb.mi(thread_select(gdb, 1)).await else {
+        return (Some(helper), None);
+    };
+    let Some(frame) = results.tuple("frame") else {
+        return (Some(helper), None);
+    };
+    let frame = GdbFrame::read(gdb, frame);
+    match find_user_frame(gdb, &frame).await {
+        Some((frame, inside)) => (Some(frame), inside),
+        None => (Some(frame), None),
+    }
+}
+
+/// Selects the innermost frame of the current thread that the user wrote, where there is one;
+/// with the runtime function above it.
+async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
+    if is_user(gdb, innermost) && !python::may_be_inside(gdb, innermost) {
+        return Some((innermost.clone(), None));
+    }
+    let config = gdb.get().config.clone();
+    let frames = list_frames(gdb, None).await.ok()?;
+    let mut frames = python::weave_current(gdb, frames).await;
+    let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
+    let user = innermost_user_frame(&raw, &config.fold)?;
+    let frame = frames.swap_remove(user.index);
+    if frame.level > 0 {
+        let line = format!("-stack-select-frame {}", frame.level);
+        gdb.mi(line).await.ok()?;
+        gdb.edit().shown_level = frame.level;
+    }
+    Some((frame, user.inside))
+}

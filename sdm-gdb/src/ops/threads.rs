@@ -1,0 +1,48 @@
+//! Threads as they are read.
+
+use sdm_debug::Failure;
+use sdm_debug::fold::RawThread;
+
+use super::frames::GdbFrame;
+
+/// A thread with its frames.
+pub(crate) struct ReadThread {
+    /// gdb's number.
+    pub(crate) id: u32,
+    /// Its number in the task, from 1.
+    pub(crate) number: u32,
+    /// The kernel's number, where gdb says it.
+    pub(crate) kernel_id: Option<i32>,
+    /// For the fold rules.
+    pub(crate) raw: RawThread,
+    /// The same frames, as gdb gives them.
+    pub(crate) frames: Vec<GdbFrame>,
+    /// True where it has the lock of a Python interpreter.
+    pub(crate) has_interpreter: bool,
+    /// Why its frames were not read, where there was no budget for them.
+    pub(crate) missing: Option<Failure>,
+}
+
+/// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740
+/// (LWP 4711)`, `LWP 4711` or `process 4711`, the same from gdb 7 to 17.
+pub(crate) fn kernel_id(target_id: &str) -> Option<i32> {
+    let (_, number) = target_id
+        .rsplit_once("LWP ")
+        .or_else(|| target_id.rsplit_once("process "))?;
+    number.trim_end_matches(')').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_number_of_a_thread() {
+        let check = |text, expect| assert_eq!(kernel_id(text), expect, "{text}");
+        check("Thread 0x7ffff7dd1740 (LWP 4711)", Some(4711));
+        check("LWP 4711", Some(4711));
+        check("process 4711", Some(4711));
+        check("Thread 1.1", None);
+        check("", None);
+    }
+}

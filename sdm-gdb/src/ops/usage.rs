@@ -1,0 +1,22 @@
+//! What the task's process uses of its host, as the kernel counts it: gdb is not asked, so running tasks answer, too.
+
+use sdm_debug::reply::Usage;
+use sdm_debug::{Failure, FailureCode, Reply};
+
+use crate::gdb::Gdb;
+
+/// The memory that the process holds.
+pub(crate) fn memory(gdb: &Gdb) -> Result<Reply, Failure> {
+    if let Some(failure) = gdb.get().why_not_live() {
+        return Err(failure);
+    }
+    let pid = gdb.get().pid();
+    // A core file has no process, and one that ends just now has no memory any more.
+    let found = pid.and_then(|pid| gdb.host().memory(pid));
+    let (resident_bytes, peak_bytes) = found
+        .ok_or_else(|| Failure::new(FailureCode::NotRunning, "no process that holds memory"))?;
+    Ok(Reply::Usage(Usage {
+        resident_bytes,
+        peak_bytes,
+    }))
+}

@@ -1,0 +1,151 @@
+//! Programs that Valgrind runs: how they start, and what it says of their errors.
+
+mod said;
+
+use sdm_core::CommandId;
+use sdm_debug::event::Stream;
+use sdm_debug::fold::innermost_user_frame;
+use sdm_debug::reply::Finding;
+use sdm_debug::{Event, Failure};
+
+use super::frames::GdbFrame;
+use super::internal::insert_all;
+use super::run::begin;
+use super::stack::list_frames;
+
+use said::{leaks, plain};
+
+use crate::gdb::Gdb;
+use crate::state::activity::RunKind;
+use crate::state::internal::Internal;
+use crate::state::origin::{Origin, Valgrind, Wrapped};
+use crate::text::{console_bytes, console_line};
+
+/// What makes a process that is like the program.
+const FORKS: [(&str, Internal); 2] = [("fork", Internal::Fork), ("vfork", Internal::Fork)];
+/// What gdb says where it hears nothing more.
+const CLOSED: &str = "Remote connection closed";
+/// So many errors no program has.
+const NEVER: u32 = 999_999_999;
+const TOOL: &str = "Memcheck";
+
+/// Begins such a start: the program stands at its first instruction then, and goes on from there as one that a site's own command starts.
+pub(crate) async fn launch(
+    gdb: &Gdb,
+    id: CommandId,
+    line: &[u8],
+    waiting: Wrapped,
+) -> Result<(), Failure> {
+    gdb.edit().origin = Origin::Started {
+        wrapped: Some(waiting),
+        valgrind: Some(Valgrind::default()),
+    };
+    let line = console_bytes(&[b"target remote | ", line].concat());
+    begin(gdb, Some(id), RunKind::StartToFirst, &line).await
+}
+
+/// The program is about to begin: errors are stops from here on.
+pub(super) async fn begin_program(gdb: &Gdb) {
+    stop_at_errors(gdb, true).await;
+    insert_all(gdb, &FORKS).await;
+}
+
+/// Where the program is about to have a process that is like it, that one inherits no stops: it has no debugger that it could wait for.
+/// When it is there, and `has` been made, the program itself has them again.
+pub(crate) async fn fork(gdb: &Gdb, has: bool) {
+    if has {
+        return stop_at_errors(gdb, true).await;
+    }
+    let frames = gdb.mi("-stack-list-frames 1 1").await.unwrap_or_default();
+    let caller = frames.tuples("stack").next();
+    let Some(back) = caller.and_then(|frame| frame.address("addr")) else {
+        return;
+    };
+    // Without one the errors of what is forked would hold it for ever; those of the program from here on are only told at its end.
+    stop_at_errors(gdb, false).await;
+    if let Ok(results) = gdb.mi(format!("-break-insert -t *{back:#x}")).await {
+        gdb.edit()
+            .breakpoints
+            .add_internal(Internal::Forked, &results);
+    }
+}
+
+async fn stop_at_errors(gdb: &Gdb, stop: bool) {
+    let after = if stop { 0 } else { NEVER };
+    monitor(gdb, &format!("v.set vgdb-error {after}")).await;
+}
+
+/// True for a frame of what Valgrind has put into the program.
+pub(super) fn is_its_own(frame: &GdbFrame) -> bool {
+    frame.module().starts_with("vgpreload_")
+}
+
+/// What has been found at a trap: an error, or where that was not `sent` by us and is at the program's end, memory that is lost; `None` where
+/// there is neither, or the error is one of a library alone, which is told and holds nobody.
+pub(crate) async fn read(gdb: &Gdb, sent: bool) -> Option<Finding> {
+    let told = gdb.get().origin.valgrind()?.errors;
+    let count = monitor(gdb, "v.info n_errs_found").await;
+    let count: Option<u64> = count.split_ascii_whitespace().nth(1)?.parse().ok();
+    let count = count.unwrap_or(told);
+    if let Some(valgrind) = gdb.edit().origin.valgrind_mut() {
+        valgrind.errors = count;
+    }
+    let is_error = count > told;
+    let (text, kind) = if is_error {
+        let text = plain(&monitor(gdb, "v.info last_error").await);
+        let is_kind = |line: &&str| !line.is_empty() && !line.starts_with("Thread ");
+        let kind = text.lines().find(is_kind).unwrap_or("an error").to_owned();
+        (text, kind)
+    } else if sent || !is_at_end(gdb).await {
+        return None;
+    } else {
+        let text = plain(&monitor(gdb, "leak_check full definiteleak any").await);
+        let config = gdb.get().config.clone();
+        leaks(&text, &config.fold)?
+    };
+    gdb.tell(Event::Output {
+        stream: Stream::Stderr,
+        bytes: text.into_bytes(),
+    });
+    if is_error && !is_users(gdb).await {
+        return None;
+    }
+    let tool = TOOL.to_owned();
+    Some(Finding {
+        tool,
+        kind,
+        access: None,
+    })
+}
+
+/// True where Valgrind holds the program before its end: it stands in a function of Valgrind's then, that frees what libc has.
+async fn is_at_end(gdb: &Gdb) -> bool {
+    let results = gdb.mi("-stack-info-frame").await.unwrap_or_default();
+    let frame = results.tuple("frame");
+    frame.is_some_and(|frame| is_its_own(&GdbFrame::read(gdb, frame)))
+}
+
+/// True where the user wrote any of what the thread is in.
+async fn is_users(gdb: &Gdb) -> bool {
+    let Ok(frames) = list_frames(gdb, None).await else {
+        return true;
+    };
+    let raw: Vec<_> = frames.iter().map(GdbFrame::raw).collect();
+    let config = gdb.get().config.clone();
+    innermost_user_frame(&raw, &config.fold).is_some()
+}
+
+/// What gdb complains of: true where nobody speaks for Valgrind any more. The program has ended then, of which gdb says no more than that.
+pub(super) fn is_gone(gdb: &Gdb, text: &str) -> bool {
+    let state = gdb.get();
+    let runs = state.origin.valgrind().is_some() && state.activity.is_executing();
+    // An answer to a command is that command's.
+    runs && state.commands.pending.is_empty() && text.starts_with(CLOSED)
+}
+
+/// Has Valgrind do something; gives what it prints.
+async fn monitor(gdb: &Gdb, command: &str) -> String {
+    let line = console_line(&format!("monitor {command}"));
+    let (_, printed) = gdb.send(line).capture().printed().await;
+    printed.into_text()
+}

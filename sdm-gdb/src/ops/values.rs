@@ -1,0 +1,193 @@
+//! Evaluates expressions and lists variables: values as gdb prints them.
+
+use sdm_debug::quoted::{bare, is_left_out};
+use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
+use sdm_debug::{Failure, FailureCode, Reply};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{history, narrow, strides};
+use crate::gdb::Gdb;
+use crate::state::printed::Printed;
+use crate::text::{console_line, value, variable};
+use sdm_mi::{Results, quote};
+
+/// The most pieces of an array's memory that are read.
+const PIECES_MAX: u64 = 16;
+
+/// The arguments of the selected frame, or its other variables.
+pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failure> {
+    let results = narrow::variables(gdb).await?;
+    let is_argument = |variable: &&Results| variable.text("arg").is_some();
+    let wanted = results
+        .tuples("variables")
+        .filter(|variable| is_argument(variable) == arguments);
+    let mut variables = Vec::new();
+    for results in wanted {
+        let mut variable = variable(results);
+        let text = results.text("value").unwrap_or_default();
+        // What else is left out costs more than is shown: the dots in it say so.
+        if is_left_out(text) && is_array(text) {
+            let whole = in_memory(gdb, &variable.name).await;
+            variable.value.cut = whole.or(variable.value.cut);
+        }
+        variables.push(variable);
+    }
+    // MI is silent about constants, and about variables that the compiler has left out.
+    let what = if arguments { "args" } else { "locals" };
+    match narrow::printed(gdb, narrow::SCALARS, &format!("info {what}")).await {
+        Ok(printed) => variables = narrow::completed(variables, &printed),
+        Err(failure) if narrow::is_missing(&failure) => variables.push(narrow::missing(&failure)),
+        Err(failure) => return Err(failure),
+    }
+    Ok(Reply::Variables(variables))
+}
+
+/// What gdb's `print` says of an expression, without its number in the value history.
+pub(crate) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<Reply, Failure> {
+    if !format.is_empty() {
+        let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
+        return Ok(Reply::Text(printed));
+    }
+    let (number, printed) = print_numbered(gdb, "print", expression).await?;
+    let mut value = value(&printed);
+    if let Some(number) = number.filter(|_| is_left_out(&printed)) {
+        value.cut = Some(content(gdb, &format!("${number}"), &printed).await);
+    }
+    Ok(Reply::Value(value))
+}
+
+/// Length and hash of the whole of a value of which gdb has printed the beginning: what differs behind that is not equal. What cannot be
+/// known is equal to nothing, not even to itself in another task.
+async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
+    let unknown = || (0, gdb.get().pid().map_or(0, i64::from).cast_unsigned());
+    match strides::is_harmless(gdb, expression).await {
+        true => known_content(gdb, expression, printed).await,
+        false => None,
+    }
+    .unwrap_or_else(unknown)
+}
+
+/// The memory of an array says all of it. Of what has pointers in it memory says nothing, so gdb prints all of it.
+async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u64, u64)> {
+    if is_array(printed) {
+        return in_memory(gdb, expression).await;
+    }
+    let line = format!(
+        "with max-value-size unlimited -- with print elements unlimited -- output {expression}"
+    );
+    let asked = gdb.send(console_line(&line)).capture();
+    let (result, printed) = asked.printed().await;
+    result.ok()?;
+    Some(printed.length_and_hash())
+}
+
+/// True for an array of C's without pointers.
+fn is_array(printed: &str) -> bool {
+    printed.starts_with(['{', '"']) && !printed.contains(" = ") && !printed.contains("0x")
+}
+
+async fn in_memory(gdb: &Gdb, expression: &str) -> Option<(u64, u64)> {
+    let size = format!("sizeof({expression})");
+    let size: u64 = unchecked(gdb, "", &size).await.ok()?.parse().ok()?;
+    let piece = u64::from(MEMORY_BYTES_MAX);
+    if size > PIECES_MAX * piece {
+        return None;
+    }
+    let address = quote(format!("&({expression})").as_bytes());
+    let mut hash = Xxh3Default::new();
+    for from in (0..size).step_by(MEMORY_BYTES_MAX as usize) {
+        let bytes = piece.min(size - from);
+        let line = format!("-data-read-memory-bytes -o {from} {address} {bytes}");
+        let results = gdb.mi(line).await.ok()?;
+        let blocks = results.tuples("memory");
+        for digits in blocks.filter_map(|block| block.text("contents")) {
+            hash.update(digits.as_bytes());
+        }
+    }
+    Some((size, hash.digest()))
+}
+
+async fn print_as(gdb: &Gdb, word: &str, expression: &str) -> Result<String, Failure> {
+    let (_, printed) = print_numbered(gdb, word, expression).await?;
+    Ok(printed)
+}
+
+/// What is printed, and its number in gdb's value history.
+async fn print_numbered(
+    gdb: &Gdb,
+    word: &str,
+    expression: &str,
+) -> Result<(Option<u64>, String), Failure> {
+    let expression = history::own(gdb, expression)?;
+    if word != "call" {
+        strides::refuse(gdb, "", &expression).await?;
+    }
+    let line = console_line(&format!("{word} {expression}"));
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result?;
+    if printed.is_cut() {
+        let text = format!("a value of {} bytes is too long", printed.bytes());
+        let hint = "`set print elements` bounds how much of an array is printed";
+        return Err(Failure::new(FailureCode::Limit, text).with_hint(hint));
+    }
+    let text = printed.into_text();
+    let shown = history::note(gdb, &text).trim_end_matches('\n').to_owned();
+    Ok((history::number(&text), shown))
+}
+
+/// Answers with the value of an expression.
+pub(crate) async fn evaluate(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    let expression = history::own(gdb, expression)?;
+    let printed = said(gdb, "", &expression).await?;
+    let mut value = plain(&printed);
+    if is_left_out(&printed) {
+        value.cut = Some(content(gdb, &expression, bare(&printed)).await);
+    }
+    Ok(Reply::Value(value))
+}
+
+/// The value of an expression, without the address of a reference and the type of a pointer.
+pub(crate) async fn evaluated(gdb: &Gdb, place: &str, expression: &str) -> Result<Value, Failure> {
+    Ok(plain(&said(gdb, place, expression).await?))
+}
+
+fn plain(printed: &Printed) -> Value {
+    let mut value = value(bare(printed));
+    if printed.is_cut() {
+        value.cut = Some(printed.length_and_hash());
+    }
+    value
+}
+
+/// What gdb's `print` says of an expression, unnumbered: the one way in which expressions are evaluated. MI's own way gives the address
+/// of a reference in place of its value. `place` are MI's options that name a thread and a frame; what is selected where it is empty.
+pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
+    strides::refuse(gdb, place, expression).await?;
+    unchecked(gdb, place, expression).await
+}
+
+/// The same of an expression of ours, or one that has been looked at.
+pub(crate) async fn unchecked(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+) -> Result<Printed, Failure> {
+    let command = quote(format!("output {expression}").as_bytes());
+    let line = format!("-interpreter-exec {place}console {command}");
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result.map(|_| printed)
+}
+
+/// Evaluates a call for its effect; what returns nothing has no value.
+pub(crate) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    Ok(match print_as(gdb, "call", expression).await?.as_str() {
+        "" => Reply::Done,
+        printed => Reply::Value(value(printed)),
+    })
+}
+
+pub(crate) async fn set_variable(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
+    let command = format!("set var {}", history::own(gdb, expression)?);
+    gdb.mi(console_line(&command)).await?;
+    Ok(Reply::Done)
+}

@@ -1,0 +1,71 @@
+//! Holds a process's rank in `MPI_COMM_WORLD` against the one that its launcher has given it.
+//!
+//! What a file is linked with does not tell an MPI that is loaded at run time, as Python's is. Under another MPI's launcher
+//! each of its processes is rank 0 of 1, and the job runs on as so many jobs of one.
+
+use sdm_debug::Event;
+
+use super::ranks::world;
+use crate::gdb::Gdb;
+use crate::state::internal::Internal;
+
+/// Looks once, in a thread of the process, and tells what does not fit. Before `MPI_Init` nothing is told, and it is looked again.
+pub(super) async fn check(gdb: &Gdb, thread: u32) {
+    let is_known = gdb.get().breakpoints.mpi.world_known;
+    let Some(pid) = gdb.get().pid().filter(|_| !is_known) else {
+        return;
+    };
+    if !gdb.host().has_mpi(pid) {
+        return;
+    }
+    let Ok(Some((rank, size))) = world(gdb, thread).await else {
+        return;
+    };
+    gdb.edit().breakpoints.mpi.world_known = true;
+    if !fits((rank, size), gdb.host().launched_as(pid)) {
+        gdb.tell(Event::World { rank, size });
+    }
+}
+
+/// True where a rank is the launcher's; where that has given none, for any rank that is not alone.
+fn fits((rank, size): (u32, u32), launched: Option<(u32, Option<u32>)>) -> bool {
+    match launched {
+        Some((own, of)) => own == rank && of.is_none_or(|of| of == size),
+        None => size > 1,
+    }
+}
+
+/// The first call of `MPI_Comm_rank` was reached: no further one is of interest.
+pub(super) async fn reached(gdb: &Gdb, thread: u32) {
+    forget(gdb);
+    check(gdb, thread).await;
+}
+
+/// Takes the breakpoint at that call away: a step, and what ends with a function, is not to be disturbed by it.
+pub(super) fn forget(gdb: &Gdb) {
+    let number = gdb.edit().breakpoints.take_internal(Internal::World);
+    if let Some(number) = number {
+        gdb.post(format!("-break-delete {number}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_fits_what_its_launcher_has_said() {
+        for (world, launched, expect) in [
+            ((3, 4), Some((3, Some(4))), true),
+            ((3, 4), Some((3, None)), true),
+            ((0, 1), Some((0, Some(4))), false),
+            ((0, 1), Some((2, None)), false),
+            ((0, 1), Some((0, Some(1))), true),
+            ((1, 4), Some((2, Some(4))), false),
+            ((0, 1), None, false),
+            ((1, 2), None, true),
+        ] {
+            assert_eq!(fits(world, launched), expect, "{world:?} {launched:?}");
+        }
+    }
+}

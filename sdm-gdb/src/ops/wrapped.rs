@@ -1,0 +1,89 @@
+//! Programs that a site's own command starts: `numactl`, a script that binds GPUs.
+//!
+//! gdb counts the `exec`s until its program begins and cannot be told of more. So the wrapper is
+//! what it starts, and every `exec` is caught until the process is the program.
+
+use sdm_core::CommandId;
+use sdm_debug::command::StopAt;
+use sdm_debug::reply::StopReason;
+use sdm_debug::{Failure, FailureCode};
+
+use super::breakpoints::{insert_kept, made_by};
+use super::internal::insert_internal;
+use super::run::{begin, resume_silently};
+use crate::gdb::Gdb;
+use crate::state::activity::RunKind;
+use crate::state::origin::{Origin, Wrapped};
+use crate::text::console_line;
+
+/// Begins such a start.
+pub(crate) async fn launch(gdb: &Gdb, id: CommandId, wrapped: Wrapped) -> Result<(), Failure> {
+    gdb.edit().origin = Origin::Started {
+        wrapped: Some(wrapped),
+        valgrind: None,
+    };
+    begin(
+        gdb,
+        Some(id),
+        RunKind::StartToFirst,
+        &console_line("starti"),
+    )
+    .await
+}
+
+/// The process stands at its first instruction, or at that of another program. Gives why it is to
+/// be held there.
+pub(crate) async fn go_on(gdb: &Gdb) -> Option<StopReason> {
+    match advance(gdb).await {
+        Ok(()) => None,
+        Err(why) => Some(StopReason::Other(why.text)),
+    }
+}
+
+async fn advance(gdb: &Gdb) -> Result<(), Failure> {
+    let (pid, catch, program, runs_it) = {
+        let state = gdb.get();
+        let Some(wrapped) = state.origin.wrapped() else {
+            return Err(Failure::new(
+                FailureCode::BadCommand,
+                "no start is under way",
+            ));
+        };
+        let runs_it = state.origin.valgrind().is_some();
+        (state.pid(), wrapped.catch, wrapped.program.clone(), runs_it)
+    };
+    let id = gdb.get().activity.run_id();
+    if runs_it {
+        super::valgrind::begin_program(gdb).await;
+    } else {
+        let Some(catch) = catch else {
+            let made = made_by(gdb, "catch exec").await?;
+            if let Some(Some(wrapped)) = gdb.edit().origin.wrapped_mut() {
+                wrapped.catch = made.keep().first().copied();
+            }
+            return resume_silently(gdb, id, RunKind::StartToProgram).await;
+        };
+        if !pid.is_some_and(|pid| gdb.host().runs(pid, &program)) {
+            return resume_silently(gdb, id, RunKind::StartToProgram).await;
+        }
+        gdb.mi(format!("-break-delete {catch}")).await?;
+    }
+    let wrapped = gdb.edit().origin.wrapped_mut().and_then(Option::take);
+    let Some(wrapped) = wrapped else {
+        return Err(Failure::new(
+            FailureCode::Cancelled,
+            "the start was given up",
+        ));
+    };
+    insert_kept(gdb, wrapped.kept).await;
+    if wrapped.stop == StopAt::Nowhere {
+        insert_internal(gdb).await;
+        return resume_silently(gdb, id, RunKind::StartFreely).await;
+    }
+    // Without a main it is held where it is.
+    gdb.mi("-break-insert -t main").await.map_err(|failure| {
+        let text = "held at its first instruction: no main that gdb can see";
+        Failure::new(failure.code, text)
+    })?;
+    resume_silently(gdb, id, RunKind::StartToMain).await
+}

@@ -1,0 +1,328 @@
+//! What the task is doing, and the run that is open while it does it.
+//!
+//! The states are written so that what cannot be has no value: a stopped task has no open run, and a task that is over
+//! executes nothing.
+
+use std::rc::Rc;
+
+use sdm_core::CommandId;
+use sdm_debug::TaskState;
+use sdm_debug::command::StepKind;
+
+/// What the task is doing.
+#[derive(Debug, Default)]
+pub(crate) enum Activity {
+    /// Nothing was begun.
+    #[default]
+    Absent,
+    /// A start or an attach is under way; it can let the process run several times.
+    Starting(Motion),
+    /// The process stands still, and the front-end knows where.
+    Stopped,
+    /// The front-end takes the process for running.
+    Running(Motion),
+    /// There is no process any more that gdb holds.
+    Over(Over),
+}
+
+/// Whether gdb lets a process run that the front-end does not know to be stopped, and for whom.
+#[derive(Debug, Default)]
+pub(crate) enum Motion {
+    /// gdb does not let it run, and no run is open: its start is being prepared, or a stop that nobody waits for is
+    /// being looked at.
+    #[default]
+    Still,
+    /// A run is open but gdb does not let the process run: it has not begun to, or has stopped and what this means is
+    /// being looked at.
+    Held(OpenRun),
+    /// gdb lets it run: for a run, or since a line of a person's own has said so.
+    Executing(Option<OpenRun>),
+}
+
+/// How the task came to its end.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// The program has exited with this code.
+    Exited(i32),
+    /// The signal of this name has ended the program.
+    Signalled(String),
+    /// gdb has left the process.
+    Detached,
+    /// gdb is gone although it was wanted.
+    GdbDead,
+}
+
+/// A run that was begun and has not ended. A task has at most one.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenRun {
+    /// The command that waits for its end; `None` where that was cancelled.
+    pub(crate) id: Option<CommandId>,
+    /// What began it.
+    pub(crate) kind: RunKind,
+    /// The number of the MI command that began it, 0 for none: gdb can say `^running` and then `^error`.
+    pub(crate) token: u64,
+    /// The MI command with which it goes on after a stop that nobody is told of.
+    pub(crate) again: Rc<str>,
+}
+
+/// What began a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunKind {
+    /// A start that is to be held at `main`.
+    StartToMain,
+    /// A start that is to be held at the entry point, and has not yet reached even the first
+    /// instruction of the dynamic linker.
+    StartToFirst,
+    /// The same, on its way from there to the entry point.
+    StartToEntry,
+    /// A start by a wrapper, on its way to the program.
+    StartToProgram,
+    /// A start that is held nowhere.
+    StartFreely,
+    /// `continue`, and what else ends only by itself.
+    Continue,
+    /// Steps of this kind, so many.
+    Step(StepKind, u32),
+    /// A step of source lines from inside a runtime: first out of it, to the line that the person
+    /// was shown.
+    StepOut(StepKind, u32),
+    /// To the end of the selected function.
+    Finish,
+    /// To a location: `until`, `advance`.
+    To,
+    /// Backward through what was recorded.
+    Reverse,
+    /// Backward by steps of this kind, so many.
+    ReverseStep(StepKind, u32),
+}
+
+impl Activity {
+    /// The state as the front-end knows it.
+    pub(crate) fn task(&self) -> TaskState {
+        match self {
+            Self::Absent => TaskState::Absent,
+            Self::Starting(_) => TaskState::Starting,
+            Self::Stopped => TaskState::Stopped,
+            Self::Running(_) => TaskState::Running,
+            Self::Over(Over::Exited(code)) => TaskState::Exited(*code),
+            Self::Over(Over::Signalled(signal)) => TaskState::Signalled(signal.clone()),
+            Self::Over(Over::Detached) => TaskState::Detached,
+            Self::Over(Over::GdbDead) => TaskState::GdbDead,
+        }
+    }
+
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self, Self::Starting(_))
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self, Self::Stopped)
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self, Self::Running(_))
+    }
+
+    /// True while there is a process, or is to be one.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self, Self::Starting(_) | Self::Stopped | Self::Running(_))
+    }
+
+    /// True while gdb lets the process run, as far as it has said.
+    pub(crate) fn is_executing(&self) -> bool {
+        matches!(self.motion(), Some(Motion::Executing(_)))
+    }
+
+    /// The open run.
+    pub(crate) fn run(&self) -> Option<&OpenRun> {
+        match self.motion()? {
+            Motion::Held(run) | Motion::Executing(Some(run)) => Some(run),
+            Motion::Still | Motion::Executing(None) => None,
+        }
+    }
+
+    /// What began the open run.
+    pub(crate) fn run_kind(&self) -> Option<RunKind> {
+        self.run().map(|run| run.kind)
+    }
+
+    /// The command that waits for the end of the open run.
+    pub(crate) fn run_id(&self) -> Option<CommandId> {
+        self.run()?.id
+    }
+
+    /// A command was cancelled: a run of its goes on without anybody who waits for its end.
+    pub(crate) fn forget_command(&mut self, id: CommandId) {
+        if let Some(Motion::Held(run) | Motion::Executing(Some(run))) = self.motion_mut()
+            && run.id == Some(id)
+        {
+            run.id = None;
+        }
+    }
+
+    /// Opens a run in the place of the one that is open, if any; a stopped task runs from now on.
+    pub(crate) fn open_run(&mut self, run: OpenRun) {
+        if self.is_stopped() {
+            *self = Self::Running(Motion::Still);
+        }
+        if let Some(motion) = self.motion_mut() {
+            *motion = match motion {
+                Motion::Executing(_) => Motion::Executing(Some(run)),
+                Motion::Still | Motion::Held(_) => Motion::Held(run),
+            };
+        }
+    }
+
+    /// Closes the open run, which has ended or was never begun.
+    pub(crate) fn take_run(&mut self) -> Option<OpenRun> {
+        let motion = self.motion_mut()?;
+        match std::mem::take(motion) {
+            Motion::Still => None,
+            Motion::Held(run) => Some(run),
+            Motion::Executing(run) => {
+                *motion = Motion::Executing(None);
+                run
+            }
+        }
+    }
+
+    /// gdb says that it lets the process run. A stopped one runs by a line of a person's own then.
+    pub(crate) fn begin_executing(&mut self) {
+        if self.is_stopped() {
+            *self = Self::Running(Motion::Still);
+        }
+        if let Some(motion) = self.motion_mut() {
+            *motion = match std::mem::take(motion) {
+                Motion::Still => Motion::Executing(None),
+                Motion::Held(run) => Motion::Executing(Some(run)),
+                executing => executing,
+            };
+        }
+    }
+
+    /// gdb says that the process has stopped.
+    pub(crate) fn end_executing(&mut self) {
+        if let Some(motion) = self.motion_mut() {
+            *motion = match std::mem::take(motion) {
+                Motion::Executing(Some(run)) => Motion::Held(run),
+                Motion::Executing(None) => Motion::Still,
+                held => held,
+            };
+        }
+    }
+
+    /// Moves the task to another state. Whoever ends a run takes it out first.
+    pub(crate) fn set_task(&mut self, next: TaskState) {
+        let now = self.task();
+        if now == next {
+            return;
+        }
+        assert!(
+            now.may_become(&next),
+            "no task goes from {now:?} to {next:?}"
+        );
+        let motion = self.motion_mut().map(std::mem::take).unwrap_or_default();
+        *self = match next {
+            TaskState::Absent => Self::Absent,
+            TaskState::Starting => Self::Starting(motion),
+            TaskState::Stopped => Self::Stopped,
+            TaskState::Running => Self::Running(motion),
+            TaskState::Exited(code) => Self::Over(Over::Exited(code)),
+            TaskState::Signalled(signal) => Self::Over(Over::Signalled(signal)),
+            TaskState::Detached => Self::Over(Over::Detached),
+            TaskState::GdbDead => Self::Over(Over::GdbDead),
+        };
+    }
+
+    fn motion(&self) -> Option<&Motion> {
+        match self {
+            Self::Starting(motion) | Self::Running(motion) => Some(motion),
+            Self::Absent | Self::Stopped | Self::Over(_) => None,
+        }
+    }
+
+    fn motion_mut(&mut self) -> Option<&mut Motion> {
+        match self {
+            Self::Starting(motion) | Self::Running(motion) => Some(motion),
+            Self::Absent | Self::Stopped | Self::Over(_) => None,
+        }
+    }
+}
+
+impl RunKind {
+    /// The MI command that lets the program run so; again where it was stopped for nothing.
+    pub(crate) fn line(self) -> String {
+        let (name, count) = match self {
+            Self::StartToMain
+            | Self::StartToFirst
+            | Self::StartToEntry
+            | Self::StartToProgram
+            | Self::StartFreely
+            | Self::To
+            | Self::Continue => return "-exec-continue".to_owned(),
+            Self::Reverse => return "-exec-continue --reverse".to_owned(),
+            Self::Finish | Self::StepOut(..) => return "-exec-finish".to_owned(),
+            Self::Step(kind, count) | Self::ReverseStep(kind, count) => {
+                let name = match kind {
+                    StepKind::Into => "-exec-step",
+                    StepKind::Over => "-exec-next",
+                    StepKind::Instruction => "-exec-step-instruction",
+                    StepKind::InstructionOver => "-exec-next-instruction",
+                };
+                (name, count)
+            }
+        };
+        let mut line = name.to_owned();
+        if matches!(self, Self::ReverseStep(..)) {
+            line.push_str(" --reverse");
+        }
+        if count > 1 {
+            line.push_str(&format!(" {count}"));
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: u64) -> OpenRun {
+        OpenRun {
+            id: Some(CommandId(id)),
+            kind: RunKind::Continue,
+            token: id,
+            again: Rc::from("-exec-continue"),
+        }
+    }
+
+    #[test]
+    fn a_run_is_open_from_its_command_to_its_end() {
+        let mut activity = Activity::Stopped;
+        activity.open_run(run(1));
+        assert!(activity.is_running() && !activity.is_executing());
+        activity.begin_executing();
+        assert!(activity.is_executing());
+        activity.forget_command(CommandId(2));
+        assert_eq!(activity.run_id(), Some(CommandId(1)));
+        activity.end_executing();
+        assert!(activity.is_running() && !activity.is_executing());
+        let ended = activity.take_run().and_then(|run| run.id);
+        assert_eq!(ended, Some(CommandId(1)));
+        activity.set_task(TaskState::Stopped);
+        assert!(activity.is_stopped() && activity.run().is_none());
+    }
+
+    #[test]
+    fn a_stopped_task_that_gdb_lets_run_runs_for_nobody() {
+        let mut activity = Activity::Stopped;
+        activity.begin_executing();
+        assert!(activity.is_running() && activity.is_executing());
+        assert!(activity.run().is_none());
+        activity.set_task(TaskState::Exited(3));
+        activity.begin_executing();
+        activity.open_run(run(1));
+        assert_eq!(activity.task(), TaskState::Exited(3));
+        assert!(!activity.is_executing() && activity.take_run().is_none());
+    }
+}

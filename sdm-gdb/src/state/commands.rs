@@ -1,0 +1,107 @@
+//! The MI commands that gdb was sent, and how long gdb itself is there.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use sdm_debug::Failure;
+
+use super::printed::Printed;
+use sdm_mi::Results;
+
+/// The MI commands of one gdb.
+#[derive(Default)]
+pub(crate) struct Commands {
+    /// Those that were sent and whose answers were not taken, by their numbers.
+    pub(crate) pending: BTreeMap<u64, Pending>,
+    /// The number of the one that was sent last; 0 before the first.
+    last_token: u64,
+    /// What gdb has complained of since its last answer, at most `COMPLAINT_BYTES_MAX`.
+    pub(crate) complaint: String,
+}
+
+/// An MI command under way.
+pub(crate) struct Pending {
+    /// When gdb is interrupted at it, or it is given up.
+    pub(crate) deadline: Instant,
+    /// The detached work that has sent it.
+    pub(crate) work: Option<u64>,
+    /// Whether gdb was sent SIGINT for it.
+    pub(crate) patience: Patience,
+    /// What is known of its answer.
+    pub(crate) answer: AnswerState,
+    /// What gdb printed meanwhile, where somebody wants it.
+    pub(crate) printed: Option<Printed>,
+}
+
+/// Whether gdb has already been interrupted at a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// gdb has time until the deadline, and is interrupted then.
+    Waiting,
+    /// gdb was interrupted at the deadline; the command is given up at the next.
+    Interrupted,
+}
+
+/// What is known of the answer to a command.
+#[derive(Debug)]
+pub(crate) enum AnswerState {
+    /// Somebody waits for it.
+    Awaited,
+    /// Nobody waits for it any more.
+    Abandoned,
+    /// It has come, and was not taken yet.
+    Here(Result<Results, Failure>),
+}
+
+/// How long a gdb is needed.
+#[derive(Debug, Default)]
+pub(crate) enum GdbLife {
+    /// Its end would be news.
+    #[default]
+    Wanted,
+    /// It is to end: its exit is no news.
+    Closing,
+    /// It has ended, for this reason: nothing is sent to it any more.
+    Gone(Failure),
+}
+
+impl Commands {
+    /// A number for the next command, from 1.
+    pub(crate) fn next_token(&mut self) -> u64 {
+        self.last_token += 1;
+        self.last_token
+    }
+
+    /// True while gdb works on something that nobody waits for any more.
+    pub(crate) fn is_clearing(&self) -> bool {
+        let mut pending = self.pending.values();
+        pending.any(|it| matches!(it.answer, AnswerState::Abandoned))
+    }
+
+    /// When the first of the commands under way is overdue.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let open = self.pending.values().filter(|it| it.is_open());
+        open.map(|it| it.deadline).min()
+    }
+}
+
+impl Pending {
+    /// True while gdb has not answered it.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.answer, AnswerState::Here(_))
+    }
+}
+
+impl GdbLife {
+    /// gdb is to end, unless it has.
+    pub(crate) fn close(&mut self) {
+        if matches!(self, Self::Wanted) {
+            *self = Self::Closing;
+        }
+    }
+
+    /// True where gdb's end is no news.
+    pub(crate) fn is_closing(&self) -> bool {
+        !matches!(self, Self::Wanted)
+    }
+}

@@ -1,0 +1,64 @@
+//! What breakpoints of SDM's own are for, and what they have seen of the program's use of MPI.
+
+/// What a breakpoint of SDM's own is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Internal {
+    /// Stops: the program is about to do what the name says.
+    Hold(&'static str),
+    /// Counts: `MPI_Init` or `MPI_Init_thread` was called.
+    Init,
+    /// Counts: `MPI_Finalize` was called.
+    Finalize,
+    /// Stops, once: the program asks for its rank.
+    World,
+    /// Stops at `_exit`: a matter of interest only between the two.
+    Exit,
+    /// Stops: a sanitizer has found an error in the program.
+    Found(Finder),
+    /// Stops: LeakSanitizer may be about to look for leaks.
+    LeakCheck,
+    /// Stops: a program that Valgrind runs is about to start a process that is like it.
+    Fork,
+    /// Stops, once: the same, which has started it.
+    Forked,
+}
+
+/// What is known of LeakSanitizer in the program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leaks {
+    /// The breakpoints that only a program with it needs were inserted.
+    pub(crate) watched: bool,
+    /// The program's system calls are filtered for it.
+    pub(crate) filtered: bool,
+}
+
+/// The function by which a sanitizer's runtime tells whoever watches it of an error. Both are part of
+/// its public interface, of gcc's runtimes and of clang's, and are there to be replaced by a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finder {
+    /// `__sanitizer_report_error_summary`: the report was printed, all but its last line, which is the argument.
+    Summary,
+    /// `__ubsan_on_report`: UBSan prints no summary unless it is asked to; it has printed nothing yet.
+    Undefined,
+}
+
+/// What is known of the program's use of MPI.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mpi {
+    pub(crate) initialized: bool,
+    pub(crate) finalized: bool,
+    /// Its rank in `MPI_COMM_WORLD` was held against the launcher's.
+    pub(crate) world_known: bool,
+    /// A person was shown that it is about to abort, and let it.
+    pub(crate) aborting: bool,
+    /// The breakpoints that only an MPI program needs were inserted.
+    pub(crate) watched: bool,
+}
+
+impl Mpi {
+    /// True between `MPI_Init` and `MPI_Finalize`. In a program that another one has become, as a shell's `exec`, nobody counts the second
+    /// before a stop.
+    pub(crate) fn is_open(self) -> bool {
+        self.initialized && self.watched && !self.finalized
+    }
+}

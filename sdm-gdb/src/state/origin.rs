@@ -1,0 +1,138 @@
+//! Where a task comes from: started by gdb, attached to, or read from a core file.
+
+use std::path::PathBuf;
+
+use sdm_debug::command::StopAt;
+
+use super::points::KeptPoint;
+use super::scope::Scope;
+
+/// Where a task comes from.
+pub(crate) enum Origin {
+    /// gdb starts its program, and ends it with itself.
+    Started {
+        /// Set while a site's own command has been started and has not come to the program.
+        wrapped: Option<Wrapped>,
+        /// Set where Valgrind runs the program.
+        valgrind: Option<Valgrind>,
+    },
+    /// gdb has attached to a process that ran before, and leaves it at its own end.
+    Attached {
+        /// What may be changed in the process.
+        access: Access,
+        /// Which part of gdb the task is, in a gdb that holds other tasks too.
+        scope: Option<Scope>,
+    },
+    /// A core file: there is no process.
+    CoreFile,
+}
+
+/// What may be changed in a process that was attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everything may be done: it is stopped and changed as asked.
+    Full,
+    /// Nothing: neither values nor code, so that no breakpoint may be inserted.
+    ReadOnly,
+}
+
+/// A start by a site's own command that has not come to its program yet.
+pub(crate) struct Wrapped {
+    /// The program that the command is to become.
+    pub(crate) program: PathBuf,
+    /// Where the program is to be held.
+    pub(crate) stop: StopAt,
+    /// The breakpoints that are inserted when it is there.
+    pub(crate) kept: Vec<KeptPoint>,
+    /// gdb's number of the catchpoint that catches each `exec`.
+    pub(crate) catch: Option<u32>,
+}
+
+/// A program that Valgrind runs.
+#[derive(Default)]
+pub(crate) struct Valgrind {
+    /// How many errors have been told.
+    pub(crate) errors: u64,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::Started {
+            wrapped: None,
+            valgrind: None,
+        }
+    }
+}
+
+impl Origin {
+    /// True where gdb has not started the program.
+    pub(crate) fn is_attached(&self) -> bool {
+        !matches!(self, Self::Started { .. })
+    }
+
+    pub(crate) fn is_core_file(&self) -> bool {
+        matches!(self, Self::CoreFile)
+    }
+
+    /// True for a process in which nothing may be changed.
+    pub(crate) fn is_read_only_process(&self) -> bool {
+        let access = match self {
+            Self::Attached { access, .. } => *access,
+            Self::Started { .. } | Self::CoreFile => Access::Full,
+        };
+        access == Access::ReadOnly
+    }
+
+    /// True where no breakpoint can be inserted.
+    pub(crate) fn takes_no_breakpoint(&self) -> bool {
+        self.is_core_file() || self.is_read_only_process()
+    }
+
+    /// Which part of gdb the task is, where gdb holds others too.
+    pub(crate) fn scope(&self) -> Option<&Scope> {
+        match self {
+            Self::Attached { scope, .. } => scope.as_ref(),
+            Self::Started { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
+        match self {
+            Self::Attached { scope, .. } => scope.as_mut(),
+            Self::Started { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// A start by a site's own command that has not come to its program yet.
+    pub(crate) fn wrapped(&self) -> Option<&Wrapped> {
+        match self {
+            Self::Started { wrapped, .. } => wrapped.as_ref(),
+            Self::Attached { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// The same, to be changed or taken out; `None` for what was not started.
+    pub(crate) fn wrapped_mut(&mut self) -> Option<&mut Option<Wrapped>> {
+        match self {
+            Self::Started { wrapped, .. } => Some(wrapped),
+            Self::Attached { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// A program that Valgrind runs.
+    pub(crate) fn valgrind(&self) -> Option<&Valgrind> {
+        match self {
+            Self::Started { valgrind, .. } => valgrind.as_ref(),
+            Self::Attached { .. } | Self::CoreFile => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn valgrind_mut(&mut self) -> Option<&mut Valgrind> {
+        match self {
+            Self::Started { valgrind, .. } => valgrind.as_mut(),
+            Self::Attached { .. } | Self::CoreFile => None,
+        }
+    }
+}

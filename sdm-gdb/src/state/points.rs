@@ -1,0 +1,359 @@
+//! The front-end's breakpoints, watchpoints and catchpoints under its numbers and under gdb's, and those of SDM's own.
+
+use std::collections::BTreeMap;
+
+use sdm_debug::command::PointSpec;
+use sdm_debug::reply::BreakpointPlace;
+use sdm_debug::{Event, Failure, FailureCode};
+
+use super::internal::{Internal, Leaks, Mpi};
+use super::scope::Scope;
+use crate::text::base_name;
+use sdm_mi::Results;
+
+/// What is inserted in one gdb.
+#[derive(Default)]
+pub(crate) struct Breakpoints {
+    /// The front-end's, in the order in which they were made.
+    pub(crate) user: Vec<Point>,
+    /// SDM's own: gdb's number, what it is for, and whether it has a place.
+    internal: Vec<(u32, Internal, bool)>,
+    /// What SDM's own have seen of the program's use of MPI.
+    pub(crate) mpi: Mpi,
+    /// Where LeakSanitizer stands.
+    pub(crate) leaks: Leaks,
+    /// True once SDM's own were inserted.
+    pub(crate) armed: bool,
+    /// gdb's number of the one that was met last; some stops name none.
+    pub(crate) last_met: Option<u32>,
+    /// gdb's numbers of all that were met since the program ran last: of several at one place a stop names the first.
+    met: Vec<u32>,
+    /// How often each of gdb's numbers was met.
+    times: BTreeMap<u32, u64>,
+    /// Why gdb could not evaluate a condition since the program ran last: it stops then.
+    pub(crate) untested: Option<String>,
+    /// gdb's numbers of those made by its command line, while somebody looks for them.
+    pub(crate) made: Option<Vec<u32>>,
+}
+
+/// One of the front-end's, as it was asked for and changed since, to be inserted before a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeptPoint {
+    /// What was asked for.
+    pub spec: PointSpec,
+    /// False while it is disabled.
+    pub enabled: bool,
+}
+
+/// One of the front-end's as it is in gdb.
+pub(crate) struct Point {
+    pub(crate) kept: KeptPoint,
+    /// gdb's numbers: several for a regular expression.
+    pub(crate) numbers: Vec<u32>,
+    /// True while gdb knows no place for it.
+    pending: bool,
+    /// What is counted here where its condition is judged here.
+    pub(crate) judged: Judged,
+}
+
+/// The hits of a breakpoint whose condition the driver evaluates itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judged {
+    /// How often it was met and its condition held.
+    pub(crate) hits: u64,
+    /// So many more of these hits are passed by.
+    pub(crate) ignore: u64,
+    /// Why its condition could not be evaluated, as it was said last.
+    pub(crate) complaint: String,
+}
+
+/// Whose breakpoint one of gdb's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The front-end's, by its number.
+    User(u32),
+    /// SDM's own.
+    Internal(Internal),
+}
+
+/// The most breakpoints of one task.
+const BREAKPOINTS_MAX: usize = 4096;
+
+impl Breakpoints {
+    /// What the front-end asked for, for another run.
+    pub(crate) fn kept(&self) -> Vec<KeptPoint> {
+        self.user.iter().map(|point| point.kept.clone()).collect()
+    }
+
+    /// Whose a breakpoint of gdb's is; `None` where it is neither's (one set at gdb's console).
+    pub(crate) fn owner(&self, number: u32) -> Option<Owner> {
+        let user = self
+            .user
+            .iter()
+            .find(|point| point.numbers.contains(&number));
+        let internal = self.internal.iter().find(|(known, ..)| *known == number);
+        user.map(|point| Owner::User(point.kept.spec.number()))
+            .or(internal.map(|(_, what, _)| Owner::Internal(*what)))
+    }
+
+    /// What the front-end asked for under a number of its own.
+    pub(crate) fn spec(&self, number: u32) -> Option<&PointSpec> {
+        let point = self.user.iter().find(|p| p.kept.spec.number() == number)?;
+        Some(&point.kept.spec)
+    }
+
+    /// Whose was met last, since [`Breakpoints::forget_met`].
+    pub(crate) fn last_met(&self) -> Option<Owner> {
+        self.owner(self.last_met?)
+    }
+
+    /// The front-end's breakpoints that were met beside one of them, since [`Breakpoints::forget_met`].
+    pub(crate) fn met_beside(&self, number: u32) -> Vec<u32> {
+        let owners = self.met.iter().filter_map(|met| self.owner(*met));
+        let others = owners.filter_map(|owner| match owner {
+            Owner::User(other) if other != number => Some(other),
+            _ => None,
+        });
+        let is_breakpoint = |it: &u32| matches!(self.spec(*it), Some(PointSpec::Break(_)));
+        others.filter(is_breakpoint).collect()
+    }
+
+    /// The program runs on.
+    pub(crate) fn forget_met(&mut self) {
+        self.last_met = None;
+        self.met.clear();
+        self.untested = None;
+    }
+
+    /// True where one of this kind has found its place.
+    pub(crate) fn is_placed(&self, what: Internal) -> bool {
+        self.internal
+            .iter()
+            .any(|(_, known, placed)| *known == what && *placed)
+    }
+
+    /// One of SDM's own that is wanted no more.
+    pub(crate) fn take_internal(&mut self, what: Internal) -> Option<u32> {
+        let at = self
+            .internal
+            .iter()
+            .position(|(_, known, _)| *known == what)?;
+        Some(self.internal.remove(at).0)
+    }
+
+    /// gdb has made one of SDM's own.
+    pub(crate) fn add_internal(&mut self, what: Internal, results: &Results) {
+        let breakpoint = results.tuple("bkpt").unwrap_or(results);
+        if let Some(number) = breakpoint.number("number") {
+            self.internal.push((number, what, !is_pending(breakpoint)));
+        }
+    }
+
+    /// The front-end's of this number, where gdb has it.
+    pub(crate) fn find(&mut self, number: u32) -> Result<&mut Point, Failure> {
+        let found = self
+            .user
+            .iter_mut()
+            .find(|point| point.kept.spec.number() == number && !point.numbers.is_empty());
+        found.ok_or_else(|| {
+            Failure::new(FailureCode::NoSuchThing, format!("no breakpoint {number}"))
+        })
+    }
+
+    /// gdb has made what the front-end asked for, under these numbers of its own.
+    pub(crate) fn add(&mut self, spec: PointSpec, numbers: Vec<u32>, pending: bool) {
+        let kept = KeptPoint {
+            spec,
+            enabled: true,
+        };
+        let ignore = match &kept.spec {
+            PointSpec::Break(spec) => spec.ignore.into(),
+            PointSpec::Watch(_) | PointSpec::Catch(_) => 0,
+        };
+        self.user.push(Point {
+            kept,
+            numbers,
+            pending,
+            judged: Judged {
+                ignore,
+                ..Judged::default()
+            },
+        });
+    }
+
+    /// Why no further one can be inserted under this number.
+    pub(crate) fn refusal(&self, number: u32) -> Option<Failure> {
+        if self
+            .user
+            .iter()
+            .any(|point| point.kept.spec.number() == number)
+        {
+            let text = format!("breakpoint {number} is there already");
+            return Some(Failure::new(FailureCode::BadCommand, text));
+        }
+        (self.user.len() >= BREAKPOINTS_MAX).then(|| {
+            let text = format!("at most {BREAKPOINTS_MAX} breakpoints in one task");
+            Failure::new(FailureCode::Limit, text)
+        })
+    }
+
+    /// gdb says that a breakpoint was made without an MI command.
+    pub(crate) fn created(&mut self, breakpoint: &Results) {
+        if let Some(made) = &mut self.made {
+            made.extend(breakpoint.number::<u32>("number"));
+        }
+    }
+
+    /// gdb says that a breakpoint has changed; gives what is to be told.
+    pub(crate) fn modified(
+        &mut self,
+        breakpoint: &Results,
+        scope: Option<&Scope>,
+    ) -> Option<Event> {
+        let number: u32 = breakpoint.number("number")?;
+        let hits: u64 = breakpoint.number("times").unwrap_or(0);
+        if self.times.insert(number, hits).unwrap_or(0) < hits {
+            self.last_met = Some(number);
+            self.met.push(number);
+        }
+        let placed = !is_pending(breakpoint);
+        if let Some(entry) = self
+            .internal
+            .iter_mut()
+            .find(|(known, ..)| *known == number)
+        {
+            entry.2 = placed;
+            match entry.1 {
+                Internal::Init => self.mpi.initialized |= hits > 0,
+                Internal::Finalize => self.mpi.finalized |= hits > 0,
+                Internal::Hold(_)
+                | Internal::Exit
+                | Internal::World
+                | Internal::Found(_)
+                | Internal::LeakCheck
+                | Internal::Fork
+                | Internal::Forked => {}
+            }
+            return None;
+        }
+        let point = self
+            .user
+            .iter_mut()
+            .find(|point| point.numbers.contains(&number))?;
+        let was_pending = std::mem::replace(&mut point.pending, !placed);
+        let spec_number = point.kept.spec.number();
+        (was_pending && placed)
+            .then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint, scope)))
+    }
+
+    /// gdb says that a breakpoint is gone.
+    pub(crate) fn deleted(&mut self, number: u32) {
+        self.internal.retain(|(known, ..)| *known != number);
+        self.times.remove(&number);
+        self.last_met = self.last_met.filter(|met| *met != number);
+        self.met.retain(|met| *met != number);
+        self.user.retain_mut(|point| {
+            let before = point.numbers.len();
+            point.numbers.retain(|known| *known != number);
+            !point.numbers.is_empty() || before == 0
+        });
+    }
+}
+
+/// True where gdb knows no place for a breakpoint yet.
+pub(crate) fn is_pending(breakpoint: &Results) -> bool {
+    breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
+}
+
+/// Where a breakpoint stands in the task, which may have a scope in a gdb that holds others too.
+/// Addresses are left out: they differ between tasks.
+pub(crate) fn place_of(
+    number: u32,
+    breakpoint: &Results,
+    scope: Option<&Scope>,
+) -> BreakpointPlace {
+    let pending = is_pending(breakpoint);
+    let own = |location: &&Results| scope.is_none_or(|scope| scope.has_place(location));
+    let locations = breakpoint.tuples("locations").filter(own);
+    let mut places: Vec<(String, String, u32)> = locations.map(place).collect();
+    if breakpoint.value("locations").is_none() && !pending {
+        places.push(place(breakpoint));
+    }
+    BreakpointPlace {
+        number,
+        pending: places.is_empty(),
+        places,
+    }
+}
+
+fn place(location: &Results) -> (String, String, u32) {
+    // Without debug information gdb says `at="<abort+4>"`.
+    let at = location.text("at").map(|at| at.trim_matches(['<', '>']));
+    let function = location.text("func").or(at).unwrap_or_default();
+    let file = location.text("file").map(base_name).unwrap_or_default();
+    let line = location.number("line").unwrap_or(0);
+    (function.to_owned(), file.to_owned(), line)
+}
+
+/// The names under which MI speaks of watchpoints.
+const WATCH_NAMES: [&str; 3] = ["wpt", "hw-rwpt", "hw-awpt"];
+
+/// gdb's number of the watchpoint that a record speaks of.
+pub(crate) fn watch_number(results: &Results) -> Option<u32> {
+    let named = WATCH_NAMES.iter().find_map(|name| results.tuple(name));
+    named.and_then(|point| point.number("number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdm_mi::{Record, parse_line};
+
+    fn breakpoint(line: &str) -> Results {
+        let Record::Result { results, .. } = parse_line(line.as_bytes()) else {
+            panic!("{line}");
+        };
+        results.tuple("bkpt").unwrap().clone()
+    }
+
+    fn check(line: &str, expect: &str) {
+        check_within(None, line, expect);
+    }
+
+    fn check_within(scope: Option<&Scope>, line: &str, expect: &str) {
+        let place = place_of(7, &breakpoint(line), scope);
+        let places: Vec<String> = place
+            .places
+            .iter()
+            .map(|(function, file, line)| format!("{function}@{file}:{line}"))
+            .collect();
+        assert_eq!(format!("{} {}", place.pending, places.join(" ")), expect);
+    }
+
+    #[test]
+    fn places() {
+        check(
+            r#"1^done,bkpt={number="1",addr="0x1",func="f",file="src/a.c",fullname="/x/src/a.c",line="3"}"#,
+            "false f@a.c:3",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="<PENDING>",pending="f"}"#,
+            "true ",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="0x1",at="<abort+4>"}"#,
+            "false abort+4@:0",
+        );
+        check(
+            r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f<int>",file="a.cc",line="3"},{number="1.2",func="f<long>",file="a.cc",line="3"}]}"#,
+            "false f<int>@a.cc:3 f<long>@a.cc:3",
+        );
+        let mut scope = Scope::default();
+        scope.set_group("i2");
+        check_within(
+            Some(&scope),
+            r#"1^done,bkpt={number="1",addr="<MULTIPLE>",locations=[{number="1.1",func="f",file="a.c",line="3",thread-groups=["i1"]},{number="1.2",func="f",file="a.c",line="3",thread-groups=["i2"]}]}"#,
+            "false f@a.c:3",
+        );
+    }
+}

@@ -1,0 +1,97 @@
+//! What gdb prints while it carries out a command: bounded, and never called equal by what is left.
+
+use std::ops::Deref;
+
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// What is kept of what gdb prints for one command, in bytes.
+pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
+
+/// The beginning of what was printed, and the length and hash of all of it.
+#[derive(Default)]
+pub(crate) struct Printed {
+    text: String,
+    bytes: u64,
+    /// Of all of it; begun when it does not fit any more.
+    hash: Option<Box<Xxh3Default>>,
+}
+
+impl Printed {
+    /// gdb has printed more.
+    pub(crate) fn push(&mut self, text: &str) {
+        // gdb 18 says so of the command before, which was cancelled, when this one has begun.
+        if self.bytes == 0 && text == "Quit\n" {
+            return;
+        }
+        self.bytes += text.len() as u64;
+        if self.hash.is_none() && self.text.len() + text.len() <= PRINTED_BYTES_MAX {
+            self.text.push_str(text);
+            return;
+        }
+        let hash = self.hash.get_or_insert_with(|| {
+            let mut hash = Box::new(Xxh3Default::new());
+            hash.update(self.text.as_bytes());
+            hash
+        });
+        hash.update(text.as_bytes());
+    }
+
+    /// How many bytes were printed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// True where not all of it was kept.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.hash.is_some()
+    }
+
+    /// Length and hash of all that was printed.
+    pub(crate) fn length_and_hash(&self) -> (u64, u64) {
+        let whole = || xxh3_64(self.text.as_bytes());
+        let hash = self.hash.as_ref().map_or_else(whole, |hash| hash.digest());
+        (self.bytes, hash)
+    }
+
+    /// The text; where it was cut its last line says so, with length and hash of the whole.
+    pub(crate) fn into_text(mut self) -> String {
+        if let Some(hash) = self.hash {
+            let (bytes, hash) = (self.bytes, hash.digest());
+            let mark = format!("\n... (cut: {bytes} bytes in all, xxh3 {hash:016x})\n");
+            self.text.push_str(&mark);
+        }
+        self.text
+    }
+}
+
+/// What was kept.
+impl Deref for Printed {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_is_told_apart_by_all_of_it() {
+        let print = |parts: &[&str]| {
+            let mut printed = Printed::default();
+            parts.iter().for_each(|part| printed.push(part));
+            printed
+        };
+        assert_eq!(print(&["a", "b"]).into_text(), "ab");
+        let long = "x".repeat(PRINTED_BYTES_MAX);
+        assert!(!print(&[&long]).is_cut());
+        let [one, same, other] =
+            [&["y", "z"][..], &["yz"], &["zz"]].map(|rest| print(&[&[&long[..]], rest].concat()));
+        assert!(one.is_cut() && one.bytes() == PRINTED_BYTES_MAX as u64 + 2);
+        let (one, same, other) = (one.into_text(), same.into_text(), other.into_text());
+        assert_eq!(one, same);
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,307 @@
+//! What a task remembers of its last whole probe.
+
+use sdm_debug::probe::Within;
+use sdm_debug::reply::StackFrame;
+
+use super::returns::{Followed, Returns};
+
+/// What the last whole probe has seen, for the next one to compare with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probed {
+    /// The user's frames of the main thread, outermost first; of a deep stack both ends.
+    pub(crate) frames: Vec<FrameState>,
+    /// The same of the other threads that are in a call of MPI's, by the kernel's numbers.
+    pub(crate) beside: Vec<(Option<i32>, Vec<FrameState>)>,
+    /// Which calls have returned since.
+    pub(crate) followed: Followed,
+    /// True once a whole stack was seen.
+    pub(crate) is_whole: bool,
+    /// The kernel's number of that thread.
+    pub(crate) thread: Option<i32>,
+    /// Where its outermost frame stands: who has no symbols is known to be whole by it.
+    pub(crate) outermost: Option<u64>,
+    /// The processor time until then, in milliseconds.
+    pub(crate) cpu_ms: Option<u64>,
+    /// How long the main thread was on a processor, in nanoseconds.
+    pub(crate) ran_ns: Option<u64>,
+    /// A fingerprint of what the process exchanges data with others by, where a thread of it is in MPI.
+    pub(crate) exchange: Option<u128>,
+}
+
+/// One activation of a function of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrameState {
+    /// How many functions of the user's stand around it.
+    pub(crate) depth: u32,
+    /// The function, without a line.
+    pub(crate) place: StackFrame,
+    /// Its stack pointer, by which one call of a function is told from the next.
+    pub(crate) stack_pointer: Option<u64>,
+    /// Where in it the thread stands.
+    pub(crate) address: u64,
+    /// A fingerprint of its variables.
+    pub(crate) variables: u128,
+    /// A fingerprint of its part of the stack and of the registers that it keeps: it has these without debug
+    /// information too.
+    pub(crate) raw: u128,
+}
+
+impl FrameState {
+    fn is_same_activation(&self, other: &Self) -> bool {
+        (self.depth, &self.place, self.stack_pointer)
+            == (other.depth, &other.place, other.stack_pointer)
+    }
+}
+
+/// What two probes of a task show of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Compared {
+    pub(crate) inner_changed: bool,
+    pub(crate) outer_changed: bool,
+    pub(crate) within: Option<Within>,
+}
+
+impl Probed {
+    /// Compares this with the probe before it, and with what was noted in between.
+    pub(crate) fn since(&self, before: &Self, followed: &Followed) -> Compared {
+        let (now, was) = (&self.frames, &before.frames);
+        let same_thread = self.thread == before.thread;
+        let pairs = now.iter().zip(was);
+        let common = pairs
+            .take_while(|(now, was)| same_thread && now == was)
+            .count();
+        // What looks the same is another call where the one of then has returned.
+        let addresses: Vec<u64> = was.iter().map(|frame| frame.address).collect();
+        let returned = followed.main.outermost(&addresses);
+        let returned = returned.filter(|at| *at < common);
+        let around = now.len().saturating_sub(1);
+        let main_changed = returned.is_some() || common < now.len() || now.len() != was.len();
+        let mut beside = followed.beside.iter();
+        let within = match returned {
+            Some(at) => Some((at, false)),
+            None => (self.within(before, common, followed)).filter(|_| main_changed),
+        };
+        let within = within.map(|(at, changed)| Within {
+            depth: now[at].depth,
+            frame: now[at].place.clone(),
+            changed,
+            noted: at == 0 || followed.main.has_followed(addresses[at - 1]),
+        });
+        Compared {
+            inner_changed: main_changed
+                || self.beside != before.beside
+                || beside.any(Returns::is_out),
+            outer_changed: common < around
+                || now.len() != was.len()
+                || returned.is_some_and(|at| at < around),
+            within,
+        }
+    }
+
+    /// The innermost of the frames that is still the same call by what was seen, and whether its variables changed, or those of the functions
+    /// around it which it changes: of the first `common` ones nothing did.
+    fn within(&self, before: &Self, common: usize, followed: &Followed) -> Option<(usize, bool)> {
+        let pairs = self.frames.iter().zip(&before.frames).enumerate();
+        let mut found = None;
+        let mut changed = false;
+        for (at, (now, was)) in pairs.skip(common) {
+            if !now.is_same_activation(was) {
+                break;
+            }
+            changed |= now.variables != was.variables;
+            found = Some((at, changed));
+            // What has been called there is the same only if it was noted that it has not returned.
+            let is_inside = now.address == was.address && followed.main.stays_below(was.address);
+            if !is_inside {
+                break;
+            }
+        }
+        // What it calls is another; itself it stands where it stood.
+        found.or_else(|| Some((common.checked_sub(1)?, false)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use sdm_inspect::arrival::Arrival;
+
+    /// `main:1:x work:2:y`: function, address, variables.
+    fn probed(text: &str) -> Probed {
+        let frame = |(depth, text): (u32, &str)| {
+            let mut parts = text.split(':');
+            let mut next = || parts.next().unwrap_or_default();
+            FrameState {
+                depth,
+                place: StackFrame::own(next(), "a.c", 0),
+                stack_pointer: Some(1000 - u64::from(depth)),
+                address: next().parse().unwrap(),
+                variables: next().len() as u128,
+                raw: 0,
+            }
+        };
+        Probed {
+            frames: (0..).zip(text.split_whitespace()).map(frame).collect(),
+            ..Probed::default()
+        }
+    }
+
+    fn check(before: &str, now: &str, changed: (bool, bool), within: Option<(&str, bool)>) {
+        let found = probed(now).since(&probed(before), &Followed::default());
+        let said = (found.inner_changed, found.outer_changed);
+        assert_eq!(said, changed, "{before} / {now}");
+        let place = found
+            .within
+            .as_ref()
+            .map(|within| (within.frame.function.as_str(), within.changed));
+        assert_eq!(place, within, "{before} / {now}");
+    }
+
+    #[test]
+    fn what_was_not_left_is_the_innermost_function_that_is_still_the_same_call() {
+        check("main:1 f:2:x", "main:1 f:2:x", (false, false), None);
+        check(
+            "main:1 f:2:x",
+            "main:1 f:3:x",
+            (true, false),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2:x",
+            "main:1 f:2:xy",
+            (true, false),
+            Some(("f", true)),
+        );
+        // A loop that calls functions.
+        check(
+            "main:1 f:2:x g:9",
+            "main:1 f:3:x h:9",
+            (true, true),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2 g:9",
+            "main:1 f:2 h:9",
+            (true, false),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2 g:9",
+            "main:1 f:2",
+            (true, true),
+            Some(("f", false)),
+        );
+        check(
+            "main:1 f:2",
+            "main:2 f:2",
+            (true, true),
+            Some(("main", false)),
+        );
+    }
+
+    #[test]
+    fn a_thread_beside_that_goes_on_is_a_change() {
+        let with = |text| Probed {
+            beside: vec![(Some(8), probed(text).frames)],
+            ..probed("main:1 f:2:x")
+        };
+        let found = with("g:4").since(&with("g:3"), &Followed::default());
+        assert!(found.inner_changed && !found.outer_changed);
+        assert_eq!(found.within, None);
+        assert!(
+            !with("g:3")
+                .since(&with("g:3"), &Followed::default())
+                .inner_changed
+        );
+    }
+
+    #[derive(Debug)]
+    struct NotYet;
+
+    impl Arrival for NotYet {
+        fn has_happened(&self) -> bool {
+            false
+        }
+    }
+
+    #[derive(Debug)]
+    struct Happened;
+
+    impl Arrival for Happened {
+        fn has_happened(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn what_looks_the_same_is_another_call_where_that_one_has_returned() {
+        let after = |text, main| {
+            let beside = Vec::new();
+            let found = probed(text).since(&probed(text), &Followed { main, beside });
+            let within = found.within.map(|within| within.frame.function);
+            (found.inner_changed, found.outer_changed, within)
+        };
+        let text = "main:1 f:2 g:3 g:3 g:4";
+        let none = Returns::default();
+        assert_eq!(after(text, none), (false, false, None));
+        let of_mpi = || Returns {
+            call: Some(Rc::new(Happened)),
+            ..Returns::default()
+        };
+        let inner = (true, false, Some("g".to_owned()));
+        assert_eq!(after("main:1 f:2 g:3", of_mpi()), inner);
+        let of = |address: u64| Returns {
+            frames: vec![(address, Rc::new(Happened))],
+            ..of_mpi()
+        };
+        let outer = |function: &str| (true, true, Some(function.to_owned()));
+        assert_eq!(after(text, of(2)), outer("f"));
+        assert_eq!(after(text, of(3)), outer("g"));
+        assert_eq!(after(text, of(1)), outer("main"));
+        let beside = Followed {
+            beside: vec![of_mpi()],
+            ..Followed::default()
+        };
+        let found = probed(text).since(&probed(text), &beside);
+        assert!(found.inner_changed && !found.outer_changed);
+    }
+
+    #[test]
+    fn whether_a_function_was_left_is_known_of_those_that_are_followed() {
+        let noted = |address: u64, now| {
+            let main = Returns {
+                frames: vec![(address, Rc::new(NotYet) as Rc<dyn Arrival>)],
+                ..Returns::default()
+            };
+            let beside = Vec::new();
+            let found = probed(now).since(&probed("main:1 f:2 g:3"), &Followed { main, beside });
+            let within = found.within.unwrap();
+            (within.frame.function, within.noted)
+        };
+        assert_eq!(noted(2, "main:1 f:2 g:4"), ("g".to_owned(), true));
+        assert_eq!(noted(1, "main:1 f:2 g:4"), ("g".to_owned(), false));
+        assert_eq!(noted(1, "main:1 f:2"), ("f".to_owned(), true));
+        assert_eq!(noted(9, "main:1"), ("main".to_owned(), true));
+        // What it calls changes a variable of its caller's, by an address.
+        assert_eq!(noted(1, "main:1:x f:4 g:3"), ("f".to_owned(), true));
+        assert_eq!(noted(9, "main:1:x f:4 g:3"), ("main".to_owned(), true));
+        let main = Returns {
+            frames: vec![(1, Rc::new(Happened))],
+            ..Returns::default()
+        };
+        let beside = Vec::new();
+        let before = probed("main:1 f:2 g:3");
+        let found = probed("main:1:x f:4 g:3").since(&before, &Followed { main, beside });
+        assert_eq!(found.within.unwrap().frame.function, "main");
+    }
+
+    #[test]
+    fn another_thread_is_no_comparison() {
+        let mut now = probed("main:1");
+        now.thread = Some(7);
+        let found = now.since(&probed("main:1"), &Followed::default());
+        assert!(found.inner_changed);
+    }
+}

@@ -1,0 +1,146 @@
+//! The processes that a gdb holds for one task: its own, and others that it forks where a person has
+//! told gdb to hold them too (`set detach-on-fork off`, `set follow-fork-mode child`).
+
+use std::collections::BTreeSet;
+
+/// The processes that a gdb holds for one task.
+#[derive(Default)]
+pub(crate) struct Processes {
+    /// gdb's name of the group whose process is the task's.
+    own_group: String,
+    /// The task's process, while there is one.
+    own: Option<i32>,
+    /// The others: gdb's name of each one's group, and its pid.
+    others: Vec<(String, i32)>,
+    /// True where one of the others has ended, and the stop that says so has not come yet.
+    other_ended: bool,
+    /// The signal that went through to the own one last.
+    last_signal: Option<String>,
+    sight: Sight,
+    /// What the front-end was told of forks, programs and the like; nothing is told twice.
+    said: BTreeSet<String>,
+}
+
+/// Whether gdb sees what the task's process does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    #[default]
+    Seen,
+    /// gdb has lost what it did last, and may never say that it has ended.
+    Lost,
+    /// The same, and it was found dead once.
+    FoundDead,
+}
+
+/// The most remarks on one task.
+const SAID_MAX: usize = 64;
+
+impl Processes {
+    /// The task's process, while there is one.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.own
+    }
+
+    /// gdb holds the task's process no longer.
+    pub(crate) fn forget_own(&mut self) {
+        self.own = None;
+        self.sight = Sight::Seen;
+    }
+
+    /// A signal goes through to the task's process.
+    pub(crate) fn signal_passed(&mut self, name: &str) {
+        self.last_signal = Some(name.to_owned());
+    }
+
+    /// The signal that went through to the task's process last.
+    pub(crate) fn last_signal(&self) -> Option<&str> {
+        self.last_signal.as_deref()
+    }
+
+    /// gdb has lost what the task's process did.
+    pub(crate) fn lose_sight(&mut self) {
+        self.sight = Sight::Lost;
+    }
+
+    /// gdb has said something of the task's process again.
+    pub(crate) fn regain_sight(&mut self) {
+        self.sight = Sight::Seen;
+    }
+
+    /// True where gdb may never say that the task's process has ended.
+    pub(crate) fn is_out_of_sight(&self) -> bool {
+        self.sight != Sight::Seen
+    }
+
+    /// The task's process was found dead; true the second time: gdb may have been about to say so.
+    pub(crate) fn is_found_dead_again(&mut self) -> bool {
+        std::mem::replace(&mut self.sight, Sight::FoundDead) == Sight::FoundDead
+    }
+
+    /// gdb says that it holds a process.
+    pub(crate) fn started(&mut self, group: &str, pid: Option<i32>) {
+        match (self.own, pid) {
+            (Some(_), Some(pid)) if group != self.own_group => {
+                self.others.push((group.to_owned(), pid));
+            }
+            _ => {
+                group.clone_into(&mut self.own_group);
+                self.own = pid;
+            }
+        }
+    }
+
+    /// gdb says that a process has gone. Where that was the task's own and another one is there, gdb has gone over
+    /// to that.
+    pub(crate) fn ended(&mut self, group: &str) {
+        if self.own.is_some() && group != self.own_group {
+            self.others.retain(|(known, _)| known != group);
+            self.other_ended = true;
+            return;
+        }
+        self.own = None;
+        if let Some((next, pid)) = self.others.pop() {
+            self.own_group = next;
+            self.own = Some(pid);
+        }
+    }
+
+    /// True where the end that gdb speaks of was not the task's own process's.
+    pub(crate) fn take_other_end(&mut self) -> bool {
+        std::mem::take(&mut self.other_ended)
+    }
+
+    /// True where this is said for the first time.
+    pub(crate) fn is_new(&mut self, remark: &str) -> bool {
+        self.said.len() < SAID_MAX && self.said.insert(remark.to_owned())
+    }
+
+    /// What gdb's command line calls the task's own one.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.own_group.strip_prefix('i')?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_come_and_go_beside_the_own_one() {
+        let mut processes = Processes::default();
+        processes.started("i1", Some(10));
+        assert_eq!(processes.pid(), Some(10));
+        processes.started("i2", Some(11));
+        assert_eq!(processes.pid(), Some(10));
+        processes.ended("i2");
+        assert_eq!(processes.pid(), Some(10));
+        assert!(processes.take_other_end() && !processes.take_other_end());
+        // gdb goes over to the child.
+        processes.started("i3", Some(12));
+        processes.ended("i1");
+        assert_eq!((processes.pid(), processes.number()), (Some(12), Some(3)));
+        processes.ended("i3");
+        assert_eq!(processes.pid(), None);
+        assert!(!processes.take_other_end());
+    }
+}

@@ -1,0 +1,68 @@
+//! Which calls have returned since the last look. A loop that calls the same function with the same arguments again and again is in the
+//! same frames with the same variables each time, so that what was seen alone does not tell one call from the next.
+
+use std::rc::Rc;
+
+use sdm_inspect::arrival::Arrival;
+
+/// What notes it for the threads of a task. A processor has four registers for it: these are let go before the calls of now are
+/// followed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Followed {
+    /// The calls of the main thread.
+    pub(crate) main: Returns,
+    /// Those of the other threads that were in a call of MPI's.
+    pub(crate) beside: Vec<Returns>,
+}
+
+/// What notes whether the calls that a thread was in have returned.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Returns {
+    /// Where a call of MPI's returns to.
+    pub(crate) call: Option<Rc<dyn Arrival>>,
+    /// True where it is in one that the kernel does not note.
+    pub(crate) refused: bool,
+    /// Where functions of the user's return to, by their callers' addresses.
+    pub(crate) frames: Vec<(u64, Rc<dyn Arrival>)>,
+}
+
+impl Returns {
+    /// What is known of a thread of which only this call is followed.
+    pub(crate) fn of_call(call: Rc<dyn Arrival>) -> Self {
+        Self {
+            call: Some(call),
+            ..Self::default()
+        }
+    }
+
+    /// The outermost of the frames of then, which stood at these addresses, whose call has returned: its place among them. Of a function
+    /// that calls itself the outermost call is taken to be the one.
+    pub(crate) fn outermost(&self, frames: &[u64]) -> Option<usize> {
+        let has_returned = |frame: &u64| self.has_returned(*frame);
+        let inner = || {
+            let call = self.call.as_ref()?;
+            frames.len().checked_sub(1).filter(|_| call.has_happened())
+        };
+        frames.iter().position(has_returned).or_else(inner)
+    }
+
+    /// True where it is noted whether something returns to this address.
+    pub(crate) fn has_followed(&self, caller: u64) -> bool {
+        self.frames.iter().any(|(address, _)| *address == caller)
+    }
+
+    /// True where it is noted that nothing has returned to this address.
+    pub(crate) fn stays_below(&self, caller: u64) -> bool {
+        self.has_followed(caller) && !self.has_returned(caller)
+    }
+
+    fn has_returned(&self, caller: u64) -> bool {
+        let mut known = self.frames.iter();
+        known.any(|(address, arrival)| *address == caller && arrival.has_happened())
+    }
+
+    /// True where the call of MPI's has returned.
+    pub(crate) fn is_out(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| call.has_happened())
+    }
+}

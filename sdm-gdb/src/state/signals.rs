@@ -1,0 +1,87 @@
+//! Signals: those that go through to the program, and those that the driver itself has sent.
+
+use std::collections::BTreeSet;
+
+use nix::sys::signal::Signal;
+
+/// Signals that go through to the program; said in one line and otherwise left alone.
+pub(crate) const PASSED: [&str; 6] = [
+    "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
+];
+
+/// Signals that never count as handled by the program: they are how it is interrupted, stopped and stepped.
+const DEBUGGERS: [&str; 7] = [
+    "SIGINT", "SIGTRAP", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT",
+];
+
+/// What gdb does at signals, as far as the driver decides by it.
+pub(crate) struct Handling {
+    /// The names of those that go through to the program and are told of.
+    pub(crate) passed: BTreeSet<String>,
+    /// What a SIGINT does.
+    pub(crate) sigint: Sigint,
+    /// Whose business the next SIGCONT is.
+    pub(crate) sigcont: Sigcont,
+    /// The names of those for which a person has said what is to happen.
+    pub(crate) said: BTreeSet<String>,
+    /// True where a handler was found to be possibly the program's own.
+    pub(crate) own_handlers: bool,
+}
+
+impl Handling {
+    /// The number of a signal that does not stop the program where the program handles it: nobody has said otherwise.
+    pub(crate) fn left_to_program(&self, name: &str) -> Option<i32> {
+        let is_ours = DEBUGGERS.contains(&name) || self.said.contains(name);
+        let signal = name.parse::<Signal>().ok();
+        signal.filter(|_| !is_ours).map(|signal| signal as i32)
+    }
+}
+
+/// What gdb does at a SIGINT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sigint {
+    /// The program stops, so that it can be interrupted by one.
+    Stops,
+    /// It goes through to the program.
+    Passes,
+}
+
+/// Whose business a SIGCONT is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sigcont {
+    /// The front-end is told of it.
+    Told,
+    /// It was sent by the driver or is the launcher's: nobody is told.
+    Unsaid,
+}
+
+/// What was done to stop the program, and has not been seen to stop it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Interrupts {
+    /// How many commands wait for the program to stop; counted by [`Asked`](crate::guards::Asked).
+    pub(crate) asked: u32,
+    /// A SIGINT is on its way to the program.
+    pub(crate) int_sent: bool,
+    /// A SIGSTOP is on its way to the program.
+    pub(crate) stop_sent: bool,
+    /// gdb may have been interrupted: where it calls a function it passes the SIGINT on to the program.
+    pub(crate) broke_off: bool,
+}
+
+impl Default for Handling {
+    fn default() -> Self {
+        Self {
+            passed: passed_at_first(),
+            sigint: Sigint::Stops,
+            sigcont: Sigcont::Told,
+            said: BTreeSet::new(),
+            own_handlers: false,
+        }
+    }
+}
+
+/// The signals that go through from the beginning.
+pub(crate) fn passed_at_first() -> BTreeSet<String> {
+    let named = PASSED.into_iter().map(ToOwned::to_owned);
+    named.chain((34..=64).map(|n| format!("SIG{n}"))).collect()
+}

@@ -1,0 +1,177 @@
+//! gdb's own words by which something is decided or told: all of them, with the versions that write so in the C locale.
+//!
+//! MI has no codes for these. Nothing else in the driver looks into a text of gdb's.
+
+use std::collections::BTreeSet;
+
+use sdm_debug::{Failure, FailureCode};
+
+/// What an error of gdb's means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wording {
+    /// It has given a command up for reasons that it has said before.
+    Aborted,
+    /// The kernel has refused its write of registers.
+    WriteFailed,
+    /// It may call no function in the program.
+    MayNotCall,
+    /// A value is larger than it may read.
+    ValueTooLarge,
+    /// The program has not the place of a breakpoint: where gdb asks a person whether it is to wait for it.
+    NoSuchPlace,
+}
+
+/// What an error means, a part of its text, and the first and the last major version of gdb that is known to write so.
+const WORDINGS: [(Wording, &str, u32, u32); 9] = [
+    (Wording::Aborted, "Command aborted.", 7, 18),
+    (
+        Wording::WriteFailed,
+        "Couldn't write extended state status",
+        8,
+        13,
+    ),
+    (Wording::MayNotCall, "may-call-functions is off", 8, 18),
+    (Wording::ValueTooLarge, "max-value-size", 8, 18),
+    (Wording::NoSuchPlace, "No source file named ", 7, 18),
+    (Wording::NoSuchPlace, "No line ", 7, 18),
+    (Wording::NoSuchPlace, "No compiled code for line ", 14, 18),
+    (Wording::NoSuchPlace, "No symbol table is loaded", 7, 18),
+    // A C++ name or one of Fortran stands in it as it was asked for.
+    (Wording::NoSuchPlace, "\" not defined", 7, 18),
+];
+
+/// What an error means, where it is one of these.
+pub(crate) fn wording(text: &str) -> Option<Wording> {
+    let found = WORDINGS.iter().find(|(_, part, ..)| text.contains(part));
+    found.map(|(wording, ..)| *wording)
+}
+
+/// An error of a command that makes a breakpoint: whether the place is what is missing.
+pub(crate) fn about_a_place(failure: Failure) -> Failure {
+    let is_place = wording(&failure.text) == Some(Wording::NoSuchPlace);
+    match failure.code {
+        FailureCode::Gdb if is_place => Failure {
+            code: FailureCode::NoSuchPlace,
+            ..failure
+        },
+        _ => failure,
+    }
+}
+
+/// True for what gdb says right before it stops where it cannot evaluate the condition of a breakpoint; the reason comes behind it.
+/// `Error in testing breakpoint condition 1:` up to gdb 12, `Error in testing condition for breakpoint 1:` from 13 to 18.
+pub(crate) fn is_untested(text: &str) -> bool {
+    text.starts_with("Error in testing ")
+}
+
+/// Whether an error names a file by itself, so that a person knows which.
+pub(crate) fn names(text: &str, file: &[u8]) -> bool {
+    text.contains(&*String::from_utf8_lossy(file))
+}
+
+/// The signal that gdb says has passed, with the number and the name of the thread before it where there are several.
+/// Written so by gdb 7 to 18.
+pub(crate) fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
+    let (who, text) = text.split_once(" received signal ")?;
+    let is_thread = who.starts_with(|first: char| first.is_ascii_digit());
+    let (name, _) = text.split_once(',')?;
+    if !who.is_empty() && !is_thread {
+        return None;
+    }
+    passed.contains(name).then_some(name)
+}
+
+/// What gdb says of forks and of programs that replace one another, for a person. Written so by
+/// gdb 13 to 18.
+pub(crate) fn remark(text: &str) -> Option<String> {
+    if text.starts_with("[Detaching after fork from child process")
+        || text.starts_with("[Detaching after vfork from child process")
+    {
+        return Some("has forked a process that runs without the debugger".to_owned());
+    }
+    if text.starts_with("[Attaching after ") && text.contains("fork to child process") {
+        return Some("is the process that it has forked now".to_owned());
+    }
+    let (process, program) = text.trim_end().split_once(" is executing new program: ")?;
+    let name = crate::text::base_name(program);
+    process
+        .starts_with("process ")
+        .then(|| format!("executes {name} now"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::signals::passed_at_first;
+
+    #[test]
+    fn conditions_that_cannot_be_evaluated_are_known() {
+        assert!(is_untested("Error in testing breakpoint condition 1:\n"));
+        assert!(is_untested(
+            "Error in testing condition for breakpoint 1:\n"
+        ));
+        assert!(!is_untested("Cannot access memory at address 0x0\n"));
+    }
+
+    #[test]
+    fn errors_that_are_known() {
+        let check = |text, expect| assert_eq!(wording(text), expect, "{text}");
+        check("Command aborted.", Some(Wording::Aborted));
+        let text = "Couldn't write extended state status: Bad address.";
+        check(text, Some(Wording::WriteFailed));
+        let text = "Cannot call functions in the program: may-call-functions is off.";
+        check(text, Some(Wording::MayNotCall));
+        let text = "value requires 80000 bytes, which is more than max-value-size";
+        check(text, Some(Wording::ValueTooLarge));
+        for text in [
+            "No source file named nosuch.c.",
+            "No line 999 in file \"halo.c\".",
+            "No line 999 in the current file.",
+            "No compiled code for line 999 in file \"halo.c\".",
+            "No symbol table is loaded.  Use the \"file\" command.",
+            "Function \"nowhere\" not defined.",
+            "Function \"nowhere\" not defined in \"halo.c\".",
+        ] {
+            check(text, Some(Wording::NoSuchPlace));
+        }
+        check("No symbol \"x\" in current context.", None);
+    }
+
+    #[test]
+    fn signals_that_pass_are_told_from_those_that_stop() {
+        let passed = passed_at_first();
+        let check = |text, expect| assert_eq!(passed_signal(&passed, text), expect, "{text}");
+        check(" received signal SIGUSR1, User defined.\n", Some("SIGUSR1"));
+        check(
+            " received signal SIG40, Real-time event 40.\n",
+            Some("SIG40"),
+        );
+        check(" received signal SIGSEGV, Segmentation fault.\n", None);
+        check(
+            "2 \"a b\" received signal SIGTERM, Terminated.\n",
+            Some("SIGTERM"),
+        );
+        check("received signal SIGUSR1", None);
+        check("it received signal SIGUSR1, says the program", None);
+    }
+
+    #[test]
+    fn what_gdb_says_of_forks_and_execs() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(remark(text).as_deref(), expect, "{text}");
+        };
+        let forked = Some("has forked a process that runs without the debugger");
+        check("[Detaching after fork from child process 7]\n", forked);
+        check("[Detaching after vfork from child process 7]\n", forked);
+        check("[Detaching after fork from parent process 7]\n", None);
+        check(
+            "[Attaching after Thread 0x7ffff7dd1740 (LWP 7) fork to child process 8]\n",
+            Some("is the process that it has forked now"),
+        );
+        check(
+            "process 7 is executing new program: /usr/bin/true\n",
+            Some("executes true now"),
+        );
+        check("it is executing new program: x\n", None);
+    }
+}
