@@ -1,4 +1,4 @@
-//! How large files and types may be, and that a crate calls two types by two names.
+//! How large crates, files and types may be, and that a crate calls two types by two names.
 //!
 //! Who is larger than that says why: the documentation of the type, or the head of the file, has a sentence that begins
 //! with [`REASON`], and the list here names it.
@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::sources::{self, Source};
 
+/// The largest share of all lines of code that a crate may have.
+const CRATE_PART_MAX: usize = 10;
 /// The most lines of a file.
 const LINES_MAX: usize = 500;
 /// The most fields of a type.
@@ -199,6 +201,34 @@ fn files_and_types_are_small_or_say_why_not() {
         let doc = &sizes[&(*member, *name)].doc;
         assert!(doc.contains(REASON), "{member}: {name} does not say why");
     }
+}
+
+/// Lines of code, tests, comments and empty lines not counted, of each crate that is shipped.
+fn lines_of_code(sources: &[Source]) -> BTreeMap<&str, usize> {
+    let mut lines = BTreeMap::new();
+    let is_shipped =
+        |it: &&Source| !it.is_test && it.module().is_some() && it.member.starts_with("sdm");
+    for source in sources.iter().filter(is_shipped) {
+        let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
+        let code = source.shipped().lines().map(str::trim).filter(is_code);
+        *lines.entry(&*source.member).or_default() += code.count();
+    }
+    lines
+}
+
+#[test]
+fn no_crate_has_more_than_a_tenth_of_the_code() {
+    let sources = sources::all();
+    let lines = lines_of_code(&sources);
+    let all: usize = lines.values().sum();
+    let large = lines
+        .iter()
+        .filter(|(_, lines)| **lines * 100 > all * CRATE_PART_MAX);
+    let large: Vec<_> = large.collect();
+    assert!(
+        large.is_empty() && lines.len() > 20,
+        "of {all} lines: {large:?}"
+    );
 }
 
 #[test]
