@@ -73,16 +73,25 @@ pub trait Backend {
     fn shut_down(&mut self, now: Instant, policy: EndPolicy);
 
     /// True once nothing of ours is left behind the backend, but for programs that
-    /// [`Backend::is_leaving`] speaks of.
+    /// [`LauncherDuties::is_leaving`] speaks of.
     fn is_down(&self) -> bool;
 
+    /// What stops a task now, for another one that is to have the same.
+    fn points(&self, task: TaskId) -> Vec<StartPoint> {
+        let _ = task;
+        Vec::new()
+    }
+}
+
+/// A backend that has started programs, or has processes that a launcher started for its tasks: somebody waits for these to end.
+pub trait LauncherDuties: Backend {
     /// True while programs that were started here and detached have not ended: they run on and
     /// their streams end here, so the owner stays and calls as before, also after the end.
     fn is_leaving(&self) -> bool {
         false
     }
 
-    /// Hands a signal on to the programs that [`Backend::is_leaving`] speaks of.
+    /// Hands a signal on to the programs that [`LauncherDuties::is_leaving`] speaks of.
     fn signal_left(&mut self, signal: i32) {
         let _ = signal;
     }
@@ -94,12 +103,6 @@ pub trait Backend {
 
     /// The programs of its tasks.
     fn programs(&self) -> Vec<Program> {
-        Vec::new()
-    }
-
-    /// What stops a task now, for another one that is to have the same.
-    fn points(&self, task: TaskId) -> Vec<StartPoint> {
-        let _ = task;
         Vec::new()
     }
 

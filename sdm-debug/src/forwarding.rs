@@ -8,7 +8,9 @@ use sdm_core::message::EndPolicy;
 use sdm_idset::{IdSet, TaskId};
 
 use crate::event::Stream;
-use crate::{Backend, BackendOutput, Command, Event, Failure, InterestChange, Program, Reply};
+use crate::{
+    Backend, BackendOutput, Command, Event, Failure, InterestChange, LauncherDuties, Program, Reply,
+};
 
 /// Gets what is on its way to the programs of some tasks, and may change it in place. It keeps its length: positions in the
 /// stream count bytes, so that nothing enters a program twice.
@@ -135,7 +137,9 @@ impl<B: Backend> Backend for Forwarding<B> {
     fn is_down(&self) -> bool {
         self.backend.is_down()
     }
+}
 
+impl<B: LauncherDuties> LauncherDuties for Forwarding<B> {
     fn is_leaving(&self) -> bool {
         self.backend.is_leaving()
     }

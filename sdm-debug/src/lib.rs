@@ -21,7 +21,7 @@ pub mod state;
 pub mod truth;
 pub mod wire;
 
-pub use backend::{Backend, BackendOutput, InterestChange, Program};
+pub use backend::{Backend, BackendOutput, InterestChange, LauncherDuties, Program};
 pub use command::Command;
 pub use event::{Event, Joined};
 pub use fold::{FoldRules, RawFrame, RawThread, UserFrame, fold_task, innermost_user_frame};

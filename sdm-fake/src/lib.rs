@@ -34,7 +34,8 @@ use scenario::{DelayKey, fill};
 use sdm_debug::event::Stream;
 use sdm_debug::reply::{Reply, StopReason};
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, TaskState,
+    Backend, BackendOutput, Command, EndPolicy, Event, Failure, FailureCode, LauncherDuties,
+    TaskState,
 };
 use task::{RunKind, Task};
 
@@ -318,6 +319,8 @@ fn all_answer_alike(outputs: &VecDeque<BackendOutput>) -> bool {
     let first = results.next().flatten();
     first.is_some() && results.all(|other| other == first)
 }
+
+impl LauncherDuties for FakeBackend {}
 
 impl Backend for FakeBackend {
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command) {

@@ -11,7 +11,7 @@ use sdm_bootstrap::handover::XSTATE_VARIABLE;
 use sdm_child::{
     Binding, Channel, Completion, InheritedStreams, SignalState, StartConfig, Variables,
 };
-use sdm_debug::{Backend, BackendSettings, Failure, FailureCode, GdbOptions};
+use sdm_debug::{BackendSettings, Failure, FailureCode, GdbOptions, LauncherDuties};
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
 
@@ -74,9 +74,9 @@ pub(crate) fn make(
     inherited: &Inherited,
     shims: Vec<(TaskId, Channel)>,
     variables: Variables,
-) -> Result<Box<dyn Backend>, Failure> {
+) -> Result<Box<dyn LauncherDuties>, Failure> {
     let bad = |text: String| Failure::new(FailureCode::BadCommand, text);
-    let gdb = move |options: GdbOptions| -> Box<dyn Backend> {
+    let gdb = move |options: GdbOptions| -> Box<dyn LauncherDuties> {
         let config = GdbConfig {
             internal_breakpoints: !options.no_holds,
             start: StartConfig {

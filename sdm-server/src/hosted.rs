@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use sdm_core::message::ExchangeId;
-use sdm_debug::{Backend, BackendSettings, Failure, PmixJob};
+use sdm_debug::{BackendSettings, Failure, LauncherDuties, PmixJob};
 use sdm_idset::IdSet;
 
 use crate::own_tasks::{Tasks, WaitingCommand};
@@ -47,7 +47,7 @@ impl Hosted {
     /// The tasks of the server that this is of.
     pub(crate) fn tasks<'a>(
         &'a mut self,
-        backend: &'a mut Option<Box<dyn Backend>>,
+        backend: &'a mut Option<Box<dyn LauncherDuties>>,
         stopped: &'a Option<Failure>,
     ) -> Tasks<'a> {
         Tasks {

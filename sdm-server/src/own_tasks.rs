@@ -7,14 +7,14 @@ use sdm_core::CommandId;
 use sdm_core::message::Status;
 use sdm_core::node::OwnTasks;
 use sdm_debug::command::StartSpec;
-use sdm_debug::{Backend, Command, Failure, FailureCode, wire};
+use sdm_debug::{Command, Failure, FailureCode, LauncherDuties, wire};
 use sdm_idset::IdSet;
 
 use crate::said::payload_of;
 
 /// The tasks of a server, as the tree sees them.
 pub(crate) struct Tasks<'a> {
-    pub(crate) backend: &'a mut Option<Box<dyn Backend>>,
+    pub(crate) backend: &'a mut Option<Box<dyn LauncherDuties>>,
     pub(crate) stopped: &'a Option<Failure>,
     /// Where commands wait for a backend that is on its way.
     pub(crate) waiting: Option<&'a mut Vec<WaitingCommand>>,

@@ -29,7 +29,7 @@ use sdm_core::transport::{
     ConnectionString, HostTransport, Transport as _, own_addresses, shaped::Shaped,
     tcp::TcpTransport,
 };
-use sdm_debug::{Backend, BackendOutput, EndPolicy, Failure, GdbOptions, InterestChange};
+use sdm_debug::{BackendOutput, EndPolicy, Failure, GdbOptions, InterestChange, LauncherDuties};
 use sdm_idset::IdSet;
 use sdm_system::identity::Identity;
 
@@ -248,7 +248,7 @@ struct Server {
     driver: MemberDriver<Reversed<Shaped>>,
     /// The session's name and key.
     link: Arc<LinkConfig>,
-    backend: Option<Box<dyn Backend>>,
+    backend: Option<Box<dyn LauncherDuties>>,
     signals: SignalFd,
     /// What the launcher left to the programs.
     inherited: Inherited,

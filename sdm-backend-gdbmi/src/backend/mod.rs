@@ -15,8 +15,8 @@ use sdm_core::CommandId;
 use sdm_debug::command::StartPoint;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, InterestChange, Program,
-    Reply, TaskState,
+    Backend, BackendOutput, Command, EndPolicy, Failure, FailureCode, InterestChange,
+    LauncherDuties, Program, Reply, TaskState,
 };
 use sdm_idset::{IdSet, TaskId};
 use sdm_inferior::Warden;
@@ -420,6 +420,17 @@ impl Backend for GdbBackend {
         self.settle_all(now);
     }
 
+    fn points(&self, task: TaskId) -> Vec<StartPoint> {
+        self.own_points(task)
+    }
+
+    fn is_down(&self) -> bool {
+        let is_coming = self.shims.any_coming();
+        self.ending.is_some() && !is_coming && self.slots.values().all(KnownSlot::is_down)
+    }
+}
+
+impl LauncherDuties for GdbBackend {
     fn is_leaving(&self) -> bool {
         let mut slots = self.slots.values();
         slots.any(|known| known.slot.is_left_running())
@@ -437,10 +448,6 @@ impl Backend for GdbBackend {
         self.signal_own(tasks, signal, standing);
     }
 
-    fn points(&self, task: TaskId) -> Vec<StartPoint> {
-        self.own_points(task)
-    }
-
     fn programs(&self) -> Vec<Program> {
         self.own_programs()
     }
@@ -448,11 +455,6 @@ impl Backend for GdbBackend {
     fn left_code(&self) -> Option<i32> {
         let slots = self.slots.values();
         slots.filter_map(|known| known.slot.left_end()).max()
-    }
-
-    fn is_down(&self) -> bool {
-        let is_coming = self.shims.any_coming();
-        self.ending.is_some() && !is_coming && self.slots.values().all(KnownSlot::is_down)
     }
 
     fn is_deserted(&self) -> bool {

@@ -7,7 +7,9 @@ use nix::unistd::Pid;
 use sdm_debug::command::StopAt;
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;
-use sdm_debug::{Backend, Command, EndPolicy, Event, FailureCode, Reply, TaskState};
+use sdm_debug::{
+    Backend, Command, EndPolicy, Event, FailureCode, LauncherDuties, Reply, TaskState,
+};
 
 use crate::harness::{Harness, place, processes_of, stopped, task};
 

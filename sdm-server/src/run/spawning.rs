@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::command::{StartPoint, StartSpec, StopAt};
 use sdm_debug::event::{Phase, Stream};
-use sdm_debug::{Backend, BackendOutput, Command, Event, Failure, Joined, Reply};
+use sdm_debug::{BackendOutput, Command, Event, Failure, Joined, LauncherDuties, Reply};
 use sdm_idset::{IdSet, TaskId};
 use sdm_pmix::{HostProgram, ToHost};
 
@@ -177,7 +177,7 @@ fn like(own: &IdSet, by: Option<u32>) -> TaskId {
 }
 
 /// What stops a task, for others.
-fn points_of(backend: Option<&dyn Backend>, like: TaskId, tasks: &IdSet) -> Vec<StartPoint> {
+fn points_of(backend: Option<&dyn LauncherDuties>, like: TaskId, tasks: &IdSet) -> Vec<StartPoint> {
     let points = backend.map(|it| it.points(like)).unwrap_or_default();
     let points = points.into_iter().map(|point| StartPoint {
         tasks: tasks.clone(),

@@ -13,7 +13,7 @@ use sdm_child::StartConfig;
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{
-    Backend, BackendOutput, Command, EndPolicy, Event, Failure, InterestChange, Reply,
+    BackendOutput, Command, EndPolicy, Event, Failure, InterestChange, LauncherDuties, Reply,
 };
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
@@ -35,7 +35,7 @@ pub(super) enum Way {
 }
 
 pub(super) struct Stage {
-    backend: Box<dyn Backend>,
+    backend: Box<dyn LauncherDuties>,
     start: StartSpec,
     poll: Poll,
     watched: BTreeMap<RawFd, Interest>,
@@ -94,7 +94,7 @@ impl Stage {
         Self::of(Box::new(backend), start, None)
     }
 
-    fn of(backend: Box<dyn Backend>, start: StartSpec, place: Option<Place>) -> Self {
+    fn of(backend: Box<dyn LauncherDuties>, start: StartSpec, place: Option<Place>) -> Self {
         Self {
             backend,
             start,
