@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::Machine;
 use sdm_system::files;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +53,11 @@ pub trait Manager: Send {
     /// # Errors
     /// There is none, or it cannot be read or written.
     fn copy_output(&mut self, job: &Job, errors: bool, to: &mut File) -> Result<(), ManagerError> {
-        let id = if errors { "errorPath" } else { "outputPath" };
+        let id = if errors {
+            id::ERROR_PATH
+        } else {
+            id::OUTPUT_PATH
+        };
         let path = job.attributes.get(id).map_or("", String::as_str);
         let copied = files::open(path.as_ref()).and_then(|mut from| io::copy(&mut from, to));
         copied.map(drop).map_err(ManagerError::system(path))
@@ -137,18 +143,18 @@ impl Submission {
                 return Err(SubmissionError::ZeroByte(id.clone()));
             }
             match id.as_str() {
-                "name" | "jobName" => value.clone_into(&mut job.name),
-                "execName" => value.clone_into(&mut job.program),
-                "execPath" => path = value,
-                "progArgs" => job.arguments.push(value.clone()),
-                "env" => job.environment.push(value.clone()),
-                "workingDir" => value.clone_into(&mut job.directory),
-                "debug" => job.debug = value == "true",
-                "debugExecPath" => debugger = value,
-                "debugExecName" => debugger_name = value,
-                "debugArgs" => debug_words.push(value.clone()),
-                "submitOptions" => job.options.push(value.clone()),
-                "jobNumProcs" => {
+                id::NAME | id::JOB_NAME => value.clone_into(&mut job.name),
+                id::EXEC_NAME => value.clone_into(&mut job.program),
+                id::EXEC_PATH => path = value,
+                id::PROG_ARGS => job.arguments.push(value.clone()),
+                id::ENV => job.environment.push(value.clone()),
+                id::WORKING_DIR => value.clone_into(&mut job.directory),
+                id::DEBUG => job.debug = value == "true",
+                id::DEBUG_EXEC_PATH => debugger = value,
+                id::DEBUG_EXEC_NAME => debugger_name = value,
+                id::DEBUG_ARGS => debug_words.push(value.clone()),
+                id::SUBMIT_OPTIONS => job.options.push(value.clone()),
+                id::JOB_NUM_PROCS => {
                     let count = value.parse().ok().filter(|&count| count > 0);
                     job.processes = count.ok_or_else(|| SubmissionError::NoCount(value.clone()))?;
                 }
@@ -184,207 +190,10 @@ fn is_variable(pair: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// An attribute that a manager has beside those of the model: id, type, name, description, default.
-pub type Definition = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-);
-
-/// What this agent's managers tell beside the pre-defined attributes.
-pub const DEFINITIONS: &[Definition] = &[
-    (
-        "systemJobId",
-        "STRING",
-        "Job",
-        "The job's number, as the manager's own commands take it",
-        "",
-    ),
-    (
-        "jobStatus",
-        "STRING",
-        "Status",
-        "The manager's own word for the job's state",
-        "",
-    ),
-    (
-        "jobStatusMessage",
-        "STRING",
-        "Reason",
-        "Why the job is in its state",
-        "",
-    ),
-    (
-        "userId",
-        "STRING",
-        "User",
-        "Whose job it is; of a machine, who its agent's user is there",
-        "",
-    ),
-    (
-        "starterPid",
-        "INTEGER",
-        "Launcher",
-        "The process that has started the job's processes, on the machine's host",
-        "0",
-    ),
-    (
-        "debugSession",
-        "STRING",
-        "Session",
-        "The kept session of SDM's that holds the job's processes",
-        "",
-    ),
-    (
-        "account",
-        "STRING",
-        "Account",
-        "Who is charged for the job",
-        "",
-    ),
-    ("qos", "STRING", "QOS", "The job's quality of service", ""),
-    (
-        "arrayIndex",
-        "STRING",
-        "Index",
-        "The job's index in its array; of members that wait together all of theirs",
-        "",
-    ),
-    (
-        "dependency",
-        "STRING",
-        "Dependency",
-        "What the job waits for",
-        "",
-    ),
-    (
-        "jobNodes",
-        "STRING",
-        "Nodes",
-        "The nodes of the job, as the manager writes them",
-        "",
-    ),
-    (
-        "gpus",
-        "STRING",
-        "GPUs",
-        "Generic resources of the job on each node, or its GPUs in all",
-        "",
-    ),
-    (
-        "submitTime",
-        "BIGINTEGER",
-        "Submitted",
-        "Seconds of Unix time",
-        "0",
-    ),
-    (
-        "startTime",
-        "BIGINTEGER",
-        "Start",
-        "Seconds of Unix time; of a pending job when it is expected",
-        "0",
-    ),
-    (
-        "endTime",
-        "BIGINTEGER",
-        "End",
-        "Seconds of Unix time; of a running job its limit",
-        "0",
-    ),
-    (
-        "timeLimitMinutes",
-        "STRING",
-        "Limit",
-        "Minutes, or `unlimited`",
-        "",
-    ),
-    (
-        "outputPath",
-        "STRING",
-        "Output",
-        "The file with the job's output",
-        "",
-    ),
-    (
-        "errorPath",
-        "STRING",
-        "Errors",
-        "The file with the job's errors",
-        "",
-    ),
-    (
-        "exitCode",
-        "INTEGER",
-        "Exit code",
-        "The job's exit code",
-        "0",
-    ),
-    (
-        "exitSignal",
-        "INTEGER",
-        "Exit signal",
-        "The signal that ended the job",
-        "0",
-    ),
-    (
-        "nodeStatus",
-        "STRING",
-        "Status",
-        "The manager's own words for the node's state",
-        "",
-    ),
-    (
-        "nodeReason",
-        "STRING",
-        "Reason",
-        "Why the node is in its state",
-        "",
-    ),
-    (
-        "nodeCpus",
-        "INTEGER",
-        "Processors",
-        "How many processors the node has",
-        "0",
-    ),
-    ("nodeMemory", "BIGINTEGER", "Memory", "MiB of memory", "0"),
-    (
-        "nodeGres",
-        "STRING",
-        "Resources",
-        "Generic resources of the node",
-        "",
-    ),
-    (
-        "queueStatus",
-        "STRING",
-        "Status",
-        "The manager's own word for the queue's state",
-        "",
-    ),
-    (
-        "queueTimeLimit",
-        "STRING",
-        "Limit",
-        "The longest that a job of the queue may run",
-        "",
-    ),
-    (
-        "queueIsDefault",
-        "BOOLEAN",
-        "Default",
-        "True for the queue of jobs that name none",
-        "false",
-    ),
-];
-
 /// Nothing but a machine of this name and state.
 #[must_use]
-pub fn machine(name: &str, state: &str) -> Attributes {
-    [("name", name), ("machineState", state)]
+pub fn machine(name: &str, state: Machine) -> Attributes {
+    [(id::NAME, name), (id::MACHINE_STATE, state.word())]
         .map(|(id, value)| (id.to_owned(), value.to_owned()))
         .into()
 }

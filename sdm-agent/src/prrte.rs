@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use nix::unistd::{geteuid, gethostname};
 use sdm_hosts::job::is_this_host;
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, Machine, Queue};
 use sdm_system::bounded::{Bounds, Said, run};
 use sdm_system::programs;
 use sdm_system::{files, own_program};
@@ -20,7 +22,7 @@ use serde::Deserialize;
 use crate::error::{ManagerError, SubmissionError};
 use crate::local::runner;
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 
 /// How the program is called in errors.
 const PROGRAM: &str = "sdm pmix";
@@ -120,18 +122,18 @@ impl Prrte {
                 continue;
             }
             if !answered.contains(&*job.queue) && !complaints.is_empty() {
-                set(&mut job.attributes, "jobState", "UNKNOWN");
+                set_state(&mut job.attributes, states::Job::Unknown);
                 set(
                     &mut job.attributes,
-                    "jobStatusMessage",
+                    id::JOB_STATUS_MESSAGE,
                     complaints.join("; "),
                 );
-            } else if !job.attributes.contains_key("endTime") {
+            } else if !job.attributes.contains_key(id::END_TIME) {
                 end(&mut job, now);
             }
             jobs.insert(name, job);
         }
-        let ended = |job: &Job| job.attributes.get("endTime")?.parse::<i64>().ok();
+        let ended = |job: &Job| job.attributes.get(id::END_TIME)?.parse::<i64>().ok();
         let mut gone: Vec<(i64, String)> = jobs
             .iter()
             .filter_map(|(name, job)| Some((ended(job)?, name.clone())))
@@ -147,16 +149,20 @@ impl Prrte {
     }
 
     fn snapshot(&self, servers: &[PrrteServer]) -> Snapshot {
-        let mut machine = machine(&self.host, if servers.is_empty() { "DOWN" } else { "UP" });
+        let state = match servers.is_empty() {
+            true => Machine::Down,
+            false => Machine::Up,
+        };
+        let mut machine = machine(&self.host, state);
         let hosts = self.jobs.values().flat_map(|job| &job.processes);
         let mut hosts: BTreeSet<&str> = hosts.filter_map(|it| it.node.as_deref()).collect();
         hosts.insert(&self.host);
-        set(&mut machine, "numNodes", hosts.len().to_string());
+        set(&mut machine, id::NUM_NODES, hosts.len().to_string());
         let nodes = hosts.iter().enumerate().map(|(index, host)| {
             let mut node = Attributes::new();
-            set(&mut node, "name", *host);
-            set(&mut node, "nodeState", "UP");
-            set(&mut node, "nodeNumber", index.to_string());
+            set(&mut node, id::NAME, *host);
+            set_state(&mut node, states::Node::Up);
+            set(&mut node, id::NODE_NUMBER, index.to_string());
             ((*host).to_owned(), node)
         });
         let mut snapshot = Snapshot {
@@ -223,7 +229,7 @@ impl Manager for Prrte {
         let known = self
             .jobs
             .get(job)
-            .filter(|it| !it.attributes.contains_key("endTime"));
+            .filter(|it| !it.attributes.contains_key(id::END_TIME));
         let queue = known
             .ok_or_else(|| ManagerError::job(job, "is not there"))?
             .queue
@@ -273,31 +279,31 @@ fn queues(servers: &[PrrteServer]) -> BTreeMap<String, Attributes> {
     for server in servers {
         let takes = server.program == TAKES_JOBS;
         let mut queue = Attributes::new();
-        set(&mut queue, "name", &*server.namespace);
-        set(
-            &mut queue,
-            "queueState",
-            if takes { "NORMAL" } else { "STOPPED" },
-        );
+        set(&mut queue, id::NAME, &*server.namespace);
+        let state = match takes {
+            true => Queue::Normal,
+            false => Queue::Stopped,
+        };
+        set_state(&mut queue, state);
         let what = format!(
             "{} (pid {}), PMIx {}",
             server.program, server.pid, server.version
         );
-        set(&mut queue, "queueStatus", what);
+        set(&mut queue, id::QUEUE_STATUS, what);
         set(
             &mut queue,
-            "queueIsDefault",
+            id::QUEUE_IS_DEFAULT,
             (takes && takers == 1).to_string(),
         );
         queues.insert(server.namespace.clone(), queue);
     }
     if queues.is_empty() {
         let mut queue = Attributes::new();
-        set(&mut queue, "name", NO_QUEUE);
-        set(&mut queue, "queueState", "STOPPED");
+        set(&mut queue, id::NAME, NO_QUEUE);
+        set_state(&mut queue, Queue::Stopped);
         set(
             &mut queue,
-            "queueStatus",
+            id::QUEUE_STATUS,
             "no prte of yours runs on this host",
         );
         queues.insert(NO_QUEUE.to_owned(), queue);
@@ -310,41 +316,45 @@ fn job_of(server: &PrrteServer, job: &Listed) -> Job {
     let first = job.processes.first();
     let program = first.map_or("", |row| &*row.program);
     let (path, name) = program.rsplit_once('/').unwrap_or(("", program));
-    set(&mut attributes, "name", name);
-    set(&mut attributes, "execPath", path);
-    set(&mut attributes, "execName", name);
-    set(&mut attributes, "systemJobId", &*job.namespace);
+    set(&mut attributes, id::NAME, name);
+    set(&mut attributes, id::EXEC_PATH, path);
+    set(&mut attributes, id::EXEC_NAME, name);
+    set(&mut attributes, id::SYSTEM_JOB_ID, &*job.namespace);
     set(
         &mut attributes,
-        "jobNumProcs",
+        id::JOB_NUM_PROCS,
         job.processes.len().to_string(),
     );
-    set(&mut attributes, "userId", files::user(geteuid().as_raw()));
-    let hosts: BTreeSet<&str> = job.processes.iter().map(|row| &*row.host).collect();
-    set(&mut attributes, "jobNodes", Vec::from_iter(hosts).join(","));
     set(
         &mut attributes,
-        "jobStatus",
+        id::USER_ID,
+        files::user(geteuid().as_raw()),
+    );
+    let hosts: BTreeSet<&str> = job.processes.iter().map(|row| &*row.host).collect();
+    set(
+        &mut attributes,
+        id::JOB_NODES,
+        Vec::from_iter(hosts).join(","),
+    );
+    set(
+        &mut attributes,
+        id::JOB_STATUS,
         job.command.clone().unwrap_or_default(),
     );
     if server.program != TAKES_JOBS {
-        set(&mut attributes, "starterPid", server.pid.to_string());
+        set(&mut attributes, id::STARTER_PID, server.pid.to_string());
     }
     let processes: Vec<Process> = job.processes.iter().map(process).collect();
-    let is_any = |word: &str| {
-        let mut states = processes
-            .iter()
-            .filter_map(|it| it.attributes.get("processState"));
-        states.any(|it| it == word)
-    };
+    let all = processes.iter().map(|it| snapshot::state(&it.attributes));
+    let is_any = |state| all.clone().any(|it| it == Some(state));
     let state = match () {
-        () if is_any("RUNNING") => "RUNNING",
-        () if is_any("STARTING") => "STARTED",
-        () => "TERMINATED",
+        () if is_any(states::Process::Running) => states::Job::Running,
+        () if is_any(states::Process::Starting) => states::Job::Started,
+        () => states::Job::Terminated,
     };
-    set(&mut attributes, "jobState", state);
+    set_state(&mut attributes, state);
     if let Some(row) = job.processes.iter().find(|row| row.exit_code != 0) {
-        set(&mut attributes, "exitCode", row.exit_code.to_string());
+        set(&mut attributes, id::EXIT_CODE, row.exit_code.to_string());
     }
     Job {
         queue: server.namespace.clone(),
@@ -356,22 +366,24 @@ fn job_of(server: &PrrteServer, job: &Listed) -> Job {
 fn process(row: &Row) -> Process {
     let mut attributes = Attributes::new();
     let state = match &*row.state {
-        "running" | "connected" | "not terminated" | "to be terminated" => "RUNNING",
-        "prepared" | "being launched" | "to be restarted" | "migrating" => "STARTING",
-        "ended by a signal" => "EXITED_SIGNALLED",
-        "failed" | "failed to start" | "cannot be restarted" => "ERROR",
+        "running" | "connected" | "not terminated" | "to be terminated" => states::Process::Running,
+        "prepared" | "being launched" | "to be restarted" | "migrating" => {
+            states::Process::Starting
+        }
+        "ended by a signal" => states::Process::Signalled,
+        "failed" | "failed to start" | "cannot be restarted" => states::Process::Error,
         // What a rank is that has ended while others run is not defined.
-        _ => "EXITED",
+        _ => states::Process::Exited,
     };
-    set(&mut attributes, "processState", state);
+    set_state(&mut attributes, state);
     // Whoever attaches does so on this host: a number of another would be somebody else's.
     if is_this_host(&row.host) {
-        set(&mut attributes, "processPID", row.pid.to_string());
+        set(&mut attributes, id::PROCESS_PID, row.pid.to_string());
     }
-    if state == "EXITED" {
+    if state == states::Process::Exited {
         set(
             &mut attributes,
-            "processExitCode",
+            id::PROCESS_EXIT_CODE,
             row.exit_code.to_string(),
         );
     }
@@ -383,13 +395,13 @@ fn process(row: &Row) -> Process {
 
 /// A job that its server knows no more: it has ended, how is not told.
 fn end(job: &mut Job, now: i64) {
-    set(&mut job.attributes, "jobState", "TERMINATED");
-    set(&mut job.attributes, "endTime", now.to_string());
+    set_state(&mut job.attributes, states::Job::Terminated);
+    set(&mut job.attributes, id::END_TIME, now.to_string());
     let why = "PRRTE does not tell how it ended";
-    set(&mut job.attributes, "jobStatusMessage", why);
-    job.attributes.remove("starterPid");
+    set(&mut job.attributes, id::JOB_STATUS_MESSAGE, why);
+    job.attributes.remove(id::STARTER_PID);
     for process in &mut job.processes {
-        set(&mut process.attributes, "processState", "EXITED");
+        set_state(&mut process.attributes, states::Process::Exited);
     }
 }
 

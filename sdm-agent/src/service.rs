@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sdm_runtime::attribute as id;
 use sdm_runtime::ids::Ids;
+use sdm_runtime::states::Machine;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};
 use sdm_runtime::wire::command::{self, Command};
 use sdm_runtime::wire::definition::Definition;
@@ -17,7 +19,7 @@ use sdm_runtime::wire::groups::Group;
 
 use crate::error::ManagerError;
 use crate::ledger::{self, Alike, Ledger, Notice};
-use crate::manager::{DEFINITIONS, JobChange, Submission};
+use crate::manager::{JobChange, Submission};
 use crate::worker::{Reply, Request};
 
 /// The shortest pause between two looks.
@@ -68,7 +70,7 @@ impl Service {
     /// One whose client has said nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        let definition = |it: &(&str, &str, &str, &str, &str)| Definition {
+        let definition = |it: &id::Announced| Definition {
             id: it.0.to_owned(),
             kind: it.1.to_owned(),
             name: it.2.to_owned(),
@@ -77,7 +79,7 @@ impl Service {
             default: it.4.to_owned(),
             extra: Vec::new(),
         };
-        let definitions = DEFINITIONS.iter().map(definition).collect();
+        let definitions = id::ANNOUNCED.iter().map(definition).collect();
         Self {
             wire: Agent::new(vec![Event::AttrDef(definitions)]),
             ledger: None,
@@ -178,7 +180,7 @@ impl Service {
                         ledger.update(*snapshot)
                     }
                     (Err(why), Some(ledger)) => {
-                        let notices = ledger.machine_is("ALERT");
+                        let notices = ledger.machine_is(Machine::Alert);
                         self.complain(&why);
                         notices
                     }
@@ -293,10 +295,10 @@ impl Service {
                         .map(|it| it.1.clone())
                 };
                 let mut job = Submission::of(&attributes)?;
-                if let Some(queue) = value("queueId") {
+                if let Some(queue) = value(id::QUEUE_ID) {
                     job.queue = Some(self.queue(&queue)?);
                 }
-                submission = value("jobSubId");
+                submission = value(id::JOB_SUB_ID);
                 Request::Submit(number, job)
             }
             Command::TerminateJob(job) => Request::Terminate(number, self.job(&job)?),
@@ -348,7 +350,7 @@ impl Service {
             .parse()
             .ok()
             .and_then(|id| self.ledger.as_ref()?.queue(id));
-        let unknown = || ManagerError::program("queueId", format!("no queue {id} was told of"));
+        let unknown = || ManagerError::program(id::QUEUE_ID, format!("no queue {id} was told of"));
         known.map(str::to_owned).ok_or_else(unknown)
     }
 }

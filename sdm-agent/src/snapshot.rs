@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, NodeUse, State};
 use serde::{Deserialize, Serialize};
 
 /// The values of an element by the ids of their definitions, as the wire writes them.
@@ -34,12 +36,11 @@ impl Snapshot {
         // How many jobs are there, and whether one is the user's.
         let mut on: BTreeMap<String, (usize, bool)> = BTreeMap::new();
         for job in self.jobs.values() {
-            let value = |id: &str| job.attributes.get(id).map(String::as_str);
-            let has_nodes = matches!(value("jobState"), Some("STARTED" | "RUNNING" | "SUSPENDED"));
-            if !has_nodes {
+            if !job.state().is_some_and(states::Job::has_nodes) {
                 continue;
             }
-            let is_own = value("userId") == Some(user);
+            let owner = job.attributes.get(id::USER_ID);
+            let is_own = owner.is_some_and(|owner| owner == user);
             let nodes: BTreeSet<String> = nodes_of(job).into_iter().collect();
             for node in nodes {
                 let (count, own) = on.entry(node).or_default();
@@ -48,14 +49,14 @@ impl Snapshot {
             }
         }
         for (name, node) in &mut self.nodes {
-            let word = match on.get(name) {
-                None => "NONE",
-                Some((1, true)) if is_full(node) => "USER_ALLOC_EXCL",
-                Some((_, true)) => "USER_ALLOC_SHARED",
-                Some((1, false)) if is_full(node) => "OTHER_ALLOC_EXCL",
-                Some((_, false)) => "OTHER_ALLOC_SHARED",
+            let used = match on.get(name) {
+                None => NodeUse::None,
+                Some((1, true)) if is_full(node) => NodeUse::UserExclusive,
+                Some((_, true)) => NodeUse::UserShared,
+                Some((1, false)) if is_full(node) => NodeUse::OtherExclusive,
+                Some((_, false)) => NodeUse::OtherShared,
             };
-            set(node, "nodeExtraState", word);
+            set_state(node, used);
         }
     }
 }
@@ -69,6 +70,13 @@ pub struct Job {
     pub attributes: Attributes,
     /// Its processes in the order of their indices.
     pub processes: Vec<Process>,
+}
+
+impl Job {
+    /// Its state, where that is told.
+    pub(crate) fn state(&self) -> Option<states::Job> {
+        state(&self.attributes)
+    }
 }
 
 /// A process of a job.
@@ -88,9 +96,19 @@ pub(crate) fn set(attributes: &mut Attributes, id: &str, value: impl Into<String
     }
 }
 
+/// Sets a state; its kind says of which attribute.
+pub(crate) fn set_state<S: State>(attributes: &mut Attributes, state: S) {
+    set(attributes, S::STATES.attribute, state.word());
+}
+
+/// The state of a kind that is told.
+pub(crate) fn state<S: State>(attributes: &Attributes) -> Option<S> {
+    S::read(attributes.get(S::STATES.attribute)?)
+}
+
 /// Tells of the kept session of a job that waits in one, once it runs.
 pub(crate) fn set_session(attributes: &mut Attributes, prefix: &str, number: &str) {
-    if attributes.get("jobState").is_some_and(|it| it == "RUNNING") {
-        set(attributes, "debugSession", format!("{prefix}{number}"));
+    if state(attributes) == Some(states::Job::Running) {
+        set(attributes, id::DEBUG_SESSION, format!("{prefix}{number}"));
     }
 }

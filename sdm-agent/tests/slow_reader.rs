@@ -40,7 +40,7 @@ fn snapshot(processes: usize, look: usize) -> Snapshot {
         processes: (0..processes).map(process).collect(),
     };
     Snapshot {
-        machine: machine("m", "UP"),
+        machine: machine("m", sdm_runtime::states::Machine::Up),
         nodes: [("n1".to_owned(), pairs(&[("name", "n1")]))].into(),
         queues: [("q".to_owned(), pairs(&[("name", "q")]))].into(),
         jobs: [("7".to_owned(), job)].into(),

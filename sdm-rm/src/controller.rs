@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::Machine;
 use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::{Command, JobChange};
@@ -19,7 +21,7 @@ const BASE_ID: u32 = 1;
 /// How long an agent may be silent before it is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The attributes that name a job to a person, the manager's own number first.
-const JOB_NUMBERS: [&str; 2] = ["systemJobId", "jobId"];
+const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
 /// A command that somebody waits for.
 pub type Ticket = u64;
@@ -315,7 +317,7 @@ impl Controller {
     fn find_submitted(&mut self) {
         let store = self.store.as_ref();
         let number = |submission: &str| {
-            let job = store?.find(Kind::Job, &["jobSubId"], submission)?;
+            let job = store?.find(Kind::Job, &[id::JOB_SUB_ID], submission)?;
             let mut numbers = JOB_NUMBERS.iter();
             let number = numbers.find_map(|id| store?.value(Kind::Job, &job, id));
             Some(number.unwrap_or(job))
@@ -412,11 +414,11 @@ impl Controller {
         submission: &str,
         attributes: &[(String, String)],
     ) -> Result<Vec<(String, String)>, CommandError> {
-        let mut all = vec![("jobSubId".to_owned(), submission.to_owned())];
+        let mut all = vec![(id::JOB_SUB_ID.to_owned(), submission.to_owned())];
         for (id, value) in attributes {
             match id.as_str() {
-                "jobSubId" => {}
-                "queueId" => all.push((id.clone(), self.queue(value)?)),
+                id::JOB_SUB_ID => {}
+                id::QUEUE_ID => all.push((id.clone(), self.queue(value)?)),
                 _ => all.push((id.clone(), value.clone())),
             }
         }
@@ -477,7 +479,7 @@ fn is_needed(command: &Command) -> bool {
 /// True where elements are up now.
 fn says_up(group: &Group) -> bool {
     let mut pairs = group.attributes.iter();
-    pairs.any(|(id, value)| id == "machineState" && value == "UP")
+    pairs.any(|(id, value)| id == id::MACHINE_STATE && value == Machine::Up.word())
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attribute;
 pub mod ids;
 pub mod model;
 pub mod wire;
+
+pub use model::states;

@@ -1,5 +1,7 @@
 //! What is known of the runtime platform at one moment, as the screen takes it.
 
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, State};
 use sdm_runtime::wire::event::Kind;
 use sdm_text::printable;
 
@@ -148,9 +150,14 @@ impl Item {
         self.get("name").unwrap_or(&self.ids)
     }
 
+    /// A job's state.
+    pub(crate) fn state(&self) -> Option<states::Job> {
+        states::Job::read(self.get(id::JOB_STATE)?)
+    }
+
     /// A job's number, as its manager's own commands take it.
     pub(crate) fn job(&self) -> &str {
-        let known = ["systemJobId", "jobId"]
+        let known = [id::SYSTEM_JOB_ID, id::JOB_ID]
             .into_iter()
             .find_map(|id| self.get(id));
         known.unwrap_or(&self.ids)

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use sdm_runtime::states::{NODE, NODE_EXTRA, States};
 
 use crate::facts::Item;
 use crate::style::{Style, Tone, state, used};
@@ -103,8 +104,7 @@ impl Map {
         let mut groups: Vec<(&str, &str, u64, Vec<&str>, Tone)> = Vec::new();
         for span in &self.spans {
             let node = &self.items[span.item];
-            let state = node.get("nodeState").unwrap_or("UNKNOWN");
-            let used = node.get("nodeExtraState").unwrap_or("NONE");
+            let (state, used) = states(node);
             let known = groups.iter_mut().find(|it| (it.0, it.1) == (state, used));
             match known {
                 Some(known) => {
@@ -197,10 +197,16 @@ impl Map {
     }
 }
 
+/// A node's state, and what it is used for.
+fn states(node: &Item) -> (&str, &str) {
+    let of = |states: &States| node.get(states.attribute).unwrap_or(states.default);
+    (of(&NODE), of(&NODE_EXTRA))
+}
+
 /// Two signs that tell every combination of state and use from every other one.
 pub(crate) fn signs(node: &Item) -> (String, Tone) {
-    let (first, good) = state(node.get("nodeState").unwrap_or("UNKNOWN"));
-    let (second, of_use) = used(node.get("nodeExtraState").unwrap_or("NONE"));
+    let (of_node, of_use) = states(node);
+    let ((first, good), (second, of_use)) = (state(of_node), used(of_use));
     // What is wrong with a node counts, else what it is used for.
     let tone = if good > Tone::Good { good } else { of_use };
     (format!("{first}{second}"), tone)

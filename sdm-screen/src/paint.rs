@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
+use sdm_runtime::attribute as id;
 use sdm_runtime::wire::event::Kind;
 use sdm_text::printable;
 
@@ -204,13 +205,13 @@ impl Top {
             (None, None) => node.ids.clone(),
         };
         let (signs, tone) = crate::map::signs(node);
-        let state = node.text("nodeState");
-        let used = node.text("nodeExtraState");
+        let state = node.text(id::NODE_STATE);
+        let used = node.text(id::NODE_EXTRA_STATE);
         let line = format!("{signs} {name}  {state} {used}");
         self.style
             .text(frame, detail, 0, &line, self.style.tone(tone));
-        let reason = node.text("nodeReason");
-        let cpus = node.get("nodeCpus").map(|cpus| format!("{cpus} cpus  "));
+        let reason = node.text(id::NODE_REASON);
+        let cpus = node.get(id::NODE_CPUS).map(|cpus| format!("{cpus} cpus  "));
         let line = format!("{}{reason}", cpus.unwrap_or_default());
         self.style
             .text(frame, detail, 1, &line, self.style.tone(Tone::Good));

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sdm_runtime::wire::event::Kind;
+use sdm_runtime::{attribute as id, states};
 
 use crate::facts::{Facts, Item};
 use crate::table::{Column, Row, cut, left, right};
@@ -118,7 +119,7 @@ pub(crate) fn machines(facts: &Facts) -> Vec<Row> {
         *nodes.entry((&node.cluster, &node.parent)).or_default() += node.count();
     }
     let row = |it: &Item| {
-        let state = it.text("machineState");
+        let state = it.text(id::MACHINE_STATE);
         let count = nodes.get(&(&*it.cluster, &*it.ids)).copied();
         Row {
             key: (it.cluster.clone(), it.ids.clone()),
@@ -141,7 +142,7 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
         .of(Kind::Queue)
         .map(|it| ((&*it.cluster, &*it.ids), it.name()))
         .collect();
-    let is_shown = |job: &&Item| match (users.get(&*job.cluster), job.get("userId")) {
+    let is_shown = |job: &&Item| match (users.get(&*job.cluster), job.get(id::USER_ID)) {
         (Some(user), Some(owner)) => !listing.own || *user == owner,
         _ => true,
     };
@@ -154,35 +155,38 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
     });
     match listing.order {
         Order::Number => {}
-        Order::State => jobs.sort_by_cached_key(|job| job.text("jobState")),
-        Order::User => jobs.sort_by_cached_key(|job| job.text("userId")),
-        Order::Processes => jobs.sort_by_cached_key(|job| job.number("jobNumProcs")),
+        Order::State => jobs.sort_by_cached_key(|job| job.text(id::JOB_STATE)),
+        Order::User => jobs.sort_by_cached_key(|job| job.text(id::USER_ID)),
+        Order::Processes => jobs.sort_by_cached_key(|job| job.number(id::JOB_NUM_PROCS)),
         Order::Time => jobs.sort_by_cached_key(|job| elapsed(job, now)),
     }
     if listing.reverse {
         jobs.reverse();
     }
     let row = |job: &Item| {
-        let queue = job.get("queueId").unwrap_or_default();
+        let queue = job.get(id::QUEUE_ID).unwrap_or_default();
         let queue = queues.get(&(&*job.cluster, queue)).copied();
-        let word = match job.get("debugSession") {
+        let word = match job.get(id::DEBUG_SESSION) {
             Some(_) => Some("DEBUGGED"),
-            None => job.get("jobStatus").or_else(|| job.get("jobState")),
+            None => job.get(id::JOB_STATUS).or_else(|| job.get(id::JOB_STATE)),
         };
         Row {
             key: (job.cluster.clone(), job.ids.clone()),
             name: format!("{}:{}", job.cluster, job.job()),
-            state: job.get("jobState").unwrap_or("UNKNOWN").to_owned(),
+            state: job
+                .get(id::JOB_STATE)
+                .unwrap_or(states::JOB.default)
+                .to_owned(),
             cells: vec![
                 job.cluster.clone(),
                 job.job().to_owned(),
                 job.name().to_owned(),
-                job.text("userId"),
+                job.text(id::USER_ID),
                 word.unwrap_or_default().to_owned(),
                 queue.unwrap_or_default().to_owned(),
-                job.text("jobNumProcs"),
+                job.text(id::JOB_NUM_PROCS),
                 elapsed(job, now).map(span).unwrap_or_default(),
-                job.text("jobNodes"),
+                job.text(id::JOB_NODES),
                 reason(job),
             ],
         }
@@ -197,22 +201,22 @@ pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
         .filter_map(|it| Some(((&*it.cluster, &*it.ids), it.get("name")?)))
         .collect();
     let row = |it: &Item| {
-        let node = it.get("processNodeId").unwrap_or_default();
+        let node = it.get(id::PROCESS_NODE_ID).unwrap_or_default();
         let node = nodes.get(&(&*it.cluster, node)).copied().unwrap_or(node);
-        let exit = it.get("processSignalName");
-        let exit = exit.or_else(|| it.get("processExitCode"));
-        let state = it.text("processState");
+        let exit = it.get(id::PROCESS_SIGNAL_NAME);
+        let exit = exit.or_else(|| it.get(id::PROCESS_EXIT_CODE));
+        let state = it.text(id::PROCESS_STATE);
         let first = it.ids.split([',', '-']).next().unwrap_or_default();
         Row {
             key: (it.cluster.clone(), first.to_owned()),
-            name: it.set("processIndex").to_owned(),
+            name: it.set(id::PROCESS_INDEX).to_owned(),
             cells: vec![
-                it.set("processIndex").to_owned(),
+                it.set(id::PROCESS_INDEX).to_owned(),
                 it.count().to_string(),
                 state.clone(),
                 node.to_owned(),
                 exit.unwrap_or_default().to_owned(),
-                it.set("processPID").to_owned(),
+                it.set(id::PROCESS_PID).to_owned(),
             ],
             state,
         }
@@ -227,11 +231,13 @@ pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
 
 /// How long a job has run, or ran, in seconds.
 fn elapsed(job: &Item, now: u64) -> Option<u64> {
-    let start = job.number("startTime").or_else(|| job.number("submitTime"));
-    let end = match job.get("jobState") {
-        Some("TERMINATED" | "ERROR") => job.number("endTime"),
-        Some("PENDING" | "UNKNOWN") | None => None,
-        Some(_) => Some(now),
+    let start = job
+        .number(id::START_TIME)
+        .or_else(|| job.number(id::SUBMIT_TIME));
+    let end = match job.state()? {
+        state if state.has_ended() => job.number(id::END_TIME),
+        states::Job::Pending | states::Job::Unknown => None,
+        _ => Some(now),
     };
     let start = start.filter(|start| *start > 0)?;
     Some(end?.saturating_sub(start))
@@ -239,11 +245,14 @@ fn elapsed(job: &Item, now: u64) -> Option<u64> {
 
 /// Why a job is where it is: the manager's words, or how it ended.
 fn reason(job: &Item) -> String {
-    if let Some(said) = job.get("jobStatusMessage").filter(|said| *said != "None") {
+    if let Some(said) = job
+        .get(id::JOB_STATUS_MESSAGE)
+        .filter(|said| *said != "None")
+    {
         return said.to_owned();
     }
     let number = |id| job.number(id).filter(|number| *number != 0);
-    match (number("exitSignal"), number("exitCode")) {
+    match (number(id::EXIT_SIGNAL), number(id::EXIT_CODE)) {
         (Some(signal), _) => format!("signal {signal}"),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => String::new(),

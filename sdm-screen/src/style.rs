@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style as Cells};
 use ratatui::symbols::border;
+use sdm_runtime::states::{self, NodeUse, State};
 
 use crate::palette::Palette;
 pub(crate) use crate::palette::Tone;
@@ -25,34 +26,40 @@ pub struct Style {
 /// The sign and the tone of a state of a manager, machine, queue, job or process. Within one kind of element no two states
 /// have the same sign.
 pub(crate) fn state(word: &str) -> (char, Tone) {
-    match word {
-        "STARTED" | "UP" | "NORMAL" => ('+', Tone::Good),
-        "RUNNING" => ('>', Tone::Busy),
-        "STARTING" => ('^', Tone::Wait),
-        "COLLECTING" => ('<', Tone::Wait),
-        "STOPPING" | "DRAINING" => ('v', Tone::Wait),
-        "PENDING" => ('.', Tone::Wait),
-        "SUSPENDED" => ('=', Tone::Wait),
-        "STOPPED" => ('-', Tone::Off),
-        "TERMINATED" | "EXITED" => ('x', Tone::Off),
-        "EXITED_SIGNALLED" => ('X', Tone::Bad),
-        "ALERT" => ('*', Tone::Wait),
-        "DOWN" => ('!', Tone::Bad),
-        "ERROR" => ('E', Tone::Bad),
-        _ => ('?', Tone::Unknown),
-    }
+    use states::{Job, Machine, Manager, Process, Queue};
+    let signs = [
+        (Manager::Started.word(), '+', Tone::Good),
+        (Machine::Up.word(), '+', Tone::Good),
+        (Queue::Normal.word(), '+', Tone::Good),
+        (Job::Running.word(), '>', Tone::Busy),
+        (Manager::Starting.word(), '^', Tone::Wait),
+        (Queue::Collecting.word(), '<', Tone::Wait),
+        (Manager::Stopping.word(), 'v', Tone::Wait),
+        (Queue::Draining.word(), 'v', Tone::Wait),
+        (Job::Pending.word(), '.', Tone::Wait),
+        (Job::Suspended.word(), '=', Tone::Wait),
+        (Manager::Stopped.word(), '-', Tone::Off),
+        (Job::Terminated.word(), 'x', Tone::Off),
+        (Process::Exited.word(), 'x', Tone::Off),
+        (Process::Signalled.word(), 'X', Tone::Bad),
+        (Machine::Alert.word(), '*', Tone::Wait),
+        (Machine::Down.word(), '!', Tone::Bad),
+        (Machine::Error.word(), 'E', Tone::Bad),
+    ];
+    let sign = signs.into_iter().find(|it| it.0 == word);
+    sign.map_or(('?', Tone::Unknown), |(_, sign, tone)| (sign, tone))
 }
 
 /// The sign and the tone of what a node is used for ("PTP runtime platform, Node", extended state).
 pub(crate) fn used(word: &str) -> (char, Tone) {
-    match word {
-        "USER_ALLOC_EXCL" => ('U', Tone::Busy),
-        "USER_ALLOC_SHARED" => ('u', Tone::Busy),
-        "OTHER_ALLOC_EXCL" => ('O', Tone::Wait),
-        "OTHER_ALLOC_SHARED" => ('o', Tone::Wait),
-        "RUNNING_PROCESS" => ('R', Tone::Busy),
-        "EXITED_PROCESS" => ('x', Tone::Off),
-        _ => ('.', Tone::Good),
+    match NodeUse::read(word).unwrap_or(NodeUse::None) {
+        NodeUse::UserExclusive => ('U', Tone::Busy),
+        NodeUse::UserShared => ('u', Tone::Busy),
+        NodeUse::OtherExclusive => ('O', Tone::Wait),
+        NodeUse::OtherShared => ('o', Tone::Wait),
+        NodeUse::RunningProcess => ('R', Tone::Busy),
+        NodeUse::ExitedProcess => ('x', Tone::Off),
+        NodeUse::None => ('.', Tone::Good),
     }
 }
 

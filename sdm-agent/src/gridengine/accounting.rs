@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::snapshot::{Attributes, Job, set};
+use sdm_runtime::{attribute as id, states};
+
+use crate::snapshot::{Attributes, Job, set, set_state};
 
 /// The arguments of `qacct` for all the jobs of a user that ended within the last day.
 pub(super) fn of_user(user: &str) -> [&str; 8] {
@@ -37,37 +39,37 @@ pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
 
 fn job<'a>(key: &str, value: &dyn Fn(&str) -> &'a str) -> Job {
     let mut attributes = Attributes::new();
-    set(&mut attributes, "jobState", "TERMINATED");
-    set(&mut attributes, "systemJobId", key);
+    set_state(&mut attributes, states::Job::Terminated);
+    set(&mut attributes, id::SYSTEM_JOB_ID, key);
     for (id, name) in [
         ("name", "jobname"),
-        ("userId", "owner"),
+        (id::USER_ID, "owner"),
         ("account", "account"),
-        ("jobNumProcs", "slots"),
+        (id::JOB_NUM_PROCS, "slots"),
     ] {
         set(&mut attributes, id, value(name));
     }
     if let Some((_, task)) = key.split_once('.') {
-        set(&mut attributes, "arrayIndex", task);
+        set(&mut attributes, id::ARRAY_INDEX, task);
     }
     for (id, name) in [
-        ("submitTime", "qsub_time"),
-        ("startTime", "start_time"),
-        ("endTime", "end_time"),
+        (id::SUBMIT_TIME, "qsub_time"),
+        (id::START_TIME, "start_time"),
+        (id::END_TIME, "end_time"),
     ] {
         set(&mut attributes, id, seconds(value(name)));
     }
     let code = value("exit_status").split_whitespace().next();
     if let Some(code) = code.and_then(|code| code.parse::<u8>().ok()) {
-        set(&mut attributes, "exitCode", code.to_string());
+        set(&mut attributes, id::EXIT_CODE, code.to_string());
         // A shell's way to say by which signal.
         if code > 128 {
-            set(&mut attributes, "exitSignal", (code - 128).to_string());
+            set(&mut attributes, id::EXIT_SIGNAL, (code - 128).to_string());
         }
     }
     let failed = value("failed");
     if failed.split_whitespace().next().is_some_and(|it| it != "0") {
-        set(&mut attributes, "jobStatusMessage", failed);
+        set(&mut attributes, id::JOB_STATUS_MESSAGE, failed);
     }
     Job {
         queue: value("qname").to_owned(),

@@ -9,6 +9,8 @@ mod programs;
 mod xml;
 
 use nix::unistd::{Uid, User};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::Machine;
 use sdm_system::files;
 use sdm_text::printable;
 
@@ -58,9 +60,9 @@ impl Manager for GridEngine {
         let said = ask("qstat", &["-u", "*", "-g", "dt", "-r", "-xml"])?.join("\n");
         let mut jobs = xml::jobs(&said).map_err(ManagerError::Xml)?;
         self.own.complete(&mut jobs);
-        let mut of_it = machine("gridengine", "UP");
-        of_it.insert("numNodes".to_owned(), nodes.len().to_string());
-        of_it.insert("userId".to_owned(), self.own.user.clone());
+        let mut of_it = machine("gridengine", Machine::Up);
+        of_it.insert(id::NUM_NODES.to_owned(), nodes.len().to_string());
+        of_it.insert(id::USER_ID.to_owned(), self.own.user.clone());
         let mut snapshot = Snapshot {
             machine: of_it,
             nodes,

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sdm_runtime::{attribute as id, states};
+
 use super::accounting;
 use super::programs::ask;
 use super::xml::{self, Details};
 use crate::manager::Submission;
-use crate::snapshot::{Attributes, Job, set, set_session};
+use crate::snapshot::{Attributes, Job, set, set_session, set_state};
 
 /// For how long a job that has ended is told.
 const ENDED: Duration = Duration::from_secs(86_400);
@@ -76,11 +78,11 @@ impl OwnJobs {
         let mut attributes = Attributes::new();
         for (id, value) in [
             ("name", name),
-            ("userId", &self.user),
-            ("systemJobId", number),
-            ("jobState", "PENDING"),
-            ("jobNumProcs", &job.processes.to_string()),
-            ("submitTime", &now().to_string()),
+            (id::USER_ID, &self.user),
+            (id::SYSTEM_JOB_ID, number),
+            (id::JOB_STATE, states::Job::Pending.word()),
+            (id::JOB_NUM_PROCS, &job.processes.to_string()),
+            (id::SUBMIT_TIME, &now().to_string()),
         ] {
             set(&mut attributes, id, value);
         }
@@ -102,7 +104,10 @@ impl OwnJobs {
     fn learn(&mut self, jobs: &BTreeMap<String, Job>) {
         let is_unknown = |key: &str, job: &Job| {
             let (number, task) = parts(key);
-            let status = job.attributes.get("jobStatus").map_or("", String::as_str);
+            let status = job
+                .attributes
+                .get(id::JOB_STATUS)
+                .map_or("", String::as_str);
             match self.details.get(number) {
                 None => true,
                 Some(known) => status.contains('E') && !known.reasons.contains_key(task),
@@ -142,15 +147,15 @@ impl OwnJobs {
         let reason = known.reasons.get(task).cloned().unwrap_or_default();
         let is_in_error = job
             .attributes
-            .get("jobStatus")
+            .get(id::JOB_STATUS)
             .is_some_and(|it| it.contains('E'));
         let attributes = &mut job.attributes;
-        set(attributes, "workingDir", folder);
-        set(attributes, "outputPath", output);
-        set(attributes, "errorPath", errors);
-        set(attributes, "account", &*known.account);
+        set(attributes, id::WORKING_DIR, folder);
+        set(attributes, id::OUTPUT_PATH, output);
+        set(attributes, id::ERROR_PATH, errors);
+        set(attributes, id::ACCOUNT, &*known.account);
         if is_in_error {
-            set(attributes, "jobStatusMessage", reason);
+            set(attributes, id::JOB_STATUS_MESSAGE, reason);
         }
         if known.is_held {
             set_session(attributes, SESSION, key);
@@ -237,7 +242,7 @@ impl OwnJobs {
                     self.gone.insert(key, (job, tries + 1));
                     continue;
                 }
-                None => set(&mut job.attributes, "jobState", "TERMINATED"),
+                None => set_state(&mut job.attributes, states::Job::Terminated),
                 Some(ended) => {
                     job.attributes.extend(ended.attributes);
                     if job.queue.is_empty() {
@@ -246,11 +251,11 @@ impl OwnJobs {
                 }
             }
             // One that never ran has no end in the accounting.
-            let end = job.attributes.entry("endTime".to_owned());
+            let end = job.attributes.entry(id::END_TIME.to_owned());
             end.or_insert_with(|| now().to_string());
-            job.attributes.remove("jobStatus");
+            job.attributes.remove(id::JOB_STATUS);
             for process in &mut job.processes {
-                set(&mut process.attributes, "processState", "EXITED");
+                set_state(&mut process.attributes, states::Process::Exited);
             }
             ended.insert(key, job);
         }
@@ -258,7 +263,7 @@ impl OwnJobs {
             ended.entry(key).or_insert(job);
         }
         let end = |job: &Job| {
-            let end = job.attributes.get("endTime");
+            let end = job.attributes.get(id::END_TIME);
             end.and_then(|it| it.parse::<u64>().ok()).unwrap_or(0)
         };
         let mut ends: Vec<u64> = ended.values().map(end).collect();
@@ -277,7 +282,7 @@ fn now() -> u64 {
 }
 
 fn is_of(job: &Job, user: &str) -> bool {
-    job.attributes.get("userId").is_some_and(|it| it == user)
+    job.attributes.get(id::USER_ID).is_some_and(|it| it == user)
 }
 
 /// A job's number, and that of a member of an array; 1 for one that is none.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use roxmltree::{Document, Node, ParsingOptions};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, Queue};
 
-use crate::snapshot::{Attributes, Job, Process, set};
+use crate::snapshot::{self, Attributes, Job, Process, set, set_state};
 
 /// The most nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
 const NODES_MAX: u32 = 16 << 20;
@@ -63,14 +65,21 @@ pub(super) fn places(text: &str) -> Result<Places, UnreadableXml> {
                 .trim()
         };
         let mut node = Attributes::new();
-        set(&mut node, "name", name);
+        set(&mut node, id::NAME, name);
         // One that does not report has no load.
         let is_up = of("load_avg") != "-";
-        set(&mut node, "nodeState", if is_up { "UP" } else { "DOWN" });
-        set(&mut node, "nodeNumber", nodes.len().to_string());
+        set_state(
+            &mut node,
+            if is_up {
+                states::Node::Up
+            } else {
+                states::Node::Down
+            },
+        );
+        set(&mut node, id::NODE_NUMBER, nodes.len().to_string());
         for (id, text) in [
-            ("nodeCpus", of("num_proc").to_owned()),
-            ("nodeMemory", mebibytes(of("mem_total"))),
+            (id::NODE_CPUS, of("num_proc").to_owned()),
+            (id::NODE_MEMORY, mebibytes(of("mem_total"))),
         ] {
             set(
                 &mut node,
@@ -85,24 +94,20 @@ pub(super) fn places(text: &str) -> Result<Places, UnreadableXml> {
             let state = values.find(|it| it.attribute("name") == Some("state_string"));
             let state = state.and_then(|it| it.text()).unwrap_or_default().trim();
             let known = queues.entry(name.to_owned()).or_default();
-            set(known, "name", name);
+            set(known, id::NAME, name);
             // It takes jobs where one of its hosts does.
             let is_open = !state.contains(['d', 'D', 'E', 'u', 's', 'S', 'C']);
-            let was_open = known.get("queueState").is_some_and(|it| it == "NORMAL");
-            set(
-                known,
-                "queueState",
-                if is_open || was_open {
-                    "NORMAL"
-                } else {
-                    "STOPPED"
-                },
-            );
+            let was_open = snapshot::state(known) == Some(Queue::Normal);
+            let model_state = match is_open || was_open {
+                true => Queue::Normal,
+                false => Queue::Stopped,
+            };
+            set_state(known, model_state);
             if !state.is_empty() {
                 states.push(format!("{name}:{state}"));
             }
         }
-        set(&mut node, "nodeStatus", states.join(","));
+        set(&mut node, id::NODE_STATUS, states.join(","));
         nodes.insert(name.to_owned(), node);
     }
     Ok((nodes, queues))
@@ -159,22 +164,22 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
                 "" => value(row, "JB_name"),
                 name => name,
             };
-            set(&mut attributes, "name", name);
-            set(&mut attributes, "jobState", state(letters));
-            set(&mut attributes, "jobStatus", letters);
-            set(&mut attributes, "systemJobId", &*key);
-            set(&mut attributes, "arrayIndex", task);
-            set(&mut attributes, "userId", value(row, "JB_owner"));
+            set(&mut attributes, id::NAME, name);
+            set_state(&mut attributes, state(letters));
+            set(&mut attributes, id::JOB_STATUS, letters);
+            set(&mut attributes, id::SYSTEM_JOB_ID, &*key);
+            set(&mut attributes, id::ARRAY_INDEX, task);
+            set(&mut attributes, id::USER_ID, value(row, "JB_owner"));
             let asked = match value(row, "requested_pe") {
                 "" => value(row, "slots"),
                 count => count,
             };
             // A range, `2-8`, is not known before it runs.
             let asked = asked.split('-').next().unwrap_or_default();
-            set(&mut attributes, "jobNumProcs", asked);
+            set(&mut attributes, id::JOB_NUM_PROCS, asked);
             for (id, name) in [
-                ("submitTime", "JB_submission_time"),
-                ("startTime", "JAT_start_time"),
+                (id::SUBMIT_TIME, "JB_submission_time"),
+                (id::START_TIME, "JAT_start_time"),
             ] {
                 set(&mut attributes, id, seconds(value(row, name)));
             }
@@ -190,10 +195,10 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
         }
         set(&mut job.attributes, GRANTED, value(row, "granted_pe"));
         if job.processes.len() < PROCESSES_MAX {
-            job.processes.push(Process {
-                node: Some(host.to_owned()),
-                attributes: [("processState".to_owned(), "RUNNING".to_owned())].into(),
-            });
+            let mut attributes = Attributes::new();
+            set_state(&mut attributes, states::Process::Running);
+            let node = Some(host.to_owned());
+            job.processes.push(Process { node, attributes });
         }
     }
     jobs.values_mut().for_each(add_places);
@@ -214,23 +219,23 @@ fn add_places(job: &mut Job) {
         job.processes.remove(master);
     }
     let count = job.processes.len().to_string();
-    set(&mut job.attributes, "jobNumProcs", count);
+    set(&mut job.attributes, id::JOB_NUM_PROCS, count);
     let nodes = job.processes.iter().filter_map(|it| it.node.as_deref());
     let mut nodes: Vec<&str> = nodes.collect();
     nodes.sort_unstable();
     nodes.dedup();
     let nodes = nodes.join(",");
-    set(&mut job.attributes, "jobNodes", nodes);
+    set(&mut job.attributes, id::JOB_NODES, nodes);
 }
 
-/// The model's word for Grid Engine's letters.
-fn state(letters: &str) -> &'static str {
+/// The model's state for Grid Engine's letters.
+fn state(letters: &str) -> states::Job {
     match letters {
-        _ if letters.contains(['s', 'S', 'T']) => "SUSPENDED",
-        _ if letters.contains('r') => "RUNNING",
-        _ if letters.contains('t') => "STARTED",
-        _ if letters.contains(['q', 'w']) => "PENDING",
-        _ => "UNKNOWN",
+        _ if letters.contains(['s', 'S', 'T']) => states::Job::Suspended,
+        _ if letters.contains('r') => states::Job::Running,
+        _ if letters.contains('t') => states::Job::Started,
+        _ if letters.contains(['q', 'w']) => states::Job::Pending,
+        _ => states::Job::Unknown,
     }
 }
 

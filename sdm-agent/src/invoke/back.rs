@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sdm_runtime::{attribute as id, states};
 use sdm_system::files::{self, Writing};
 
 use super::attributes::JobRequest;
@@ -16,7 +17,7 @@ use super::target::Target;
 use crate::error::ManagerError;
 use crate::manager::Manager;
 use crate::script;
-use crate::snapshot::Job;
+use crate::snapshot::{self, Job};
 
 /// The shortest pause between two looks at a manager's jobs.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -378,24 +379,23 @@ fn is_over(state: JobState) -> bool {
 fn state_of(job: &Job) -> (JobState, String) {
     let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
     let number = |id| value(id).parse::<i64>().unwrap_or(0);
-    let words = value("jobStatusMessage").to_owned();
-    match value("jobState") {
-        "RUNNING" | "SUSPENDED" => (JobState::Active, words),
-        "TERMINATED" => {
+    let words = value(id::JOB_STATUS_MESSAGE).to_owned();
+    match job.state() {
+        Some(states::Job::Running | states::Job::Suspended) => (JobState::Active, words),
+        Some(states::Job::Terminated) => {
             let signalled = job.processes.iter().any(|process| {
-                let state = process.attributes.get("processState");
-                state.is_some_and(|state| state == "EXITED_SIGNALLED")
+                snapshot::state(&process.attributes) == Some(states::Process::Signalled)
             });
-            let failed = number("exitCode") != 0 || number("exitSignal") != 0 || signalled;
+            let failed = number(id::EXIT_CODE) != 0 || number(id::EXIT_SIGNAL) != 0 || signalled;
             match failed {
                 true => {
-                    let code = number("exitCode");
+                    let code = number(id::EXIT_CODE);
                     (JobState::Failed, format!("exit code {code} {words}"))
                 }
                 false => (JobState::Done, words),
             }
         }
-        "ERROR" => (JobState::Failed, words),
+        Some(states::Job::Error) => (JobState::Failed, words),
         _ => (JobState::Pending, words),
     }
 }

@@ -140,6 +140,5 @@ fn end_one(manager: &mut dyn Manager, job: &mut Watched) -> Option<bool> {
     // One that has ended refuses; the look says so.
     let _ = manager.terminate(&id);
     let found = manager.look_at(std::slice::from_ref(&id)).ok()?;
-    let state = found.get(&id)?.attributes.get("jobState")?;
-    Some(!matches!(state.as_str(), "TERMINATED" | "ERROR"))
+    Some(!found.get(&id)?.state()?.has_ended())
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
+use sdm_runtime::attribute as id;
 
-use crate::manager::DEFINITIONS;
 use crate::snapshot::Attributes;
 
 /// A kind of element below a resource manager.
@@ -85,7 +85,7 @@ impl Changes {
         // One that has no value any more has what it had at first.
         let gone = known
             .keys()
-            .filter(|id| !now.contains_key(*id) && *id != "jobSubId");
+            .filter(|id| !now.contains_key(*id) && *id != id::JOB_SUB_ID);
         list.extend(gone.map(|id| (id.clone(), default(id).to_owned())));
         list.sort();
         if list.is_empty() {
@@ -93,10 +93,11 @@ impl Changes {
         }
         self.bytes += bytes_of(&list);
         self.changed.entry(list).or_default().insert(told.id);
-        let submission = told.attributes.remove("jobSubId");
+        let submission = told.attributes.remove(id::JOB_SUB_ID);
         told.attributes = now;
         if let Some(submission) = submission {
-            told.attributes.insert("jobSubId".to_owned(), submission);
+            told.attributes
+                .insert(id::JOB_SUB_ID.to_owned(), submission);
         }
     }
 
@@ -140,7 +141,7 @@ pub(super) fn push_removed(
 
 /// The default of an attribute.
 fn default(id: &str) -> &'static str {
-    let mut known = DEFINITIONS.iter();
+    let mut known = id::ANNOUNCED.iter();
     known.find(|it| it.0 == id).map_or("", |it| it.4)
 }
 

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::vec;
 
 use roaring::RoaringBitmap;
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, Machine};
 
-use crate::snapshot::{Attributes, Job, Process, Snapshot};
+use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_state};
 pub use changes::{Alike, Kind, Notice};
 use changes::{Changes, Told, push_removed};
 
@@ -90,12 +92,12 @@ impl Ledger {
     }
 
     /// The machine is in another state; nothing else is known.
-    pub fn machine_is(&mut self, state: &str) -> Vec<Notice> {
+    pub fn machine_is(&mut self, state: Machine) -> Vec<Notice> {
         let Some(told) = &mut self.machine else {
             return Vec::new();
         };
         let mut attributes = told.attributes.clone();
-        attributes.insert("machineState".to_owned(), state.to_owned());
+        set_state(&mut attributes, state);
         let mut changes = Changes::default();
         changes.update(told, attributes);
         changes.into_notices(Kind::Machine, None, None)
@@ -188,12 +190,12 @@ impl Ledger {
             let queue = self.queues.get(&job.queue);
             let queue = queue.map_or(self.base, |queue| queue.id);
             let mut attributes = job.attributes;
-            attributes.insert("queueId".to_owned(), queue.to_string());
+            attributes.insert(id::QUEUE_ID.to_owned(), queue.to_string());
             let used = match self.jobs.get_mut(&number) {
                 Some(told) => changes.counted(|changes| changes.update(&mut told.job, attributes)),
                 None => {
                     if let Some(submission) = self.submitted.remove(&number) {
-                        attributes.insert("jobSubId".to_owned(), submission);
+                        attributes.insert(id::JOB_SUB_ID.to_owned(), submission);
                     }
                     new.entry(queue).or_default().counted(|added| {
                         let job = added.add(attributes, &mut self.last);
@@ -226,11 +228,11 @@ impl Ledger {
             return Vec::new();
         };
         let mut changes = Changes::default();
-        let state = told.job.attributes.get("jobState").map(String::as_str);
-        if now.count == 0 && matches!(state, Some("TERMINATED" | "ERROR")) {
+        let state: Option<states::Job> = snapshot::state(&told.job.attributes);
+        if now.count == 0 && state.is_some_and(states::Job::has_ended) {
             for process in &mut told.processes {
                 let mut attributes = process.attributes.clone();
-                attributes.insert("processState".to_owned(), "EXITED".to_owned());
+                set_state(&mut attributes, states::Process::Exited);
                 changes.update(process, attributes);
             }
         } else {
@@ -241,10 +243,10 @@ impl Ledger {
                 && let Some(process) = now.rest.next()
             {
                 let mut attributes = process.attributes;
-                attributes.insert("processIndex".to_owned(), now.next.to_string());
+                attributes.insert(id::PROCESS_INDEX.to_owned(), now.next.to_string());
                 let node = process.node.as_ref().and_then(|name| self.nodes.get(name));
                 if let Some(node) = node {
-                    attributes.insert("processNodeId".to_owned(), node.id.to_string());
+                    attributes.insert(id::PROCESS_NODE_ID.to_owned(), node.id.to_string());
                 }
                 let used = changes.counted(|changes| match told.processes.get_mut(now.next) {
                     Some(known) => changes.update(known, attributes),
@@ -326,7 +328,7 @@ mod tests {
             ((*number).to_owned(), job)
         };
         Snapshot {
-            machine: machine("m", "UP"),
+            machine: machine("m", Machine::Up),
             nodes: nodes.iter().map(node).collect(),
             queues: [("debug".to_owned(), attributes("name=debug"))].into(),
             jobs: jobs.iter().map(job).collect(),
@@ -410,7 +412,7 @@ mod tests {
         assert_eq!(told(&new), [expected]);
         let changed = ledger.update(snapshot(&[], &[("9", "jobState=PENDING", 0)]));
         assert_eq!(told(&changed), ["changed Job 3 exitCode=0"]);
-        let down = ledger.machine_is("ALERT");
+        let down = ledger.machine_is(Machine::Alert);
         assert_eq!(told(&down), ["changed Machine 1 machineState=ALERT"]);
         let up = ledger.update(snapshot(&[], &[("9", "jobState=PENDING", 0)]));
         assert_eq!(told(&up), ["changed Machine 1 machineState=UP"]);

@@ -15,12 +15,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, NodeUse};
 use sdm_system::files;
 use sdm_system::own_program;
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
 pub use launcher::{HYDRA, Launcher, OPEN_MPI};
 use ranks::Ranks;
 use record::{Order, Records, Started, State};
@@ -122,21 +124,21 @@ impl Local {
 impl Manager for Local {
     fn look(&mut self) -> Result<Snapshot, ManagerError> {
         let mut node = Attributes::new();
-        set(&mut node, "name", &*self.host);
-        set(&mut node, "nodeState", "UP");
-        set(&mut node, "nodeNumber", "0");
+        set(&mut node, id::NAME, &*self.host);
+        set_state(&mut node, states::Node::Up);
+        set(&mut node, id::NODE_NUMBER, "0");
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        set(&mut node, "nodeCpus", cpus.to_string());
+        set(&mut node, id::NODE_CPUS, cpus.to_string());
         let mut queue = Attributes::new();
-        set(&mut queue, "name", QUEUE);
-        set(&mut queue, "queueState", "NORMAL");
-        set(&mut queue, "queueIsDefault", "true");
+        set(&mut queue, id::NAME, QUEUE);
+        set_state(&mut queue, states::Queue::Normal);
+        set(&mut queue, id::QUEUE_IS_DEFAULT, "true");
         let mut snapshot = Snapshot {
-            machine: machine(&self.host, "UP"),
+            machine: machine(&self.host, states::Machine::Up),
             queues: [(QUEUE.to_owned(), queue)].into(),
             ..Snapshot::default()
         };
-        set(&mut snapshot.machine, "numNodes", "1");
+        set(&mut snapshot.machine, id::NUM_NODES, "1");
         let numbers = self
             .records
             .numbers()
@@ -154,13 +156,13 @@ impl Manager for Local {
         }
         self.ranks.forget();
         let is_running =
-            |job: &Job| !job.processes.is_empty() && !job.attributes.contains_key("endTime");
+            |job: &Job| !job.processes.is_empty() && !job.attributes.contains_key(id::END_TIME);
         let is_busy = snapshot.jobs.values().any(is_running);
-        set(
-            &mut node,
-            "nodeExtraState",
-            if is_busy { "USER_ALLOC_SHARED" } else { "NONE" },
-        );
+        let used = match is_busy {
+            true => NodeUse::UserShared,
+            false => NodeUse::None,
+        };
+        set_state(&mut node, used);
         snapshot.nodes.insert(self.host.clone(), node);
         Ok(snapshot)
     }
@@ -280,57 +282,55 @@ fn set_program(attributes: &mut Attributes, order: &Order) {
     let program = Some(&order.program).filter(|it| !it.is_empty());
     if let Some(program) = program.or(order.words.first()) {
         let (path, name) = program.rsplit_once('/').unwrap_or(("", program));
-        set(attributes, "execPath", path);
-        set(attributes, "execName", name);
+        set(attributes, id::EXEC_PATH, path);
+        set(attributes, id::EXEC_NAME, name);
     }
 }
 
 fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut Ranks) -> Job {
     let mut attributes = Attributes::new();
-    set(&mut attributes, "name", &*order.name);
-    set(&mut attributes, "systemJobId", number.to_string());
-    set(&mut attributes, "jobNumProcs", order.processes.to_string());
-    set(&mut attributes, "submitTime", order.submitted.to_string());
+    set(&mut attributes, id::NAME, &*order.name);
+    set(&mut attributes, id::SYSTEM_JOB_ID, number.to_string());
     set(
         &mut attributes,
-        "userId",
+        id::JOB_NUM_PROCS,
+        order.processes.to_string(),
+    );
+    set(
+        &mut attributes,
+        id::SUBMIT_TIME,
+        order.submitted.to_string(),
+    );
+    set(
+        &mut attributes,
+        id::USER_ID,
         files::user(nix::unistd::geteuid().as_raw()),
     );
-    set(&mut attributes, "jobNodes", &*order.host);
+    set(&mut attributes, id::JOB_NODES, &*order.host);
     set(
         &mut attributes,
-        "workingDir",
+        id::WORKING_DIR,
         order.directory.to_string_lossy(),
     );
-    for (id, name) in [("outputPath", "out"), ("errorPath", "err")] {
+    for (id, name) in [(id::OUTPUT_PATH, "out"), (id::ERROR_PATH, "err")] {
         set(&mut attributes, id, folder.join(name).to_string_lossy());
     }
     set_program(&mut attributes, order);
     let (state, is_there) = last_state(folder);
-    let (word, why) = match &state {
-        State {
-            error: Some(error), ..
-        } => ("ERROR", error.clone()),
-        State { ended: Some(_), .. } => ("TERMINATED", String::new()),
-        _ if order.host != host => ("UNKNOWN", format!("it is on {}", order.host)),
-        _ if is_new(order, &state) => ("STARTED", String::new()),
-        _ if is_there && state.started.is_empty() => ("STARTED", String::new()),
-        _ if is_there => ("RUNNING", String::new()),
-        _ => ("ERROR", "its runner is gone".to_owned()),
-    };
-    set(&mut attributes, "jobState", word);
+    let (now, why) = state_of(order, &state, is_there, host);
+    set_state(&mut attributes, now);
     let starter = state.started.first();
-    if let Some(starter) = starter.filter(|_| word == "RUNNING" && order.is_launched) {
-        set(&mut attributes, "starterPid", starter.pid.to_string());
+    if let Some(starter) = starter.filter(|_| now == states::Job::Running && order.is_launched) {
+        set(&mut attributes, id::STARTER_PID, starter.pid.to_string());
     }
-    if let Some(session) = session(order).filter(|_| word == "RUNNING") {
+    if let Some(session) = session(order).filter(|_| now == states::Job::Running) {
         let status = format!("debugged: sdm resume {session}");
-        set(&mut attributes, "jobStatus", status);
-        set(&mut attributes, "debugSession", session);
+        set(&mut attributes, id::JOB_STATUS, status);
+        set(&mut attributes, id::DEBUG_SESSION, session);
     }
-    set(&mut attributes, "jobStatusMessage", why);
+    set(&mut attributes, id::JOB_STATUS_MESSAGE, why);
     let ended = state.ended.map(|seconds| seconds.to_string());
-    set(&mut attributes, "endTime", ended.unwrap_or_default());
+    set(&mut attributes, id::END_TIME, ended.unwrap_or_default());
     if let Some(first) = state
         .started
         .iter()
@@ -338,12 +338,12 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
     {
         set(
             &mut attributes,
-            "exitCode",
+            id::EXIT_CODE,
             first.code.unwrap_or(0).to_string(),
         );
         let signal = first.signal.as_deref().and_then(|name| name.parse().ok());
         let signal = signal.map(|signal: Signal| (signal as i32).to_string());
-        set(&mut attributes, "exitSignal", signal.unwrap_or_default());
+        set(&mut attributes, id::EXIT_SIGNAL, signal.unwrap_or_default());
     }
     Job {
         queue: QUEUE.to_owned(),
@@ -352,12 +352,28 @@ fn read_job(number: u32, folder: &Path, order: &Order, host: &str, ranks: &mut R
     }
 }
 
+/// The state of a job, and why it is in it.
+fn state_of(order: &Order, state: &State, is_there: bool, host: &str) -> (states::Job, String) {
+    use states::Job::{Error, Running, Started, Terminated, Unknown};
+    match state {
+        State {
+            error: Some(error), ..
+        } => (Error, error.clone()),
+        State { ended: Some(_), .. } => (Terminated, String::new()),
+        _ if order.host != host => (Unknown, format!("it is on {}", order.host)),
+        _ if is_new(order, state) => (Started, String::new()),
+        _ if is_there && state.started.is_empty() => (Started, String::new()),
+        _ if is_there => (Running, String::new()),
+        _ => (Error, "its runner is gone".to_owned()),
+    }
+}
+
 /// Processes of which the first has the job's output, which is in one file for all.
 fn with_output(mut processes: Vec<Process>, folder: &Path, state: &State) -> Vec<Process> {
     let ended = state.ended;
     let is_recent = ended.is_none_or(|it| runner::now() - it < OUTPUT_SECONDS);
     if let Some(first) = processes.first_mut().filter(|_| is_recent) {
-        for (id, name) in [("processStdout", "out"), ("processStderr", "err")] {
+        for (id, name) in [(id::PROCESS_STDOUT, "out"), (id::PROCESS_STDERR, "err")] {
             // One that is not there yet has nothing in it.
             let said = last_of(&folder.join(name)).unwrap_or_default();
             set(&mut first.attributes, id, said);
@@ -384,7 +400,7 @@ fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
         return state.started.iter().map(of).collect();
     };
     let mut process = of(launcher);
-    process.attributes.remove("processPID");
+    process.attributes.remove(id::PROCESS_PID);
     let count = usize::try_from(order.processes).unwrap_or(0);
     let mut all = vec![process; count];
     let runs = launcher.code.is_none() && launcher.signal.is_none();
@@ -392,7 +408,7 @@ fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
         .then(|| ranks.of(launcher.pid, order.processes))
         .flatten();
     for (process, pid) in all.iter_mut().zip(pids.unwrap_or_default()) {
-        set(&mut process.attributes, "processPID", pid.to_string());
+        set(&mut process.attributes, id::PROCESS_PID, pid.to_string());
     }
     all
 }
@@ -400,17 +416,21 @@ fn processes(order: &Order, state: &State, ranks: &mut Ranks) -> Vec<Process> {
 fn process(started: &Started, host: &str) -> Process {
     let mut attributes = Attributes::new();
     let state = match (&started.code, &started.signal) {
-        (_, Some(_)) => "EXITED_SIGNALLED",
-        (Some(_), None) => "EXITED",
-        (None, None) => "RUNNING",
+        (_, Some(_)) => states::Process::Signalled,
+        (Some(_), None) => states::Process::Exited,
+        (None, None) => states::Process::Running,
     };
-    set(&mut attributes, "processState", state);
-    set(&mut attributes, "processPID", started.pid.to_string());
+    set_state(&mut attributes, state);
+    set(&mut attributes, id::PROCESS_PID, started.pid.to_string());
     let code = started.code.map(|code| code.to_string());
-    set(&mut attributes, "processExitCode", code.unwrap_or_default());
     set(
         &mut attributes,
-        "processSignalName",
+        id::PROCESS_EXIT_CODE,
+        code.unwrap_or_default(),
+    );
+    set(
+        &mut attributes,
+        id::PROCESS_SIGNAL_NAME,
         started.signal.clone().unwrap_or_default(),
     );
     Process {

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use sdm_runtime::attribute as id;
+
 use super::states;
 use super::text::{PART, known, minutes, seconds};
-use crate::snapshot::{Attributes, Job, set};
+use crate::snapshot::{Attributes, Job, set, set_state};
 
 /// What is asked: numbers and words of Slurm's own first, what its user wrote last.
 const FIELDS: [&str; 15] = [
@@ -58,10 +60,7 @@ pub(super) fn jobs(lines: &[String]) -> BTreeMap<String, Job> {
         let number = fields[0];
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let job = job(fields);
-        let has_ended = job
-            .attributes
-            .get("jobState")
-            .is_some_and(|it| it == "TERMINATED" || it == "ERROR");
+        let has_ended = job.state().is_some_and(sdm_runtime::states::Job::has_ended);
         (is_number && has_ended).then(|| (number.to_owned(), job))
     });
     jobs.collect()
@@ -88,38 +87,38 @@ fn job(fields: [&str; 15]) -> Job {
     let mut attributes = Attributes::new();
     // `CANCELLED by 1000` is one state.
     let word = state.split(' ').next().unwrap_or_default();
-    set(&mut attributes, "name", name);
-    set(&mut attributes, "jobState", states::job(&[word.to_owned()]));
-    set(&mut attributes, "jobStatus", word);
+    set(&mut attributes, id::NAME, name);
+    set_state(&mut attributes, states::job(&[word.to_owned()]));
+    set(&mut attributes, id::JOB_STATUS, word);
     if word != state {
-        set(&mut attributes, "jobStatusMessage", state);
+        set(&mut attributes, id::JOB_STATUS_MESSAGE, state);
     }
-    set(&mut attributes, "systemJobId", shown);
-    set(&mut attributes, "jobNumProcs", tasks);
+    set(&mut attributes, id::SYSTEM_JOB_ID, shown);
+    set(&mut attributes, id::JOB_NUM_PROCS, tasks);
     set(
         &mut attributes,
-        "timeLimitMinutes",
+        id::TIME_LIMIT_MINUTES,
         minutes(&limit.to_uppercase()),
     );
     for (id, text) in [
-        ("userId", user),
+        (id::USER_ID, user),
         ("account", account),
         ("qos", qos),
-        ("jobNodes", nodes),
+        (id::JOB_NODES, nodes),
     ] {
         set(&mut attributes, id, known(text));
     }
     for (id, text) in [
-        ("submitTime", submit),
-        ("startTime", start),
-        ("endTime", end),
+        (id::SUBMIT_TIME, submit),
+        (id::START_TIME, start),
+        (id::END_TIME, end),
     ] {
         set(&mut attributes, id, seconds(text));
     }
     let (status, signal) = code.split_once(':').unwrap_or((code, "0"));
-    set(&mut attributes, "exitCode", status);
+    set(&mut attributes, id::EXIT_CODE, status);
     if signal != "0" {
-        set(&mut attributes, "exitSignal", signal);
+        set(&mut attributes, id::EXIT_SIGNAL, signal);
     }
     Job {
         queue: partition.split(',').next().unwrap_or_default().to_owned(),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use sdm_runtime::attribute as id;
+use sdm_runtime::states as model;
 use serde_json::Value;
 
 use super::json::{is_infinite, moment, number, text, words};
 use super::names::names;
 use super::states;
-use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 
 /// Processes of a job that are told of at most.
 const PROCESSES_MAX: i64 = 1 << 20;
@@ -37,17 +39,17 @@ pub(super) fn nodes(said: &str) -> Result<BTreeMap<String, Attributes>, Unreadab
         let mut state = words(&node["state"]);
         state.extend(words(&node["state_flags"]));
         let mut attributes = Attributes::new();
-        set(&mut attributes, "name", name);
-        set(&mut attributes, "nodeState", states::node(&state));
+        set(&mut attributes, id::NAME, name);
+        set_state(&mut attributes, states::node(&state));
         set(
             &mut attributes,
-            "nodeStatus",
+            id::NODE_STATUS,
             state.join("+").to_lowercase(),
         );
-        set(&mut attributes, "nodeNumber", index.to_string());
-        set(&mut attributes, "nodeReason", text(&node["reason"]));
-        set(&mut attributes, "nodeGres", text(&node["gres"]));
-        for (id, field) in [("nodeCpus", "cpus"), ("nodeMemory", "real_memory")] {
+        set(&mut attributes, id::NODE_NUMBER, index.to_string());
+        set(&mut attributes, id::NODE_REASON, text(&node["reason"]));
+        set(&mut attributes, id::NODE_GRES, text(&node["gres"]));
+        for (id, field) in [(id::NODE_CPUS, "cpus"), (id::NODE_MEMORY, "real_memory")] {
             let found = number(&node[field]).map(|number| number.to_string());
             set(&mut attributes, id, found.unwrap_or_default());
         }
@@ -65,12 +67,16 @@ pub(super) fn queues(lines: &[String]) -> BTreeMap<String, Attributes> {
             continue;
         };
         let mut attributes = Attributes::new();
-        set(&mut attributes, "name", name);
-        set(&mut attributes, "queueState", states::queue(state));
-        set(&mut attributes, "queueStatus", state);
-        set(&mut attributes, "queueTimeLimit", limit);
+        set(&mut attributes, id::NAME, name);
+        set_state(&mut attributes, states::queue(state));
+        set(&mut attributes, id::QUEUE_STATUS, state);
+        set(&mut attributes, id::QUEUE_TIME_LIMIT, limit);
         let is_default = marked.ends_with('*');
-        set(&mut attributes, "queueIsDefault", is_default.to_string());
+        set(
+            &mut attributes,
+            id::QUEUE_IS_DEFAULT,
+            is_default.to_string(),
+        );
         queues.insert(name.to_owned(), attributes);
     }
     queues
@@ -92,29 +98,29 @@ fn read_job(id: i64, job: &Value) -> Job {
     let mut attributes = Attributes::new();
     let state = words(&job["job_state"]);
     let model_state = states::job(&state);
-    set(&mut attributes, "name", text(&job["name"]));
-    set(&mut attributes, "jobState", model_state);
-    set(&mut attributes, "jobStatus", state.join("+"));
+    set(&mut attributes, id::NAME, text(&job["name"]));
+    set_state(&mut attributes, model_state);
+    set(&mut attributes, id::JOB_STATUS, state.join("+"));
     let reason = text(&job["state_reason"]);
     if reason != "None" {
-        set(&mut attributes, "jobStatusMessage", reason);
+        set(&mut attributes, id::JOB_STATUS_MESSAGE, reason);
     }
-    set(&mut attributes, "systemJobId", display_id(id, job));
+    set(&mut attributes, id::SYSTEM_JOB_ID, display_id(id, job));
     // Later versions tell whose comment it is.
     let comment = job["comment"].get("job").unwrap_or(&job["comment"]);
     super::held::tell(&mut attributes, text(comment), &id.to_string());
     match array_index(job) {
-        Some(Members::One(index)) => set(&mut attributes, "arrayIndex", index.to_string()),
-        Some(Members::Waiting(list)) => set(&mut attributes, "arrayIndex", list),
+        Some(Members::One(index)) => set(&mut attributes, id::ARRAY_INDEX, index.to_string()),
+        Some(Members::Waiting(list)) => set(&mut attributes, id::ARRAY_INDEX, list),
         None => {}
     }
     for (attribute, field) in [
-        ("userId", "user_name"),
+        (id::USER_ID, "user_name"),
         ("account", "account"),
         ("qos", "qos"),
         ("dependency", "dependency"),
-        ("jobNodes", "nodes"),
-        ("workingDir", "current_working_directory"),
+        (id::JOB_NODES, "nodes"),
+        (id::WORKING_DIR, "current_working_directory"),
     ] {
         set(&mut attributes, attribute, text(&job[field]));
     }
@@ -124,17 +130,17 @@ fn read_job(id: i64, job: &Value) -> Job {
     let asked = text(&job["tres_per_node"]);
     set(
         &mut attributes,
-        "gpus",
+        id::GPUS,
         if asked.is_empty() { &gpus } else { asked },
     );
     let command = text(&job["command"]);
     let (path, name) = command.rsplit_once('/').unwrap_or(("", command));
-    set(&mut attributes, "execPath", path);
-    set(&mut attributes, "execName", name);
+    set(&mut attributes, id::EXEC_PATH, path);
+    set(&mut attributes, id::EXEC_NAME, name);
     for (attribute, field) in [
-        ("submitTime", "submit_time"),
-        ("startTime", "start_time"),
-        ("endTime", "end_time"),
+        (id::SUBMIT_TIME, "submit_time"),
+        (id::START_TIME, "start_time"),
+        (id::END_TIME, "end_time"),
     ] {
         let found = moment(&job[field]).map(|seconds| seconds.to_string());
         set(&mut attributes, attribute, found.unwrap_or_default());
@@ -146,15 +152,15 @@ fn read_job(id: i64, job: &Value) -> Job {
     } else {
         minutes.unwrap_or_default()
     };
-    set(&mut attributes, "timeLimitMinutes", limit);
+    set(&mut attributes, id::TIME_LIMIT_MINUTES, limit);
     output_paths(id, job, &mut attributes);
-    if matches!(model_state, "TERMINATED" | "ERROR") {
+    if model_state.has_ended() {
         end(job, &mut attributes);
     }
     let count = number(&job["tasks"])
         .or_else(|| number(&job["cpus"]))
         .unwrap_or(1);
-    set(&mut attributes, "jobNumProcs", count.to_string());
+    set(&mut attributes, id::JOB_NUM_PROCS, count.to_string());
     let queue = text(&job["partition"]);
     with_processes(queue, attributes, count, places(job))
 }
@@ -166,9 +172,9 @@ pub(super) fn with_processes(
     count: i64,
     places: Vec<(String, usize)>,
 ) -> Job {
-    let state = attributes.get("jobState").map(String::as_str);
-    let processes = match state {
-        Some(state @ ("RUNNING" | "SUSPENDED")) => processes(&places, count, state),
+    let processes = match snapshot::state(&attributes) {
+        Some(model::Job::Running) => processes(&places, count, model::Process::Running),
+        Some(model::Job::Suspended) => processes(&places, count, model::Process::Suspended),
         _ => Vec::new(),
     };
     // A job that waits may name several.
@@ -234,8 +240,8 @@ fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
         "" => output.clone(),
         said => path(said),
     };
-    set(attributes, "outputPath", output);
-    set(attributes, "errorPath", errors);
+    set(attributes, id::OUTPUT_PATH, output);
+    set(attributes, id::ERROR_PATH, errors);
 }
 
 /// A path with what `sbatch` puts in the place of `%j` and its like; what only a node can know stays.
@@ -278,15 +284,15 @@ fn end(job: &Value, attributes: &mut Attributes) {
     });
     let whole = number(code).unwrap_or(0);
     let (status, signal) = parts.unwrap_or((whole >> 8 & 0xFF, whole & 0x7F));
-    set(attributes, "exitCode", status.to_string());
+    set(attributes, id::EXIT_CODE, status.to_string());
     if signal > 0 {
-        set(attributes, "exitSignal", signal.to_string());
+        set(attributes, id::EXIT_SIGNAL, signal.to_string());
     }
 }
 
 /// The processes of a job that runs: as many on each node as it has processors there. Where they are not as many as its
 /// processors nobody knows, before its steps do, which is where.
-fn processes(places: &[(String, usize)], count: i64, state: &str) -> Vec<Process> {
+fn processes(places: &[(String, usize)], count: i64, state: model::Process) -> Vec<Process> {
     let count = usize::try_from(count.clamp(1, PROCESSES_MAX)).unwrap_or(1);
     let shares = places.iter().map(|(_, share)| *share).sum::<usize>();
     let mut nodes: Vec<&String> = match places {
@@ -300,7 +306,7 @@ fn processes(places: &[(String, usize)], count: i64, state: &str) -> Vec<Process
     nodes.truncate(count);
     let process = |index: usize| {
         let mut attributes = Attributes::new();
-        set(&mut attributes, "processState", state);
+        set_state(&mut attributes, state);
         Process {
             node: nodes.get(index).map(|&node| node.clone()),
             attributes,
@@ -331,11 +337,11 @@ fn places(job: &Value) -> Vec<(String, usize)> {
 /// Says of each node who has it: jobs of the user's, of others, one alone where it is allocated whole.
 pub(super) fn mark_nodes(snapshot: &mut Snapshot, user: &str) {
     let nodes_of = |job: &Job| {
-        let list = job.attributes.get("jobNodes").map_or("", String::as_str);
+        let list = job.attributes.get(id::JOB_NODES).map_or("", String::as_str);
         names(list).unwrap_or_default()
     };
     let is_full = |node: &Attributes| {
-        let status = node.get("nodeStatus").map_or("", String::as_str);
+        let status = node.get(id::NODE_STATUS).map_or("", String::as_str);
         status.starts_with("allocated")
     };
     snapshot.mark_nodes(user, nodes_of, is_full);

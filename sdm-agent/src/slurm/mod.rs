@@ -18,6 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::unistd::{Uid, User};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states as model;
 use sdm_system::bounded::{Bounds, run};
 use sdm_system::{files, programs};
 use sdm_text::printable;
@@ -26,7 +28,7 @@ use crate::error::ManagerError;
 use crate::held::Held;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::script;
-use crate::snapshot::{Attributes, Job, Process, Snapshot, set};
+use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
 use steps::Rank;
 
 /// How long one of Slurm's programs may take: its own time-outs are of a minute.
@@ -122,8 +124,8 @@ impl Slurm {
     /// Says of the ranks of this user's jobs where they are.
     fn place(&mut self, jobs: &mut BTreeMap<String, Job>) {
         let is_own = |job: &Job| {
-            let value = |id: &str| job.attributes.get(id).map(String::as_str);
-            value("userId") == Some(&self.user) && value("jobState") == Some("RUNNING")
+            job.attributes.get(id::USER_ID) == Some(&self.user)
+                && job.state() == Some(model::Job::Running)
         };
         self.ranks.retain(|id, _| jobs.get(id).is_some_and(is_own));
         let own = jobs.iter().filter(|(_, job)| is_own(job));
@@ -182,11 +184,7 @@ impl Slurm {
             it.ended.pop_first();
         }
         it.ended.retain(|id, _| !jobs.contains_key(id));
-        let is_open = |job: &Job| {
-            job.attributes
-                .get("jobState")
-                .is_none_or(|it| it != "TERMINATED" && it != "ERROR")
-        };
+        let is_open = |job: &Job| !job.state().is_some_and(model::Job::has_ended);
         it.open = jobs
             .iter()
             .filter(|(_, job)| is_open(job))
@@ -198,9 +196,9 @@ impl Slurm {
 
 fn process(rank: &Rank) -> Process {
     let mut attributes = Attributes::new();
-    set(&mut attributes, "processState", "RUNNING");
+    set_state(&mut attributes, model::Process::Running);
     let pid = rank.pid.map(|pid| pid.to_string());
-    set(&mut attributes, "processPID", pid.unwrap_or_default());
+    set(&mut attributes, id::PROCESS_PID, pid.unwrap_or_default());
     Process {
         node: Some(rank.node.clone()),
         attributes,
@@ -222,10 +220,10 @@ impl Manager for Slurm {
             },
         };
         let queues = look::queues(&ask("sinfo", &["-a", "-h", "-o", PARTITIONS], &[])?);
-        let mut machine = machine(&self.cluster(), "UP");
-        machine.insert("numNodes".to_owned(), nodes.len().to_string());
+        let mut machine = machine(&self.cluster(), model::Machine::Up);
+        machine.insert(id::NUM_NODES.to_owned(), nodes.len().to_string());
         // Whose jobs are the client's own.
-        machine.insert("userId".to_owned(), self.user.clone());
+        machine.insert(id::USER_ID.to_owned(), self.user.clone());
         let mut snapshot = Snapshot {
             machine,
             nodes,

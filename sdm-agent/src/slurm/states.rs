@@ -1,26 +1,28 @@
 //! Slurm's states and the model's.
 
+use sdm_runtime::states::{Job, Node, Queue};
+
 /// The state of a job, of the first of Slurm's words that tells one ("PTP runtime platform, Job").
-pub(super) fn job(words: &[String]) -> &'static str {
+pub(super) fn job(words: &[String]) -> Job {
     let known = words.iter().find_map(|word| {
         Some(match word.as_str() {
             "PENDING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "SPECIAL_EXIT"
-            | "RESV_DEL_HOLD" => "PENDING",
-            "CONFIGURING" | "POWER_UP_NODE" => "STARTED",
-            "RUNNING" | "COMPLETING" | "STAGE_OUT" | "SIGNALING" | "RESIZING" => "RUNNING",
-            "SUSPENDED" | "STOPPED" => "SUSPENDED",
+            | "RESV_DEL_HOLD" => Job::Pending,
+            "CONFIGURING" | "POWER_UP_NODE" => Job::Started,
+            "RUNNING" | "COMPLETING" | "STAGE_OUT" | "SIGNALING" | "RESIZING" => Job::Running,
+            "SUSPENDED" | "STOPPED" => Job::Suspended,
             "COMPLETED" | "CANCELLED" | "FAILED" | "TIMEOUT" | "NODE_FAIL" | "PREEMPTED"
-            | "OUT_OF_MEMORY" | "DEADLINE" | "REVOKED" => "TERMINATED",
-            "BOOT_FAIL" | "LAUNCH_FAILED" | "RECONFIG_FAIL" => "ERROR",
+            | "OUT_OF_MEMORY" | "DEADLINE" | "REVOKED" => Job::Terminated,
+            "BOOT_FAIL" | "LAUNCH_FAILED" | "RECONFIG_FAIL" => Job::Error,
             _ => return None,
         })
     });
-    known.unwrap_or("UNKNOWN")
+    known.unwrap_or(Job::Unknown)
 }
 
 /// The state of a node, of its base state and its flags ("PTP runtime platform, Node"): one that is drained is disabled, one
 /// that drains still runs what it has.
-pub(super) fn node(words: &[String]) -> &'static str {
+pub(super) fn node(words: &[String]) -> Node {
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
     if has(&[
         "DOWN",
@@ -30,27 +32,27 @@ pub(super) fn node(words: &[String]) -> &'static str {
         "PLANNED_DOWN",
         "NOT_RESPONDING",
     ]) {
-        "DOWN"
+        Node::Down
     } else if has(&["FAIL", "FAILING", "ERROR", "INVALID", "INVALID_REG"]) {
-        "ERROR"
+        Node::Error
     } else if has(&["UNKNOWN", "FUTURE"]) {
-        "UNKNOWN"
+        Node::Unknown
     } else if has(&["DRAIN", "DRAINED"]) && !has(&["ALLOCATED", "MIXED", "COMPLETING"]) {
-        "DOWN"
+        Node::Down
     } else if has(&["IDLE", "ALLOCATED", "MIXED", "COMPLETING", "DRAINING"]) {
-        "UP"
+        Node::Up
     } else {
-        "UNKNOWN"
+        Node::Unknown
     }
 }
 
 /// The state of a queue, of what Slurm says of a partition ("PTP runtime platform, Queue"): one that is down takes jobs and starts none.
-pub(super) fn queue(word: &str) -> &'static str {
+pub(super) fn queue(word: &str) -> Queue {
     match word.to_lowercase().as_str() {
-        "up" => "NORMAL",
-        "down" => "COLLECTING",
-        "drain" => "DRAINING",
-        _ => "STOPPED",
+        "up" => Queue::Normal,
+        "down" => Queue::Collecting,
+        "drain" => Queue::Draining,
+        _ => Queue::Stopped,
     }
 }
 
@@ -72,7 +74,7 @@ mod tests {
             ("BOOT_FAIL", "ERROR"),
             ("NEW_IN_99", "UNKNOWN"),
         ] {
-            assert_eq!(job(&words(said)), state, "{said}");
+            assert_eq!(job(&words(said)).word(), state, "{said}");
         }
         for (said, state) in [
             ("IDLE", "UP"),
@@ -83,7 +85,7 @@ mod tests {
             ("FAIL", "ERROR"),
             ("UNKNOWN", "UNKNOWN"),
         ] {
-            assert_eq!(node(&words(said)), state, "{said}");
+            assert_eq!(node(&words(said)).word(), state, "{said}");
         }
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sdm_runtime::attribute as id;
+
 use super::look::with_processes;
 use super::names::names;
 use super::states;
-use crate::snapshot::{Attributes, Job, set};
+use crate::snapshot::{Attributes, Job, set, set_state};
 
 /// What parts the fields of a job: nothing that people write.
 pub(super) const PART: char = '\u{1f}';
@@ -56,29 +58,29 @@ fn job(fields: [&str; 17]) -> Job {
     ] = fields;
     let mut attributes = Attributes::new();
     let state = states::job(&[word.to_owned()]);
-    set(&mut attributes, "name", name);
-    set(&mut attributes, "jobState", state);
-    set(&mut attributes, "jobStatus", word);
-    set(&mut attributes, "systemJobId", shown);
-    set(&mut attributes, "jobNumProcs", count);
+    set(&mut attributes, id::NAME, name);
+    set_state(&mut attributes, state);
+    set(&mut attributes, id::JOB_STATUS, word);
+    set(&mut attributes, id::SYSTEM_JOB_ID, shown);
+    set(&mut attributes, id::JOB_NUM_PROCS, count);
     super::held::tell(&mut attributes, comment, number);
     let index = shown.split_once('_').map_or("", |(_, index)| index);
-    set(&mut attributes, "arrayIndex", index);
-    set(&mut attributes, "timeLimitMinutes", minutes(limit));
+    set(&mut attributes, id::ARRAY_INDEX, index);
+    set(&mut attributes, id::TIME_LIMIT_MINUTES, minutes(limit));
     for (id, text) in [
-        ("jobStatusMessage", reason),
-        ("userId", user),
+        (id::JOB_STATUS_MESSAGE, reason),
+        (id::USER_ID, user),
         ("account", account),
         ("qos", qos),
-        ("jobNodes", nodes),
-        ("workingDir", directory),
+        (id::JOB_NODES, nodes),
+        (id::WORKING_DIR, directory),
     ] {
         set(&mut attributes, id, known(text));
     }
     for (id, text) in [
-        ("startTime", start),
-        ("endTime", end),
-        ("submitTime", submit),
+        (id::START_TIME, start),
+        (id::END_TIME, end),
+        (id::SUBMIT_TIME, submit),
     ] {
         set(&mut attributes, id, seconds(text));
     }
@@ -140,24 +142,24 @@ pub(super) fn nodes(lines: &[String]) -> BTreeMap<String, Attributes> {
                 words.push("NOT_RESPONDING".to_owned());
             }
             let mut attributes = Attributes::new();
-            set(&mut attributes, "name", name);
-            set(&mut attributes, "nodeState", states::node(&words));
+            set(&mut attributes, id::NAME, name);
+            set_state(&mut attributes, states::node(&words));
             set(
                 &mut attributes,
-                "nodeStatus",
+                id::NODE_STATUS,
                 words.join("+").to_lowercase(),
             );
-            set(&mut attributes, "nodeNumber", number.to_string());
-            set(&mut attributes, "nodeCpus", cpus);
-            set(&mut attributes, "nodeMemory", memory);
+            set(&mut attributes, id::NODE_NUMBER, number.to_string());
+            set(&mut attributes, id::NODE_CPUS, cpus);
+            set(&mut attributes, id::NODE_MEMORY, memory);
             set(
                 &mut attributes,
-                "nodeGres",
+                id::NODE_GRES,
                 if gres == "(null)" { "" } else { gres },
             );
             set(
                 &mut attributes,
-                "nodeReason",
+                id::NODE_REASON,
                 if reason == "none" { "" } else { reason },
             );
             attributes

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+use sdm_runtime::attribute as id;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ManagerError;
@@ -67,7 +68,7 @@ fn carry_out(request: HostRequest) -> Result<HostReply, ManagerError> {
             let mut found = local.look()?;
             let (host, node) = found.nodes.pop_first().unwrap_or_default();
             // Where the folder of records is shared by hosts, each of them tells its own.
-            let is_own = |job: &Job| job.attributes.get("jobNodes") == Some(&host);
+            let is_own = |job: &Job| job.attributes.get(id::JOB_NODES) == Some(&host);
             found.jobs.retain(|_, job| is_own(job));
             HostReply::Looked(node, found.jobs)
         }

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use sdm_hosts::HostShare;
 use sdm_hosts::job::is_this_host;
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, Node};
 use sdm_system::bounded::{Bounds, run};
 use sdm_system::files;
 use sdm_system::programs::{self, remote_line};
@@ -19,7 +21,7 @@ use sdm_text::{printable, shell_word};
 
 use crate::error::{ManagerError, SubmissionError};
 use crate::manager::{JobChange, Manager, Submission, machine};
-use crate::snapshot::{Attributes, Job, Snapshot, set};
+use crate::snapshot::{self, Attributes, Job, Snapshot, set, set_state};
 use at_host::{HostReply, HostRequest};
 
 /// Options behind the user's own, of which `ssh` takes the first of each.
@@ -90,7 +92,8 @@ impl Ssh {
             let named = hosts.find(|host| host.name == *name);
             return named.ok_or_else(|| SubmissionError::NoHost(name.clone()).into());
         }
-        let is_up = |host: &&Host| host.node.get("nodeState").is_none_or(|it| it == "UP");
+        let is_up =
+            |host: &&Host| snapshot::state(&host.node).is_none_or(|it: Node| it == Node::Up);
         let least = self.hosts.iter().filter(is_up).min_by_key(|it| it.load());
         least.ok_or_else(|| ManagerError::program("ssh", "none of the hosts can be reached"))
     }
@@ -103,7 +106,7 @@ impl Ssh {
 impl Host {
     /// How many processes run there.
     fn load(&self) -> usize {
-        let is_running = |job: &&Job| !job.attributes.contains_key("endTime");
+        let is_running = |job: &&Job| !job.attributes.contains_key(id::END_TIME);
         let jobs = self.jobs.values().filter(is_running);
         jobs.map(|job| job.processes.len()).sum()
     }
@@ -115,26 +118,26 @@ impl Host {
                 (self.node, self.jobs) = (node, BTreeMap::new());
                 for (number, mut job) in jobs {
                     let number = format!("{}/{number}", self.name);
-                    set(&mut job.attributes, "systemJobId", &*number);
-                    set(&mut job.attributes, "jobNodes", &*self.name);
+                    set(&mut job.attributes, id::SYSTEM_JOB_ID, &*number);
+                    set(&mut job.attributes, id::JOB_NODES, &*self.name);
                     for process in &mut job.processes {
                         process.node = Some(self.name.clone());
                     }
                     self.jobs.insert(number, job);
                 }
-                set(&mut self.node, "name", &*self.name);
+                set(&mut self.node, id::NAME, &*self.name);
                 return;
             }
             Ok(other) => format!("{other:?} is no answer to what there is"),
             Err(why) => why.to_string(),
         };
-        set(&mut self.node, "name", &*self.name);
-        set(&mut self.node, "nodeState", "DOWN");
-        set(&mut self.node, "nodeReason", &*why);
+        set(&mut self.node, id::NAME, &*self.name);
+        set_state(&mut self.node, Node::Down);
+        set(&mut self.node, id::NODE_REASON, &*why);
         for job in self.jobs.values_mut() {
-            if !job.attributes.contains_key("endTime") {
-                set(&mut job.attributes, "jobState", "UNKNOWN");
-                set(&mut job.attributes, "jobStatusMessage", &*why);
+            if !job.attributes.contains_key(id::END_TIME) {
+                set_state(&mut job.attributes, states::Job::Unknown);
+                set(&mut job.attributes, id::JOB_STATUS_MESSAGE, &*why);
             }
         }
     }
@@ -151,19 +154,19 @@ impl Manager for Ssh {
             });
         }
         let mut queue = Attributes::new();
-        set(&mut queue, "name", QUEUE);
-        set(&mut queue, "queueState", "NORMAL");
-        set(&mut queue, "queueIsDefault", "true");
+        set(&mut queue, id::NAME, QUEUE);
+        set_state(&mut queue, states::Queue::Normal);
+        set(&mut queue, id::QUEUE_IS_DEFAULT, "true");
         let mut snapshot = Snapshot {
-            machine: machine("ssh", "UP"),
+            machine: machine("ssh", states::Machine::Up),
             queues: [(QUEUE.to_owned(), queue)].into(),
             ..Snapshot::default()
         };
         let count = self.hosts.len().to_string();
-        set(&mut snapshot.machine, "numNodes", count);
+        set(&mut snapshot.machine, id::NUM_NODES, count);
         for (index, host) in self.hosts.iter().enumerate() {
             let mut node = host.node.clone();
-            set(&mut node, "nodeNumber", index.to_string());
+            set(&mut node, id::NODE_NUMBER, index.to_string());
             snapshot.nodes.insert(host.name.clone(), node);
             snapshot.jobs.extend(host.jobs.clone());
         }
@@ -187,9 +190,13 @@ impl Manager for Ssh {
     }
 
     fn copy_output(&mut self, job: &Job, errors: bool, to: &mut File) -> Result<(), ManagerError> {
-        let id = if errors { "errorPath" } else { "outputPath" };
+        let id = if errors {
+            id::ERROR_PATH
+        } else {
+            id::OUTPUT_PATH
+        };
         let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
-        let (name, path) = (value("jobNodes"), value(id));
+        let (name, path) = (value(id::JOB_NODES), value(id));
         let host = self.hosts.iter().find(|host| host.name == name);
         let host = host.ok_or_else(|| ManagerError::job(name, "is on none of the hosts"))?;
         let mut command = match host.is_here {

@@ -6,6 +6,7 @@
 //! that has run does not become STARTED but by PENDING. A process that has ended stays so, and one that has begun does not
 //! begin again. Machines, queues and nodes are in whatever state their manager says.
 
+use crate::attribute;
 use crate::wire::event::Kind;
 
 /// The states of one attribute.
@@ -24,119 +25,175 @@ pub struct States {
     rows: &'static [&'static str],
 }
 
-/// A resource manager's. SUSPENDED, which only the table of attributes has, is a session whose events are suspended.
-pub const MANAGER: States = States {
-    attribute: "rmState",
-    words: &[
-        "STARTING",
-        "STARTED",
-        "STOPPING",
-        "STOPPED",
-        "SUSPENDED",
-        "ERROR",
-    ],
+/// The states of one kind, each with its word, and what they are the states of.
+pub trait State: Copy + Eq + Sized + 'static {
+    /// What is known of all of them.
+    const STATES: &'static States;
+    /// Each, in the order of [`States::words`].
+    const ALL: &'static [Self];
+
+    /// The state's word.
+    fn word(self) -> &'static str;
+
+    /// The state of a word, an alias' too.
+    fn read(word: &str) -> Option<Self> {
+        Self::ALL.get(Self::STATES.index(word)?).copied()
+    }
+}
+
+macro_rules! states {
+    ($($(#[$about:meta])* $name:ident: $states:ident($default:ident) { $($state:ident = $word:literal),* $(,)? }
+        attribute: $attribute:expr, aliases: $aliases:expr, rows: $rows:expr $(,)?)*) => {
+        $(
+            $(#[$about])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $name {
+                $(#[doc = concat!("`", $word, "`")] $state),*
+            }
+
+            $(#[$about])*
+            pub const $states: States = States {
+                attribute: $attribute,
+                words: &[$($word),*],
+                aliases: $aliases,
+                default: $name::$default.word(),
+                rows: $rows,
+            };
+
+            impl $name {
+                /// The state's word.
+                #[must_use]
+                pub const fn word(self) -> &'static str {
+                    match self {
+                        $(Self::$state => $word),*
+                    }
+                }
+            }
+
+            impl State for $name {
+                const STATES: &'static States = &$states;
+                const ALL: &'static [Self] = &[$(Self::$state),*];
+
+                fn word(self) -> &'static str {
+                    self.word()
+                }
+            }
+        )*
+
+        /// All of them.
+        pub const ALL: &[&States] = &[$(&$states),*];
+    };
+}
+
+states! {
+    /// A resource manager's. SUSPENDED, which only the table of attributes has, is a session whose events are suspended.
+    Manager: MANAGER(Stopped) {
+        Starting = "STARTING",
+        Started = "STARTED",
+        Stopping = "STOPPING",
+        Stopped = "STOPPED",
+        Suspended = "SUSPENDED",
+        Error = "ERROR",
+    }
+    attribute: attribute::RM_STATE,
     aliases: &[],
-    default: "STOPPED",
     rows: &["yyyy.y", ".yy.yy", "..yy.y", "y..y..", ".yy.yy", "y..y.y"],
-};
 
-/// A machine's.
-pub const MACHINE: States = States {
-    attribute: "machineState",
-    words: &["UP", "DOWN", "ALERT", "ERROR", "UNKNOWN"],
+    /// A machine's.
+    Machine: MACHINE(Unknown) {
+        Up = "UP",
+        Down = "DOWN",
+        Alert = "ALERT",
+        Error = "ERROR",
+        Unknown = "UNKNOWN",
+    }
+    attribute: attribute::MACHINE_STATE,
     aliases: &[],
-    default: "UNKNOWN",
     rows: &[],
-};
 
-/// A queue's.
-pub const QUEUE: States = States {
-    attribute: "queueState",
-    words: &["NORMAL", "COLLECTING", "DRAINING", "STOPPED"],
+    /// A queue's.
+    Queue: QUEUE(Normal) {
+        Normal = "NORMAL",
+        Collecting = "COLLECTING",
+        Draining = "DRAINING",
+        Stopped = "STOPPED",
+    }
+    attribute: attribute::QUEUE_STATE,
     aliases: &[],
-    default: "NORMAL",
     rows: &[],
-};
 
-/// A node's.
-pub const NODE: States = States {
-    attribute: "nodeState",
-    words: &["UP", "DOWN", "ERROR", "UNKNOWN"],
+    /// A node's.
+    Node: NODE(Unknown) {
+        Up = "UP",
+        Down = "DOWN",
+        Error = "ERROR",
+        Unknown = "UNKNOWN",
+    }
+    attribute: attribute::NODE_STATE,
     aliases: &[],
-    default: "UNKNOWN",
     rows: &[],
-};
+
+    /// A node's extended state. RUNNING_PROCESS and EXITED_PROCESS are made of the node's processes; an agent may not say them.
+    NodeUse: NODE_EXTRA(None) {
+        UserExclusive = "USER_ALLOC_EXCL",
+        UserShared = "USER_ALLOC_SHARED",
+        OtherExclusive = "OTHER_ALLOC_EXCL",
+        OtherShared = "OTHER_ALLOC_SHARED",
+        RunningProcess = "RUNNING_PROCESS",
+        ExitedProcess = "EXITED_PROCESS",
+        None = "NONE",
+    }
+    attribute: attribute::NODE_EXTRA_STATE,
+    aliases: &[],
+    rows: &[],
+
+    /// A job's.
+    Job: JOB(Unknown) {
+        Pending = "PENDING",
+        Started = "STARTED",
+        Running = "RUNNING",
+        Terminated = "TERMINATED",
+        Suspended = "SUSPENDED",
+        Error = "ERROR",
+        Unknown = "UNKNOWN",
+    }
+    attribute: attribute::JOB_STATE,
+    aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
+    rows: &["yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "y....y.", "yyyyyyy"],
+
+    /// A process's. SUSPENDED is what the document's table of attributes calls STOPPED.
+    Process: PROCESS(Unknown) {
+        Starting = "STARTING",
+        Running = "RUNNING",
+        Exited = "EXITED",
+        Signalled = "EXITED_SIGNALLED",
+        Suspended = "SUSPENDED",
+        Error = "ERROR",
+        Unknown = "UNKNOWN",
+    }
+    attribute: attribute::PROCESS_STATE,
+    aliases: &[("STOPPED", "SUSPENDED"), ("COMPLETED", "EXITED")],
+    rows: &["yyyyyyy", ".yyyyyy", "..y....", "...y...", ".yyyyyy", ".....y.", "yyyyyyy"],
+}
+
+impl Job {
+    /// Whether it has come to its end.
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Terminated | Self::Error)
+    }
+
+    /// Whether it has nodes.
+    #[must_use]
+    pub fn has_nodes(self) -> bool {
+        matches!(self, Self::Started | Self::Running | Self::Suspended)
+    }
+}
 
 /// What RUNNING_PROCESS is among [`NODE_EXTRA`]'s words.
-pub(super) const RUNNING_PROCESS: usize = 4;
+pub(super) const RUNNING_PROCESS: usize = NodeUse::RunningProcess as usize;
 /// What EXITED_PROCESS is among [`NODE_EXTRA`]'s words.
-pub(super) const EXITED_PROCESS: usize = 5;
-
-/// A node's extended state. RUNNING_PROCESS and EXITED_PROCESS are made of the node's processes; an agent may not say them.
-pub const NODE_EXTRA: States = States {
-    attribute: "nodeExtraState",
-    words: &[
-        "USER_ALLOC_EXCL",
-        "USER_ALLOC_SHARED",
-        "OTHER_ALLOC_EXCL",
-        "OTHER_ALLOC_SHARED",
-        "RUNNING_PROCESS",
-        "EXITED_PROCESS",
-        "NONE",
-    ],
-    aliases: &[],
-    default: "NONE",
-    rows: &[],
-};
-
-/// A job's.
-pub const JOB: States = States {
-    attribute: "jobState",
-    words: &[
-        "PENDING",
-        "STARTED",
-        "RUNNING",
-        "TERMINATED",
-        "SUSPENDED",
-        "ERROR",
-        "UNKNOWN",
-    ],
-    aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
-    default: "UNKNOWN",
-    rows: &[
-        "yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "y....y.", "yyyyyyy",
-    ],
-};
-
-/// A process's. SUSPENDED is what the document's table of attributes calls STOPPED.
-pub const PROCESS: States = States {
-    attribute: "processState",
-    words: &[
-        "STARTING",
-        "RUNNING",
-        "EXITED",
-        "EXITED_SIGNALLED",
-        "SUSPENDED",
-        "ERROR",
-        "UNKNOWN",
-    ],
-    aliases: &[("STOPPED", "SUSPENDED"), ("COMPLETED", "EXITED")],
-    default: "UNKNOWN",
-    rows: &[
-        "yyyyyyy", ".yyyyyy", "..y....", "...y...", ".yyyyyy", ".....y.", "yyyyyyy",
-    ],
-};
-
-/// All of them.
-pub const ALL: [&States; 7] = [
-    &MANAGER,
-    &MACHINE,
-    &QUEUE,
-    &NODE,
-    &NODE_EXTRA,
-    &JOB,
-    &PROCESS,
-];
+pub(super) const EXITED_PROCESS: usize = NodeUse::ExitedProcess as usize;
 
 impl States {
     /// The state of elements of a kind.
@@ -181,18 +238,17 @@ impl States {
 
 /// Whether a process in this state is one: it has begun to and has not ended.
 pub(super) fn is_live(process: usize) -> bool {
+    use Process::{Running, Starting, Suspended};
     matches!(
-        PROCESS.words.get(process),
-        Some(&("STARTING" | "RUNNING" | "SUSPENDED"))
+        Process::ALL.get(process),
+        Some(Starting | Running | Suspended)
     )
 }
 
 /// Whether a process in this state has ended.
 pub(super) fn has_ended(process: usize) -> bool {
-    matches!(
-        PROCESS.words.get(process),
-        Some(&("EXITED" | "EXITED_SIGNALLED" | "ERROR"))
-    )
+    use Process::{Error, Exited, Signalled};
+    matches!(Process::ALL.get(process), Some(Exited | Signalled | Error))
 }
 
 #[cfg(test)]
@@ -241,7 +297,7 @@ mod tests {
     fn the_internal_states_are_where_they_are_said_to_be() {
         assert_eq!(NODE_EXTRA.words[RUNNING_PROCESS], "RUNNING_PROCESS");
         assert_eq!(NODE_EXTRA.words[EXITED_PROCESS], "EXITED_PROCESS");
-        assert_eq!(PROCESS.index("COMPLETED"), PROCESS.index("EXITED"));
-        assert_eq!(JOB.index("NOWHERE"), None);
+        assert_eq!(Process::read("COMPLETED"), Some(Process::Exited));
+        assert_eq!(Job::read("NOWHERE"), None);
     }
 }

@@ -13,6 +13,7 @@ use super::states::{self, States};
 use super::table::Table;
 use super::texts::{NAMES_FROM, Names, Texts};
 use super::value::{AttributeType, Value};
+use crate::attribute;
 use crate::ids::Ids;
 use crate::wire::event::{Event, Kind};
 
@@ -121,10 +122,10 @@ impl Store {
         let places = Places {
             id: place("id"),
             name: place("name"),
-            extra: place("nodeExtraState"),
-            process: place("processState"),
-            node: place("processNodeId"),
-            queue: place("queueId"),
+            extra: place(attribute::NODE_EXTRA_STATE),
+            process: place(attribute::PROCESS_STATE),
+            node: place(attribute::PROCESS_NODE_ID),
+            queue: place(attribute::QUEUE_ID),
         };
         let mut tables: [Table; 6] = Default::default();
         tables[Kind::ResourceManager as usize].add(base, &std::iter::once(base).collect());

@@ -2,6 +2,7 @@
 
 use super::frame::Message;
 use super::{Attribute, Dialect, MessageError, bad, pair, text};
+use crate::attribute;
 
 /// The wire version that both dialects write.
 pub const VERSION: &str = "2.0";
@@ -186,23 +187,29 @@ impl Command {
             (4, _) => none(Self::StopEvents),
             (5, _) => {
                 let attributes = pairs(args)?;
-                match attributes.iter().any(|(key, _)| key == "jobSubId") {
+                match attributes
+                    .iter()
+                    .any(|(key, _)| key == attribute::JOB_SUB_ID)
+                {
                     true => Ok(Self::SubmitJob(attributes)),
-                    false => Err(MessageError::Missing("SUBMIT_JOB", "jobSubId")),
+                    false => Err(MessageError::Missing("SUBMIT_JOB", attribute::JOB_SUB_ID)),
                 }
             }
             (6, _) => {
-                let [job] = keyed("TERMINATE_JOB", args, ["jobId"])?;
+                let [job] = keyed("TERMINATE_JOB", args, [attribute::JOB_ID])?;
                 Ok(Self::TerminateJob(job))
             }
             (7, Document) => {
-                let [job, queue] = keyed("MOVE_JOB", args, ["jobId", "queueId"])?;
+                let [job, queue] =
+                    keyed("MOVE_JOB", args, [attribute::JOB_ID, attribute::QUEUE_ID])?;
                 Ok(Self::MoveJob { job, queue })
             }
             (8, Document) => {
                 let mut attributes = pairs(args)?;
-                let at = attributes.iter().position(|(key, _)| key == "jobId");
-                let at = at.ok_or(MessageError::Missing("CHANGE_JOB", "jobId"))?;
+                let at = attributes
+                    .iter()
+                    .position(|(key, _)| key == attribute::JOB_ID);
+                let at = at.ok_or(MessageError::Missing("CHANGE_JOB", attribute::JOB_ID))?;
                 let (_, job) = attributes.remove(at);
                 Ok(Self::ChangeJob { job, attributes })
             }

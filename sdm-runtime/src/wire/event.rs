@@ -4,6 +4,7 @@ use super::definition::{self, Definition};
 use super::frame::Message;
 use super::groups::{self, Group, next};
 use super::{Dialect, MessageError, pair};
+use crate::attribute;
 use crate::ids::Ids;
 
 /// FILTER_DEF's id, which no source gives: the first that PTP leaves free.
@@ -110,11 +111,11 @@ impl Event {
             }
             Self::Shutdown => 6,
             Self::SubmitJobError(id, failure) => {
-                args = failed("jobSubId", id, failure);
+                args = failed(attribute::JOB_SUB_ID, id, failure);
                 211
             }
             Self::TerminateJobError(id, failure) => {
-                args = failed("jobId", id, failure);
+                args = failed(attribute::JOB_ID, id, failure);
                 212
             }
             Self::New(Kind::ResourceManager, ..) | Self::Remove(Kind::ResourceManager, ..) => {
@@ -172,11 +173,11 @@ impl Event {
             }
             6 => Self::Shutdown,
             211 => {
-                let [id, code, text] = find(args, ["jobSubId", "errorCode", "errorMsg"]);
+                let [id, code, text] = find(args, [attribute::JOB_SUB_ID, "errorCode", "errorMsg"]);
                 return Ok(Self::SubmitJobError(id, Failure { code, text }));
             }
             212 => {
-                let [id, code, text] = find(args, ["jobId", "errorCode", "errorMsg"]);
+                let [id, code, text] = find(args, [attribute::JOB_ID, "errorCode", "errorMsg"]);
                 return Ok(Self::TerminateJobError(id, Failure { code, text }));
             }
             220..=224 => Self::New(kind(220), next(&mut args)?, groups::decode(&mut args)?),

@@ -1,6 +1,7 @@
 //! Filters of outgoing events. The document leaves their meaning to the agent; this is ours.
 
 use super::event::Event;
+use crate::attribute;
 
 /// Takes out of an event what filters name: a name leaves that attribute out, `key=value` leaves out elements that have it.
 /// PTP's `stdout` and `stderr` mean the attributes of a process. Returns nothing where nothing is left.
@@ -28,8 +29,8 @@ pub(super) fn apply(filters: &[String], mut event: Event) -> Option<Event> {
         }
         group.attributes.retain(|(key, _)| {
             !filters.iter().any(|filter| match filter.as_str() {
-                "stdout" => key == "processStdout",
-                "stderr" => key == "processStderr",
+                "stdout" => key == attribute::PROCESS_STDOUT,
+                "stderr" => key == attribute::PROCESS_STDERR,
                 name => name == key,
             })
         });

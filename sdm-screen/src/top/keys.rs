@@ -1,6 +1,7 @@
 //! What the keys of the views do.
 
 use ratatui::crossterm::event::KeyCode;
+use sdm_runtime::states::{self, State};
 
 use super::{MENU, Over, Request, Top, View};
 use crate::form::Form;
@@ -87,12 +88,14 @@ impl Top {
             return "no cluster is defined; `a` defines one".clone_into(&mut self.hint);
         };
         let words = |verb: &str| words(&["cluster", verb, &name]);
-        match (code, &*state) {
-            (KeyCode::Char('s'), "STARTED" | "STARTING") => {
+        match (code, states::Manager::read(&state)) {
+            (KeyCode::Char('s'), Some(states::Manager::Started | states::Manager::Starting)) => {
                 self.hint = format!("{name} is started");
             }
             (KeyCode::Char('s'), _) => self.run(words("start")),
-            (KeyCode::Char('x'), "STOPPED") => self.hint = format!("{name} is stopped"),
+            (KeyCode::Char('x'), Some(states::Manager::Stopped)) => {
+                self.hint = format!("{name} is stopped");
+            }
             (KeyCode::Char('x'), _) => self.over = Over::Confirm(words("stop")),
             (KeyCode::Char('D'), _) => self.over = Over::Confirm(words("remove")),
             (KeyCode::Char('e'), _) => {
@@ -137,18 +140,20 @@ impl Top {
         let Some(Row { name, state, .. }) = self.jobs.selected().cloned() else {
             return "no job is selected".clone_into(&mut self.hint);
         };
-        let has_ended = matches!(&*state, "TERMINATED" | "ERROR");
+        let now = states::Job::read(&state);
+        let is_pending = now == Some(states::Job::Pending);
+        let has_ended = now.is_some_and(states::Job::has_ended);
         let words = |verb: &str| words(&[verb, &name]);
         match code {
             KeyCode::Enter if self.second && self.view == View::Jobs => self.go(View::Process),
             KeyCode::Enter => self.over = Over::Menu { name, at: 0 },
             KeyCode::Char('c') if has_ended => self.hint = format!("{name} has ended already"),
             KeyCode::Char('c') => self.over = Over::Confirm(words("cancel")),
-            KeyCode::Char('h') if state != "PENDING" => {
+            KeyCode::Char('h') if !is_pending => {
                 self.hint = format!("{name} is {state}: a job is held while it is PENDING");
             }
             KeyCode::Char('h') => self.over = Over::Confirm(words("hold")),
-            KeyCode::Char('r') if state != "PENDING" => {
+            KeyCode::Char('r') if !is_pending => {
                 self.hint = format!("{name} is {state}: a job is released while it is PENDING");
             }
             KeyCode::Char('r') => self.over = Over::Confirm(words("release")),
@@ -178,7 +183,7 @@ impl Top {
             .facts
             .clusters
             .iter()
-            .filter(|it| it.state == "STARTED");
+            .filter(|it| it.state == states::Manager::Started.word());
         let started: Vec<&String> = started.map(|it| &it.name).collect();
         let of_job = self.jobs.selected().map(|row| &row.key.0);
         let only = match started[..] {

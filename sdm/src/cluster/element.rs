@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use sdm_rm::{Answer, Group, Kind, ManagerState};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, State};
 use serde_json::{Map, Value, json};
 
 /// The attributes that name a job to a person, the manager's own number first.
-pub(super) const JOB_NUMBERS: [&str; 2] = ["systemJobId", "jobId"];
+pub(super) const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
 /// Elements that are alike, or one.
 #[derive(Clone, Copy)]
@@ -36,6 +38,11 @@ impl<'a> Element<'a> {
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
     }
 
+    /// A state of the element's.
+    pub(super) fn state<S: State>(&self) -> Option<S> {
+        S::read(self.get(S::STATES.attribute)?)
+    }
+
     /// The set of numbers that was asked for of an attribute, ascending ranges; empty where there is none.
     pub(super) fn set(&self, id: &str) -> &'a str {
         let mut sets = self.group.sets.iter();
@@ -58,7 +65,7 @@ impl<'a> Element<'a> {
     }
 
     pub(super) fn name(&self) -> &'a str {
-        self.get("name").unwrap_or(&self.group.ids)
+        self.get(id::NAME).unwrap_or(&self.group.ids)
     }
 
     /// The element as JSON, with all its attributes.
@@ -97,13 +104,14 @@ pub(super) fn manager(answer: &Answer) -> Value {
 
 /// A manager's state as seed 001 writes it.
 pub(super) fn state(state: ManagerState) -> &'static str {
-    match state {
-        ManagerState::Stopped => "STOPPED",
-        ManagerState::Starting => "STARTING",
-        ManagerState::Started => "STARTED",
-        ManagerState::Stopping => "STOPPING",
-        ManagerState::Error => "ERROR",
-    }
+    let state = match state {
+        ManagerState::Stopped => states::Manager::Stopped,
+        ManagerState::Starting => states::Manager::Starting,
+        ManagerState::Started => states::Manager::Started,
+        ManagerState::Stopping => states::Manager::Stopping,
+        ManagerState::Error => states::Manager::Error,
+    };
+    state.word()
 }
 
 /// The names of elements by their ids.

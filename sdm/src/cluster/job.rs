@@ -8,6 +8,7 @@ use std::process::Command;
 
 use sdm_hosts::job::Target;
 use sdm_rm::{Answer, Definition, Kind, Look, Question};
+use sdm_runtime::{attribute as id, states};
 use sdm_system::programs;
 use serde_json::{Value, json};
 
@@ -20,10 +21,10 @@ use crate::cli::{PsArgs, TargetArgs};
 
 /// What tells processes of a job apart in a table.
 const LIKENESS: [&str; 4] = [
-    "processNodeId",
-    "processState",
-    "processSignalName",
-    "processExitCode",
+    id::PROCESS_NODE_ID,
+    id::PROCESS_STATE,
+    id::PROCESS_SIGNAL_NAME,
+    id::PROCESS_EXIT_CODE,
 ];
 
 /// `sdm ps`.
@@ -34,7 +35,9 @@ pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
     let mut processes = of_job(&chosen);
     if !args.list.json {
         processes.by = Some(LIKENESS.map(str::to_owned).to_vec());
-        processes.sets = ["processIndex", "processPID"].map(str::to_owned).to_vec();
+        processes.sets = [id::PROCESS_INDEX, id::PROCESS_PID]
+            .map(str::to_owned)
+            .to_vec();
     }
     let nodes = Look {
         by: Some(vec!["name".to_owned()]),
@@ -71,20 +74,20 @@ fn table(answers: &[Answer]) -> Table {
     ]);
     let nodes = names(answers, Kind::Node);
     let mut rows: Vec<_> = Element::all(answers, Kind::Process)
-        .map(|process| (process.set("processIndex"), process))
+        .map(|process| (process.set(id::PROCESS_INDEX), process))
         .collect();
     rows.sort_by_key(|(ranks, _)| first(ranks));
     for (ranks, process) in rows {
-        let node = process.get("processNodeId").unwrap_or_default();
+        let node = process.get(id::PROCESS_NODE_ID).unwrap_or_default();
         let node = nodes.get(&(process.cluster(), node)).copied();
-        let exit = process.get("processSignalName");
-        let exit = exit.or_else(|| process.get("processExitCode"));
+        let exit = process.get(id::PROCESS_SIGNAL_NAME);
+        let exit = exit.or_else(|| process.get(id::PROCESS_EXIT_CODE));
         table.push(vec![
             ranks.to_string(),
             node.unwrap_or_default().to_owned(),
-            process.text("processState"),
+            process.text(id::PROCESS_STATE),
             exit.unwrap_or_default().to_owned(),
-            process.set("processPID").to_owned(),
+            process.set(id::PROCESS_PID).to_owned(),
         ]);
     }
     table
@@ -280,10 +283,10 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     let question = Question::Elements { looks: vec![one] };
     let answers = [ask(cluster, &question, ANSWER_WAIT)?];
     let known = |id| Element::all(&answers, Kind::Job).find_map(|it| it.get(id));
-    if comes_to_stay && let Some(session) = known("debugSession") {
+    if comes_to_stay && let Some(session) = known(id::DEBUG_SESSION) {
         return target(Way::Session(session_command(&chosen, definition, session)));
     }
-    if let Some(starter) = known("starterPid").filter(|pid| *pid != "0") {
+    if let Some(starter) = known(id::STARTER_PID).filter(|pid| *pid != "0") {
         return target(Way::Pids(starter.to_owned()));
     }
     if definition.rm_type == "slurm" {
@@ -291,9 +294,9 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     }
     let looks = vec![of_job(&chosen)];
     let answers = [ask(cluster, &Question::Elements { looks }, ANSWER_WAIT)?];
-    let runs = |process: &Element<'_>| process.get("processState") == Some("RUNNING");
+    let runs = |process: &Element<'_>| process.state() == Some(states::Process::Running);
     let processes = Element::all(&answers, Kind::Process).filter(runs);
-    let pids: Vec<&str> = processes.filter_map(|it| it.get("processPID")).collect();
+    let pids: Vec<&str> = processes.filter_map(|it| it.get(id::PROCESS_PID)).collect();
     match pids.is_empty() {
         true => Err(ClusterError::NoProcesses(text.to_owned())),
         false => target(Way::Pids(pids.join(","))),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sdm_rm::{Answer, Definition, Kind, Look, Question};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::{self, Job};
 use serde_json::{Value, json};
 
 use super::choose::{ask, started};
@@ -96,13 +98,14 @@ fn nodes(answers: &[Answer]) -> Table {
     ]);
     let mut alike: BTreeMap<[String; 5], Vec<&str>> = BTreeMap::new();
     for node in Element::all(answers, Kind::Node) {
-        let used = node.get("nodeExtraState").filter(|state| *state != "NONE");
+        let used = node.get(id::NODE_EXTRA_STATE);
+        let used = used.filter(|_| node.state() != Some(states::NodeUse::None));
         let like = [
             cluster(answers, &node),
-            node.text("nodeState"),
+            node.text(id::NODE_STATE),
             used.unwrap_or_default().to_owned(),
-            node.text("nodeCpus"),
-            node.text("nodeReason"),
+            node.text(id::NODE_CPUS),
+            node.text(id::NODE_REASON),
         ];
         alike.entry(like).or_default().push(node.name());
     }
@@ -123,26 +126,26 @@ fn queues(answers: &[Answer]) -> Table {
         ("PENDING", Stand::Right),
     ]);
     for queue in Element::all(answers, Kind::Queue) {
-        let jobs = |states: &[&str]| {
+        let jobs = |is_counted: fn(Job) -> bool| {
             let of_it = |job: &Element<'_>| {
-                let is_here = job.get("queueId") == Some(&*queue.group.ids);
-                is_here && job.get("jobState").is_some_and(|it| states.contains(&it))
+                let is_here = job.get(id::QUEUE_ID) == Some(&*queue.group.ids);
+                is_here && job.state().is_some_and(is_counted)
             };
             let jobs = Element::all(std::slice::from_ref(queue.of), Kind::Job);
             jobs.filter(of_it).count().to_string()
         };
         // As sinfo marks it.
-        let mark = match queue.get("queueIsDefault") {
+        let mark = match queue.get(id::QUEUE_IS_DEFAULT) {
             Some("true") => "*",
             _ => "",
         };
         table.push(vec![
             cluster(answers, &queue),
             format!("{}{mark}", queue.name()),
-            queue.text("queueState"),
-            queue.text("queueTimeLimit"),
-            jobs(&["STARTED", "RUNNING", "SUSPENDED"]),
-            jobs(&["PENDING"]),
+            queue.text(id::QUEUE_STATE),
+            queue.text(id::QUEUE_TIME_LIMIT),
+            jobs(Job::has_nodes),
+            jobs(|state| state == Job::Pending),
         ]);
     }
     table
@@ -150,17 +153,15 @@ fn queues(answers: &[Answer]) -> Table {
 
 /// The user's own jobs, of those that have ended the last day's; or all.
 fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
-    let is_recent = |job: &Element<'_>| match job.get("jobState") {
-        Some("TERMINATED" | "ERROR") => {
-            let end = job.number("endTime").filter(|end| *end > 0);
-            end.is_none_or(|end| now.saturating_sub(end) < SHOWN_SECONDS)
-        }
-        _ => true,
+    let is_recent = |job: &Element<'_>| {
+        let end = job.number(id::END_TIME).filter(|end| *end > 0);
+        !job.state().is_some_and(Job::has_ended)
+            || end.is_none_or(|end| now.saturating_sub(end) < SHOWN_SECONDS)
     };
     let users: BTreeMap<&str, &str> = Element::all(answers, Kind::Machine)
-        .filter_map(|machine| Some((machine.cluster(), machine.get("userId")?)))
+        .filter_map(|machine| Some((machine.cluster(), machine.get(id::USER_ID)?)))
         .collect();
-    let is_own = |job: &Element<'_>| match (users.get(job.cluster()), job.get("userId")) {
+    let is_own = |job: &Element<'_>| match (users.get(job.cluster()), job.get(id::USER_ID)) {
         (Some(user), Some(owner)) => *user == owner,
         _ => true,
     };
@@ -196,7 +197,7 @@ pub(crate) fn running() -> Vec<RunningJob> {
     let answers = clusters.filter_map(|it| ask(&it.name, &question, GLANCE).ok());
     let answers: Vec<Answer> = answers.collect();
     let runs = |job: &Element<'_>| {
-        job.get("jobState") == Some("RUNNING") && job.get("debugSession").is_none()
+        job.state() == Some(Job::Running) && job.get(id::DEBUG_SESSION).is_none()
     };
     let jobs = shown_jobs(&answers, false, times::now());
     let jobs = jobs.into_iter().filter(runs);
@@ -204,7 +205,7 @@ pub(crate) fn running() -> Vec<RunningJob> {
         target: format!("{}:{}", job.cluster(), job.job()),
         label: label(&job),
         starter: job
-            .number("starterPid")
+            .number(id::STARTER_PID)
             .and_then(|pid| i32::try_from(pid).ok()),
     })
     .collect()
@@ -212,7 +213,7 @@ pub(crate) fn running() -> Vec<RunningJob> {
 
 fn label(job: &Element<'_>) -> String {
     let name = sdm_text::printable(job.name().as_bytes());
-    match job.number("jobNumProcs") {
+    match job.number(id::JOB_NUM_PROCS) {
         Some(count) if count > 1 => format!("{name}, {count} processes"),
         _ => name,
     }
@@ -233,26 +234,26 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
     ]);
     let queues = names(answers, Kind::Queue);
     for job in shown_jobs(answers, all, now) {
-        let queue = job.get("queueId").unwrap_or_default();
+        let queue = job.get(id::QUEUE_ID).unwrap_or_default();
         let queue = queues.get(&(job.cluster(), queue)).copied();
-        let state = match job.get("debugSession") {
+        let state = match job.get(id::DEBUG_SESSION) {
             Some(_) => Some("DEBUGGED"),
-            None => job.get("jobStatus").or_else(|| job.get("jobState")),
+            None => job.get(id::JOB_STATUS).or_else(|| job.get(id::JOB_STATE)),
         };
         table.push(vec![
             cluster(answers, &job),
             job.job().to_owned(),
             job.name().to_owned(),
             if all {
-                job.text("userId")
+                job.text(id::USER_ID)
             } else {
                 String::new()
             },
             state.unwrap_or_default().to_owned(),
             queue.unwrap_or_default().to_owned(),
-            job.text("jobNumProcs"),
+            job.text(id::JOB_NUM_PROCS),
             elapsed(&job, now),
-            job.text("jobNodes"),
+            job.text(id::JOB_NODES),
             reason(&job),
         ]);
     }
@@ -261,11 +262,12 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
 
 /// How long a job has run, or ran.
 fn elapsed(job: &Element<'_>, now: u64) -> String {
-    let state = job.get("jobState");
-    let start = job.number("startTime").or_else(|| job.number("submitTime"));
-    let end = match state {
-        Some("TERMINATED" | "ERROR") => job.number("endTime"),
-        Some("PENDING" | "UNKNOWN") | None => None,
+    let start = job
+        .number(id::START_TIME)
+        .or_else(|| job.number(id::SUBMIT_TIME));
+    let end = match job.state() {
+        Some(Job::Pending | Job::Unknown) | None => None,
+        Some(state) if state.has_ended() => job.number(id::END_TIME),
         Some(_) => Some(now),
     };
     match (start.filter(|start| *start > 0), end) {
@@ -276,11 +278,14 @@ fn elapsed(job: &Element<'_>, now: u64) -> String {
 
 /// Why a job is where it is: the manager's words, or how it ended.
 fn reason(job: &Element<'_>) -> String {
-    if let Some(said) = job.get("jobStatusMessage").filter(|said| *said != "None") {
+    if let Some(said) = job
+        .get(id::JOB_STATUS_MESSAGE)
+        .filter(|said| *said != "None")
+    {
         return said.to_owned();
     }
     let number = |id| job.number(id).filter(|number| *number != 0);
-    match (number("exitSignal"), number("exitCode")) {
+    match (number(id::EXIT_SIGNAL), number(id::EXIT_CODE)) {
         (Some(signal), _) => format!("signal {signal}"),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => String::new(),

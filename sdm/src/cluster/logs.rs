@@ -7,6 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use sdm_rm::{Definition, Kind, Look, Question};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::Job;
 
 use super::choose::{ANSWER_WAIT, Chosen, ask, defined, job};
 use super::element::Element;
@@ -39,7 +41,11 @@ pub(super) fn logs(args: &LogsArgs) -> Result<u8, ClusterError> {
 fn path(chosen: &Chosen, errors: bool) -> Result<Option<String>, ClusterError> {
     let answers = [state(chosen)?];
     let job = Element::all(&answers, Kind::Job).find(|job| job.group.ids == chosen.id);
-    let id = if errors { "errorPath" } else { "outputPath" };
+    let id = if errors {
+        id::ERROR_PATH
+    } else {
+        id::OUTPUT_PATH
+    };
     Ok(job.and_then(|job| job.get(id)).map(str::to_owned))
 }
 
@@ -55,7 +61,7 @@ fn state(chosen: &Chosen) -> Result<sdm_rm::Answer, ClusterError> {
 fn has_ended(chosen: &Chosen) -> Result<bool, ClusterError> {
     let answers = [state(chosen)?];
     let job = Element::all(&answers, Kind::Job).find(|job| job.group.ids == chosen.id);
-    let ended = |job: Element<'_>| matches!(job.get("jobState"), Some("TERMINATED" | "ERROR"));
+    let ended = |job: Element<'_>| job.state().is_some_and(Job::has_ended);
     Ok(job.is_none_or(ended))
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, ManagerState, Question};
+use sdm_runtime::{attribute as id, states};
 use serde_json::{Value, json};
 
 use super::choose::{ANSWER_WAIT, ask, defined};
@@ -162,13 +163,13 @@ impl Listed {
     /// State, since when, and why.
     fn state(&self) -> (&'static str, Option<u64>, String) {
         match &self.answer {
-            None => ("STOPPED", None, String::new()),
+            None => (states::Manager::Stopped.word(), None, String::new()),
             Some(Ok(answer)) => {
                 let it = &answer.manager;
                 let why = it.reason.clone().unwrap_or_default();
                 (element::state(it.state), Some(it.since), why)
             }
-            Some(Err(error)) => ("ERROR", None, error.to_string()),
+            Some(Err(error)) => (states::Manager::Error.word(), None, error.to_string()),
         }
     }
 
@@ -213,13 +214,14 @@ fn table(rows: &[Listed]) -> Table {
         let it = &row.definition;
         let machines = row.machines();
         let names = machines.iter().map(|machine| {
-            let state = machine.get("machineState").filter(|state| *state != "UP");
+            let state = machine.get(id::MACHINE_STATE);
+            let state = state.filter(|_| machine.state() != Some(states::Machine::Up));
             let state = state.map(|state| format!(" ({state})"));
             format!("{}{}", machine.name(), state.unwrap_or_default())
         });
         let nodes: Vec<u64> = machines
             .iter()
-            .filter_map(|machine| machine.number("numNodes"))
+            .filter_map(|machine| machine.number(id::NUM_NODES))
             .collect();
         table.push(vec![
             it.name.clone(),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sdm_rm::{Answer, Clusters, Kind, Look, Question};
+use sdm_runtime::attribute as id;
 
 use super::choose::look;
 use super::element::{Element, JOB_NUMBERS};
@@ -48,7 +49,7 @@ pub(crate) fn queue_states() -> Result<Vec<(String, String)>, ClusterError> {
             1 => queue.name().to_owned(),
             _ => format!("{}:{}", queue.cluster(), queue.name()),
         };
-        (name, queue.text("queueState"))
+        (name, queue.text(id::QUEUE_STATE))
     });
     Ok(queues.collect())
 }

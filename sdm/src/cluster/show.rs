@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sdm_rm::{Answer, AttributeDefinition, Kind, Look};
+use sdm_runtime::attribute as id;
 use serde_json::{Value, json};
 
 use super::choose::{look, split};
@@ -17,7 +18,7 @@ use crate::cli::ShowArgs;
 const KINDS: [Kind; 4] = [Kind::Job, Kind::Node, Kind::Queue, Kind::Machine];
 
 /// Attributes that are seconds of Unix time, 0 where it is not known.
-const TIMES: [&str; 3] = ["submitTime", "startTime", "endTime"];
+const TIMES: [&str; 3] = [id::SUBMIT_TIME, id::START_TIME, id::END_TIME];
 
 /// Shows all attributes of what is called so.
 pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
@@ -90,11 +91,11 @@ fn table(found: &[Found<'_>]) -> Table {
             Found::Manager(answer) => {
                 let it = &answer.manager;
                 let rows = [
-                    ("State", element::state(it.state), "rmState"),
+                    ("State", element::state(it.state), id::RM_STATE),
                     ("Reason", it.reason.as_deref().unwrap_or_default(), ""),
-                    ("Type", &it.rm_type, "rmType"),
+                    ("Type", &it.rm_type, id::RM_TYPE),
                     ("Host", it.host.as_deref().unwrap_or_default(), ""),
-                    ("Identifier", &it.rm_id, "rmID"),
+                    ("Identifier", &it.rm_id, id::RM_ID),
                 ];
                 for (name, value, id) in rows.into_iter().filter(|(_, value, _)| !value.is_empty())
                 {

@@ -1,6 +1,7 @@
 //! `sdm submit`.
 
 use sdm_rm::{Definition, Question};
+use sdm_runtime::attribute as id;
 use serde_json::json;
 
 use super::choose::{DONE_WAIT, ask, started};
@@ -56,28 +57,28 @@ fn attributes(
             Some(text.ok_or_else(|| ClusterError::NoText(here.into_os_string()))?)
         }
     };
-    set("execName", name);
+    set(id::EXEC_NAME, name);
     if !path.is_empty() {
-        set("execPath", path);
+        set(id::EXEC_PATH, path);
     }
     if let Some(here) = here {
-        set("workingDir", here);
+        set(id::WORKING_DIR, here);
     }
-    set("jobNumProcs", args.count.to_string());
+    set(id::JOB_NUM_PROCS, args.count.to_string());
     for word in words {
-        set("progArgs", word?);
+        set(id::PROG_ARGS, word?);
     }
     if let Some(name) = &args.name {
-        set("jobName", name.clone());
+        set(id::JOB_NAME, name.clone());
     }
     if let Some(queue) = &args.queue {
-        set("queueId", queue.clone());
+        set(id::QUEUE_ID, queue.clone());
     }
     if args.debug {
         set("debug", "true".to_owned());
     }
     for option in &args.option {
-        set("submitOptions", option.clone());
+        set(id::SUBMIT_OPTIONS, option.clone());
     }
     for pair in environment(args, cluster)? {
         set("env", pair);

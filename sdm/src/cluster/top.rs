@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use clap::CommandFactory;
 use nix::sys::signal::{Signal, raise};
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
+use sdm_runtime::attribute as id;
+use sdm_runtime::states::Manager;
 use sdm_runtime::wire::event::Kind as ModelKind;
 use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Terminal, Top, Wants};
 use sdm_system::programs;
@@ -225,19 +227,21 @@ fn by(kinds: &[Kind], attributes: &[&str]) -> Look {
 fn looks(name: &str, wants: &Wants) -> Vec<Look> {
     let mut looks = vec![
         Look::at(&[Kind::Machine, Kind::Queue, Kind::Job]),
-        by(&[Kind::Node], &["nodeState", "nodeExtraState"]),
+        by(&[Kind::Node], &[id::NODE_STATE, id::NODE_EXTRA_STATE]),
     ];
     if let Some((_, job)) = wants.job.as_ref().filter(|(cluster, _)| cluster == name) {
         looks.push(Look {
             parent: Some(job.clone()),
-            sets: ["processIndex", "processPID"].map(str::to_owned).to_vec(),
+            sets: [id::PROCESS_INDEX, id::PROCESS_PID]
+                .map(str::to_owned)
+                .to_vec(),
             ..by(
                 &[Kind::Process],
                 &[
-                    "processNodeId",
-                    "processState",
-                    "processSignalName",
-                    "processExitCode",
+                    id::PROCESS_NODE_ID,
+                    id::PROCESS_STATE,
+                    id::PROCESS_SIGNAL_NAME,
+                    id::PROCESS_EXIT_CODE,
                 ],
             )
         });
@@ -261,7 +265,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
         agent: definition.agent.clone().unwrap_or_default(),
         agent_args: definition.agent_args.clone(),
         description: definition.description.clone(),
-        state: "STOPPED".to_owned(),
+        state: Manager::Stopped.word().to_owned(),
         ..Cluster::default()
     };
     let looks = looks(name, wants);
@@ -270,7 +274,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
     match asked {
         None => {}
         Some(Err(error)) => {
-            "ERROR".clone_into(&mut cluster.state);
+            Manager::Error.word().clone_into(&mut cluster.state);
             cluster.reason = error.to_string();
         }
         Some(Ok(answer)) => {
@@ -281,7 +285,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
             cluster.stale = it.stale;
             let answer = named(name, answer);
             let own = Element::all(std::slice::from_ref(&answer), Kind::Machine)
-                .find_map(|machine| machine.get("userId"));
+                .find_map(|machine| machine.get(id::USER_ID));
             own.unwrap_or_default().clone_into(&mut cluster.user);
             if wants.process.is_some()
                 && let Some((_, job)) = wants.job.as_ref().filter(|(of, _)| of == name)
@@ -341,7 +345,7 @@ fn output(definition: &Definition, answer: &Answer, job: &str, far: &mut Option<
         error: text.to_owned(),
         ..Output::default()
     };
-    let Some(path) = job.and_then(|it| it.get("outputPath")) else {
+    let Some(path) = job.and_then(|it| it.get(id::OUTPUT_PATH)) else {
         return error("the manager does not say where it is");
     };
     let text = match &definition.host {

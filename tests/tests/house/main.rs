@@ -22,3 +22,4 @@ mod skips;
 mod sources;
 mod supervise;
 mod wire;
+mod words;

@@ -1,0 +1,121 @@
+//! Attributes: ids, and what is known of them. Nobody else writes an id as a text.
+
+/// The values of a pre-defined attribute.
+pub(crate) enum Form {
+    Array,
+    Boolean,
+    /// Its least value.
+    Integer(i64),
+    /// A word of the [`States`](crate::states::States) of this attribute.
+    State,
+    Text,
+}
+
+type Predefined = (&'static str, Form, &'static str, &'static str);
+
+/// An attribute that our agents have beside those of the model: id, type, name, description, default.
+pub type Announced = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+macro_rules! table {
+    ($(#[$about:meta])* $seen:vis $table:ident: $row:ty; $($name:ident = $id:literal, $($more:expr),+;)*) => {
+        $(
+            #[doc = concat!("`", $id, "`")]
+            pub const $name: &str = $id;
+        )*
+
+        $(#[$about])*
+        $seen const $table: &[$row] = &[$(($id, $($more),+)),*];
+    };
+}
+
+table! {
+    /// What every resource manager has ("Pre-defined Attributes"), in the document's order: id, values, name and description.
+    pub(crate) PREDEFINED: Predefined;
+    ID = "id", Form::Text, "ID", "The element's id";
+    NAME = "name", Form::Text, "Name", "The element's name, which others may have too";
+    RM_STATE = "rmState", Form::State, "State", "State of the resource manager";
+    RM_DESCRIPTION = "rmDescription", Form::Text, "Description", "What the resource manager is";
+    RM_TYPE = "rmType", Form::Text, "Type", "The kind of resource manager";
+    RM_ID = "rmID", Form::Text, "Resource manager", "What the resource manager is called for good";
+    MACHINE_STATE = "machineState", Form::State, "State", "State of the machine";
+    NUM_NODES = "numNodes", Form::Integer(0), "Nodes", "How many nodes the machine has";
+    QUEUE_STATE = "queueState", Form::State, "State", "State of the queue";
+    NODE_STATE = "nodeState", Form::State, "State", "State of the node";
+    NODE_EXTRA_STATE = "nodeExtraState", Form::State, "Use", "Who has the node, or what its processes do";
+    NODE_NUMBER = "nodeNumber", Form::Integer(0), "Number", "Zero-based index of the node";
+    JOB_STATE = "jobState", Form::State, "State", "State of the job";
+    JOB_SUB_ID = "jobSubId", Form::Text, "Submission", "What the job was called when it was submitted";
+    JOB_ID = "jobId", Form::Text, "Job", "ID of the job in commands";
+    QUEUE_ID = "queueId", Form::Text, "Queue", "ID of the job's queue";
+    JOB_NUM_PROCS = "jobNumProcs", Form::Integer(0), "Processes", "How many processes the job has";
+    EXEC_NAME = "execName", Form::Text, "Program", "Name of the executable";
+    EXEC_PATH = "execPath", Form::Text, "Path", "Folder of the executable";
+    WORKING_DIR = "workingDir", Form::Text, "Directory", "Where the job runs";
+    PROG_ARGS = "progArgs", Form::Array, "Arguments", "The program's arguments";
+    ENV = "env", Form::Array, "Environment", "Variables of the environment";
+    DEBUG_EXEC_NAME = "debugExecName", Form::Text, "Debugger", "Name of the debugger";
+    DEBUG_EXEC_PATH = "debugExecPath", Form::Text, "Debugger's path", "Folder of the debugger";
+    DEBUG_ARGS = "debugArgs", Form::Array, "Debugger's arguments", "The debugger's arguments";
+    DEBUG = "debug", Form::Boolean, "Debug", "Whether the job runs under a debugger";
+    PROCESS_STATE = "processState", Form::State, "State", "State of the process";
+    PROCESS_PID = "processPID", Form::Integer(0), "PID", "The operating system's id of the process";
+    PROCESS_EXIT_CODE = "processExitCode", Form::Integer(i64::MIN), "Exit code", "What the process ended with";
+    PROCESS_SIGNAL_NAME = "processSignalName", Form::Text, "Signal", "The signal that ended the process";
+    PROCESS_INDEX = "processIndex", Form::Integer(0), "Index", "Zero-based index of the process";
+    PROCESS_STDOUT = "processStdout", Form::Text, "Output", "What the process has printed";
+    PROCESS_STDERR = "processStderr", Form::Text, "Errors", "What the process has printed as errors";
+    PROCESS_NODE_ID = "processNodeId", Form::Text, "Node", "ID of the node that the process is on";
+}
+
+table! {
+    /// What our agents announce.
+    pub ANNOUNCED: Announced;
+    SYSTEM_JOB_ID = "systemJobId", "STRING", "Job", "The job's number, as the manager's own commands take it", "";
+    JOB_STATUS = "jobStatus", "STRING", "Status", "The manager's own word for the job's state", "";
+    JOB_STATUS_MESSAGE = "jobStatusMessage", "STRING", "Reason", "Why the job is in its state", "";
+    USER_ID = "userId", "STRING", "User", "Whose job it is; of a machine, who its agent's user is there", "";
+    STARTER_PID = "starterPid", "INTEGER", "Launcher", "The process that has started the job's processes, on the machine's host", "0";
+    DEBUG_SESSION = "debugSession", "STRING", "Session", "The kept session of SDM's that holds the job's processes", "";
+    ACCOUNT = "account", "STRING", "Account", "Who is charged for the job", "";
+    QOS = "qos", "STRING", "QOS", "The job's quality of service", "";
+    ARRAY_INDEX = "arrayIndex", "STRING", "Index", "The job's index in its array; of members that wait together all of theirs", "";
+    DEPENDENCY = "dependency", "STRING", "Dependency", "What the job waits for", "";
+    JOB_NODES = "jobNodes", "STRING", "Nodes", "The nodes of the job, as the manager writes them", "";
+    GPUS = "gpus", "STRING", "GPUs", "Generic resources of the job on each node, or its GPUs in all", "";
+    SUBMIT_TIME = "submitTime", "BIGINTEGER", "Submitted", "Seconds of Unix time", "0";
+    START_TIME = "startTime", "BIGINTEGER", "Start", "Seconds of Unix time; of a pending job when it is expected", "0";
+    END_TIME = "endTime", "BIGINTEGER", "End", "Seconds of Unix time; of a running job its limit", "0";
+    TIME_LIMIT_MINUTES = "timeLimitMinutes", "STRING", "Limit", "Minutes, or `unlimited`", "";
+    OUTPUT_PATH = "outputPath", "STRING", "Output", "The file with the job's output", "";
+    ERROR_PATH = "errorPath", "STRING", "Errors", "The file with the job's errors", "";
+    EXIT_CODE = "exitCode", "INTEGER", "Exit code", "The job's exit code", "0";
+    EXIT_SIGNAL = "exitSignal", "INTEGER", "Exit signal", "The signal that ended the job", "0";
+    NODE_STATUS = "nodeStatus", "STRING", "Status", "The manager's own words for the node's state", "";
+    NODE_REASON = "nodeReason", "STRING", "Reason", "Why the node is in its state", "";
+    NODE_CPUS = "nodeCpus", "INTEGER", "Processors", "How many processors the node has", "0";
+    NODE_MEMORY = "nodeMemory", "BIGINTEGER", "Memory", "MiB of memory", "0";
+    NODE_GRES = "nodeGres", "STRING", "Resources", "Generic resources of the node", "";
+    QUEUE_STATUS = "queueStatus", "STRING", "Status", "The manager's own word for the queue's state", "";
+    QUEUE_TIME_LIMIT = "queueTimeLimit", "STRING", "Limit", "The longest that a job of the queue may run", "";
+    QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the queue of jobs that name none", "false";
+}
+
+/// What the job is to be called; of a submission alone.
+pub const JOB_NAME: &str = "jobName";
+/// A further option for the manager's own command; of a submission alone.
+pub const SUBMIT_OPTIONS: &str = "submitOptions";
+
+/// All ids.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    let predefined = PREDEFINED.iter().map(|it| it.0);
+    let announced = ANNOUNCED.iter().map(|it| it.0);
+    predefined
+        .chain(announced)
+        .chain([JOB_NAME, SUBMIT_OPTIONS])
+}
