@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod gdb;
+mod kinds;
 mod programs;
 mod safety;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use sdm_system::proc;
 
-/// `pause` on x86-64.
-const PAUSE: i64 = 34;
+/// `pause` on x86-64, and of its programs of 32 bits.
+const PAUSE: [i64; 2] = [34, 29];
 
 /// A source and its compiler.
 #[derive(Clone, Copy)]
@@ -28,6 +28,21 @@ pub(crate) const C: Language = Language {
 pub(crate) const BUSY: Language = Language {
     source: "busy.c",
     ..C
+};
+pub(crate) const THREADS: Language = Language {
+    source: "threads.c",
+    ..C
+};
+pub(crate) const AGAIN: Language = Language {
+    source: "again.c",
+    ..C
+};
+/// Of 32 bits; no such C library is needed.
+pub(crate) const NARROW: Language = Language {
+    source: "narrow.s",
+    compiler: "gcc",
+    options: &["-Wa,--32", "-Wl,-m,elf_i386", "-nostdlib", "-static"],
+    threads: 1,
 };
 pub(crate) const CXX: Language = Language {
     source: "shapes.cc",
@@ -154,6 +169,10 @@ impl Program {
             .to_owned()
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(crate) fn compiler(&self) -> &str {
         self.language.compiler
     }
@@ -203,7 +222,7 @@ impl Program {
             let threads: Vec<i32> = process.thread_ids().unwrap().collect();
             let pauses = |id: &i32| {
                 let call = process.thread(*id).system_call();
-                call.is_some_and(|(number, _)| number == PAUSE)
+                call.is_some_and(|(number, _)| PAUSE.contains(&number))
             };
             threads.len() == self.language.threads && threads.iter().all(pauses)
         };

@@ -20,12 +20,12 @@ use crate::{PATIENCE, look, look_with};
 const KILLS: u32 = 200;
 const LOOKS: usize = 100;
 
-fn looker() -> Looker {
+pub(crate) fn looker() -> Looker {
     Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref(), true).unwrap()
 }
 
 /// Waits until no thread of a process is traced; none may be stopped or have ended then.
-fn assert_at_large(pid: i32) {
+pub(crate) fn assert_at_large(pid: i32) {
     let process = proc::of(pid);
     let until = Instant::now() + PATIENCE;
     let status = |id: i32| process.thread(id).status().ok();
@@ -88,14 +88,14 @@ fn who_is_traced_is_left_alone() {
     assert_eq!(look(&[running.pid()]), [Err(Refusal::Traced { tracer })]);
 }
 
-/// A program that says how many signals it has had.
-struct Counting {
+/// A program that says a number at the end of its input: how many signals it has had, where it counts them.
+pub(crate) struct Counting {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
 impl Counting {
-    fn start(program: &Program, words: &[&str]) -> Self {
+    pub(crate) fn start(program: &Program, words: &[&str]) -> Self {
         let mut command = Command::new(program.make().unwrap());
         command
             .args(words)
@@ -109,11 +109,11 @@ impl Counting {
         Self { child, out }
     }
 
-    fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         self.child.id().cast_signed()
     }
 
-    fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         drop(self.child.stdin.take());
         let mut line = String::new();
         self.out.read_line(&mut line).unwrap();
