@@ -18,6 +18,7 @@ mod array;
 mod bins;
 mod capped;
 mod coding;
+mod frames;
 mod lines;
 mod merged;
 mod number;

@@ -15,6 +15,8 @@ pub mod escape;
 pub mod gather;
 pub mod item;
 pub mod json;
+mod markup;
+mod picture;
 pub mod queues;
 pub mod render;
 pub mod report;

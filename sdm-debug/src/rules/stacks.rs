@@ -1,14 +1,14 @@
 //! The merge rule for stacks: distinct stacks, and the tree that they make.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
+use super::capped::{Capped, Held, Thing};
 use super::coding::{Reader, Writer, is_merged};
+use super::frames::{FramesReader, FramesWriter, cost};
 use super::plain::Gathers;
 use super::rule_numbers::RULE_STACK_TREE;
 use crate::fold::STACK_FRAMES_MAX;
@@ -74,16 +74,12 @@ struct Stack(Vec<StackFrame>);
 
 impl Thing for Stack {
     fn cost(&self) -> usize {
-        self.0.iter().map(frame_cost).sum()
+        cost(&self.0)
     }
 
     fn hash(&self) -> u64 {
         xxh3_64(&wire::encode(&self.0))
     }
-}
-
-fn frame_cost(frame: &StackFrame) -> usize {
-    16 + frame.module.len() + frame.function.len() + frame.file.len()
 }
 
 /// The distinct stacks of many tasks, each with who has it.
@@ -194,49 +190,18 @@ fn write(stacks: &Capped<Stack>, helpers: u64, named: bool) -> Vec<u8> {
     let mut writer = Writer::new(RULE_STACK_TREE);
     writer.number(helpers);
     let sorted = sorted(stacks);
-    let mut table = Table::default();
+    let mut frames_written = FramesWriter::default();
     let mut body = Writer { out: Vec::new() };
     stacks.write_rest(&mut body, named);
     body.size(sorted.len());
-    let mut before: &[StackFrame] = &[];
     for (frames, held) in sorted {
-        let alike = frames.iter().zip(before).take_while(|(a, b)| a == b);
-        let shared = alike.count();
-        body.size(shared);
-        body.size(frames.len() - shared);
-        for frame in &frames[shared..] {
-            for text in [&frame.module, &frame.function, &frame.file] {
-                body.size(table.index(text));
-            }
-            body.number(frame.line.into());
-            body.number(frame.repeat.into());
-        }
+        frames_written.write(&mut body, frames);
         body.number(held.count);
         body.set(&held.tasks);
-        before = frames;
     }
-    writer.size(table.texts.len());
-    for text in table.texts {
-        writer.text(text);
-    }
+    frames_written.write_texts(&mut writer);
     writer.fixed(&body.out);
     writer.out
-}
-
-/// The distinct texts of a tree, in the order in which they came.
-#[derive(Default)]
-struct Table<'a> {
-    texts: Vec<&'a str>,
-    known: HashMap<&'a str, usize>,
-}
-
-impl<'a> Table<'a> {
-    fn index(&mut self, text: &'a str) -> usize {
-        *self.known.entry(text).or_insert_with(|| {
-            self.texts.push(text);
-            self.texts.len() - 1
-        })
-    }
 }
 
 fn read(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
@@ -248,26 +213,9 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
     }
     let mut reader = Reader::new(RULE_STACK_TREE, payload, sources)?;
     let helpers = reader.number()?;
-    let mut texts = Vec::new();
-    for _ in 0..reader.count()? {
-        texts.push(reader.text()?);
-    }
-    let mut before: Vec<StackFrame> = Vec::new();
+    let mut frames = FramesReader::read_texts(&mut reader)?;
     let capped = Capped::read(&mut reader, |reader| {
-        let shared = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
-        if shared > before.len() {
-            return Err(Rejected("a stack that shares more than there is"));
-        }
-        before.truncate(shared);
-        let mut cost: usize = before.iter().map(frame_cost).sum();
-        for _ in 0..reader.count()? {
-            let frame = read_frame(reader, &texts)?;
-            cost += frame_cost(&frame);
-            if before.len() >= STACK_FRAMES_MAX || cost > BUDGET_BYTES {
-                return Err(Rejected("a stack beyond its bound"));
-            }
-            before.push(frame);
-        }
+        let stack = Stack(frames.read(reader)?);
         let count = reader.number()?;
         let tasks = reader.set()?;
         let held = Held {
@@ -275,27 +223,8 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<Stacks, Rejected> {
             count,
             at: 0,
         };
-        Ok((Stack(before.clone()), held))
+        Ok((stack, held))
     })?;
     reader.end()?;
     Ok(Stacks { capped, helpers })
-}
-
-fn read_frame(reader: &mut Reader<'_>, texts: &[&str]) -> Result<StackFrame, Rejected> {
-    let mut text = || {
-        let index = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
-        let text = texts.get(index);
-        text.map(|text| (*text).to_owned())
-            .ok_or(Rejected("a text beyond the table"))
-    };
-    let (module, function, file) = (text()?, text()?, text()?);
-    let mut small =
-        || u32::try_from(reader.number()?).map_err(|_| Rejected("a line beyond 32 bits"));
-    Ok(StackFrame {
-        module,
-        function,
-        file,
-        line: small()?,
-        repeat: small()?,
-    })
 }

@@ -16,7 +16,7 @@ use super::attach::{look_up, open_to_look};
 use super::error::AppError;
 use super::explain::named;
 use super::opener::Opener;
-use super::view::{give_up, view};
+use super::view::{give_up, view, write};
 use crate::cli::DiagnoseArgs;
 
 /// The exit code where something went wrong.
@@ -88,15 +88,6 @@ fn replay(path: &Path, args: &DiagnoseArgs) -> Result<u8, AppError> {
         view.show(Duration::ZERO, &Item::End { code, reason: None });
     }
     Ok(code)
-}
-
-/// Writes a file that the user names, where one is named.
-fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), AppError> {
-    let Some(path) = path else { return Ok(()) };
-    files::replace(path, text().as_bytes()).map_err(|source| AppError::File {
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// What the kernel says of processes that nobody has touched yet.

@@ -1,12 +1,15 @@
 //! Where what a session says is shown: as text for a person, or as records.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sdm_system::files;
 use sdm_view::item::{Item, Problem, View};
 use sdm_view::json::JsonView;
 use sdm_view::render::{Names, TextView};
 
+use super::error::AppError;
 use super::queue::Queue;
 use super::screen::Stdout;
 use crate::sink::{Records, Sink, complain};
@@ -43,4 +46,13 @@ pub(super) fn give_up(json: bool, code: u8, message: String) -> u8 {
     view.show(Duration::ZERO, &Item::Error(problem));
     view.show(Duration::ZERO, &Item::End { code, reason: None });
     code
+}
+
+/// Writes a file that the user names, where one is named.
+pub(super) fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), AppError> {
+    let Some(path) = path else { return Ok(()) };
+    files::replace(path, text().as_bytes()).map_err(|source| AppError::File {
+        path: path.to_owned(),
+        source,
+    })
 }

@@ -3,7 +3,6 @@
 //! It is well-formed XML too. Whatever comes from the program or from gdb passes [`Escaped`], and the
 //! page forbids scripts and everything from outside by its own policy.
 
-mod escape;
 mod parts;
 mod picture;
 
@@ -11,7 +10,8 @@ use super::{Moment, Report};
 use crate::item::MergedStacks;
 use crate::render::{Style, stack_lines};
 
-pub(super) use escape::Escaped;
+pub(super) use crate::markup::Escaped;
+use crate::markup::put;
 
 /// What it may load: nothing; and how it looks: as it says itself.
 const POLICY: &str =
@@ -22,15 +22,6 @@ const STYLE: &str = include_str!("style.css");
 const TREE_LINES_MAX: usize = 4000;
 /// How wide labels of sets are.
 const SET_WIDTH: usize = 60;
-
-/// Appends to a page; a string takes any text.
-macro_rules! put {
-    ($page:expr, $($what:tt)*) => {
-        std::fmt::Write::write_fmt(&mut *$page, format_args!($($what)*))
-            .expect("a string takes any text")
-    };
-}
-use put;
 
 /// The report as a page.
 #[must_use]

@@ -4,9 +4,18 @@ use std::fmt::{self, Display, Write};
 
 use crate::render::printable_lines;
 
+/// Appends to a page; a string takes any text.
+macro_rules! put {
+    ($page:expr, $($what:tt)*) => {
+        std::fmt::Write::write_fmt(&mut *$page, format_args!($($what)*))
+            .expect("a string takes any text")
+    };
+}
+pub(crate) use put;
+
 /// Shows text between tags and in quoted attributes: nothing of it can open or close either, move
 /// a cursor, hide or turn the direction of writing round. Line ends and tabs stay.
-pub(in crate::report) struct Escaped<'a>(pub(in crate::report) &'a str);
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
