@@ -12,6 +12,7 @@ mod host;
 mod liveness;
 mod looks;
 mod memory_estimate;
+mod sampling;
 mod shared_gdb;
 mod slot;
 mod sources;

@@ -3,18 +3,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
-use sdm_debug::command::LookSpec;
+use sdm_debug::command::{LookSpec, SampleSpec};
 use sdm_debug::fold::FoldRules;
-use sdm_debug::{BackendOutput, Failure, FailureCode, InterestChange, Reply};
+use sdm_debug::reply::TaskStacks;
+use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange, Reply};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::looker::{Answer, Looker};
 use sdm_inspect::snapshot::Refusal;
+use sdm_inspect::stack::ProcessStacks;
 use sdm_system::proc;
 
 use sdm_gdb::{fold_looked, has_python};
+
+use crate::sampling::{Sampling, Seen};
 
 /// Those who are looked at, and who looks.
 pub(crate) struct Looks {
@@ -30,6 +34,8 @@ pub(crate) struct Looks {
     watched: Option<(RawFd, bool)>,
     next: u64,
     open: BTreeMap<u64, OpenLook>,
+    /// What was seen last by looks that go on.
+    seen: Seen,
     outputs: VecDeque<BackendOutput>,
 }
 
@@ -39,6 +45,8 @@ struct OpenLook {
     full: bool,
     /// The tasks that are not, and their processes.
     tasks: Vec<(TaskId, i32)>,
+    /// What was seen of them so far, where they are looked at for a while.
+    sampling: Option<Sampling>,
 }
 
 impl Looks {
@@ -55,6 +63,7 @@ impl Looks {
             watched: None,
             next: 0,
             open: BTreeMap::new(),
+            seen: Seen::default(),
             outputs: VecDeque::new(),
         }
     }
@@ -69,8 +78,42 @@ impl Looks {
             .push_back(BackendOutput::Answer { id, task, result });
     }
 
-    /// Begins a look.
-    pub(crate) fn ask(&mut self, now: Instant, id: CommandId, tasks: &IdSet, spec: &LookSpec) {
+    /// Begins what a command wants of it; false for commands that look at nothing.
+    pub(crate) fn execute(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        command: &Command,
+    ) -> bool {
+        match command {
+            Command::Look(spec) => self.begin(now, id, tasks, spec, None),
+            Command::Sample(spec) => self.sample(now, id, tasks, spec),
+            _ => return false,
+        }
+        true
+    }
+
+    fn sample(&mut self, now: Instant, id: CommandId, tasks: &IdSet, spec: &SampleSpec) {
+        if !spec.goes_on {
+            self.seen.forget(tasks);
+        }
+        let milliseconds = |count: u32| Duration::from_millis(count.into());
+        let times = (
+            milliseconds(spec.span_ms),
+            milliseconds(spec.period_ms.max(1)),
+        );
+        self.begin(now, id, tasks, &spec.look, Some(times));
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        spec: &LookSpec,
+        times: Option<(Duration, Duration)>,
+    ) {
         let pid_of = |task: TaskId| {
             let mut pids = spec.pids.iter();
             let found = pids.find(|(known, _)| *known == task.0);
@@ -101,11 +144,14 @@ impl Looks {
         };
         let number = self.next;
         self.next += 1;
-        looker.ask(now, number, wanted.iter().map(|(_, pid)| *pid).collect());
+        let (span, period) = times.unwrap_or_default();
+        let pids = wanted.iter().map(|(_, pid)| *pid).collect();
+        looker.ask_for(now, number, pids, span, period);
         let asked = OpenLook {
             id,
             full: spec.full,
             tasks: wanted,
+            sampling: times.map(|_| Sampling::default()),
         };
         self.open.insert(number, asked);
     }
@@ -115,6 +161,10 @@ impl Looks {
         if self.watched.is_none_or(|(watched, _)| watched != fd) {
             return;
         }
+        self.take(now);
+    }
+
+    fn take(&mut self, now: Instant) {
         let mut answers = Vec::new();
         if let Some(looker) = &mut self.looker
             && looker.take(now, &mut answers)
@@ -142,7 +192,9 @@ impl Looks {
     }
 
     /// Gives a command up: those of its tasks that are not answered.
-    pub(crate) fn cancel(&mut self, id: CommandId) {
+    pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
+        // What the looker has said by now counts.
+        self.take(now);
         self.give_up(|asked| asked.id == id, "cancelled");
     }
 
@@ -156,10 +208,11 @@ impl Looks {
         let open = std::mem::take(&mut self.open).into_iter();
         let (given_up, open) = open.partition::<BTreeMap<_, _>, _>(|(_, asked)| which(asked));
         self.open = open;
-        for OpenLook { id, tasks, .. } in given_up.into_values() {
-            for (task, _) in tasks {
+        for mut asked in given_up.into_values() {
+            for (task, _) in std::mem::take(&mut asked.tasks) {
                 let failure = Failure::new(FailureCode::Cancelled, why);
-                self.answer(id, task, Err(failure));
+                let result = asked.last(task, Err(failure));
+                self.answer(asked.id, task, result);
             }
         }
     }
@@ -186,26 +239,31 @@ impl Looks {
     }
 
     fn answered(&mut self, answers: Vec<Answer>) {
-        for Answer {
-            number,
-            pid,
-            stacks,
-        } in answers
-        {
+        for answer in answers {
+            let number = answer.number;
             let Some(asked) = self.open.get_mut(&number) else {
                 continue;
             };
-            let Some(at) = asked.tasks.iter().position(|(_, known)| *known == pid) else {
+            let Some(at) = asked.tasks.iter().position(|(_, pid)| *pid == answer.pid) else {
                 continue;
             };
-            let (task, _) = asked.tasks.remove(at);
-            let result = match stacks {
-                Ok(stacks) if !asked.full && has_python(&stacks) => {
-                    Err(unsupported("its functions are Python's"))
+            let (task, _) = asked.tasks[at];
+            let looked = answer.stacks.map_err(|refusal| failure(&refusal));
+            let stood = looked.as_ref().map_or(Duration::ZERO, |it| it.stood);
+            let result = looked.and_then(|stacks| folded(stacks, &self.fold, asked.full));
+            if let (Some(sampling), Ok(stacks)) = (&mut asked.sampling, &result) {
+                sampling.add(task, stacks.clone(), stood, &mut self.seen);
+                if !answer.is_last {
+                    continue;
                 }
-                Ok(stacks) => Ok(Reply::Stacks(fold_looked(stacks, &self.fold, asked.full))),
-                Err(refusal) => Err(failure(&refusal)),
-            };
+            }
+            asked.tasks.remove(at);
+            if asked.tasks.is_empty()
+                && let Some(sampling) = &mut asked.sampling
+            {
+                sampling.spend(task, self.seen.spent(answer.processor));
+            }
+            let result = asked.last(task, result.map(Reply::Stacks));
             let id = asked.id;
             if asked.tasks.is_empty() {
                 self.open.remove(&number);
@@ -213,6 +271,22 @@ impl Looks {
             self.answer(id, task, result);
         }
     }
+}
+
+impl OpenLook {
+    /// The answer of a task after its last look: what was seen of it before is one, too.
+    fn last(&mut self, task: TaskId, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
+        let samples = self.sampling.as_mut().and_then(|it| it.take(task));
+        samples.map_or(result, |it| Ok(Reply::Samples(Box::new(it))))
+    }
+}
+
+/// The stacks of a process as they are told.
+fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
+    if !full && has_python(&stacks) {
+        return Err(unsupported("its functions are Python's"));
+    }
+    Ok(fold_looked(stacks, rules, full))
 }
 
 fn no_process() -> Failure {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 pub use crate::probe::ProbeSpec;
 pub use specs::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
-    FrameSelect, LookSpec, PointSpec, StartPoint, StartSpec, StepKind, StopAt, ValueFormat,
-    WatchKind, WatchSpec,
+    FrameSelect, LookSpec, PointSpec, SampleSpec, StartPoint, StartSpec, StepKind, StopAt,
+    ValueFormat, WatchKind, WatchSpec,
 };
 
 /// A command to a set of tasks. What each answers stands beside it; every one can also fail with
@@ -320,6 +320,9 @@ pub enum Command {
     /// The folded stacks of processes that nothing is attached to, each of which stands for an instant only: [`crate::Reply::Stacks`],
     /// merged as those are. Fails: `not_running` where the process has ended, `unsupported` where it takes a gdb.
     Look(LookSpec),
+    /// The same, again and again for a while: [`crate::Reply::Samples`], merged by [`crate::rules::RULE_SAMPLES`]. Where it is given up
+    /// what was seen until then is the answer. Fails as that does.
+    Sample(SampleSpec),
 }
 
 impl Command {
@@ -413,6 +416,7 @@ impl Command {
             Self::Usage => "usage",
             Self::Queues => "queues",
             Self::Look(_) => "look",
+            Self::Sample(_) => "sample",
         }
     }
 }

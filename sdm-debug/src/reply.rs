@@ -2,6 +2,7 @@
 //! do the same (thread ids, pids, addresses of breakpoints, history numbers).
 
 mod data;
+mod samples;
 mod stop;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ pub use data::{
     BreakpointView, Instruction, Library, MEMORY_BYTES_MAX, MemoryBlock, MemoryLimit, Room,
     SignalView, SourceText, Usage, VarChange, VarObject,
 };
+pub use samples::{Cost, TaskSamples};
 pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit};
 
 /// The answer to a command.
@@ -95,6 +97,8 @@ pub enum Reply {
     Usage(Usage),
     /// The messages of its MPI library that have not completed.
     Queues(TaskQueues),
+    /// Its stacks over a while.
+    Samples(Box<TaskSamples>),
 }
 
 /// One frame of a stack, as it is shown.

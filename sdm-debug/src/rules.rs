@@ -9,6 +9,7 @@
 //! | [`RULE_PROBE`] | the parts of probes, each by itself | [`crate::Reply::Probe`] | [`Probes`] |
 //! | [`RULE_USAGE`] | memory in all, and who uses the most | [`crate::Reply::Usage`] | [`TotalUsage`] |
 //! | [`RULE_QUEUES`] | messages that have not completed, each kind with who has it | [`crate::Reply::Queues`] | [`MergedQueues`] |
+//! | [`RULE_SAMPLES`] | distinct stacks over a while, with how often | [`crate::Reply::Samples`] | [`Samples`] |
 //!
 //! Every rule is associative and commutative, caps included (the floating-point moments of
 //! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
@@ -28,6 +29,7 @@ mod plain;
 mod probe;
 mod queues;
 mod rule_numbers;
+mod samples;
 mod stacks;
 mod stats;
 #[cfg(test)]
@@ -47,8 +49,10 @@ pub use numbers::{Alike, Numbers};
 pub use probe::{Marks, Probes};
 pub use queues::{MergedQueues, MessageClass};
 pub use rule_numbers::{
-    RULE_HASH, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
+    RULE_HASH, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_SAMPLES, RULE_STACK_TREE, RULE_STATS,
+    RULE_USAGE,
 };
+pub use samples::{Samples, Seen};
 pub use stacks::{StackNode, StackTree, Stacks};
 pub use stats::{Extreme, Stats, Who};
 pub use usage::{LARGEST_MAX, TotalUsage};
@@ -67,6 +71,7 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
         (RULE_PROBE, []) => Some(Plain::<probe::Parts>::rule()),
         (RULE_USAGE, []) => Some(Plain::<TotalUsage>::rule()),
         (RULE_QUEUES, []) => Some(Plain::<queues::QueueParts>::rule()),
+        (RULE_SAMPLES, []) => Some(Plain::<Samples>::rule()),
         _ => None,
     }
 }
@@ -80,6 +85,7 @@ pub fn rule_of(command: &crate::Command) -> u16 {
         crate::Command::Probe(_) => RULE_PROBE,
         crate::Command::Usage => RULE_USAGE,
         crate::Command::Queues => RULE_QUEUES,
+        crate::Command::Sample(_) => RULE_SAMPLES,
         _ => RULE_HASH,
     }
 }
@@ -101,6 +107,7 @@ pub fn fuzz_rules(payload: &[u8]) {
         (RULE_PROBE, vec![]),
         (RULE_USAGE, vec![]),
         (RULE_QUEUES, vec![]),
+        (RULE_SAMPLES, vec![]),
     ] {
         let rule = rule(number, &params).expect("one of the list");
         let mut acc = rule.start();

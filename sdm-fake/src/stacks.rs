@@ -1,8 +1,9 @@
 //! Where the threads of one task stand: frames, stacks, and the frame that is selected.
 
-use sdm_debug::command::{BacktraceSpec, FrameSelect, LookSpec};
+use sdm_debug::command::{BacktraceSpec, FrameSelect, LookSpec, SampleSpec};
 use sdm_debug::reply::{
-    Backtrace, Frame, FrameView, Reply, StackFrame, TaskStacks, ThreadStack, ThreadView,
+    Backtrace, Frame, FrameView, Reply, StackFrame, TaskSamples, TaskStacks, ThreadStack,
+    ThreadView,
 };
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::TaskId;
@@ -23,6 +24,27 @@ impl Task {
             return Err(Failure::new(FailureCode::AttachFailed, text));
         }
         Ok(Reply::Stacks(self.stacks(scenario, id, spec.full)))
+    }
+
+    /// The same over a while: it stays where it is.
+    pub(super) fn sample(
+        &self,
+        scenario: &Scenario,
+        id: TaskId,
+        spec: &SampleSpec,
+    ) -> Result<Reply, Failure> {
+        let Reply::Stacks(stacks) = self.look(scenario, id, &spec.look)? else {
+            return Ok(Reply::Done);
+        };
+        let looks = 1 + spec.span_ms.saturating_sub(1) / spec.period_ms.max(1);
+        let threads = stacks.threads.into_iter();
+        let threads = threads.map(|it| (u64::from(it.count) * u64::from(looks), it.frames));
+        Ok(Reply::Samples(Box::new(TaskSamples {
+            looks,
+            stacks: threads.collect(),
+            helpers: u64::from(stacks.helpers) * u64::from(looks),
+            ..TaskSamples::default()
+        })))
     }
 
     /// The frames of the selected thread, innermost first.

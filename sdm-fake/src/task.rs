@@ -221,6 +221,7 @@ impl Task {
                 return self.insert_quiet(command);
             }
             Command::Look(spec) => return self.look(scenario, id, spec),
+            Command::Sample(spec) => return self.sample(scenario, id, spec),
             Command::Probe(spec) => return self.probe(scenario, id, *spec),
             Command::Queues => {
                 self.state.need_stopped()?;

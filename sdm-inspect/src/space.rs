@@ -14,7 +14,12 @@ pub(crate) struct Space {
     code: Vec<Code>,
     /// The name of the program's file.
     program: Option<String>,
+    /// Where the kernel has put the program.
+    image: Option<Image>,
 }
+
+/// Where the code of a program begins and ends, and its stack: another one is elsewhere.
+type Image = [u64; 3];
 
 /// A mapping that holds code.
 struct Code {
@@ -63,10 +68,16 @@ impl Space {
         let code = code.collect();
         let program = process.program().ok();
         Ok(Self {
+            image: image(pid),
             mappings,
             code,
             program: program.map(|path| base_name(&path)),
         })
+    }
+
+    /// Whether the process still carries out the program that it did.
+    pub(crate) fn is_of(&self, pid: i32) -> bool {
+        self.image.is_some() && self.image == image(pid)
     }
 
     fn code_at(&self, address: u64) -> Option<&Code> {
@@ -139,4 +150,11 @@ impl Space {
         let start = first.unwrap_or(holder).start;
         Some((Path::new(&holder.name), address.checked_sub(start)?))
     }
+}
+
+/// What the kernel says of that.
+fn image(pid: i32) -> Option<Image> {
+    let stat = proc::of(pid).stat().ok()?;
+    let field = |number| stat.field(number);
+    Some([field(26)?, field(27)?, field(28)?])
 }

@@ -16,6 +16,6 @@ pub use report_files::{NotWritten, ReportFiles};
 pub use shell::{
     Application, Batch, COMPLETE_WAIT, Control, Diagnosed, Ended, Ending, GuestShell, InputSource,
     LineSource, LocalEnd, LocalMachine, LocalProcess, LookBy, Looks, NotOpened, Options,
-    QUERY_TIMEOUT, Restart, Script, ScriptLine, Shell, StacksCode, Verdict, Widen, Widened,
-    Widening,
+    QUERY_TIMEOUT, Restart, Sampling, Script, ScriptLine, Shell, StacksCode, Verdict, Widen,
+    Widened, Widening,
 };

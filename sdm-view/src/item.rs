@@ -14,6 +14,7 @@ use sdm_idset::IdSet;
 
 use crate::board::Board;
 use crate::compare::Comparison;
+use crate::profile::Profile;
 use crate::queues::QueueTable;
 pub use crate::stacks::MergedStacks;
 
@@ -112,6 +113,8 @@ pub enum Item {
     },
     /// The messages of MPI that have not completed.
     Queues(QueueTable),
+    /// Where tasks were seen over a while.
+    Profile(Box<Profile>),
     /// Tasks whose server is gone.
     Lost {
         /// The tasks that this is said of.

@@ -103,7 +103,8 @@ fn record(item: &Item) -> (&'static str, Value) {
         | Item::Stats { .. }
         | Item::Plot(_)
         | Item::Comparison(_)
-        | Item::Usage { .. } => topics::record(item),
+        | Item::Usage { .. }
+        | Item::Profile(_) => topics::record(item),
         Item::Queues(table) => ("queues", queues::fields(table)),
         Item::Lost { tasks, why } => ("lost", json!({ "tasks": set(tasks), "why": why })),
         Item::Silent { tasks, why } => ("silent", json!({ "tasks": set(tasks), "why": why })),

@@ -17,6 +17,7 @@ pub mod item;
 pub mod json;
 mod markup;
 mod picture;
+pub mod profile;
 pub mod queues;
 pub mod render;
 pub mod report;

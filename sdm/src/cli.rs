@@ -45,7 +45,7 @@ pub use printers::PrinterArgs;
 pub use programs::ProgramPart;
 pub use run::{Carrier, ControlBy, PmixUse, RunArgs, StdinSet};
 pub use script::{CommandArgs, Commands, ScriptArgs};
-pub use target::{AttachArgs, By, DiagnoseArgs, StacksArgs, TargetArgs};
+pub use target::{AttachArgs, By, DiagnoseArgs, ProfileArgs, SamplingArgs, StacksArgs, TargetArgs};
 
 /// The most tasks that one session can have.
 pub const TASKS_MAX: u32 = 1 << 20;
@@ -77,6 +77,10 @@ pub enum Verb {
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong, 130 given up by Ctrl-C.
     Stacks(StacksArgs),
+    /// Look at running processes many times a second for a while, and print where they were and who moves.
+    ///
+    /// Exit code: 0 it was seen, 2 something went wrong, 130 given up by Ctrl-C before anything was seen.
+    Profile(ProfileArgs),
     /// Print the merged stacks of core files; with -i, -c or -x debug them.
     ///
     /// Exit code: 0 all are in the same place, 1 some differ, 2 something went wrong.

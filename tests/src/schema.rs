@@ -1,4 +1,4 @@
-//! The published schema of the Debug Adapter Protocol, against which every message of every test is held.
+//! The published schemas of the Debug Adapter Protocol, against which every message of every test is held, and of speedscope's files.
 //!
 //! The validator is compiled in by the feature `full`, for the part `editors` of `scripts/test --full`; without it every
 //! message passes.
@@ -34,6 +34,9 @@ impl Schema {
 
     /// Accepts the message.
     pub fn check(&mut self, _message: &Value) {}
+
+    /// Accepts the file.
+    pub fn check_speedscope(_file: &Value) {}
 }
 
 #[cfg(feature = "full")]
@@ -51,6 +54,22 @@ impl Schema {
             schema,
             validators: BTreeMap::new(),
         }
+    }
+
+    /// Checks a file in speedscope's format.
+    ///
+    /// # Panics
+    /// Where it is not what that's schema says.
+    pub fn check_speedscope(file: &Value) {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/speedscope");
+        let text = fs::read_to_string(fixtures.join("file-format-schema.json"));
+        let schema = serde_json::from_str(&text.expect("the schema")).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let errors: Vec<String> = validator
+            .iter_errors(file)
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{errors:?}: {file}");
     }
 
     /// Checks a message of an adapter's.

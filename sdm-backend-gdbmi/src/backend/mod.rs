@@ -318,10 +318,8 @@ impl Backend for GdbBackend {
             }
             return;
         }
-        if let Command::Look(spec) = &command
-            && self.ending.is_none()
-        {
-            return self.looks.ask(now, id, tasks, spec);
+        if self.ending.is_none() && self.looks.execute(now, id, tasks, &command) {
+            return;
         }
         // Tasks of one gdb are told it together.
         let command = Rc::new(command);
@@ -340,7 +338,7 @@ impl Backend for GdbBackend {
     }
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
-        self.looks.cancel(id);
+        self.looks.cancel(now, id);
         for task in self.shims.cancel(id) {
             let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
             self.answer(id, task, Err(cancelled));

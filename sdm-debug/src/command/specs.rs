@@ -100,6 +100,19 @@ pub struct LookSpec {
     pub full: bool,
 }
 
+/// Which processes are looked at again and again, and how often.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct SampleSpec {
+    /// Which, and how.
+    pub look: LookSpec,
+    /// For so long, in milliseconds.
+    pub span_ms: u32,
+    /// From one look to the next, in milliseconds.
+    pub period_ms: u32,
+    /// True where it goes on from another one: what has changed since that one's last look has moved.
+    pub goes_on: bool,
+}
+
 /// How the tasks of one server are divided among gdbs at an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Arrangement {

@@ -6,9 +6,9 @@ use sdm_idset::IdSet;
 use super::coding::{is_merged, rule_of};
 use super::plain::Gathers;
 use super::rule_numbers::{
-    RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
+    RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_SAMPLES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE,
 };
-use super::{Lines, MergedQueues, Probes, Stacks, Stats, TotalUsage};
+use super::{Lines, MergedQueues, Probes, Samples, Stacks, Stats, TotalUsage};
 use crate::Reply;
 
 /// A merged answer, by its rule.
@@ -26,6 +26,8 @@ pub enum Merged {
     Usage(TotalUsage),
     /// By [`RULE_QUEUES`].
     Queues(MergedQueues),
+    /// By [`RULE_SAMPLES`].
+    Samples(Box<Samples>),
 }
 
 impl Merged {
@@ -47,6 +49,7 @@ impl Merged {
             RULE_PROBE => Self::Probes(Box::new(Probes::decode(sources, payload)?)),
             RULE_USAGE => Self::Usage(TotalUsage::decode(sources, payload)?),
             RULE_QUEUES => Self::Queues(MergedQueues::decode(sources, payload)?),
+            RULE_SAMPLES => Self::Samples(Box::new(Samples::read(sources, payload)?)),
             _ => return Err(Rejected("merged by a rule that is not known here")),
         })
     }
@@ -60,6 +63,7 @@ impl Merged {
             Reply::Probe(own) => Self::Probes(Box::new(Probes::of(tasks, (**own).clone()))),
             Reply::Usage(own) => Self::Usage(TotalUsage::of(tasks, own)),
             Reply::Queues(own) => Self::Queues(MergedQueues::of(tasks, own).ok()?),
+            Reply::Samples(own) => Self::Samples(Box::new(Samples::of(tasks, own).ok()?)),
             _ => return None,
         })
     }
@@ -75,6 +79,7 @@ impl Merged {
             (Self::Probes(own), Self::Probes(other)) => own.absorb(*other),
             (Self::Usage(own), Self::Usage(other)) => own.absorb(&other),
             (Self::Queues(own), Self::Queues(other)) => own.absorb(other),
+            (Self::Samples(own), Self::Samples(other)) => own.absorb(*other),
             _ => return Err(Rejected("merged by another rule")),
         }
         Ok(())

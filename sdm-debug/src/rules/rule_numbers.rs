@@ -14,3 +14,5 @@ pub const RULE_PROBE: u16 = 4;
 pub const RULE_USAGE: u16 = 5;
 /// Messages that have not completed, each kind with who has it and with whom; no parameters.
 pub const RULE_QUEUES: u16 = 6;
+/// Distinct stacks over a while, each with who was seen there how often; no parameters.
+pub const RULE_SAMPLES: u16 = 7;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sdm_idset::{IdSet, TaskId};
 
 use super::*;
-use crate::reply::{Reply, StackFrame, TaskStacks, ThreadStack, Usage, Value};
+use crate::reply::{Reply, StackFrame, TaskSamples, TaskStacks, ThreadStack, Usage, Value};
 use crate::wire;
 
 /// Payloads with their sources, merged in pairs as `picks` say, through bytes every time.
@@ -64,18 +64,23 @@ fn frame(function: &str, line: u32) -> StackFrame {
 }
 
 /// A stack in short: `main:9 solve:3`.
+fn frames(text: &str) -> Vec<StackFrame> {
+    let frames = text.split_whitespace().map(|part| {
+        let (function, line) = part.split_once(':').unwrap();
+        frame(function, line.parse().unwrap())
+    });
+    frames.collect()
+}
+
 fn stacks(threads: &[(u32, &str)], helpers: u32) -> Vec<u8> {
-    let threads = threads.iter().enumerate().map(|(index, (count, text))| {
-        let frames = text.split_whitespace().map(|part| {
-            let (function, line) = part.split_once(':').unwrap();
-            frame(function, line.parse().unwrap())
-        });
-        ThreadStack {
+    let threads = threads
+        .iter()
+        .enumerate()
+        .map(|(index, (count, text))| ThreadStack {
             count: *count,
             main: index == 0,
-            frames: frames.collect(),
-        }
-    });
+            frames: frames(text),
+        });
     wire::encode(&Reply::Stacks(TaskStacks {
         threads: threads.collect(),
         helpers,
@@ -359,6 +364,42 @@ proptest! {
         prop_assert_eq!(&Lines::decode(&sources, &deep).unwrap(), &flat);
         let said: usize = texts.iter().map(|t| t.lines().count()).sum();
         prop_assert_eq!(flat.lines.iter().map(|l| l.count).sum::<u64>(), said as u64);
+    }
+
+    #[test]
+    fn samples_merge_alike_in_any_tree(
+        tasks in proptest::collection::vec(
+            (proptest::collection::vec("([abc]:[12] ){0,4}", 0..6), any::<bool>()), 1..30),
+        order in picks(),
+    ) {
+        let own: Vec<_> = tasks.iter().map(|(looks, moves)| {
+            let mut own = TaskSamples::default();
+            for look in looks {
+                own.add(TaskStacks::of_main(frames(look), 1), *moves, 7);
+            }
+            own
+        }).collect();
+        let payloads: Vec<_> = own.iter().map(|own| wire::encode(&Reply::Samples(Box::new(own.clone())))).collect();
+        let (sources, flat) = merge_flat(RULE_SAMPLES, &[], &payloads);
+        let (_, deep) = merge_in_order(RULE_SAMPLES, &[], &payloads, &order, 4 << 20);
+        let decoded = Merged::decode(&sources, &flat).unwrap();
+        prop_assert_eq!(&Merged::decode(&sources, &deep).unwrap(), &decoded);
+        let Merged::Samples(merged) = decoded else {
+            panic!("samples");
+        };
+        let moved: Vec<bool> = sources.iter().map(|task| merged.moved.contains(task)).collect();
+        let expect: Vec<bool> = own.iter().map(|own| own.moves > 0).collect();
+        prop_assert_eq!(moved, expect);
+        for (task, own) in sources.iter().zip(&own) {
+            let mut seen: Vec<_> = merged.seen()
+                .filter(|(_, who)| who.contains(task))
+                .map(|(seen, _)| (seen.times, seen.frames.clone()))
+                .collect();
+            let mut expect = own.stacks.clone();
+            seen.sort();
+            expect.sort();
+            prop_assert_eq!(seen, expect);
+        }
     }
 
     #[test]

@@ -14,7 +14,9 @@ const MAIN: &str = "main";
 
 /// The stacks of a process, folded; with `full` every frame of every thread instead.
 pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> TaskStacks {
-    let ProcessStacks { program, threads } = stacks;
+    let ProcessStacks {
+        program, threads, ..
+    } = stacks;
     let threads = threads.into_iter().enumerate().map(|(at, thread)| {
         let frames = up_to_main(thread.frames);
         RawThread {

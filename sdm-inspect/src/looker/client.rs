@@ -27,6 +27,10 @@ pub struct Answer {
     pub pid: i32,
     /// Its stacks, or why there are none.
     pub stacks: Result<ProcessStacks, Refusal>,
+    /// True where it is looked at no more.
+    pub is_last: bool,
+    /// Processor time of the looker from its start on.
+    pub processor: Duration,
 }
 
 /// A process that looks at others. Dropped, it is ended.
@@ -74,11 +78,28 @@ impl Looker {
 
     /// Asks for the stacks of these processes; each is answered once.
     pub fn ask(&mut self, now: Instant, number: u64, pids: Vec<i32>) {
-        let ask = Ask { number, pids };
+        self.ask_for(now, number, pids, Duration::ZERO, Duration::ZERO);
+    }
+
+    /// Asks for the stacks of these processes again and again for so long: at once, and then whenever the period is over.
+    pub fn ask_for(
+        &mut self,
+        now: Instant,
+        number: u64,
+        pids: Vec<i32>,
+        span: Duration,
+        period: Duration,
+    ) {
+        let ask = Ask {
+            number,
+            pids,
+            span,
+            period,
+        };
         // Numbers of processes: it is never too long.
         self.unsent.extend(frame(&ask).unwrap_or_default());
         self.open.insert(number, ask.pids);
-        self.until = Some(now + ANSWER_WAIT);
+        self.until = Some(now + period + ANSWER_WAIT);
         self.send();
     }
 
@@ -136,6 +157,8 @@ impl Looker {
                 number,
                 pid,
                 stacks,
+                is_last,
+                processor,
             } = told;
             let Some(pids) = self.open.get_mut(&number) else {
                 continue;
@@ -143,7 +166,9 @@ impl Looker {
             let Some(at) = pids.iter().position(|open| *open == pid) else {
                 continue;
             };
-            pids.remove(at);
+            if is_last {
+                pids.remove(at);
+            }
             if pids.is_empty() {
                 self.open.remove(&number);
             }
@@ -151,6 +176,8 @@ impl Looker {
                 number,
                 pid,
                 stacks,
+                is_last,
+                processor,
             });
             self.until = (!self.open.is_empty()).then(|| now + ANSWER_WAIT);
         }
@@ -171,6 +198,8 @@ impl Looker {
                 number,
                 pid,
                 stacks: Err(Refusal::System { text: text.clone() }),
+                is_last: true,
+                processor: Duration::ZERO,
             }));
         }
         self.until = None;

@@ -1,6 +1,7 @@
 //! What a looker and its server say to one another: each message behind its length.
 
 use std::io;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,10 @@ pub(super) struct Ask {
     pub(super) number: u64,
     /// The processes that are to be looked at.
     pub(super) pids: Vec<i32>,
+    /// For so long they are looked at.
+    pub(super) span: Duration,
+    /// From one look to the next.
+    pub(super) period: Duration,
 }
 
 /// What it says of one of them.
@@ -31,6 +36,10 @@ pub(super) struct Told {
     pub(super) pid: i32,
     /// Its stacks, or why there are none.
     pub(super) stacks: Result<ProcessStacks, Refusal>,
+    /// True where it is looked at no more.
+    pub(super) is_last: bool,
+    /// Processor time of the looker so far.
+    pub(super) processor: Duration,
 }
 
 /// A message as bytes.
@@ -87,6 +96,8 @@ mod tests {
         let ask = |number| Ask {
             number,
             pids: vec![1, -1],
+            span: Duration::ZERO,
+            period: Duration::from_millis(100),
         };
         let bytes = [frame(&ask(1)).unwrap(), frame(&ask(2)).unwrap()].concat();
         let mut frames = Frames::default();

@@ -10,7 +10,11 @@ mod message;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 pub use client::{Answer, Looker};
 use message::{Ask, Frames, Told, frame};
@@ -43,15 +47,8 @@ fn serve(of_system: bool) -> io::Result<()> {
     let mut frames = Frames::default();
     let mut bytes = vec![0; READ_BYTES];
     loop {
-        while let Some(Ask { number, pids }) = frames.take()? {
-            let stacks = inspector.stacks(&pids, PATIENCE);
-            for (pid, stacks) in pids.into_iter().zip(stacks) {
-                to.write_all(&frame(&Told {
-                    number,
-                    pid,
-                    stacks,
-                })?)?;
-            }
+        while let Some(ask) = frames.take()? {
+            answer(&mut inspector, &ask, &mut to)?;
             if is_full() {
                 return Ok(());
             }
@@ -61,6 +58,56 @@ fn serve(of_system: bool) -> io::Result<()> {
             count => frames.push(&bytes[..count]),
         }
     }
+}
+
+/// Looks as often as is asked for. A look that takes longer than the period costs those that were to come meanwhile.
+fn answer(inspector: &mut Inspector, ask: &Ask, to: &mut File) -> io::Result<()> {
+    let began = Instant::now();
+    let mut spaces = inspector.open(&ask.pids);
+    let mut next = began;
+    loop {
+        let looked = inspector.look(&mut spaces, PATIENCE);
+        let now = Instant::now();
+        while next <= now && !ask.period.is_zero() {
+            next += ask.period;
+        }
+        let is_over = ask.period.is_zero() || next >= began + ask.span;
+        if is_over {
+            // Who asks for more at once finds that the next look is due.
+            wait_until(next);
+        }
+        let processor = processor()?;
+        for (pid, stacks) in ask.pids.iter().copied().zip(looked) {
+            let is_last = is_over || stacks.is_err();
+            to.write_all(&frame(&Told {
+                number: ask.number,
+                pid,
+                stacks,
+                is_last,
+                processor,
+            })?)?;
+        }
+        if is_over {
+            return Ok(());
+        }
+        wait_until(next);
+    }
+}
+
+fn wait_until(time: Instant) {
+    thread::sleep(time.saturating_duration_since(Instant::now()));
+}
+
+/// The processor time of this process and of those that took snapshots for it.
+fn processor() -> io::Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
+        let usage = getrusage(who)?;
+        for time in [usage.user_time(), usage.system_time()] {
+            sum += Duration::from_micros(time.num_microseconds().unsigned_abs());
+        }
+    }
+    Ok(sum)
 }
 
 /// Whether it has read so much that it shall begin anew.

@@ -6,6 +6,8 @@ mod registers;
 mod stopping;
 mod take;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 pub use batch::take_all;
@@ -21,6 +23,8 @@ pub struct Snapshot {
     pub pid: i32,
     /// Its threads, the one that runs `main` first.
     pub threads: Vec<Thread>,
+    /// For how long they stood, at most: from the first one's being asked to stop until all went on.
+    pub stood: Duration,
 }
 
 /// A thread at that moment.

@@ -1,6 +1,7 @@
 //! Takes a snapshot of a process.
 
 use std::io::IoSliceMut;
+use std::time::{Duration, Instant};
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
@@ -90,7 +91,7 @@ impl Room {
         Ok(())
     }
 
-    fn snapshot(self, pid: i32) -> Snapshot {
+    fn snapshot(self, pid: i32, stood: Duration) -> Snapshot {
         let threads = self.threads.into_iter().map(|(id, registers)| Thread {
             id,
             registers,
@@ -103,7 +104,11 @@ impl Room {
         }
         // The one that runs `main` first; the others by age, about.
         threads.sort_by_key(|thread| (thread.id != pid, thread.id));
-        Snapshot { pid, threads }
+        Snapshot {
+            pid,
+            threads,
+            stood,
+        }
     }
 }
 
@@ -111,14 +116,16 @@ impl Room {
 pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
     let mut held = Held::new(wanted.pid)?;
     let mut room = Room::of(wanted, held.count());
+    let began = Instant::now();
     let read = held.stop().and_then(|()| {
         let mut ids = held.ids();
         ids.try_for_each(|id| room.read(wanted, id))
     });
     let released = held.release();
+    let stood = began.elapsed();
     read?;
     released.map_err(|_| Refusal::Stuck)?;
-    Ok(room.snapshot(wanted.pid))
+    Ok(room.snapshot(wanted.pid, stood))
 }
 
 /// Reads from an address on as much as there is, at most what `to` has room for; gives how much it was.

@@ -1,5 +1,7 @@
 //! Stacks with names, as values.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// The stacks of a process's threads at one moment.
@@ -9,6 +11,8 @@ pub struct ProcessStacks {
     pub program: String,
     /// Those of its threads, that of the one that runs `main` first.
     pub threads: Vec<ThreadStack>,
+    /// For how long they stood for it, at most.
+    pub stood: Duration,
 }
 
 /// The stack of a thread.

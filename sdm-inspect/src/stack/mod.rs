@@ -25,6 +25,13 @@ pub struct Inspector {
     modules: Modules,
 }
 
+/// Processes whose files are open.
+pub struct Spaces {
+    processes: Vec<(i32, Result<Space, Refusal>)>,
+    /// No look was taken since.
+    is_new: bool,
+}
+
 impl Inspector {
     /// One that knows nothing yet. `of_system`: debug information is also looked for where systems keep it, which takes longer.
     #[must_use]
@@ -39,25 +46,65 @@ impl Inspector {
         pids: &[i32],
         patience: Duration,
     ) -> Vec<Result<ProcessStacks, Refusal>> {
-        if !cfg!(target_arch = "x86_64") {
-            return pids.iter().map(|_| Err(Refusal::Architecture)).collect();
+        let mut spaces = self.open(pids);
+        self.look(&mut spaces, patience)
+    }
+
+    /// Opens the files of processes that are to be looked at more than once within a moment: that takes longer than a look.
+    pub fn open(&mut self, pids: &[i32]) -> Spaces {
+        let processes = pids.iter().map(|pid| (*pid, self.space(*pid)));
+        Spaces {
+            processes: processes.collect(),
+            is_new: true,
         }
-        // Before anything stands.
-        let spaces: Vec<_> = pids.iter().map(|pid| self.space(*pid)).collect();
-        let mut results: Vec<Option<Result<ProcessStacks, Refusal>>> = spaces
+    }
+
+    /// The stacks of processes whose files are open, each of which has so long to stop.
+    pub fn look(
+        &mut self,
+        spaces: &mut Spaces,
+        patience: Duration,
+    ) -> Vec<Result<ProcessStacks, Refusal>> {
+        let is_new = std::mem::take(&mut spaces.is_new);
+        let processes = &mut spaces.processes;
+        for (pid, space) in processes.iter_mut().filter(|_| !is_new) {
+            if !space.as_ref().is_ok_and(|space| space.is_of(*pid)) {
+                *space = self.space(*pid);
+            }
+        }
+        let mut results: Vec<Option<Result<ProcessStacks, Refusal>>> = processes
             .iter()
-            .map(|space| space.as_ref().err().cloned().map(Err))
+            .map(|(_, space)| space.as_ref().err().cloned().map(Err))
             .collect();
-        let mut wanted: Vec<(usize, Wanted)> =
-            pids.iter().copied().map(Wanted::of).enumerate().collect();
+        let mut wanted: Vec<(usize, Wanted)> = processes
+            .iter()
+            .map(|(pid, _)| Wanted::of(*pid))
+            .enumerate()
+            .collect();
         wanted.retain(|(at, _)| results[*at].is_none());
         for look in 1..=LOOKS_MAX {
             let asked: Vec<Wanted> = wanted.iter().map(|(_, wanted)| wanted.clone()).collect();
             let taken = take_all(&asked, patience);
             let mut again = Vec::new();
             for ((at, wanted), taken) in wanted.into_iter().zip(taken) {
-                let Ok(space) = &spaces[at] else { continue };
-                let looked = taken.map(|snapshot| self.read(&snapshot, space));
+                let (pid, Ok(space)) = &mut processes[at] else {
+                    continue;
+                };
+                let stood = results[at].as_ref().and_then(|it| it.as_ref().ok());
+                let stood = stood.map_or(Duration::ZERO, |stacks| stacks.stood);
+                let looked = taken.map(|mut snapshot| {
+                    snapshot.stood += stood;
+                    let looked = self.read(&snapshot, space);
+                    // It may have loaded a library since.
+                    if is_new || looked.0.threads.iter().all(|thread| thread.is_whole) {
+                        return looked;
+                    }
+                    match self.space(*pid) {
+                        Ok(now) => *space = now,
+                        Err(_) => return looked,
+                    }
+                    self.read(&snapshot, space)
+                });
                 let missing = looked.as_ref().map_or(&[][..], |(_, missing)| missing);
                 if !missing.is_empty() && look < LOOKS_MAX {
                     again.push((at, further(&wanted, missing)));
@@ -76,6 +123,9 @@ impl Inspector {
     }
 
     fn space(&mut self, pid: i32) -> Result<Space, Refusal> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Refusal::Architecture);
+        }
         Space::of(pid, &mut self.modules).map_err(|error| Refusal::of_files(pid, error))
     }
 
@@ -91,7 +141,13 @@ impl Inspector {
         });
         let threads = threads.collect();
         let program = space.program().to_owned();
-        (ProcessStacks { program, threads }, missing)
+        let stood = snapshot.stood;
+        let stacks = ProcessStacks {
+            program,
+            threads,
+            stood,
+        };
+        (stacks, missing)
     }
 }
 

@@ -35,6 +35,7 @@ mod memory_use;
 mod model;
 mod options;
 mod pagination;
+mod profile;
 mod program_input;
 mod queues;
 mod report;
@@ -69,6 +70,7 @@ pub use ending::{Ending, StacksCode};
 pub use guest::GuestShell;
 pub use look::LookBy;
 pub use options::{Options, QUERY_TIMEOUT};
+pub use profile::Sampling;
 pub use said::Verdict;
 pub use wait::COMPLETE_WAIT;
 
@@ -82,6 +84,7 @@ use sdm_idset::IdSet;
 
 use crate::ReportFiles;
 use sdm_session::DebugSession;
+use sdm_view::profile::Profile;
 use sdm_view::render::Names;
 use sdm_view::report::Fact;
 
@@ -272,6 +275,16 @@ impl<D: DebugSession + 'static> Shell<D> {
     ) -> StacksCode {
         let session = self.handle.clone();
         self.block_on(watch::watch_stacks_of(&session, spec, full, by, period))
+    }
+
+    /// Looks at processes without changing them many times a second for a while, shows where they were, and gives it.
+    pub fn profile_of(
+        &mut self,
+        spec: AttachSpec,
+        sampling: Sampling,
+    ) -> (StacksCode, Option<Box<Profile>>) {
+        let session = self.handle.clone();
+        self.block_on(profile::profile_of(&session, spec, sampling))
     }
 
     /// Attaches to processes without changing them, says what is stuck, and leaves them; `observed`

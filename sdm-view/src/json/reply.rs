@@ -210,7 +210,7 @@ pub(crate) fn stacks(merged: &MergedStacks) -> Value {
     })
 }
 
-fn stack_frame(frame: &StackFrame) -> Value {
+pub(super) fn stack_frame(frame: &StackFrame) -> Value {
     json!({
         "module": frame.module,
         "function": frame.function,

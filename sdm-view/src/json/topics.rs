@@ -4,9 +4,10 @@ use sdm_debug::rules::{Extreme, Number, Stats, TotalUsage, Who};
 use sdm_idset::IdSet;
 use serde_json::{Value, json};
 
-use super::set;
+use super::{reply, set};
 use crate::compare::Comparison;
 use crate::item::{Item, LinkRow, Listing, NodeRow, Plot, SetRow, TreeRow};
+use crate::profile::{Profile, ProfileNode};
 
 /// The kind of such a record and its fields.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
@@ -33,6 +34,7 @@ pub(super) fn record(item: &Item) -> (&'static str, Value) {
         Item::Listing(listing) => ("listing", self::listing(listing)),
         Item::Diagnosis(found) => ("diagnosis", found.to_json()),
         Item::Comparison(found) => ("comparison", comparison(found)),
+        Item::Profile(found) => ("profile", profile(found)),
         Item::Usage { tasks, usage } => ("usage", self::usage(tasks, usage)),
         _ => ("notice", json!({})),
     }
@@ -174,6 +176,52 @@ fn usage(tasks: &IdSet, usage: &TotalUsage) -> Value {
         "resident_bytes": usage.resident_bytes,
         "peak_bytes": usage.peak_bytes,
         "largest": largest.collect::<Vec<_>>(),
+    })
+}
+
+/// `sdm profile`.
+fn profile(found: &Profile) -> Value {
+    let mut nodes = Vec::new();
+    ProfileNode::walk(&found.tree(&found.tasks), &mut |depth, node| {
+        nodes.push(json!({
+            "depth": depth,
+            "tasks": set(&node.tasks),
+            "count": node.tasks.len(),
+            "times": node.times,
+            "here": node.here,
+            "module": node.frame.module,
+            "function": node.frame.function,
+            "file": node.frame.file,
+            "lines": [node.frame.line, node.last_line],
+        }));
+    });
+    let classes = found.classes();
+    let classes = classes.iter().map(|class| {
+        json!({
+            "tasks": set(&class.tasks),
+            "count": class.tasks.len(),
+            "moved": class.moved,
+            "places": class.places,
+            "times": class.times,
+            "all": class.all,
+            "frames": class.place.iter().map(reply::stack_frame).collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "tasks": set(&found.tasks),
+        "count": found.tasks.len(),
+        "span_ms": u64::try_from(found.elapsed.as_millis()).unwrap_or(u64::MAX),
+        "looks": found.looks,
+        "times": found.times(&found.tasks),
+        "nodes": nodes,
+        "classes": classes.collect::<Vec<_>>(),
+        "helpers": found.helpers,
+        "others": set(&found.others),
+        "others_times": found.others_times,
+        "stood_us": found.stood_us,
+        "stood_most_us": found.stood_most_us,
+        "longest_us": found.longest_us,
+        "processor_us": found.processor_us,
     })
 }
 

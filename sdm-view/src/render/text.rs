@@ -9,7 +9,7 @@ use sdm_text::{beginning, columns, printable};
 use super::label::Names;
 use super::page::Page;
 use super::style::Style;
-use super::{answer, diagnosis, event, highlight, numbers, plot, queues, table, topics};
+use super::{answer, diagnosis, event, highlight, numbers, plot, profile, queues, table, topics};
 use crate::board::{Board, Printed};
 use crate::item::{Happening, Item, Problem, View};
 
@@ -251,6 +251,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
         Item::Comparison(found) => numbers::comparison(&page, found),
         Item::Usage { tasks, usage } => topics::usage(&page, tasks, usage),
         Item::Queues(table) => queues::lines(&page, table),
+        Item::Profile(found) => profile::lines(&page, found),
         Item::Lost { tasks, why } => vec![page.said(tasks, &format!("lost: {why}"), true)],
         Item::Silent { tasks, why } => {
             vec![page.said(tasks, &format!("not heard for a while: {why}"), true)]

@@ -97,6 +97,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Attach(args) => attach::attach(&args, commands, opener),
         Verb::Emulate(args) => emulate::emulate(&args, commands, opener),
         Verb::Stacks(args) => stacks::stacks(&args, opener),
+        Verb::Profile(args) => stacks::profile(&args, opener),
         Verb::Dap(args) => dap::dap(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
         Verb::Doctor(args) => crate::doctor::carry_out(&args),

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use sdm_debug::EndPolicy;
-use sdm_shell::{Ending, LookBy, StacksCode};
+use sdm_shell::{Ending, LookBy, Sampling, Shell, StacksCode};
+use sdm_view::profile::{flame, speedscope};
 
 use super::attach::{look_up, open_to_look};
 use super::error::AppError;
 use super::explain::named;
 use super::opener::Opener;
-use super::view::give_up;
-use crate::cli::{By, StacksArgs};
+use super::view::{give_up, write};
+use crate::cli::{By, ProfileArgs, SamplingArgs, StacksArgs, TargetArgs};
 
 /// Looks, shows the merged stacks, leaves everything as it was.
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
@@ -20,7 +21,57 @@ pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     }
 }
 
+/// Looks for a while, shows where all were, leaves everything as it was.
+pub(super) fn profile<O: Opener>(args: &ProfileArgs, opener: &mut O) -> u8 {
+    let sampling = sampling(args.seconds, &args.sampling, args.full);
+    match try_profile(&args.target, sampling, &args.sampling, opener) {
+        Ok(code) => code,
+        Err(error) => give_up(args.target.json, StacksCode::Error as u8, named(&error)),
+    }
+}
+
+fn sampling(seconds: u32, args: &SamplingArgs, full: bool) -> Sampling {
+    Sampling {
+        span: Duration::from_secs(seconds.into()),
+        rate: args.rate,
+        full,
+    }
+}
+
+fn try_profile<O: Opener>(
+    target: &TargetArgs,
+    sampling: Sampling,
+    files: &SamplingArgs,
+    opener: &mut O,
+) -> Result<u8, AppError> {
+    let attachment = look_up(target, true)?;
+    let names = attachment.names.clone();
+    let (mut shell, spec, all) = open_to_look(target, attachment, opener)?;
+    let (mut code, profile) = shell.profile_of(spec, sampling);
+    if let Some(profile) = profile {
+        write(files.flame.as_deref(), || flame(&profile, &names))?;
+        write(files.speedscope.as_deref(), || speedscope(&profile, &names))?;
+    }
+    if !all && code != StacksCode::Interrupted {
+        code = StacksCode::Error;
+    }
+    Ok(end(shell, opener, code))
+}
+
+fn end<O: Opener>(shell: Shell<O::Session>, opener: &mut O, code: StacksCode) -> u8 {
+    let ending = Ending {
+        code: code as u8,
+        policy: EndPolicy::Detach,
+        reason: code.reason(),
+    };
+    super::lines::end(shell, opener, ending)
+}
+
 fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, AppError> {
+    if let Some(seconds) = args.seconds {
+        let sampling = sampling(seconds, &args.sampling, args.full);
+        return try_profile(&args.target, sampling, &args.sampling, opener);
+    }
     let attachment = look_up(&args.target, true)?;
     let (mut shell, spec, all) = open_to_look(&args.target, attachment, opener)?;
     let by = match args.by {
@@ -37,10 +88,5 @@ fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, AppErr
     if !all && code != StacksCode::Interrupted {
         code = StacksCode::Error;
     }
-    let ending = Ending {
-        code: code as u8,
-        policy: EndPolicy::Detach,
-        reason: code.reason(),
-    };
-    Ok(super::lines::end(shell, opener, ending))
+    Ok(end(shell, opener, code))
 }

@@ -141,8 +141,49 @@ pub struct DiagnoseArgs {
     pub replay: Option<PathBuf>,
 }
 
+/// How often a job is looked at over a while, and where that is written.
+#[derive(Debug, Args)]
+pub struct SamplingArgs {
+    /// So often a second.
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rate: u32,
+
+    /// Writes a flame graph into this file: an SVG picture of all ranks, and of each class of them.
+    #[arg(long, value_name = "FILE")]
+    pub flame: Option<PathBuf>,
+
+    /// Writes the profile of all ranks, and of each class of them, into this file in the format of speedscope.
+    #[arg(long, value_name = "FILE")]
+    pub speedscope: Option<PathBuf>,
+}
+
+/// `sdm profile`.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// Which processes.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Unfolded, and every thread.
+    #[arg(long)]
+    pub full: bool,
+
+    /// For how many seconds they are looked at; Ctrl-C ends it earlier.
+    #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+
+    /// How often, and what is written.
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+}
+
 /// `sdm stacks`.
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("rate", |it| it.requires("seconds")),
+    mut_arg("flame", |it| it.requires("seconds")),
+    mut_arg("speedscope", |it| it.requires("seconds"))
+)]
 pub struct StacksArgs {
     /// Which processes.
     #[command(flatten)]
@@ -161,6 +202,15 @@ pub struct StacksArgs {
     #[arg(long, value_name = "S", num_args = 0..=1, require_equals = true,
           default_missing_value = "2", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub watch: Option<u32>,
+
+    /// Look many times a second for so long and show where they were, as `sdm profile` does; Ctrl-C ends it earlier.
+    #[arg(long = "for", value_name = "SECONDS", conflicts_with_all = ["watch", "by"],
+          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: Option<u32>,
+
+    /// How often, and what is written.
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
 }
 
 /// By what processes are looked at.

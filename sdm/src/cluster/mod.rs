@@ -39,6 +39,7 @@ pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     let (target, comes_to_stay) = match verb {
         Verb::Attach(args) => (&mut args.target, true),
         Verb::Stacks(args) => (&mut args.target, false),
+        Verb::Profile(args) => (&mut args.target, false),
         Verb::Diagnose(args) => (&mut args.target, false),
         _ => return None,
     };

@@ -215,6 +215,19 @@ fn a_profile_holds_where_it_is_asked_for() {
 }
 
 #[test]
+fn sdm_profile_has_settings_beside_profiles() {
+    let text = format!("{PROFILES}[profile]\nrate = 20\n");
+    let settings = settings(&text, &[]).unwrap();
+    assert_eq!(settings.profiles(), ["big", "small"]);
+    let command = settings.apply(Cli::command(), None).unwrap();
+    let matches = command.try_get_matches_from(["sdm", "profile", "4711"]);
+    let Verb::Profile(args) = Cli::from_arg_matches(&matches.unwrap()).unwrap().command else {
+        panic!("profile");
+    };
+    assert_eq!(args.sampling.rate, 20);
+}
+
+#[test]
 fn what_is_no_profile_is_refused() {
     let known = settings(PROFILES, &[]).unwrap();
     let error = known.apply(Cli::command(), Some("none")).unwrap_err();
@@ -225,7 +238,8 @@ fn what_is_no_profile_is_refused() {
             "FILE:2: limit: no setting of a profile",
         ),
         ("[profile.a]\nhelp = true\n", "belongs on a command line"),
-        ("[profile]\nprocesses = 2\n", "[profile]"),
+        // What is no table there is of the command of that name.
+        ("[profile]\nprocesses = 2\n", "no setting of `sdm profile`"),
     ] {
         let error = settings(text, &[]).unwrap_err();
         assert!(error.contains(part), "{error}");

@@ -13,6 +13,7 @@ mod pmix_node;
 mod pmix_spawn;
 mod pmix_steer;
 mod pmix_tool;
+mod profile;
 mod prte;
 mod python;
 mod queues;

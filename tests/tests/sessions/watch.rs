@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use sdm_tests::job::below;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal};
+use sdm_tests::run::until;
 use sdm_tests::sdm::Sdm;
 
 /// A process that waits for its input.
@@ -82,6 +83,33 @@ fn a_killed_gdb_is_no_end_in_one_place() {
     signal(gdb[0], Signal::SIGKILL);
     let done = running.finish().code(2);
     assert!(done.out.contains("gdb was killed"), "{done}");
+    drop(process.stdin.take());
+    assert_eq!(process.wait().expect("it is a child").code(), Some(0));
+}
+
+/// How often a process has gone to sleep.
+fn sleeps(pid: u32) -> u64 {
+    let status = processes::of(pid).status().expect("it lives");
+    let number = status.number("voluntary_ctxt_switches");
+    number.expect("the kernel counts it")
+}
+
+#[test]
+fn ctrl_c_shows_what_a_profile_has_by_then() {
+    let elsewhere = Place::new();
+    let mut process = waiting(&elsewhere);
+    let (pid, slept) = (process.id(), sleeps(process.id()));
+    let place = Place::new();
+    let running = Sdm::new(&place, "profile")
+        .args([&*pid.to_string(), "--for", "3600"])
+        .spawn();
+    // A look wakes it once or twice; the next one begins when the one before has been told.
+    until("it was looked at again", || sleeps(pid) >= slept + 5);
+    signal(running.pid(), Signal::SIGINT);
+    let done = running.finish().code(0);
+    assert!(done.out.contains("100.0 % pid "), "{done}");
+    assert!(done.out.contains("always in the same place"), "{done}");
+    assert_eq!(processes::tracer(pid), None, "{done}");
     drop(process.stdin.take());
     assert_eq!(process.wait().expect("it is a child").code(), Some(0));
 }

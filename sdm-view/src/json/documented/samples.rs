@@ -177,7 +177,8 @@ fn is_answer(reply: &Reply) -> bool {
         | Reply::Room(_)
         | Reply::Probe(_)
         | Reply::Usage(_)
-        | Reply::Queues(_) => false,
+        | Reply::Queues(_)
+        | Reply::Samples(_) => false,
     }
 }
 
@@ -468,6 +469,7 @@ pub(super) fn items() -> Vec<Item> {
             reason: None,
         },
     ];
+    items.push(Item::Profile(Box::new(crate::profile::tests::four())));
     items.extend(tables());
     items.extend(diagnoses());
     let happened = |what| Item::Happened {

@@ -2,8 +2,8 @@
 
 use sdm_debug::command::{
     Arrangement, AttachSpec, BacktraceSpec, BreakSpec, CatchEvent, CatchSpec, CoreSpec,
-    FrameSelect, LookSpec, PointSpec, ProbeSpec, StartPoint, StartSpec, StepKind, StopAt,
-    ValueFormat, WatchKind, WatchSpec,
+    FrameSelect, LookSpec, PointSpec, ProbeSpec, SampleSpec, StartPoint, StartSpec, StepKind,
+    StopAt, ValueFormat, WatchKind, WatchSpec,
 };
 use sdm_debug::{BackendSettings, Command, GdbOptions, PmixJob};
 
@@ -131,6 +131,12 @@ fn commands() -> Vec<(String, Command)> {
         Command::Usage => Command::Usage,
         Command::Queues => Command::Queues,
         Command::Look(_) => Command::Look(LookSpec { pids: vec![(3, 4711)], full: true }),
+        Command::Sample(_) => Command::Sample(SampleSpec {
+            look: LookSpec { pids: vec![(3, 4711)], full: false },
+            span_ms: 1000,
+            period_ms: 100,
+            goes_on: true,
+        }),
     )
 }
 

@@ -1,14 +1,15 @@
 //! What the merge rules make of answers, and the parameters that a command gives them.
 
 use sdm_debug::queues::TaskQueues;
-use sdm_debug::reply::{StackFrame, TaskStacks, Usage, Value};
+use sdm_debug::reply::{StackFrame, TaskSamples, TaskStacks, Usage, Value};
 use sdm_debug::rules::{
-    Bins, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_STACK_TREE, RULE_STATS, RULE_USAGE, rule,
+    Bins, RULE_LINES, RULE_PROBE, RULE_QUEUES, RULE_SAMPLES, RULE_STACK_TREE, RULE_STATS,
+    RULE_USAGE, rule,
 };
 use sdm_debug::{Reply, wire};
 
 use super::kept::Entry;
-use super::replies::{probe, queues, stack_frame};
+use super::replies::{probe, queues, samples, stack_frame};
 use super::set;
 
 pub(super) fn entries() -> Vec<Entry> {
@@ -45,6 +46,11 @@ pub(super) fn entries() -> Vec<Entry> {
     });
     let none = TaskQueues::default();
     let queues = [Reply::Queues(queues()), Reply::Queues(none)];
+    let still = TaskSamples {
+        moves: 0,
+        ..samples()
+    };
+    let seen = [samples(), still].map(|own| Reply::Samples(Box::new(own)));
     vec![
         entry("rule 1: stacks", &merged(RULE_STACK_TREE, &[], &stacks)),
         entry("rule 2: numbers", &merged(RULE_STATS, &[], &numbers)),
@@ -57,6 +63,7 @@ pub(super) fn entries() -> Vec<Entry> {
         entry("rule 4: probes", &merged(RULE_PROBE, &[], &probes)),
         entry("rule 5: memory", &merged(RULE_USAGE, &[], &usage)),
         entry("rule 6: queues", &merged(RULE_QUEUES, &[], &queues)),
+        entry("rule 7: samples", &merged(RULE_SAMPLES, &[], &seen)),
     ]
 }
 

@@ -7,10 +7,10 @@ use sdm_debug::probe::{
 };
 use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::reply::{
-    Access, Backtrace, BreakpointPlace, BreakpointView, CatchHit, Finding, Frame, FrameView,
+    Access, Backtrace, BreakpointPlace, BreakpointView, CatchHit, Cost, Finding, Frame, FrameView,
     Instruction, Library, MemoryBlock, MemoryLimit, Room, SignalView, SourceText, StackFrame, Stop,
-    StopReason, TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange, VarObject, Variable,
-    WatchHit,
+    StopReason, TaskSamples, TaskStacks, ThreadStack, ThreadView, Usage, Value, VarChange,
+    VarObject, Variable, WatchHit,
 };
 use sdm_debug::{Event, Joined, Reply, TaskState};
 
@@ -131,6 +131,7 @@ fn replies() -> Vec<(String, Reply)> {
             limit: MemoryLimit::Group,
         }),
         Reply::Probe(_) => Reply::Probe(Box::new(probe())),
+        Reply::Samples(_) => Reply::Samples(Box::new(samples())),
     )
 }
 
@@ -413,5 +414,19 @@ fn object() -> VarObject {
         children: 4,
         more: true,
         pretty: true,
+    }
+}
+
+pub(super) fn samples() -> TaskSamples {
+    TaskSamples {
+        looks: 10,
+        moves: 3,
+        stacks: vec![(300, vec![stack_frame()]), (7, vec![stack_frame(); 2])],
+        helpers: 20,
+        cost: Cost {
+            stood_us: 2100,
+            longest_us: 900,
+            processor_us: 50_000,
+        },
     }
 }

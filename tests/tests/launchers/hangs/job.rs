@@ -20,15 +20,15 @@ use sdm_tests::ways::RANKS;
 
 /// By what a job is run, and how large it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Under {
-    pub(super) compiler: Compiler,
-    pub(super) ranks: usize,
+pub(crate) struct Under {
+    pub(crate) compiler: Compiler,
+    pub(crate) ranks: usize,
     /// More options of the launcher.
-    pub(super) options: &'static [&'static str],
+    pub(crate) options: &'static [&'static str],
 }
 
 impl Under {
-    pub(super) fn new(compiler: Compiler) -> Self {
+    pub(crate) fn new(compiler: Compiler) -> Self {
         Self {
             compiler,
             ranks: RANKS,
@@ -36,7 +36,7 @@ impl Under {
         }
     }
 
-    pub(super) fn launcher(self) -> Command {
+    pub(crate) fn launcher(self) -> Command {
         let mut command = match (self.compiler, parts::openmpi5()) {
             (Compiler::Mpich, _) => Command::new("mpiexec.hydra"),
             (Compiler::OpenMpi5, Some(folder)) => {
@@ -60,13 +60,13 @@ impl Under {
 
 /// A FIFO into which each rank says that it is about to do what it is to do. Launchers do not pass on every line of output on a
 /// busy machine.
-pub(super) struct Ready {
+pub(crate) struct Ready {
     fifo: File,
 }
 
 impl Ready {
     /// For the ranks that are told of `file`, which is made as well.
-    pub(super) fn at(file: &Path) -> Self {
+    pub(crate) fn at(file: &Path) -> Self {
         std::fs::write(file, "").expect("a file of the test's");
         let path = file.with_extension("ready");
         let _ = std::fs::remove_file(&path);
@@ -78,7 +78,7 @@ impl Ready {
     }
 
     /// Waits until so many have said so.
-    pub(super) fn wait(&mut self, ranks: usize) {
+    pub(crate) fn wait(&mut self, ranks: usize) {
         let mut missing = ranks * "ready\n".len();
         while missing > 0 {
             let bound = PollTimeout::try_from(BOUND).expect("it is short");
@@ -94,19 +94,19 @@ impl Ready {
 }
 
 /// The processes of a program, with the time that each had computed before.
-pub(super) struct Ranks(BTreeMap<u32, u64>);
+pub(crate) struct Ranks(BTreeMap<u32, u64>);
 
 impl Ranks {
     /// What a rank computes in its place: much more than on the way from saying that it is ready to there.
     const IN_PLACE_NS: u64 = 5_000_000;
 
-    pub(super) fn of(program: &Path) -> Self {
+    pub(crate) fn of(program: &Path) -> Self {
         let pids = running(program).into_iter();
         Self(pids.map(|pid| (pid, ran_ns(pid))).collect())
     }
 
     /// Those who have computed since then.
-    pub(super) fn computing(&self) -> Vec<u32> {
+    pub(crate) fn computing(&self) -> Vec<u32> {
         let since = |(pid, before): (&u32, &u64)| {
             let ran = ran_ns(*pid).saturating_sub(*before);
             (ran >= Self::IN_PLACE_NS).then_some(*pid)
@@ -115,7 +115,7 @@ impl Ranks {
     }
 
     /// Those whose state the kernel tells by one of these letters.
-    pub(super) fn in_state(&self, letters: &str) -> Vec<u32> {
+    pub(crate) fn in_state(&self, letters: &str) -> Vec<u32> {
         let is_there = |pid: &u32| {
             let state = processes::of(*pid).state();
             state.is_none_or(|state| letters.contains(state.0))
@@ -138,15 +138,15 @@ fn ran_ns(pid: u32) -> u64 {
 }
 
 /// A job that runs, and is killed when this goes.
-pub(super) struct Job {
-    pub(super) launcher: Child,
-    pub(super) way: String,
+pub(crate) struct Job {
+    pub(crate) launcher: Child,
+    pub(crate) way: String,
     program: PathBuf,
 }
 
 impl Job {
     /// Starts it, and waits until every rank is in its place.
-    pub(super) fn start(under: Under, program: &Path, way: &str) -> Self {
+    pub(crate) fn start(under: Under, program: &Path, way: &str) -> Self {
         let folder = program.parent().expect("it lies in a folder");
         let file = folder.join("file");
         let mut ready = Ready::at(&file);

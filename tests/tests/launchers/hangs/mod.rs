@@ -7,7 +7,7 @@
 mod cases;
 mod fortran;
 mod full;
-mod job;
+pub(super) mod job;
 mod live;
 mod processes;
 

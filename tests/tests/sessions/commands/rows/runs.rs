@@ -2,7 +2,7 @@
 
 use super::*;
 use sdm_debug::Command;
-use sdm_debug::command::LookSpec;
+use sdm_debug::command::{LookSpec, SampleSpec};
 
 pub(crate) fn before_the_start() -> Rows {
     let not_started = "not_running: not started";
@@ -12,6 +12,10 @@ pub(crate) fn before_the_start() -> Rows {
         (Command::Queues, not_started),
         (
             Command::Look(LookSpec::default()),
+            "attach_failed: no process was named for it",
+        ),
+        (
+            Command::Sample(SampleSpec::default()),
             "attach_failed: no process was named for it",
         ),
         (Command::Continue, not_started),

@@ -1,0 +1,54 @@
+//! Stacks over a while.
+
+use serde::{Deserialize, Serialize};
+
+use super::{StackFrame, TaskStacks};
+use crate::fold::STACKS_MAX;
+
+/// The folded stacks of one task over several looks.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TaskSamples {
+    /// How many looks there were.
+    pub looks: u32,
+    /// In how many of them it stood elsewhere than in the one before.
+    pub moves: u32,
+    /// The distinct stacks, outermost frame first, each with how often a thread stood there.
+    pub stacks: Vec<(u64, Vec<StackFrame>)>,
+    /// How often a thread was left out: helpers of a runtime, and what there was no room for.
+    pub helpers: u64,
+    /// The price of the looks.
+    pub cost: Cost,
+}
+
+/// The price of looks, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// For how long it stood, over all looks.
+    pub stood_us: u64,
+    /// For how long at most in one.
+    pub longest_us: u64,
+    /// Processor time of the looker; of one task of each server that of all.
+    pub processor_us: u64,
+}
+
+impl TaskSamples {
+    /// Takes in the next look; `moved` where it is seen elsewhere than before.
+    pub fn add(&mut self, stacks: TaskStacks, moved: bool, stood_us: u64) {
+        self.looks = self.looks.saturating_add(1);
+        self.moves = self.moves.saturating_add(moved.into());
+        self.helpers = self.helpers.saturating_add(stacks.helpers.into());
+        self.cost.stood_us = self.cost.stood_us.saturating_add(stood_us);
+        self.cost.longest_us = self.cost.longest_us.max(stood_us);
+        for thread in stacks.threads {
+            let count = u64::from(thread.count);
+            let mut known = self.stacks.iter();
+            match known.position(|(_, frames)| *frames == thread.frames) {
+                Some(at) => self.stacks[at].0 = self.stacks[at].0.saturating_add(count),
+                None if self.stacks.len() >= STACKS_MAX => {
+                    self.helpers = self.helpers.saturating_add(count);
+                }
+                None => self.stacks.push((count, thread.frames)),
+            }
+        }
+    }
+}

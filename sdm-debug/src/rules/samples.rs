@@ -1,0 +1,202 @@
+//! The merge rule for stacks over a while: distinct stacks, each with who was seen there how often.
+
+use sdm_core::aggregate::Rejected;
+use sdm_idset::IdSet;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::capped::{Capped, Held, Thing};
+use super::coding::{Reader, Writer, is_merged};
+use super::frames::{FramesReader, FramesWriter, cost};
+use super::plain::Gathers;
+use super::rule_numbers::RULE_SAMPLES;
+use crate::fold::STACK_FRAMES_MAX;
+use crate::reply::{Reply, StackFrame, TaskSamples};
+use crate::wire;
+
+/// A stack and how often each of some tasks was seen in it: so many of its threads, over all looks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen {
+    /// Outermost first.
+    pub frames: Vec<StackFrame>,
+    /// How often each task was.
+    pub times: u64,
+}
+
+impl Thing for Seen {
+    fn cost(&self) -> usize {
+        cost(&self.frames)
+    }
+
+    // All that was seen in one stack is kept or cut together.
+    fn hash(&self) -> u64 {
+        xxh3_64(&wire::encode(&self.frames))
+    }
+}
+
+/// What [`RULE_SAMPLES`] makes of [`Reply::Samples`].
+///
+/// Merged payload: `fe 07`, the numbers as they stand here, who has moved, a table of texts, cut, count and set of the others, then the
+/// stacks as [`RULE_STACK_TREE`](super::RULE_STACK_TREE) has them, each with how often.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Samples {
+    /// How many looks there were, over all tasks.
+    pub looks: u64,
+    /// How often a thread was left out, over all tasks.
+    pub helpers: u64,
+    /// For how long tasks stood, over all of them, in microseconds.
+    pub stood_us: u64,
+    /// For how long one of them did, at most.
+    pub stood_most_us: u64,
+    /// For how long in one look, at most.
+    pub longest_us: u64,
+    /// Processor time of all who looked, in microseconds.
+    pub processor_us: u64,
+    /// Who has been seen elsewhere than before.
+    pub moved: IdSet,
+    capped: Capped<Seen>,
+}
+
+impl Samples {
+    /// The equal answers of these tasks.
+    ///
+    /// # Errors
+    /// A stack that is longer than any may be.
+    pub fn of(tasks: &IdSet, own: &TaskSamples) -> Result<Self, Rejected> {
+        let mut frames = own.stacks.iter().map(|(_, frames)| frames.len());
+        if frames.any(|length| length > STACK_FRAMES_MAX) {
+            return Err(Rejected("a stack beyond its bound"));
+        }
+        let times = |number: u64| number.saturating_mul(tasks.len());
+        let mut samples = Self {
+            looks: times(own.looks.into()),
+            helpers: times(own.helpers),
+            stood_us: times(own.cost.stood_us),
+            stood_most_us: own.cost.stood_us,
+            longest_us: own.cost.longest_us,
+            processor_us: times(own.cost.processor_us),
+            ..Self::default()
+        };
+        if own.moves > 0 {
+            samples.moved.clone_from(tasks);
+        }
+        for (times, frames) in &own.stacks {
+            let seen = Seen {
+                frames: frames.clone(),
+                times: *times,
+            };
+            let held = held(&seen, tasks.clone());
+            samples.capped.insert(seen, &held);
+        }
+        Ok(samples)
+    }
+
+    /// Takes in what others have seen.
+    pub fn absorb(&mut self, other: Self) {
+        self.looks = self.looks.saturating_add(other.looks);
+        self.helpers = self.helpers.saturating_add(other.helpers);
+        self.stood_us = self.stood_us.saturating_add(other.stood_us);
+        self.stood_most_us = self.stood_most_us.max(other.stood_most_us);
+        self.longest_us = self.longest_us.max(other.longest_us);
+        self.processor_us = self.processor_us.saturating_add(other.processor_us);
+        self.moved.union_with(&other.moved);
+        self.capped.absorb(other.capped);
+    }
+
+    /// The stacks, each with who was seen there so often, in no order that means anything.
+    pub fn seen(&self) -> impl ExactSizeIterator<Item = (&Seen, &IdSet)> {
+        self.capped
+            .entries()
+            .map(|(seen, held)| (seen, &held.tasks))
+    }
+
+    /// Who was seen in stacks that there was no room for, and how often over all of them.
+    #[must_use]
+    pub fn others(&self) -> (&IdSet, u64) {
+        (&self.capped.others, self.capped.others_count)
+    }
+}
+
+fn held(seen: &Seen, tasks: IdSet) -> Held {
+    Held {
+        count: seen.times.saturating_mul(tasks.len()),
+        tasks,
+        at: 0,
+    }
+}
+
+impl Gathers for Samples {
+    fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
+        if is_merged(payload) {
+            return read(sources, payload);
+        }
+        match wire::decode(payload) {
+            Ok(Reply::Samples(own)) => Self::of(sources, &own),
+            _ => Err(Rejected("no stacks over a while")),
+        }
+    }
+
+    fn absorb(&mut self, other: Self) {
+        Self::absorb(self, other);
+    }
+
+    fn write(mut self, bytes_max: usize) -> Vec<u8> {
+        let capped = std::mem::take(&mut self.capped);
+        capped.within(bytes_max, |capped, named| write(&self, capped, named))
+    }
+}
+
+fn write(head: &Samples, capped: &Capped<Seen>, named: bool) -> Vec<u8> {
+    let mut writer = Writer::new(RULE_SAMPLES);
+    for number in [
+        head.looks,
+        head.helpers,
+        head.stood_us,
+        head.stood_most_us,
+        head.longest_us,
+        head.processor_us,
+    ] {
+        writer.number(number);
+    }
+    match named {
+        true => writer.set(&head.moved),
+        false => writer.all_sources(),
+    }
+    let mut sorted: Vec<_> = capped.entries().collect();
+    sorted.sort_by_key(|(seen, _)| *seen);
+    let mut frames_written = FramesWriter::default();
+    let mut body = Writer { out: Vec::new() };
+    capped.write_rest(&mut body, named);
+    body.size(sorted.len());
+    for (seen, held) in sorted {
+        frames_written.write(&mut body, &seen.frames);
+        body.number(seen.times);
+        body.set(&held.tasks);
+    }
+    frames_written.write_texts(&mut writer);
+    writer.fixed(&body.out);
+    writer.out
+}
+
+fn read(sources: &IdSet, payload: &[u8]) -> Result<Samples, Rejected> {
+    let mut reader = Reader::new(RULE_SAMPLES, payload, sources)?;
+    let mut samples = Samples {
+        looks: reader.number()?,
+        helpers: reader.number()?,
+        stood_us: reader.number()?,
+        stood_most_us: reader.number()?,
+        longest_us: reader.number()?,
+        processor_us: reader.number()?,
+        moved: reader.set()?,
+        ..Samples::default()
+    };
+    let mut frames = FramesReader::read_texts(&mut reader)?;
+    samples.capped = Capped::read(&mut reader, |reader| {
+        let frames = frames.read(reader)?;
+        let times = reader.number()?;
+        let seen = Seen { frames, times };
+        let held = held(&seen, reader.set()?);
+        Ok((seen, held))
+    })?;
+    reader.end()?;
+    Ok(samples)
+}

@@ -1,0 +1,142 @@
+//! `sdm profile`: processes are looked at many times a second for a while, and what was seen is merged.
+
+use std::time::Duration;
+
+use sdm_debug::command::{AttachSpec, LookSpec, SampleSpec};
+use sdm_debug::rules::{Merged, Samples};
+use sdm_debug::{Command, FailureCode};
+use sdm_idset::IdSet;
+use sdm_view::gather::join;
+use sdm_view::item::{Gathered, Item};
+use sdm_view::profile::Profile;
+
+use super::ending::StacksCode;
+use super::{SessionHandle, Verdict, attach, stacks};
+
+/// For so long servers gather what they see before they tell it: what a member holds stays small, and who asks can stop.
+const PART: Duration = Duration::from_secs(1);
+
+/// How processes are looked at over a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// For so long.
+    pub span: Duration,
+    /// So often a second.
+    pub rate: u32,
+    /// Unfolded, and every thread.
+    pub full: bool,
+}
+
+/// Looks at processes without changing them for a while and shows where they were; Ctrl-C shows what there is until then.
+pub(super) async fn profile_of(
+    session: &SessionHandle,
+    spec: AttachSpec,
+    sampling: Sampling,
+) -> (StacksCode, Option<Box<Profile>>) {
+    let since = session.interrupts();
+    let mut look = Sampled {
+        left: session.all(),
+        profile: Profile::default(),
+        failed: Gathered::default(),
+    };
+    attach::announce(session, &spec, &look.left);
+    let period = Duration::from_secs(1) / sampling.rate.max(1);
+    let began = session.now();
+    let mut goes_on = false;
+    while !look.left.is_empty() && !session.is_over() && !session.interrupted_since(since) {
+        let passed = session.now() - began;
+        let rest = sampling.span.saturating_sub(passed);
+        if rest < period || session.take_break().is_some() {
+            break;
+        }
+        let (passed, all) = (passed.as_secs(), sampling.span.as_secs());
+        session.status(Some(&format!("looking: {passed} of {all} s; ^C ends it")));
+        let command = Command::Sample(SampleSpec {
+            look: LookSpec {
+                pids: spec.pids.clone(),
+                full: sampling.full,
+            },
+            span_ms: milliseconds(rest.min(PART)),
+            period_ms: milliseconds(period),
+            goes_on,
+        });
+        goes_on = true;
+        if !look.take(session, &command).await {
+            break;
+        }
+    }
+    session.status(None);
+    look.profile.elapsed = session.now() - began;
+    let Sampled {
+        profile, failed, ..
+    } = look;
+    if profile.is_empty() && (!failed.failed.is_empty() || !failed.missing.is_empty()) {
+        session.show(&Item::Answer(failed));
+        return (stacks::code_of_nothing(session, since), None);
+    }
+    if profile.is_empty() {
+        return (stacks::code_of_nothing(session, since), None);
+    }
+    let profile = Box::new(profile);
+    session.show(&Item::Profile(profile.clone()));
+    let ended = |code| code == FailureCode::NotRunning;
+    let mut codes = failed.failed.iter().map(|(_, failure)| failure.code);
+    let is_whole = codes.all(ended) && failed.missing.is_empty() && failed.lost.is_empty();
+    if !failed.failed.is_empty() || !is_whole {
+        session.show(&Item::Answer(failed));
+    }
+    let code = match is_whole {
+        true => StacksCode::Agree,
+        false => StacksCode::Error,
+    };
+    (code, Some(profile))
+}
+
+/// What was seen, and who can still be looked at.
+struct Sampled {
+    left: IdSet,
+    profile: Profile,
+    /// Why others cannot.
+    failed: Gathered,
+}
+
+impl Sampled {
+    /// Takes the next part; false where nothing more is to be waited for.
+    async fn take(&mut self, session: &SessionHandle, command: &Command) -> bool {
+        let asked = session.ask_quietly("profile", &self.left, command);
+        let (verdict, Some(open)) = asked.await else {
+            return false;
+        };
+        let gathered = open.gathered;
+        let (mut tasks, mut samples) = (IdSet::new(), Samples::default());
+        let ok = gathered.ok.iter();
+        let ok = ok.filter_map(|(of, reply)| Some((of, Merged::of(of, reply)?)));
+        let merged = gathered.merged.iter().map(|(of, it)| (of, it.clone()));
+        for (of, merged) in ok.chain(merged) {
+            if let Merged::Samples(more) = merged {
+                tasks.union_with(of);
+                samples.absorb(*more);
+            }
+        }
+        self.profile.absorb(&tasks, &samples);
+        for (of, failure) in gathered.failed {
+            self.left.subtract(&of);
+            if failure.code != FailureCode::Cancelled {
+                join(&mut self.failed.failed, &of, failure);
+            }
+        }
+        for (of, why) in gathered.missing {
+            self.left.subtract(&of);
+            join(&mut self.failed.missing, &of, why);
+        }
+        self.left.subtract(&gathered.lost);
+        self.failed.lost.union_with(&gathered.lost);
+        self.failed.command = gathered.command;
+        self.failed.to.union_with(&gathered.to);
+        verdict != Verdict::GivenUp
+    }
+}
+
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}

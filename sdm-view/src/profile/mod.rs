@@ -1,0 +1,210 @@
+//! Where tasks were seen over a while: their stacks over many looks as one tree, and who moves.
+
+mod flame;
+mod speedscope;
+mod tally;
+mod tree;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sdm_debug::reply::StackFrame;
+use sdm_debug::rules::Samples;
+use sdm_idset::IdSet;
+
+pub use flame::flame;
+pub use speedscope::speedscope;
+use tally::Tally;
+pub use tree::ProfileNode;
+
+/// The most distinct stacks that are kept.
+const STACKS_MAX: usize = 16 << 10;
+/// The most classes that tasks are told apart by; the smallest are one beyond that.
+pub const CLASSES_MAX: usize = 16;
+
+/// Where tasks were seen over a while.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// Who was looked at.
+    pub tasks: IdSet,
+    /// For how long.
+    pub elapsed: Duration,
+    /// How many looks there were, over all tasks.
+    pub looks: u64,
+    /// How often a helper of a runtime was left out.
+    pub helpers: u64,
+    /// For how long tasks stood, over all of them, in microseconds.
+    pub stood_us: u64,
+    /// For how long one of them did, at most.
+    pub stood_most_us: u64,
+    /// For how long in one look, at most.
+    pub longest_us: u64,
+    /// Processor time of those who looked, in microseconds.
+    pub processor_us: u64,
+    /// Who was seen elsewhere than at the look before.
+    pub moved: IdSet,
+    /// Who was seen in stacks that there was no room for.
+    pub others: IdSet,
+    /// How often.
+    pub others_times: u64,
+    stacks: BTreeMap<Vec<StackFrame>, Tally>,
+}
+
+/// Tasks that were seen in the same place most of the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileClass {
+    /// Who they are.
+    pub tasks: IdSet,
+    /// False where none of them was ever seen elsewhere than at first.
+    pub moved: bool,
+    /// The place, outermost frame first: the line of a frame is 0 where there were several. Empty for the smallest classes together.
+    pub place: Vec<StackFrame>,
+    /// How often they were there, of all that they were seen.
+    pub times: u64,
+    /// How often they were seen.
+    pub all: u64,
+    /// In how many places they were seen.
+    pub places: usize,
+}
+
+impl Profile {
+    /// Takes in further looks at some tasks, all that were taken meanwhile.
+    pub fn absorb(&mut self, tasks: &IdSet, samples: &Samples) {
+        self.tasks.union_with(tasks);
+        self.looks = self.looks.saturating_add(samples.looks);
+        self.helpers = self.helpers.saturating_add(samples.helpers);
+        self.stood_us = self.stood_us.saturating_add(samples.stood_us);
+        self.stood_most_us = self.stood_most_us.saturating_add(samples.stood_most_us);
+        self.longest_us = self.longest_us.max(samples.longest_us);
+        self.processor_us = self.processor_us.saturating_add(samples.processor_us);
+        self.moved.union_with(&samples.moved);
+        let (others, times) = samples.others();
+        self.leave_out(others, times);
+        for (seen, who) in samples.seen() {
+            if self.stacks.len() >= STACKS_MAX && !self.stacks.contains_key(&seen.frames) {
+                self.leave_out(who, seen.times.saturating_mul(who.len()));
+                continue;
+            }
+            let tally = self.stacks.entry(seen.frames.clone()).or_default();
+            tally.add(seen.times, who);
+        }
+    }
+
+    fn leave_out(&mut self, tasks: &IdSet, times: u64) {
+        self.others.union_with(tasks);
+        self.others_times = self.others_times.saturating_add(times);
+    }
+
+    /// True where nobody was seen anywhere.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty()
+    }
+
+    /// How often a thread of these tasks was seen in a stack that is here.
+    #[must_use]
+    pub fn times(&self, tasks: &IdSet) -> u64 {
+        let times = self.stacks.values().map(|tally| tally.times(tasks));
+        times.fold(0, u64::saturating_add)
+    }
+
+    /// The stacks of these tasks as one tree.
+    #[must_use]
+    pub fn tree(&self, tasks: &IdSet) -> Vec<ProfileNode> {
+        tree::nodes(&self.stacks_of(tasks), 0)
+    }
+
+    /// Each stack with how often these tasks were seen in it, and who of them.
+    fn stacks_of(&self, tasks: &IdSet) -> Vec<(&[StackFrame], u64, IdSet)> {
+        let stacks = self.stacks.iter().map(|(frames, tally)| {
+            let who = tally.tasks().intersection(tasks);
+            (&frames[..], tally.times(tasks), who)
+        });
+        stacks.filter(|(_, times, _)| *times > 0).collect()
+    }
+
+    /// Tasks by where they were seen most of the time, biggest class first; those that never moved apart from those that did.
+    #[must_use]
+    pub fn classes(&self) -> Vec<ProfileClass> {
+        // Where in its functions a thread was tells tasks apart that do the same.
+        let mut places: BTreeMap<Vec<StackFrame>, (Tally, BTreeSet<&[StackFrame]>)> =
+            BTreeMap::new();
+        for (frames, tally) in &self.stacks {
+            let (sum, stacks) = places.entry(without_lines(frames)).or_default();
+            tally.entries().for_each(|(times, who)| sum.add(times, who));
+            stacks.insert(frames);
+        }
+        let mut ranked: Vec<(u64, &IdSet, &Vec<StackFrame>)> = Vec::new();
+        for (place, (tally, _)) in &places {
+            ranked.extend(tally.entries().map(|(times, who)| (times, who, place)));
+        }
+        ranked.sort_by_key(|(times, _, place)| (Reverse(*times), *place));
+        let mut most: BTreeMap<(bool, &Vec<StackFrame>), IdSet> = BTreeMap::new();
+        let mut left = self.tasks.clone();
+        for (_, who, place) in ranked {
+            let new = who.intersection(&left);
+            left.subtract(&new);
+            let (moved, still) = (new.intersection(&self.moved), new.difference(&self.moved));
+            for (moved, who) in [(true, moved), (false, still)] {
+                if !who.is_empty() {
+                    most.entry((moved, place)).or_default().union_with(&who);
+                }
+            }
+        }
+        let mut classes: Vec<ProfileClass> = Vec::new();
+        for ((moved, place), tasks) in most {
+            let (tally, stacks) = &places[place];
+            let times = tally.times(&tasks);
+            let stacks = stacks.iter().copied();
+            let theirs = stacks.filter(|it| self.stacks[*it].times(&tasks) > 0);
+            let place = common(theirs);
+            classes.push(self.class(tasks, moved, place, times));
+        }
+        classes.sort_by_key(|class| (Reverse(class.tasks.len()), class.tasks.first()));
+        if classes.len() > CLASSES_MAX {
+            let rest = classes.split_off(CLASSES_MAX - 1);
+            let tasks = IdSet::union_all(rest.iter().map(|class| &class.tasks));
+            let moved = rest.iter().any(|class| class.moved);
+            classes.push(self.class(tasks, moved, Vec::new(), 0));
+        }
+        classes
+    }
+
+    fn class(&self, tasks: IdSet, moved: bool, place: Vec<StackFrame>, times: u64) -> ProfileClass {
+        ProfileClass {
+            moved,
+            place,
+            times,
+            all: self.times(&tasks),
+            places: self.stacks_of(&tasks).len(),
+            tasks,
+        }
+    }
+}
+
+fn without_lines(frames: &[StackFrame]) -> Vec<StackFrame> {
+    let frames = frames.iter().map(|frame| StackFrame {
+        line: 0,
+        repeat: 1,
+        ..frame.clone()
+    });
+    frames.collect()
+}
+
+/// The frames of stacks of the same functions, with the lines that they agree in.
+fn common<'a>(mut stacks: impl Iterator<Item = &'a [StackFrame]>) -> Vec<StackFrame> {
+    let mut common = stacks.next().map_or(Vec::new(), <[_]>::to_vec);
+    for stack in stacks {
+        for (frame, other) in common.iter_mut().zip(stack) {
+            if frame.line != other.line {
+                frame.line = 0;
+            }
+            frame.repeat = frame.repeat.max(other.repeat);
+        }
+    }
+    common
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,74 @@
+//! How often each of many tasks was somewhere.
+
+use std::collections::BTreeMap;
+
+use sdm_idset::IdSet;
+
+/// Sets of tasks by how often each of them was there; nobody is in two.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tally(BTreeMap<u64, IdSet>);
+
+impl Tally {
+    /// Each of these tasks was there so often more.
+    pub(super) fn add(&mut self, times: u64, tasks: &IdSet) {
+        let mut new = tasks.clone();
+        let mut more = Vec::new();
+        for (before, who) in &mut self.0 {
+            let both = who.intersection(&new);
+            if !both.is_empty() {
+                who.subtract(&both);
+                new.subtract(&both);
+                more.push((before.saturating_add(times), both));
+            }
+        }
+        more.push((times, new));
+        for (times, who) in more {
+            self.0.entry(times).or_default().union_with(&who);
+        }
+        self.0.retain(|_, who| !who.is_empty());
+    }
+
+    /// How often, and who was there so often.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &IdSet)> {
+        self.0.iter().map(|(times, who)| (*times, who))
+    }
+
+    /// Who was there.
+    pub(super) fn tasks(&self) -> IdSet {
+        IdSet::union_all(self.0.values())
+    }
+
+    /// How often these tasks were there together.
+    pub(super) fn times(&self, tasks: &IdSet) -> u64 {
+        let each = |(times, who): (u64, &IdSet)| times.saturating_mul(who.intersection_len(tasks));
+        self.entries().map(each).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sdm_idset::TaskId;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn each_task_has_the_sum_of_its_times(
+            added in proptest::collection::vec((1u64..5, proptest::collection::btree_set(0u32..9, 1..6)), 0..12),
+        ) {
+            let mut tally = Tally::default();
+            let mut expect = [0; 9];
+            for (times, tasks) in &added {
+                tally.add(*times, &tasks.iter().copied().map(TaskId).collect());
+                tasks.iter().for_each(|task| expect[*task as usize] += times);
+            }
+            for (task, times) in (0..).zip(expect) {
+                prop_assert_eq!(tally.times(&IdSet::single(TaskId(task))), times);
+                prop_assert_eq!(tally.tasks().contains(TaskId(task)), times > 0);
+            }
+            let members: u64 = tally.entries().map(|(_, who)| who.len()).sum();
+            prop_assert_eq!(members, tally.tasks().len());
+        }
+    }
+}

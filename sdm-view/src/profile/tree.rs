@@ -1,0 +1,88 @@
+//! The tree of a profile: functions, whatever line they were in.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use sdm_debug::reply::StackFrame;
+use sdm_idset::IdSet;
+
+use crate::render::{printable, stack_frame};
+
+/// A function that was called in the same way, whatever its lines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileNode {
+    /// The function; the line is the first of those that it was seen in, or 0.
+    pub frame: StackFrame,
+    /// The last of the lines.
+    pub last_line: u32,
+    /// Who was seen in it or in what it called.
+    pub tasks: IdSet,
+    /// How often a thread was.
+    pub times: u64,
+    /// How often it was itself the innermost one.
+    pub here: u64,
+    /// What it called, the most frequent first.
+    pub below: Vec<ProfileNode>,
+}
+
+impl ProfileNode {
+    /// `relax () at solver.c:12-19`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let place = stack_frame(&self.frame);
+        match self.last_line > self.frame.line && !self.frame.file.is_empty() {
+            true if self.frame.line > 0 => {
+                printable(format!("{place}-{}", self.last_line).as_bytes())
+            }
+            _ => place,
+        }
+    }
+
+    /// Walks every node, parents first, with its depth from 0.
+    pub fn walk<'a>(nodes: &'a [Self], visit: &mut impl FnMut(usize, &'a Self)) {
+        let mut open: Vec<(usize, &Self)> = nodes.iter().rev().map(|node| (0, node)).collect();
+        while let Some((depth, node)) = open.pop() {
+            visit(depth, node);
+            open.extend(node.below.iter().rev().map(|node| (depth + 1, node)));
+        }
+    }
+}
+
+/// A stack, how often it was seen, and of whom.
+type Stack<'a> = (&'a [StackFrame], u64, IdSet);
+
+/// The nodes at a depth of stacks that are of the same functions before and have one there.
+pub(super) fn nodes(stacks: &[Stack<'_>], depth: usize) -> Vec<ProfileNode> {
+    let mut groups: BTreeMap<[&str; 3], Vec<Stack<'_>>> = BTreeMap::new();
+    for stack in stacks {
+        if let Some(frame) = stack.0.get(depth) {
+            let key = [&frame.module, &frame.function, &frame.file].map(String::as_str);
+            groups.entry(key).or_default().push(stack.clone());
+        }
+    }
+    let mut nodes: Vec<ProfileNode> = groups.into_values().map(|it| node(&it, depth)).collect();
+    nodes.sort_by_key(|node| (Reverse(node.times), node.tasks.first()));
+    nodes
+}
+
+/// That of stacks of the same functions up to a depth.
+fn node(stacks: &[Stack<'_>], depth: usize) -> ProfileNode {
+    let frames = || stacks.iter().map(|(frames, ..)| &frames[depth]);
+    let lines = || frames().map(|frame| frame.line).filter(|line| *line > 0);
+    let sum = |times: &mut dyn Iterator<Item = u64>| times.fold(0, u64::saturating_add);
+    let ends = stacks
+        .iter()
+        .filter(|(frames, ..)| frames.len() == depth + 1);
+    ProfileNode {
+        frame: StackFrame {
+            line: lines().min().unwrap_or(0),
+            repeat: 1,
+            ..stacks[0].0[depth].clone()
+        },
+        last_line: lines().max().unwrap_or(0),
+        tasks: IdSet::union_all(stacks.iter().map(|(.., who)| who)),
+        times: sum(&mut stacks.iter().map(|(_, times, _)| *times)),
+        here: sum(&mut ends.map(|(_, times, _)| *times)),
+        below: nodes(stacks, depth + 1),
+    }
+}
