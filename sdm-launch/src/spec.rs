@@ -25,7 +25,8 @@ const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 /// What is to be started.
 ///
 /// Large because it is one plain value for all launchers, of which each heeds what concerns it.
-#[derive(Clone, Debug)]
+// Not `Debug`: the key can be in its environment.
+#[derive(Clone)]
 pub struct LaunchSpec {
     /// How many servers, 1 to [`SERVERS_MAX`].
     pub count: u32,

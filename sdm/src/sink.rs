@@ -149,6 +149,12 @@ fn note(error: &io::Error) {
     }
 }
 
+/// Says that a file could not be written in which there was to be what this process had to say.
+pub(crate) fn complain_of_loss(what: impl Display) {
+    complain(what);
+    let _ = FAILED.compare_exchange(0, LOST, Ordering::SeqCst, Ordering::SeqCst);
+}
+
 /// The exit code in the place of `code`, which says nothing of what was lost.
 pub(crate) fn exit_code(code: u8) -> u8 {
     match FAILED.load(Ordering::SeqCst) {

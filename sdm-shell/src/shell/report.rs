@@ -39,6 +39,7 @@ pub(super) fn set_report(
         *reporting = Reporting {
             recorder: Recorder::new(facts, names),
             files,
+            unwritten: None,
             next: session.now(),
         };
     });
@@ -62,7 +63,7 @@ pub(super) fn write_due_report(session: &SessionHandle) {
     }
 }
 
-/// Writes the files now. Where that fails it is said once, and not tried again.
+/// Writes the files now. Where that fails it is said once, and tried again at the end only.
 fn write_report(session: &SessionHandle) {
     let Some(files) = session.reporting(|reporting| reporting.files.take()) else {
         return;
@@ -77,6 +78,7 @@ fn write_report(session: &SessionHandle) {
             reporting.next = now + PERIOD.max((now - began) * PERIOD_FACTOR);
         }),
         Err(why) => {
+            session.reporting(|reporting| reporting.unwritten = Some(files));
             session.complain(format!("no report: {why}"), "");
         }
     }
@@ -94,7 +96,7 @@ fn report(session: &SessionHandle) -> Report {
 
 /// Leaves the files to be finished once it is known how the session ended.
 pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Report)> {
-    let files = session.reporting(|reporting| reporting.files.take())?;
+    let files = session.reporting(|it| it.files.take().or_else(|| it.unwritten.take()))?;
     Some((files, report(session)))
 }
 

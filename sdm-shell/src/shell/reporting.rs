@@ -12,6 +12,8 @@ use crate::ReportFiles;
 pub(super) struct Reporting {
     pub(super) recorder: Recorder,
     pub(super) files: Option<ReportFiles>,
+    /// Those that could not be written, for one more time at the end.
+    pub(super) unwritten: Option<ReportFiles>,
     pub(super) next: Instant,
 }
 
@@ -21,6 +23,7 @@ impl Reporting {
         Self {
             recorder: Recorder::new(Vec::new(), Names::ranks()),
             files: None,
+            unwritten: None,
             next: now,
         }
     }

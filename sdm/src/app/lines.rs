@@ -17,7 +17,7 @@ use super::prompt::{Piped, Prompt};
 use super::queue::Queue;
 use super::wake::Wake;
 use crate::cli::{CommandArgs, Commands};
-use crate::sink::{self, Sink, complain};
+use crate::sink::{self, Sink};
 
 /// Where lines come from, one source after the other.
 pub(super) struct Lines {
@@ -108,7 +108,10 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
             let _ = Sink::Complaints.show(&screen);
         }
         Ok(None) => {}
-        Err(why) => complain(format_args!("sdm: no report: {why}")),
+        Err(why) => {
+            sink::complain_of_loss(format_args!("sdm: no report: {why}"));
+            code = sink::exit_code(code);
+        }
     }
     ended.show(code, reason);
     code

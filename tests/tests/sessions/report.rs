@@ -177,7 +177,7 @@ fn where_nothing_can_be_written_or_started_that_is_said() {
     let _program = place.compile("work", Compiler::C);
     let done = batch(&place, &["--report", "none/r.html"], "steps")
         .finish()
-        .code(0);
+        .code(125);
     let problem = "no report: write none/r.html: No such file";
     assert_eq!(done.out.matches(problem).count(), 1, "{done}");
     let done = batch(&place, &["--no-report"], "steps").finish().code(0);
