@@ -58,7 +58,7 @@ fn a_test_of_launchers_sees_only_its_own() {
 
 #[test]
 fn a_process_that_a_test_leaves_fails_it_by_name() {
-    for name in ["launchers-probe", "house-probe"] {
+    let check = |name: &str| {
         let place = Place::new();
         let output = supervised(
             &place,
@@ -72,5 +72,10 @@ fn a_process_that_a_test_leaves_fails_it_by_name() {
             said.contains("(sleep)") && said.contains("sleep 1000"),
             "{said}"
         );
-    }
+    };
+    // Each waits as long as a process may take to end.
+    std::thread::scope(|scope| {
+        scope.spawn(|| check("launchers-probe"));
+        check("house-probe");
+    });
 }
