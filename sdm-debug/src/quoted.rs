@@ -43,10 +43,18 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
 /// pointer, `(Cell *) `.
 #[must_use]
 pub fn bare(printed: &str) -> &str {
-    behind_type(printed).unwrap_or(printed)
+    behind_type(printed).map_or(printed, |(_, value)| value)
 }
 
-fn behind_type(printed: &str) -> Option<&str> {
+/// What gdb's `print` says of a value, without the type and the address of a reference: it is at another place in each task.
+#[must_use]
+pub fn referred(printed: &str) -> &str {
+    let behind = behind_type(printed).filter(|(is_reference, _)| *is_reference);
+    behind.map_or(printed, |(_, value)| value)
+}
+
+/// What stands behind the type of a reference (true) or of a pointer.
+fn behind_type(printed: &str) -> Option<(bool, &str)> {
     let mut depth = 0_u32;
     let close = outside_quotes(printed).find_map(|(at, c)| {
         match c {
@@ -59,14 +67,14 @@ fn behind_type(printed: &str) -> Option<&str> {
     let (close, _) = close.filter(|(at, c)| *at > 0 && *c == ')')?;
     let (name, rest) = (&printed[1..close], printed[close + 1..].trim_start());
     if rest.starts_with("0x") {
-        return Some(rest);
+        return Some((false, rest));
     }
     if let Some(address) = rest.strip_prefix("@0x") {
-        return address.split_once(": ").map(|(_, value)| value);
+        return address.split_once(": ").map(|(_, value)| (true, value));
     }
     // The person has set `print address off`.
     let is_reference = name.ends_with('&') || name.contains("(&)") || name.contains("(&&)");
-    is_reference.then_some(rest)
+    is_reference.then_some((true, rest))
 }
 
 /// True where gdb has left out something of a value that it has printed.
@@ -107,6 +115,11 @@ mod tests {
         check("(PTR TO -> ( integer(kind=4) )) 0x90 <v>", "0x90 <v>");
         check("(const int &) 5", "5");
         check("(std::map<char, int> &&) @0x7ffe: 5", "5");
+        let refer = |printed, expect| assert_eq!(referred(printed), expect, "{printed}");
+        refer("(Cell &) @0x7ffe: {id = 1}", "{id = 1}");
+        refer("(Cell *&) @0x7f68: 0x7f70", "0x7f70");
+        refer("(Cell *) 0x7f70", "(Cell *) 0x7f70");
+        refer("(1,-2)", "(1,-2)");
         for same in [
             "1",
             "{id = 1}",

@@ -3,6 +3,9 @@
 //! gdb would read the lines of a block from its input, where MI commands come, and a `continue` in
 //! one would keep it from reading any. So the blocks are ours, and gdb gets one line after another.
 
+use std::borrow::Cow;
+
+use sdm_debug::quoted::referred;
 use sdm_debug::{Failure, FailureCode};
 
 use super::history;
@@ -140,9 +143,11 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
         let failed = match step {
             Step::Do(line) => match history::own(gdb, line) {
                 Ok(line) => {
-                    let line = console_line(&line);
+                    let is_output = is_output(&line);
+                    let line = console_line(&at_once(&line));
                     let (result, printed) = gdb.send(line).capture().printed().await;
-                    carried.print(history::note(gdb, &printed));
+                    let text = history::note(gdb, &printed);
+                    carried.print(if is_output { referred(text) } else { text });
                     result.err().map(|failure| (failure, printed.is_empty()))
                 }
                 Err(failure) => Some((failure, true)),
@@ -178,6 +183,20 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
     carried
 }
 
+/// A line of which gdb tells at once what it prints: an `echo` that ends with a blank and a backslash is kept until more comes.
+fn at_once(line: &str) -> Cow<'_, str> {
+    match line.strip_prefix("echo ").and(line.strip_suffix(" \\")) {
+        Some(text) => Cow::Owned(format!("{text}\\040")),
+        None => Cow::Borrowed(line),
+    }
+}
+
+/// Whether a line prints a value and no more, as each of a trace does.
+fn is_output(line: &str) -> bool {
+    let behind = line.strip_prefix("output");
+    behind.is_some_and(|rest| rest.starts_with([' ', '/']))
+}
+
 impl Carried {
     fn print(&mut self, text: &str) {
         if self.text.len() + text.len() <= PRINTED_BYTES_MAX {
@@ -204,6 +223,14 @@ mod tests {
             expect,
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn an_echo_is_told_at_once() {
+        assert_eq!(at_once(r"echo cell = \"), r"echo cell =\040");
+        for same in [r"echo \n", "echo a", r"output a \", r"echo a\"] {
+            assert_eq!(at_once(same), same);
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ mod screens;
 mod several;
 mod signal_handlers;
 mod site;
+mod sorts;
 mod stdin;
 mod steering;
 mod stopped;
