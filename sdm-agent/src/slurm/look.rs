@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sdm_hosts::hostlist::names;
 use sdm_runtime::attribute as id;
 use sdm_runtime::states as model;
 use serde_json::Value;
 
 use super::json::{is_infinite, moment, number, text, words};
-use super::names::names;
 use super::states;
 use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 

@@ -6,7 +6,6 @@ mod accounting;
 mod held;
 mod json;
 mod look;
-mod names;
 mod states;
 mod steps;
 mod text;
@@ -352,7 +351,7 @@ pub(crate) fn fuzz_answers(text: &str) {
     for (name, step) in steps::steps(&lines) {
         let _ = steps::ranks(&step, pids.get(&name));
     }
-    let _ = names::names(text);
+    let _ = sdm_hosts::hostlist::names(text);
     let _ = text::minutes(text);
 }
 

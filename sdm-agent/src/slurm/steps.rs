@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::names;
-
+use sdm_hosts::hostlist::names;
 /// The most processes that one step has here.
 const PROCESSES_MAX: usize = 1 << 20;
 

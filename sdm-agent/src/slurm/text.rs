@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use sdm_hosts::hostlist::names;
 use sdm_runtime::attribute as id;
 
 use super::look::with_processes;
-use super::names::names;
 use super::states;
 use crate::snapshot::{Attributes, Job, set, set_state};
 

@@ -17,9 +17,7 @@ mod words;
 pub use complete::{Wanted, completions};
 pub use help::help;
 pub use parse::{Called, called, parse, spelled_out};
-pub use set::{
-    HostPattern, NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve,
-};
+pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, resolve};
 
 use sdm_debug::Command;
 use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};

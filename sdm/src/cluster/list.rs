@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sdm_hosts::hostlist;
 use sdm_rm::{Answer, Definition, Kind, Look, Question};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Job};
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::choose::{ask, started};
 use super::element::{Element, managers, names};
-use super::fold::fold;
 use super::table::{Stand, Table};
 use super::times;
 
@@ -111,7 +111,8 @@ fn nodes(answers: &[Answer]) -> Table {
     }
     for ([cluster, state, used, cpus, reason], names) in alike {
         let count = names.len().to_string();
-        table.push(vec![cluster, state, used, count, cpus, fold(names), reason]);
+        let names = hostlist::list(names);
+        table.push(vec![cluster, state, used, count, cpus, names, reason]);
     }
     table
 }

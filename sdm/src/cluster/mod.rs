@@ -8,7 +8,6 @@ mod each;
 mod element;
 mod error;
 mod far;
-mod fold;
 mod job;
 mod list;
 mod logs;

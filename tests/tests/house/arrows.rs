@@ -121,6 +121,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-idset",
             "sdm-core",
             "sdm-debug",
+            "sdm-hosts",
             "sdm-session",
             "sdm-diagnose",
             "sdm-view",

@@ -16,16 +16,15 @@
 //!
 //! Operators as in ClusterShell: all bind alike, from left to right.
 
-mod host;
 mod parse;
 #[cfg(test)]
 mod tests;
 
+use sdm_hosts::hostlist::HostPattern;
 use sdm_idset::IdSet;
 
 use super::CommandError;
 use super::cursor::Cursor;
-pub use host::HostPattern;
 
 /// The words behind `@` that mean something in every session, and what.
 pub const PREDEFINED: &[(&str, &str)] = &[

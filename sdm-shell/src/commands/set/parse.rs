@@ -1,9 +1,9 @@
 //! The text of a set becomes a [`SetExpr`].
 
 use sdm_debug::quoted::outside_quotes;
+use sdm_hosts::hostlist::HostPattern;
 use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
 
-use super::host::HostPattern;
 use super::{Node, Operator, SetExpr, SetName, Until};
 
 /// The longest text of a set, in bytes.
@@ -204,9 +204,11 @@ impl<'a> Parser<'a> {
         } else if self.eat("host:") {
             let here = self.at;
             let pattern = self.word(true);
-            SetName::Host(
-                HostPattern::parse(pattern).map_err(|(by, what)| self.error_at(here + by, what))?,
-            )
+            if pattern.is_empty() {
+                return Err(self.error_at(here, "expected a host, as in @host:n[01-04]"));
+            }
+            let read = HostPattern::parse(pattern);
+            SetName::Host(read.map_err(|wrong| self.error_at(here + wrong.at, wrong.what))?)
         } else if self.eat("at:") {
             match self.word(false) {
                 "" => return Err(self.error("expected a function, as in @at:exchange")),
