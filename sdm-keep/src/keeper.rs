@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,8 +53,7 @@ pub struct KeeperOptions {
 pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
     // It fails only where this process leads a session already.
     let _ = nix::unistd::setsid();
-    let (listener, path) = options.name.listen()?;
-    let _file = Removed(path);
+    let (listener, _file) = options.name.listen()?;
     let (keeper, child) = start(&options)?;
     println!("{READY}");
     let null = std::fs::File::options()
@@ -94,16 +92,6 @@ pub enum KeepError {
     /// A thread or a descriptor.
     #[error("keep a session: {0}")]
     Io(#[from] io::Error),
-}
-
-/// A file that goes when this does.
-struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        // Somebody may have tidied up already.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 struct Keeper {

@@ -2,12 +2,13 @@
 
 use sdm_text::printable_name;
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
+
+use sdm_system::listening::{self, SocketFile};
 
 use crate::wire::{self, Frame};
 
@@ -92,17 +93,13 @@ impl Name {
     }
 
     /// Listens under this name; nobody but this user can connect.
-    pub(crate) fn listen(&self) -> Result<(UnixListener, PathBuf), PlaceError> {
+    pub(crate) fn listen(&self) -> Result<(UnixListener, SocketFile), PlaceError> {
         let path = folder()?.join(&self.0);
         if UnixStream::connect(&path).is_ok() {
             let error = io::Error::from(io::ErrorKind::AddrInUse);
             return Err(self.error("listen")(error));
         }
-        // What a killed keeper left behind.
-        let _ = fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).map_err(self.error("listen"))?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(self.error("listen"))?;
-        Ok((listener, path))
+        listening::listen_anew(&path).map_err(self.error("listen"))
     }
 
     /// Connects to the keeper of this name, in whichever of the user's folders it listens.

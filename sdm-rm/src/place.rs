@@ -1,13 +1,13 @@
 //! Where a background process listens: a socket in a folder of the user's own.
 
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use nix::fcntl::{Flock, FlockArg};
 use sdm_system::files;
+use sdm_system::listening::{self, SocketFile};
 
 /// The folder of all sockets, made where it is missing; never one that another user could have made.
 fn folder() -> io::Result<PathBuf> {
@@ -27,7 +27,7 @@ pub(crate) fn socket(name: &str) -> io::Result<PathBuf> {
 /// A socket that goes with whoever listens, and the lock that says that nobody else does.
 pub(crate) struct Place {
     pub(crate) listener: UnixListener,
-    path: PathBuf,
+    file: SocketFile,
     _lock: Flock<File>,
 }
 
@@ -45,28 +45,18 @@ impl Place {
         let Ok(lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else {
             return Ok(None);
         };
-        // What a killed one left behind.
-        let _ = fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let (listener, file) = listening::listen_anew(&path)?;
         listener.set_nonblocking(true)?;
         Ok(Some(Self {
             listener,
-            path,
+            file,
             _lock: lock,
         }))
     }
 
     /// True while the socket is where it was put: whoever removes it wants this process to end.
     pub(crate) fn is_there(&self) -> bool {
-        self.path.exists()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // Somebody may have tidied up already.
-        let _ = fs::remove_file(&self.path);
+        self.file.path().exists()
     }
 }
 

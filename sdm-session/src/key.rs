@@ -4,14 +4,11 @@
 //! they carry is a place: a socket at which this process says the key to this user's processes, or a file that only this
 //! user may read.
 
-use sdm_system::attendant::Attendant;
 use sdm_text::printable_name;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,11 +19,10 @@ use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
 use sdm_system::files;
 use sdm_system::peer::check_this_user;
+use sdm_system::secret::SecretFile;
 use zeroize::Zeroizing;
 
 use super::error::SessionError;
-use super::removal;
-use super::withdraw;
 
 /// How the key comes to servers whose launcher hands environments on over channels of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,13 +71,10 @@ impl fmt::Display for KeyHandover {
 
 /// What is there for servers to fetch the key from, as long as this lives.
 pub(super) struct Offer {
-    /// This user's alone; goes with this.
-    folder: PathBuf,
-    path: PathBuf,
+    /// In a folder of its own; goes with this.
+    secret: SecretFile,
     /// Who connects is told; without it the text is in a file.
     socket: Option<UnixListener>,
-    /// Removes the file where this process is killed.
-    removal: Option<Attendant>,
     text: Zeroizing<String>,
 }
 
@@ -121,12 +114,12 @@ impl Offer {
             source,
         })?;
         let mut offer = Self::make(&folder, session, text)?;
-        let listener = UnixListener::bind(&offer.path);
+        let listener = UnixListener::bind(offer.secret.path());
         let listener =
             listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         match listener {
             Ok(listener) => offer.socket = Some(listener),
-            Err(source) => return Err(failed("listen at", &offer.path, source)),
+            Err(source) => return Err(failed("listen at", offer.secret.path(), source)),
         }
         Ok(offer)
     }
@@ -137,19 +130,9 @@ impl Offer {
         text: Zeroizing<String>,
     ) -> Result<Self, SessionError> {
         let mut offer = Self::make(below, session, text)?;
-        let removal = removal::prepare(&offer.path, &[&offer.folder]);
-        let removal =
-            removal.map_err(|source| failed("start what removes", &offer.path, source))?;
-        offer.removal = Some(removal);
-        // No other process has a name in there, so that no link is followed.
-        let written = files::create_new(&offer.path).and_then(|mut file| {
-            file.write_all(offer.text.as_bytes())?;
-            // Other hosts are to see it.
-            file.sync_all()
-        });
-        match written {
+        match offer.secret.write(offer.text.as_bytes()) {
             Ok(()) => Ok(offer),
-            Err(source) => Err(failed("write", &offer.path, source)),
+            Err(source) => Err(failed("write", offer.secret.path(), source)),
         }
     }
 
@@ -160,16 +143,10 @@ impl Offer {
         text: Zeroizing<String>,
     ) -> Result<Self, SessionError> {
         let folder = below.join(format!(".sdm-{session}"));
-        let path = folder.join("key");
-        withdraw::remember(&folder);
-        withdraw::remember(&path);
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        made.map_err(|source| failed("make", &folder, source))?;
+        let secret = SecretFile::in_new_folder(&folder, "key");
         Ok(Self {
-            folder,
-            path,
+            secret: secret.map_err(|source| failed("make", &folder, source))?,
             socket: None,
-            removal: None,
             text,
         })
     }
@@ -180,7 +157,7 @@ impl Offer {
         if self.socket.is_some() {
             place.push(SOCKET_SCHEME);
         }
-        place.push(&self.path);
+        place.push(self.secret.path());
         place
     }
 
@@ -210,12 +187,6 @@ impl Offer {
         check_this_user(&stream)?;
         stream.set_nonblocking(true)?;
         stream.write_all(self.text.as_bytes())
-    }
-}
-
-impl Drop for Offer {
-    fn drop(&mut self) {
-        withdraw::withdraw(&[&self.path, &self.folder]);
     }
 }
 

@@ -12,9 +12,11 @@ use sdm_debug::BackendSettings;
 use sdm_idset::IdSet;
 use sdm_launch::{Launch, LaunchSpec, Launcher, Streams};
 
+use sdm_system::secret::SecretFile;
+
 use super::error::SessionError;
 use super::key::Offer;
-use super::master::{HandoverFile, Master};
+use super::master::Master;
 use super::reverse_listener::ReverseListener;
 use super::sharing::uses_shims;
 use super::start::Starting;
@@ -95,7 +97,7 @@ impl Starting<'_> {
     pub(super) fn launch(
         &mut self,
         launcher: &dyn Launcher,
-        handover: Option<&HandoverFile>,
+        handover: Option<&SecretFile>,
     ) -> Result<Launch, SessionError> {
         let config = self.config;
         let server = match &config.server_path {
@@ -107,7 +109,7 @@ impl Starting<'_> {
             let beside = spec.server.parent();
             spec.pmix = sdm_system::own_program("sdm-pmix", beside);
         }
-        spec.handover = handover.map(|file| file.path.clone());
+        spec.handover = handover.map(|file| file.path().to_owned());
         if config.stage && !launcher.stages() {
             return Err(SessionError::CannotStage(launcher.name().to_owned()));
         }

@@ -1,23 +1,20 @@
 //! The master of a session on its way, and what somebody who starts it by hand is handed.
 
-use sdm_system::attendant::Attendant;
 use sdm_text::printable_name;
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use sdm_bootstrap::handover;
 use sdm_core::ids::SessionId;
 use sdm_core::secure::SessionKey;
 use sdm_core::transport::{ConnectionString, Shape};
+use sdm_system::secret::SecretFile;
 use sdm_system::{files, programs};
 
 use super::error::SessionError;
-use super::removal;
 use super::reverse_listener::ReverseListener;
-use super::withdraw;
 
 /// The master of a session on its way: ends it if the start fails.
 #[derive(Default)]
@@ -96,35 +93,17 @@ impl Drop for Master {
 }
 
 /// A file with the session's name and key that nobody else may read; gone when it is dropped, or this process is.
-pub(super) struct HandoverFile {
-    pub(super) path: PathBuf,
-    _removal: Attendant,
-}
-
-impl HandoverFile {
-    pub(super) fn write(session: SessionId, key: &SessionKey) -> Result<Self, SessionError> {
-        let failed = |what: &str| {
-            let what = what.to_owned();
-            move |source| SessionError::Io { what, source }
-        };
-        let folder = files::runtime_folder().map_err(failed("a folder for the key"))?;
-        // Kept sessions have their sockets there, too, and their names do not begin so.
-        let path = folder.join(format!(".{session}.key"));
-        let text = handover::to_text(session, key);
-        withdraw::remember(&path);
-        let removal = removal::prepare(&path, &[]);
-        let removal = removal.map_err(failed("start what removes the key in the end"))?;
-        let written = files::create_new(&path).and_then(|mut it| it.write_all(text.as_bytes()));
-        written.map_err(failed(&format!("write {}", printable_name(&path))))?;
-        Ok(Self {
-            path,
-            _removal: removal,
-        })
-    }
-}
-
-impl Drop for HandoverFile {
-    fn drop(&mut self) {
-        withdraw::withdraw(&[&self.path]);
-    }
+pub(super) fn write_handover(
+    session: SessionId,
+    key: &SessionKey,
+) -> Result<SecretFile, SessionError> {
+    let failed = |what: String| move |source| SessionError::Io { what, source };
+    let folder = files::runtime_folder();
+    let folder = folder.map_err(failed("a folder for the key".to_owned()))?;
+    // Kept sessions have their sockets there, too, and their names do not begin so.
+    let mut file = SecretFile::at(folder.join(format!(".{session}.key")));
+    let text = handover::to_text(session, key);
+    let written = file.write(text.as_bytes());
+    written.map_err(failed(format!("write {}", printable_name(file.path()))))?;
+    Ok(file)
 }

@@ -29,7 +29,7 @@ use super::error::SessionError;
 use super::joining::JoinedRanks;
 use super::key::Offer;
 use super::live::Session;
-use super::master::{HandoverFile, Master};
+use super::master::{self, Master};
 use super::plan::{check_widest, hosted_on, members};
 use super::reverse_listener::ReverseListener;
 use super::sharing::{shared, uses_shims};
@@ -83,7 +83,7 @@ impl Session {
         let by_hand = launcher.is_by_hand();
         let mut starting = Starting::new(config, by_hand, tell)?;
         let handover = if by_hand {
-            Some(HandoverFile::write(starting.id, &starting.key)?)
+            Some(master::write_handover(starting.id, &starting.key)?)
         } else {
             None
         };

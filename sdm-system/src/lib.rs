@@ -1,6 +1,6 @@
 //! What a process finds on its machine.
 //!
-//! [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand; [`programs`] is
+//! A [`secret::SecretFile`] is there for this user alone, as long as its process wants it. [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand; [`programs`] is
 //! the one way to start a program. An
 //! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
 //! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
@@ -22,6 +22,7 @@ pub mod proc;
 pub mod programs;
 pub mod room;
 pub mod search_path;
+pub mod secret;
 mod signal;
 pub mod sock_diag;
 pub mod stream;

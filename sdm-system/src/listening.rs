@@ -1,9 +1,9 @@
 //! Waiting for clients of this user's, at a Unix socket or at the loopback.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,14 @@ pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Resu
 /// The file of a socket, which goes when this does.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
+
+impl SocketFile {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
@@ -46,6 +54,18 @@ pub fn listen_at_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
         bound => bound?,
     };
     Ok((listener, SocketFile(path.to_owned())))
+}
+
+/// Listens at a path in a folder of this user's, in the place of what a killed process has left there; no other user can connect.
+///
+/// # Errors
+/// Nobody can listen there.
+pub fn listen_anew(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    let _ = fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    let file = SocketFile(path.to_owned());
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok((listener, file))
 }
 
 /// The next client of this user's at a path; `refused` hears why others are let go.

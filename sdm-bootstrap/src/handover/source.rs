@@ -1,18 +1,17 @@
 //! Where the session's name and key are read from: a file, a socket or standard input.
 
 use sdm_text::printable_name;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 use sdm_system::peer::Peer;
+use sdm_system::secret;
 use zeroize::Zeroizing;
 
 use super::{HandoverError, SOCKET_SCHEME};
@@ -39,7 +38,8 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
     } else if let Some(path) = name_bytes.strip_prefix(SOCKET_SCHEME.as_bytes()) {
         socket(Path::new(std::ffi::OsStr::from_bytes(path)))
     } else {
-        file(source)
+        let file = secret::open(source);
+        file.map(|it| Box::new(it) as _).map_err(Refused::from)
     };
     let input = input.map_err(|error| failed(error.to_string()))?;
     first_lines(input).map_err(|error| failed(error.to_string()))
@@ -50,33 +50,8 @@ pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
 enum Refused {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("it is no file")]
-    NoFile,
-    #[error("it belongs to user {0}, and this is user {1}")]
-    Owner(u32, u32),
-    #[error("others may read it: chmod 600 it")]
-    Mode,
     #[error("user {0} listens there, and this is user {1}")]
     Listener(u32, u32),
-}
-
-/// A file that is this user's alone. A link to one is not followed, and a pipe not waited for.
-fn file(path: &Path) -> Result<Box<dyn Read>, Refused> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let mut options = OpenOptions::new();
-    let file = options.read(true).custom_flags(flags.bits()).open(path)?;
-    let found = file.metadata()?;
-    let own = geteuid().as_raw();
-    if !found.is_file() {
-        return Err(Refused::NoFile);
-    }
-    if found.uid() != own {
-        return Err(Refused::Owner(found.uid(), own));
-    }
-    if found.mode() & 0o077 != 0 {
-        return Err(Refused::Mode);
-    }
-    Ok(Box::new(file))
 }
 
 /// A socket at which this user listens: nobody else's word is taken for the session's.

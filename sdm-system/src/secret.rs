@@ -1,0 +1,194 @@
+//! Files with a secret: this user's alone, there as long as somebody wants them, and gone with whatever ends this process.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::fcntl::OFlag;
+use nix::unistd::geteuid;
+
+use crate::attendant::Attendant;
+use crate::{files, programs};
+
+/// Waits for the end of its input, which comes with that of this process, however that ends, and removes the file and the
+/// folder that are named. What ends all processes of a terminal or of a user is to leave it the time to do so.
+const REMOVE: &str = "trap '' HUP INT TERM; read -r line; rm -f -- \"$1\"; shift; rmdir -- \"$@\"";
+
+/// The files and sockets of this process, and the folders behind what lies in them.
+static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A path at which this user's processes, and no others, find a secret: a file, or a socket that its owner makes there. What is
+/// there goes with this.
+#[derive(Debug)]
+pub struct SecretFile {
+    path: PathBuf,
+    /// It has one of its own.
+    folder: Option<PathBuf>,
+    /// Removes the file where this process is killed.
+    removal: Option<Attendant>,
+}
+
+impl SecretFile {
+    /// A path in a folder of this user's; nothing is there yet.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        places().push(path.clone());
+        Self {
+            path,
+            folder: None,
+            removal: None,
+        }
+    }
+
+    /// A path in a folder that is made for it; nothing is there yet.
+    ///
+    /// # Errors
+    /// The folder is there already, or cannot be made.
+    pub fn in_new_folder(folder: &Path, name: &str) -> io::Result<Self> {
+        places().push(folder.to_owned());
+        if let Err(error) = DirBuilder::new().mode(0o700).create(folder) {
+            forget(folder);
+            return Err(error);
+        }
+        let mut it = Self::at(folder.join(name));
+        it.folder = Some(folder.to_owned());
+        Ok(it)
+    }
+
+    /// Writes the file, which must not be there. A shell beside this process removes it as soon as this process is gone.
+    ///
+    /// # Errors
+    /// It is there, it cannot be written, or there is no room for one more process or descriptor.
+    pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        let started = self.start_removal();
+        let removal = started.map_err(|error| {
+            io::Error::new(error.kind(), format!("start what removes it: {error}"))
+        })?;
+        let mut file = files::create_new(&self.path)?;
+        self.removal = Some(removal);
+        file.write_all(text)?;
+        // Other hosts are to see it.
+        file.sync_all()
+    }
+
+    /// Where it is: no secret.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// To be called before the file is made. The shell goes with what is given: what is still there then stays.
+    fn start_removal(&self) -> io::Result<Attendant> {
+        let mut command = programs::shell(REMOVE);
+        command.arg("sdm-key-removal").arg(&self.path);
+        command.args(&self.folder).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Attendant::start(&mut command)
+    }
+}
+
+impl Drop for SecretFile {
+    fn drop(&mut self) {
+        // What could not be written is somebody else's.
+        if self.folder.is_some() || self.removal.is_some() {
+            remove(&self.path);
+        }
+        forget(&self.path);
+        if let Some(folder) = &self.folder {
+            remove(folder);
+            forget(folder);
+        }
+    }
+}
+
+fn forget(path: &Path) {
+    places().retain(|known| known != path);
+}
+
+fn places() -> MutexGuard<'static, Vec<PathBuf>> {
+    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remove(path: &Path) {
+    // It may be gone already, or never have been made.
+    let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
+}
+
+/// Removes every [`SecretFile`] that is left, and lets nothing more be made: to be called by whoever ends this process without an
+/// end of what has them.
+pub fn withdraw_all() {
+    let places = places();
+    places.iter().rev().for_each(|path| remove(path));
+    // Whoever comes now waits for the end.
+    std::mem::forget(places);
+}
+
+/// Opens a file that is this user's alone. A link to one is not followed, and a pipe not waited for.
+///
+/// # Errors
+/// There is none, or it is not so: the error says what is wrong.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags.bits()).open(path)?;
+    let found = file.metadata()?;
+    let (owner, own) = (found.uid(), geteuid().as_raw());
+    let what = match () {
+        () if !found.is_file() => "it is no file".to_owned(),
+        () if owner != own => format!("it belongs to user {owner}, and this is user {own}"),
+        () if found.mode() & 0o077 != 0 => "others may read it: chmod 600 it".to_owned(),
+        () => return Ok(file),
+    };
+    Err(io::Error::other(what))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("sdm-secret-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_secret_is_this_users_alone_and_goes() {
+        let folder = folder("drop");
+        let mut secret = SecretFile::in_new_folder(&folder, "-key").unwrap();
+        secret.write(b"xyz").unwrap();
+        let path = secret.path().to_owned();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&path)), (0o700, 0o600));
+        assert_eq!(io::read_to_string(open(&path).unwrap()).unwrap(), "xyz");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(open(&path).unwrap_err().to_string().contains("chmod"));
+        // What is there already is not taken, whoever made it, and stays.
+        let again = SecretFile::in_new_folder(&folder, "key");
+        assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert!(path.exists());
+        drop(secret);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_secret_goes_with_its_process_and_not_before() {
+        let folder = folder("end");
+        fs::create_dir(&folder).unwrap();
+        let secret = SecretFile {
+            path: folder.join("-key"),
+            folder: Some(folder.clone()),
+            removal: None,
+        };
+        let removal = secret.start_removal().unwrap();
+        fs::write(&secret.path, "").unwrap();
+        drop(removal);
+        assert!(secret.path.exists());
+        // As the end of this process does, it closes the shell's input.
+        secret.start_removal().unwrap().dismiss().unwrap();
+        assert!(!folder.exists());
+    }
+}
