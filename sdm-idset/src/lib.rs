@@ -74,4 +74,4 @@ pub use coding::bounded;
 pub use iter::{Iter, Ranges, Stride, Strides};
 pub use set::{ID_MAX, IdSet, TaskId};
 pub use text::{ParseError, TEXT_BYTES_MAX, set_text};
-pub use wire::{DecodeError, SET_BYTES_MAX};
+pub use wire::{DecodeError, SET_BYTES_MAX, write_number};

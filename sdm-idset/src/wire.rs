@@ -34,7 +34,8 @@ use roaring::RoaringBitmap;
 use crate::run::Run;
 use crate::set::Layout;
 use crate::{IdSet, Stride, TaskId, dense};
-use number::{unzigzag, write_number, zigzag};
+pub use number::write_number;
+use number::{unzigzag, zigzag};
 use pieces::{Piece, Pieces};
 use portable::{Ids, Part, Parts};
 use reader::Reader;
@@ -112,7 +113,7 @@ fn encode_run(base: u32, run: Run, out: &mut Vec<u8>) {
     let Run { first, last } = run;
     if first == base {
         out.push(BELOW);
-        return write_number(u64::from(last - first) + 1, out);
+        return write_number(u64::from(last - first) + 1, |byte| out.push(byte));
     }
     let mut pieces = Pieces::new(base);
     let step = 1;
@@ -165,8 +166,8 @@ fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
         // The head is shorter than that of the bitmap.
         let end = out.len();
         out.push(DENSE);
-        write_number(zigzag(base, origin), out);
-        write_number(at.len() as u64, out);
+        write_number(zigzag(base, origin), |byte| out.push(byte));
+        write_number(at.len() as u64, |byte| out.push(byte));
         let head = out.len() - end;
         out.copy_within(end.., start);
         out.copy_within(start + at.start..start + at.end, start + head);

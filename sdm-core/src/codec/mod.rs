@@ -9,7 +9,7 @@ mod message;
 mod plan;
 
 use bytes::Bytes;
-use sdm_idset::{IdSet, SET_BYTES_MAX};
+use sdm_idset::{IdSet, SET_BYTES_MAX, write_number};
 
 use crate::limits::SETS_BYTES_MAX;
 
@@ -108,12 +108,8 @@ impl<'a> Writer<'a> {
     }
 
     /// A number, seven bits a byte, low ones first.
-    pub fn u64(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.out.push(low_byte(value) | 0x80);
-            value >>= 7;
-        }
-        self.out.push(low_byte(value));
+    pub fn u64(&mut self, value: u64) {
+        write_number(value, |byte| self.out.push(byte));
     }
 
     /// A number, as [`Writer::u64`].
@@ -159,10 +155,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn low_byte(value: u64) -> u8 {
-    value.to_le_bytes()[0]
-}
-
 /// Takes values off the front of a buffer.
 pub struct Reader<'a> {
     buf: &'a [u8],
@@ -185,7 +177,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The same where nothing owns the bytes: what [`Reader::bytes`] hands out are copies.
-    pub(crate) fn over(buf: &'a [u8]) -> Self {
+    #[must_use]
+    pub fn over(buf: &'a [u8]) -> Self {
         Self {
             buf,
             owner: None,
@@ -346,11 +339,29 @@ impl<'a> Reader<'a> {
     /// A set.
     ///
     /// # Errors
-    /// Bytes that are no set, one above its bounds, or one with which the sets of this buffer own
-    /// more than [`SETS_BYTES_MAX`].
+    /// As [`Reader::set_from`].
     pub fn set(&mut self, what: &'static str) -> Result<IdSet, DecodeError> {
         let offset = self.at;
         let base = self.u32(what)?;
+        self.decode_set(base, what, offset)
+    }
+
+    /// A set that is coded relative to `base`.
+    ///
+    /// # Errors
+    /// Bytes that are no set, one above its bounds, or one with which the sets of this buffer own
+    /// more than [`SETS_BYTES_MAX`].
+    pub fn set_from(&mut self, base: u32, what: &'static str) -> Result<IdSet, DecodeError> {
+        self.decode_set(base, what, self.at)
+    }
+
+    /// A set that is coded relative to `base`, as part of a value that begins at `offset`.
+    fn decode_set(
+        &mut self,
+        base: u32,
+        what: &'static str,
+        offset: usize,
+    ) -> Result<IdSet, DecodeError> {
         let (set, used) =
             IdSet::decode(base, &self.buf[self.at..]).map_err(|e| DecodeError::Unexpected {
                 what: e.what,

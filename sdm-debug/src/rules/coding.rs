@@ -1,7 +1,8 @@
-//! The bytes of merged payloads: LEB128 numbers, texts with their length, sets in their wire form.
+//! The bytes of merged payloads: numbers and texts as on the links, sets in their wire form.
 
 use sdm_core::aggregate::Rejected;
-use sdm_idset::IdSet;
+use sdm_core::codec::{self, DecodeError};
+use sdm_idset::{IdSet, write_number};
 
 /// The first byte of a merged payload; as the first byte of a reply it would be a number beyond
 /// all kinds of reply.
@@ -19,14 +20,11 @@ pub(super) fn is_merged(payload: &[u8]) -> bool {
 
 /// The number of the rule that has made a merged payload.
 pub(super) fn rule_of(payload: &[u8]) -> Result<u16, Rejected> {
-    let mut reader = Reader {
-        rest: payload,
-        sources: &IdSet::new(),
-    };
-    let is_merged = reader.byte()? == MERGED;
-    let number = u16::try_from(reader.number()?).ok();
-    number
-        .filter(|_| is_merged)
+    let mut reader = codec::Reader::over(payload);
+    let is_merged = reader.u8(WHAT).map_err(broken)? == MERGED;
+    let number = reader.u16(WHAT).map_err(broken)?;
+    is_merged
+        .then_some(number)
         .ok_or(Rejected("no merged payload"))
 }
 
@@ -42,12 +40,8 @@ impl Writer {
         writer
     }
 
-    pub(super) fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.out.push((number & 0x7f) as u8 | 0x80);
-            number >>= 7;
-        }
-        self.out.push((number & 0x7f) as u8);
+    pub(super) fn number(&mut self, number: u64) {
+        write_number(number, |byte| self.out.push(byte));
     }
 
     pub(super) fn size(&mut self, size: usize) {
@@ -77,21 +71,29 @@ impl Writer {
     }
 }
 
-/// Reads a merged payload; every error says that it is none.
+/// Reads a merged payload; every error says that it is none. What its sets may own has the bound that those of a message have.
 pub(super) struct Reader<'a> {
-    rest: &'a [u8],
+    inner: codec::Reader<'a>,
     sources: &'a IdSet,
 }
 
-const CUT: Rejected = Rejected("a merged payload that ends early");
+/// What is read, in errors.
+const WHAT: &str = "a merged payload";
+
+fn broken(error: DecodeError) -> Rejected {
+    Rejected(match error {
+        DecodeError::MissingData { .. } => "a merged payload that ends early",
+        DecodeError::TrailingData { .. } => "bytes behind a merged payload",
+        DecodeError::TooLarge { .. } => "a merged payload with too much in it",
+        DecodeError::Unexpected { .. } => "a merged payload that makes no sense",
+    })
+}
 
 impl<'a> Reader<'a> {
     /// Begins to read a merged payload of a rule.
     pub(super) fn new(rule: u16, payload: &'a [u8], sources: &'a IdSet) -> Result<Self, Rejected> {
-        let mut reader = Self {
-            rest: payload,
-            sources,
-        };
+        let inner = codec::Reader::over(payload);
+        let mut reader = Self { inner, sources };
         if reader.byte()? != MERGED || reader.number()? != u64::from(rule) {
             return Err(Rejected("no merged payload of this rule"));
         }
@@ -99,51 +101,33 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn byte(&mut self) -> Result<u8, Rejected> {
-        let (byte, rest) = self.rest.split_first().ok_or(CUT)?;
-        self.rest = rest;
-        Ok(*byte)
+        self.inner.u8(WHAT).map_err(broken)
     }
 
     pub(super) fn number(&mut self) -> Result<u64, Rejected> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            if shift == 63 && byte > 1 {
-                break;
-            }
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(Rejected("a number beyond 64 bits"))
+        self.inner.u64(WHAT).map_err(broken)
     }
 
     /// A count of things that take at least a byte each: no more than there are bytes.
     pub(super) fn count(&mut self) -> Result<usize, Rejected> {
-        let count = usize::try_from(self.number()?).map_err(|_| CUT)?;
-        if count > self.rest.len() {
-            return Err(CUT);
-        }
-        Ok(count)
+        self.inner.count(WHAT, usize::MAX).map_err(broken)
     }
 
     /// Bytes with their length.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Rejected> {
-        let len = self.count()?;
-        let (bytes, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        Ok(bytes)
+        self.inner.slice(WHAT, usize::MAX).map_err(broken)
     }
 
     pub(super) fn text(&mut self) -> Result<&'a str, Rejected> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Rejected("a text that is no text"))
+        self.inner.text(WHAT, usize::MAX).map_err(broken)
     }
 
     pub(super) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Rejected> {
-        let (bytes, rest) = self.rest.split_first_chunk().ok_or(CUT)?;
-        self.rest = rest;
-        Ok(*bytes)
+        let mut bytes = [0; N];
+        for byte in &mut bytes {
+            *byte = self.byte()?;
+        }
+        Ok(bytes)
     }
 
     /// A set, within the sources of the payload.
@@ -152,13 +136,11 @@ impl<'a> Reader<'a> {
             SET_NONE => Ok(IdSet::new()),
             SET_ALL => Ok(self.sources.clone()),
             SET_GIVEN => {
-                let (set, used) =
-                    IdSet::decode(0, self.rest).map_err(|_| Rejected("a set that is none"))?;
-                self.rest = &self.rest[used..];
-                if !set.is_subset(self.sources) {
-                    return Err(Rejected("a set beyond the sources"));
-                }
-                Ok(set)
+                let set = self.inner.set_from(0, WHAT).map_err(broken)?;
+                let is_within = set.is_subset(self.sources);
+                is_within
+                    .then_some(set)
+                    .ok_or(Rejected("a set beyond the sources"))
             }
             _ => Err(Rejected("a set of an unknown kind")),
         }
@@ -166,9 +148,6 @@ impl<'a> Reader<'a> {
 
     /// All of it was read.
     pub(super) fn end(self) -> Result<(), Rejected> {
-        if self.rest.is_empty() {
-            return Ok(());
-        }
-        Err(Rejected("bytes behind a merged payload"))
+        self.inner.finish(WHAT).map_err(broken)
     }
 }

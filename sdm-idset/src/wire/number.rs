@@ -23,18 +23,12 @@ pub(super) fn unzigzag(base: u32, number: u64) -> Option<u64> {
     }
 }
 
-/// The bytes of a number: 7 bits in a byte, the lowest first.
-pub(super) fn bytes_of(number: u64) -> impl Iterator<Item = u8> {
-    std::iter::successors(Some(number), |rest| {
-        Some(rest >> 7).filter(|rest| *rest > 0)
-    })
-    .map(|rest| {
-        let more = if rest > 0x7f { 0x80 } else { 0 };
-        more | rest.to_le_bytes()[0] & 0x7f
-    })
-}
-
-/// Appends `number`, below 2^35.
-pub(super) fn write_number(number: u64, out: &mut Vec<u8>) {
-    out.extend(bytes_of(number));
+/// Writes a number: 7 bits in a byte, the lowest first (LEB128).
+#[inline]
+pub fn write_number(mut number: u64, mut push: impl FnMut(u8)) {
+    while number >= 0x80 {
+        push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    push(number.to_le_bytes()[0]);
 }

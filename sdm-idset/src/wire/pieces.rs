@@ -4,7 +4,7 @@
 //! begun evenly is followed by comparing bytes: bits that repeat every `step` ids repeat every `step` bytes. What is not
 //! in few pieces is given up after some steps, the more the longer the bitmap is, so that looking costs less than writing it.
 
-use super::number::{NUMBER_BYTES_MAX, bytes_of, zigzag};
+use super::number::{NUMBER_BYTES_MAX, write_number, zigzag};
 use super::portable::{Ids, Parts};
 use crate::Stride;
 
@@ -89,10 +89,10 @@ impl Pieces {
     }
 
     fn number(&mut self, number: u64) {
-        for byte in bytes_of(number) {
+        write_number(number, |byte| {
             self.bytes[self.len] = byte;
             self.len += 1;
-        }
+        });
     }
 
     /// Cuts a bitmap of so many bytes into pieces, where there are few.
