@@ -13,12 +13,12 @@ use sdm_runtime::states::Machine;
 use sdm_runtime::wire::agent::{Agent, Phase, SendError};
 use sdm_runtime::wire::command::{self, Command};
 use sdm_runtime::wire::definition::Definition;
-use sdm_runtime::wire::event::{Event, Failure, Kind};
+use sdm_runtime::wire::event::{Event, Failure};
 use sdm_runtime::wire::frame::FrameError;
 use sdm_runtime::wire::groups::Group;
 
 use crate::error::ManagerError;
-use crate::ledger::{self, Alike, Ledger, Notice};
+use crate::ledger::{Alike, Ledger, Notice};
 use crate::manager::{JobChange, Submission};
 use crate::worker::{Reply, Request};
 
@@ -379,13 +379,6 @@ fn say_lost(event: &Event) {
 
 /// A notice as the wire has it, in as many events as its groups need.
 fn events(notice: Notice) -> Vec<Event> {
-    let kind = |kind| match kind {
-        ledger::Kind::Machine => Kind::Machine,
-        ledger::Kind::Node => Kind::Node,
-        ledger::Kind::Queue => Kind::Queue,
-        ledger::Kind::Job => Kind::Job,
-        ledger::Kind::Process => Kind::Process,
-    };
     let groups = |all: &[Alike]| -> Vec<Group> {
         let group = |alike: &Alike| Group {
             ids: Ids::Numbers(alike.ids.clone()),
@@ -396,15 +389,15 @@ fn events(notice: Notice) -> Vec<Event> {
     let of = |job: Option<u32>| job.map_or_else(String::new, |job| job.to_string());
     match notice {
         Notice::New(it, parent, all) => {
-            let event = |part| Event::New(kind(it), parent.to_string(), groups(part));
+            let event = |part| Event::New(it, parent.to_string(), groups(part));
             all.chunks(GROUPS_MAX).map(event).collect()
         }
         Notice::Changed(it, job, all) => {
-            let event = |part| Event::Change(kind(it), of(job), groups(part));
+            let event = |part| Event::Change(it, of(job), groups(part));
             all.chunks(GROUPS_MAX).map(event).collect()
         }
         Notice::Removed(it, job, ids) => {
-            vec![Event::Remove(kind(it), of(job), Ids::Numbers(ids))]
+            vec![Event::Remove(it, of(job), Ids::Numbers(ids))]
         }
     }
 }

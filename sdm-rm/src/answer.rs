@@ -1,22 +1,7 @@
 //! What is asked of a background process, and what it answers: JSON, a line each.
 
+use sdm_runtime::wire::event::Kind;
 use serde::{Deserialize, Serialize};
-
-/// A kind of element ("PTP runtime platform, Elements").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A machine of the resource manager.
-    Machine,
-    /// A queue of the resource manager.
-    Queue,
-    /// A node of a machine.
-    Node,
-    /// A job of a queue.
-    Job,
-    /// A process of a job.
-    Process,
-}
 
 /// How it is with a resource manager ("PTP runtime platform, Resource Manager").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,10 +9,10 @@ use sdm_runtime::states::Machine;
 use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::client::{Client, Report};
 use sdm_runtime::wire::command::{Command, JobChange};
-use sdm_runtime::wire::event::{Event, Failure, Kind as WireKind};
+use sdm_runtime::wire::event::{Event, Failure, Kind};
 use sdm_runtime::wire::groups::Group;
 
-use crate::answer::{Kind, ManagerState, Question};
+use crate::answer::{ManagerState, Question};
 use crate::store::Store;
 use crate::trouble::{CommandError, Trouble};
 
@@ -285,7 +285,7 @@ impl Controller {
                 self.version += 1;
             }
             // What it complained of is over.
-            Event::Change(WireKind::Machine, _, groups) if groups.iter().any(says_up) => {
+            Event::Change(Kind::Machine, _, groups) if groups.iter().any(says_up) => {
                 self.complaint = None;
                 self.version += 1;
             }
@@ -294,13 +294,13 @@ impl Controller {
                     self.refuse(taken.ticket, failure);
                 }
             }
-            Event::New(WireKind::Machine, ..) if self.first_look.is_none() => {
+            Event::New(Kind::Machine, ..) if self.first_look.is_none() => {
                 self.owes.remove(&tid);
                 self.first_look = self.ask_whether_there(now);
             }
             _ => {}
         }
-        let is_new_job = matches!(event, Event::New(WireKind::Job, ..));
+        let is_new_job = matches!(event, Event::New(Kind::Job, ..));
         if let Some(store) = &mut self.store {
             self.version += u64::from(store.apply(&event));
             // The last of them is what is shown.

@@ -25,9 +25,10 @@ pub mod store;
 pub mod trouble;
 
 pub use answer::{
-    Answer, AttributeDefinition, Group, Kind, Look, ManagerState, ManagerView, Question, Set,
+    Answer, AttributeDefinition, Group, Look, ManagerState, ManagerView, Question, Set,
 };
 pub use asking::{ask, is_running, start};
 pub use definition::{Clusters, Definition};
 pub use error::RmError;
 pub use line::fuzz_lines;
+pub use sdm_runtime::wire::event::Kind;

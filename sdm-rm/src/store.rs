@@ -8,9 +8,9 @@ use sdm_runtime::ids::Ids;
 use sdm_runtime::model::Model;
 use sdm_runtime::model::events::{ManagerId, Notice, What};
 use sdm_runtime::model::listeners::{Interest, ListenerId};
-use sdm_runtime::wire::event::{Event, Kind as WireKind};
+use sdm_runtime::wire::event::{Event, Kind};
 
-use crate::answer::{AttributeDefinition, Group, Kind, Look, Set};
+use crate::answer::{AttributeDefinition, Group, Look, Set};
 
 /// A model with one manager.
 pub struct Store {
@@ -27,7 +27,7 @@ impl Store {
     pub fn new(base: u32, name: &str) -> Result<Self, sdm_runtime::model::ManagerError> {
         let mut model = Model::default();
         let manager = model.add_manager(base, name)?;
-        let listener = model.listen(Interest::Element(manager, WireKind::ResourceManager, base));
+        let listener = model.listen(Interest::Element(manager, Kind::ResourceManager, base));
         Ok(Self {
             model,
             manager,
@@ -97,7 +97,7 @@ impl Store {
         let mut wanted = match &look.parent {
             None => self.elements(kind),
             Some(parent) => number(parent)
-                .and_then(|parent| self.model.children(self.manager, parent, wire(kind)))
+                .and_then(|parent| self.model.children(self.manager, parent, kind))
                 .cloned()
                 .unwrap_or_default(),
         };
@@ -109,8 +109,8 @@ impl Store {
         }
         let mut groups = Vec::new();
         while let Some(first) = wanted.min() {
-            let parent = self.model.parent(self.manager, wire(kind), first);
-            let siblings = parent.and_then(|it| self.model.children(self.manager, it, wire(kind)));
+            let parent = self.model.parent(self.manager, kind, first);
+            let siblings = parent.and_then(|it| self.model.children(self.manager, it, kind));
             let family = siblings.map_or_else(|| [first].into_iter().collect(), |it| it & &wanted);
             wanted -= &family;
             let parent = parent.map(|it| self.model.id(self.manager, it));
@@ -140,7 +140,7 @@ impl Store {
     ) -> Vec<(Vec<(String, String)>, RoaringBitmap)> {
         if let Some(by) = by {
             let by: Vec<&str> = by.iter().map(String::as_str).collect();
-            let alike = self.model.alike(self.manager, wire(kind), ids, &by);
+            let alike = self.model.alike(self.manager, kind, ids, &by);
             let named = alike.into_iter().map(|(values, ids)| {
                 let set = by.iter().zip(values);
                 let set = set.filter_map(|(id, value)| Some((*id, value?)));
@@ -151,7 +151,7 @@ impl Store {
         }
         let mut alike: BTreeMap<Vec<(String, String)>, RoaringBitmap> = BTreeMap::new();
         for id in ids {
-            let all = self.model.attributes(self.manager, wire(kind), id);
+            let all = self.model.attributes(self.manager, kind, id);
             // Each has an id, and one without a name has that for one.
             let own = self.model.id(self.manager, id);
             let texts = all
@@ -180,7 +180,7 @@ impl Store {
 
     /// The numbers that elements have for an attribute.
     fn set(&self, kind: Kind, ids: &RoaringBitmap, attribute: &str) -> Set {
-        let value = |id| self.model.value(self.manager, wire(kind), id, attribute);
+        let value = |id| self.model.value(self.manager, kind, id, attribute);
         let numbers = ids.iter().filter_map(value);
         let numbers = numbers.filter_map(|value| value.to_string().parse::<u32>().ok());
         Set {
@@ -213,24 +213,12 @@ impl Store {
     }
 
     fn text(&self, kind: Kind, element: u32, attribute: &str) -> Option<String> {
-        let value = self
-            .model
-            .value(self.manager, wire(kind), element, attribute)?;
+        let value = self.model.value(self.manager, kind, element, attribute)?;
         Some(value.to_string())
     }
 
     fn elements(&self, kind: Kind) -> RoaringBitmap {
-        let all = self.model.elements(self.manager, wire(kind));
+        let all = self.model.elements(self.manager, kind);
         all.cloned().unwrap_or_default()
-    }
-}
-
-fn wire(kind: Kind) -> WireKind {
-    match kind {
-        Kind::Machine => WireKind::Machine,
-        Kind::Queue => WireKind::Queue,
-        Kind::Node => WireKind::Node,
-        Kind::Job => WireKind::Job,
-        Kind::Process => WireKind::Process,
     }
 }

@@ -4,23 +4,9 @@ use std::collections::BTreeMap;
 
 use roaring::RoaringBitmap;
 use sdm_runtime::attribute as id;
+use sdm_runtime::wire::event::Kind;
 
 use crate::snapshot::Attributes;
-
-/// A kind of element below a resource manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A machine, of which a manager has one here.
-    Machine,
-    /// A node of the machine.
-    Node,
-    /// A queue of the manager.
-    Queue,
-    /// A job of a queue.
-    Job,
-    /// A process of a job.
-    Process,
-}
 
 /// Elements that have the same values.
 #[derive(Clone, Debug, PartialEq)]

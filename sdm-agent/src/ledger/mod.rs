@@ -8,9 +8,10 @@ use std::vec;
 use roaring::RoaringBitmap;
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, Machine};
+use sdm_runtime::wire::event::Kind;
 
 use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_state};
-pub use changes::{Alike, Kind, Notice};
+pub use changes::{Alike, Notice};
 use changes::{Changes, Told, push_removed};
 
 /// About how much of what differs is put into words at once: what is told later is told as it is then.

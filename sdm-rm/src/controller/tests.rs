@@ -36,10 +36,10 @@ impl Story {
         let mut story = Self::new();
         story.turn(true);
         for (kind, parent, id, attributes) in [
-            (WireKind::Machine, "1", "2", vec![("machineState", "UP")]),
-            (WireKind::Queue, "1", "3", vec![("name", "normal")]),
+            (Kind::Machine, "1", "2", vec![("machineState", "UP")]),
+            (Kind::Queue, "1", "3", vec![("name", "normal")]),
             (
-                WireKind::Job,
+                Kind::Job,
                 "3",
                 "4",
                 vec![("jobState", "RUNNING"), ("jobId", "17")],
@@ -52,7 +52,7 @@ impl Story {
         story
     }
 
-    fn tell(&mut self, kind: WireKind, parent: &str, id: &str, attributes: &[(&str, &str)]) {
+    fn tell(&mut self, kind: Kind, parent: &str, id: &str, attributes: &[(&str, &str)]) {
         let attributes = attributes
             .iter()
             .map(|(id, value)| ((*id).to_owned(), (*value).to_owned()));
@@ -70,7 +70,7 @@ impl Story {
             ids: Ids::one("2"),
             attributes: vec![("machineState".to_owned(), state.to_owned())],
         };
-        let event = Event::Change(WireKind::Machine, "1".to_owned(), vec![group]);
+        let event = Event::Change(Kind::Machine, "1".to_owned(), vec![group]);
         self.agent.send(event).unwrap();
         self.turn(true);
     }
@@ -170,7 +170,7 @@ fn what_an_agent_cannot_say_is_an_error_or_a_complaint() {
     assert_eq!(story.reason(), reason);
     // What cannot be true of an element is no reason to end.
     let mut story = Story::started();
-    story.tell(WireKind::Node, "77", "78", &[("name", "n")]);
+    story.tell(Kind::Node, "77", "78", &[("name", "n")]);
     story.turn(true);
     assert_eq!(story.controller.state(), ManagerState::Started);
     let complaint = story.controller.reason().unwrap();
@@ -229,7 +229,7 @@ fn commands_are_answered_once_however_they_end() {
     assert_eq!(story.controller.poll_outcome(), None);
     let name = format!("JOB_{submitted}");
     let known = [("jobSubId", &*name), ("systemJobId", "18")];
-    story.tell(WireKind::Job, "3", "5", &known);
+    story.tell(Kind::Job, "3", "5", &known);
     story.turn(true);
     let number = Ok(Some("18".to_owned()));
     assert_eq!(story.controller.poll_outcome(), Some((submitted, number)));

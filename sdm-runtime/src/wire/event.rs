@@ -2,6 +2,8 @@
 
 use super::definition::{self, Definition};
 use super::frame::Message;
+use serde::{Deserialize, Serialize};
+
 use super::groups::{self, Group, next};
 use super::{Dialect, MessageError, pair};
 use crate::attribute;
@@ -10,8 +12,9 @@ use crate::ids::Ids;
 /// FILTER_DEF's id, which no source gives: the first that PTP leaves free.
 const FILTER_DEF: u16 = 254;
 
-/// Which elements an event is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A kind of element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A job of a queue.
     Job,
@@ -23,7 +26,8 @@ pub enum Kind {
     Process,
     /// A queue of the resource manager.
     Queue,
-    /// The resource manager, which only changes.
+    /// The resource manager, which only changes; nobody asks for it by its kind.
+    #[serde(skip)]
     ResourceManager,
 }
 

@@ -133,5 +133,6 @@ fn word(kind: Kind) -> &'static str {
         Kind::Node => "node",
         Kind::Job => "job",
         Kind::Process => "process",
+        Kind::ResourceManager => "cluster",
     }
 }

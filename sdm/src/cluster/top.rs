@@ -10,7 +10,6 @@ use nix::sys::signal::{Signal, raise};
 use sdm_rm::{Answer, Clusters, Definition, Kind, Look, Question};
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::Manager;
-use sdm_runtime::wire::event::Kind as ModelKind;
 use sdm_screen::{Cluster, Facts, Input, Item, Output, Request, Terminal, Top, Wants};
 use sdm_system::programs;
 
@@ -295,7 +294,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
             facts.items.extend(answer.groups.into_iter().map(|group| {
                 Item {
                     cluster: name.clone(),
-                    kind: kind(group.kind),
+                    kind: group.kind,
                     parent: group.parent,
                     ids: group.ids,
                     attributes: group.attributes,
@@ -386,14 +385,4 @@ fn end_of(path: &str) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn kind(kind: Kind) -> ModelKind {
-    match kind {
-        Kind::Machine => ModelKind::Machine,
-        Kind::Queue => ModelKind::Queue,
-        Kind::Node => ModelKind::Node,
-        Kind::Job => ModelKind::Job,
-        Kind::Process => ModelKind::Process,
-    }
 }
