@@ -345,12 +345,6 @@ impl Command {
         )
     }
 
-    /// True for commands that pass others on their way through a server.
-    #[must_use]
-    pub fn is_urgent(&self) -> bool {
-        matches!(self, Self::Interrupt | Self::Kill | Self::Detach)
-    }
-
     /// The command's name, as in logs and `--json`.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most rules of one kind.
-pub const RULES_MAX: usize = 1024;
 
 /// Functions through which programs enter a runtime. Names that nobody else gives count wherever
 /// they stand; the lower-case ones only in a shared object or without source, since a program may
@@ -219,30 +217,6 @@ pub struct FoldRules {
     pub plumbing: Vec<String>,
 }
 
-/// Why a line is no rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("fold rules, line {line}: {what}")]
-pub struct FoldRulesError {
-    /// Which line, from 1.
-    pub line: usize,
-    /// What is wrong with it.
-    pub what: FoldRuleError,
-}
-
-/// What is wrong with a line that is no rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FoldRuleError {
-    /// It begins with a word that is no kind of rule.
-    #[error("expected entry, module or hide, not '{0}'")]
-    Kind(String),
-    /// Nothing stands behind the kind.
-    #[error("{0} without a pattern")]
-    NoPattern(String),
-    /// There are [`RULES_MAX`] rules of this kind already.
-    #[error("more than {RULES_MAX} rules for {0}")]
-    TooMany(String),
-}
-
 impl Default for FoldRules {
     fn default() -> Self {
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
@@ -255,44 +229,6 @@ impl Default for FoldRules {
 }
 
 impl FoldRules {
-    /// Adds the rules of a text: one a line, `entry PATTERN`, `module PATTERN` or `hide PATTERN`;
-    /// empty lines and those that begin with `#` say nothing.
-    ///
-    /// # Errors
-    /// [`FoldRulesError`]: the first line that is no rule; the lines before it were added.
-    pub fn extend_from_text(&mut self, text: &str) -> Result<(), FoldRulesError> {
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            self.add(line).map_err(|what| FoldRulesError {
-                line: index + 1,
-                what,
-            })?;
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, line: &str) -> Result<(), FoldRuleError> {
-        let (kind, pattern) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let list = match kind {
-            "entry" => &mut self.entries,
-            "module" => &mut self.modules,
-            "hide" => &mut self.plumbing,
-            _ => return Err(FoldRuleError::Kind(kind.to_owned())),
-        };
-        let pattern = pattern.trim();
-        if pattern.is_empty() {
-            return Err(FoldRuleError::NoPattern(kind.to_owned()));
-        }
-        if list.len() >= RULES_MAX {
-            return Err(FoldRuleError::TooMany(kind.to_owned()));
-        }
-        list.push(pattern.to_owned());
-        Ok(())
-    }
-
     /// True where `function` is an entry into a runtime; `common` says that the frame stands in
     /// the program itself with its source known.
     pub(crate) fn is_entry(&self, function: &str, common: bool) -> bool {
@@ -417,26 +353,5 @@ mod tests {
         check("__", "__");
         check("é", "é");
         check("ñññññ", "ñññññ");
-    }
-
-    #[test]
-    fn rules_from_text() {
-        let mut rules = FoldRules::default();
-        rules
-            .extend_from_text("# ours\n\nentry solver_api_*\nmodule libsolver.so*\nhide trampoline")
-            .unwrap();
-        assert!(rules.is_entry("solver_api_run", false));
-        assert!(!rules.is_entry("solver_api_run", true));
-        assert!(rules.is_runtime_module("libsolver.so.2"));
-        assert!(rules.is_plumbing("trampoline"));
-        let check = |text: &str, expect: &str| {
-            let error = FoldRules::default().extend_from_text(text).unwrap_err();
-            assert_eq!(error.to_string(), expect);
-        };
-        check(
-            "entry a\nfold b",
-            "fold rules, line 2: expected entry, module or hide, not 'fold'",
-        );
-        check("entry", "fold rules, line 1: entry without a pattern");
     }
 }

@@ -1,0 +1,59 @@
+//! The runtime platform as its owner has it: a manager that starts and is told of, listeners, what is on a node, and the end.
+
+use std::io::Write;
+
+use sdm_runtime::attribute;
+use sdm_runtime::ids::Ids;
+use sdm_runtime::model::Model;
+use sdm_runtime::model::listeners::Interest;
+use sdm_runtime::states::{Manager, Node, Process};
+use sdm_runtime::wire::event::{Event, Kind};
+use sdm_runtime::wire::groups::Group;
+
+fn new(kind: Kind, parent: &str, ids: &str, attributes: &[(&str, &str)]) -> Event {
+    let attributes = attributes.iter();
+    let group = Group {
+        ids: ids.parse().unwrap_or_else(|_| Ids::one(ids)),
+        attributes: attributes
+            .map(|(id, value)| ((*id).to_owned(), (*value).to_owned()))
+            .collect(),
+    };
+    Event::New(kind, parent.to_owned(), vec![group])
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout();
+    let mut model = Model::default();
+    let manager = model.add_manager(1, "blue")?;
+    model.set_manager_state(manager, Manager::Starting.word())?;
+    model.set_manager_state(manager, Manager::Started.word())?;
+    let all = model.listen(Interest::All).ok_or("too many listeners")?;
+    let on_node = Interest::Children(manager, Kind::Node, 3);
+    let on_node = model.listen(on_node).ok_or("too many listeners")?;
+    let up = [(attribute::NODE_STATE, Node::Up.word())];
+    let runs = [
+        (attribute::PROCESS_STATE, Process::Running.word()),
+        (attribute::PROCESS_NODE_ID, "3"),
+    ];
+    for event in [
+        new(Kind::Machine, "1", "2", &[]),
+        new(Kind::Node, "2", "3-4", &up),
+        new(Kind::Queue, "1", "5", &[]),
+        new(Kind::Job, "5", "6", &[]),
+        new(Kind::Process, "6", "7-9", &runs),
+    ] {
+        model.apply(manager, &event);
+    }
+    writeln!(out, "on node 3: {:?}", model.processes_on(manager, 3))?;
+    while let Some(notice) = model.poll(on_node) {
+        writeln!(out, "node 3: {:?}", notice.what)?;
+    }
+    model.drop_listener(on_node);
+    model.mark_stale(manager, "its agent has ended");
+    writeln!(out, "stale: {:?}", model.stale(manager))?;
+    model.remove_manager(manager);
+    while let Some(notice) = model.poll(all) {
+        writeln!(out, "{:?}: {:?}", notice.kind, notice.what)?;
+    }
+    Ok(())
+}
