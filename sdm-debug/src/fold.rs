@@ -8,8 +8,8 @@
 
 use sdm_mpi::fortran_name;
 
-use crate::fold_rules::plain_name;
 pub use crate::fold_rules::FoldRules;
+use crate::fold_rules::plain_name;
 use crate::reply::{StackFrame, TaskStacks, ThreadStack};
 
 /// The most frames shown of one stack; of a deeper one the middle is left out and counted.

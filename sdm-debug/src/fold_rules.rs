@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-
 /// Functions through which programs enter a runtime. Names that nobody else gives count wherever
 /// they stand; the lower-case ones only in a shared object or without source, since a program may
 /// have an `mpi_setup_` or an `ncclish` of its own.

@@ -38,6 +38,7 @@ pub use number::write_number;
 use number::{unzigzag, zigzag};
 use pieces::{Piece, Pieces};
 use portable::{Ids, Part, Parts};
+pub use reader::DecodeError;
 use reader::Reader;
 
 /// The longest wire form of a set that is taken, in bytes: that of a bitmap of the largest ids.
@@ -50,16 +51,6 @@ const DENSE: u8 = 3;
 /// A bitmap in the portable format, which begins like this.
 const PORTABLE: u8 = portable::FIRST_BYTE;
 const PORTABLE_RUNS: u8 = portable::FIRST_BYTE_RUNS;
-
-/// Why bytes are no set.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("set: {what} at byte {offset}")]
-pub struct DecodeError {
-    /// What is wrong with the bytes.
-    pub what: &'static str,
-    /// The position of it in the given bytes.
-    pub offset: usize,
-}
 
 impl IdSet {
     /// Appends the wire form, coded relative to `base` (the link's first id).

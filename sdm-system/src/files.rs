@@ -15,10 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::fcntl::OFlag;
-use nix::unistd::{AccessFlags, Uid, User, access, geteuid};
+use nix::unistd::{AccessFlags, access, geteuid};
 
+use crate::owner::others_may_write;
+pub use crate::owner::{is_own, user};
 pub(crate) use crate::search_path::USUAL_PATH;
-use crate::search_path::{self, others_may_write, search_in, trusted_path};
+pub use crate::search_path::is_program;
+use crate::search_path::{self, search_in, trusted_path};
 
 /// The largest text that is read of a file, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -215,21 +218,6 @@ fn checked(folder: PathBuf) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether a file or folder is this user's; root's counts as everybody's.
-#[must_use]
-pub fn is_own(found: &Metadata) -> bool {
-    [0, geteuid().as_raw()].contains(&found.uid())
-}
-
-/// A user's name, or the number where there is none.
-#[must_use]
-pub fn user(uid: u32) -> String {
-    match User::from_uid(Uid::from_raw(uid)) {
-        Ok(Some(user)) => user.name,
-        _ => format!("user {uid}"),
-    }
-}
-
 /// The program of this name in the trusted folders of `PATH` (see [`search_path`]).
 #[must_use]
 pub fn search(name: impl AsRef<OsStr>) -> Option<PathBuf> {
@@ -250,12 +238,6 @@ pub fn passed_over(name: impl AsRef<OsStr>) -> Option<String> {
 
 pub(crate) fn given_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into())
-}
-
-/// Whether there is a file that this user may execute.
-#[must_use]
-pub fn is_program(path: &Path) -> bool {
-    path.is_file() && access(path, AccessFlags::X_OK).is_ok()
 }
 
 /// Has a program with a Python of its own, gdb for one, import nothing from whatever folder it is started in.

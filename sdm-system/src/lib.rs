@@ -16,6 +16,7 @@ pub mod identity;
 pub mod lender;
 mod lines;
 pub mod listening;
+mod owner;
 pub mod pagemap;
 pub mod peer;
 pub mod proc;

@@ -9,10 +9,10 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use nix::unistd::geteuid;
+use nix::unistd::{AccessFlags, access, geteuid};
 use sdm_text::printable_name;
 
-use crate::files::{is_program, user};
+use crate::owner::{others_may_write, user};
 
 /// The folders that are searched where `PATH` is not set, or no folder of it is trusted.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -20,9 +20,6 @@ pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const STICKY: u32 = 0o1000;
 /// The most links on the way to a folder, as the kernel has it.
 const LINKS_MAX: u32 = 40;
-/// The first number of a group that is not the system's own (Debian policy, 9.2.2): below it root says who is in it.
-const USERS_GROUP: u32 = 100;
-
 /// The program of this name in the folders of [`trusted_path`].
 #[must_use]
 pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
@@ -63,6 +60,12 @@ pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
         ));
     }
     None
+}
+
+/// Whether there is a file that this user may execute.
+#[must_use]
+pub fn is_program(path: &Path) -> bool {
+    path.is_file() && access(path, AccessFlags::X_OK).is_ok()
 }
 
 /// Why no program is started out of a folder.
@@ -130,15 +133,6 @@ fn parts_of(path: &Path) -> Vec<OsString> {
 fn is_trusted(found: &Metadata) -> bool {
     let root = fs::symlink_metadata("/").map_or(0, |root| root.uid());
     [0, root, geteuid().as_raw()].contains(&found.uid())
-}
-
-/// True where others than the owner may write. Where everybody has a group of his own it has his number, and who is in a
-/// group of the system's own is root's choice.
-pub(crate) fn others_may_write(found: &Metadata) -> bool {
-    let is_private = found.gid() == found.uid();
-    let is_systems = found.uid() == 0 && found.gid() < USERS_GROUP;
-    let by_group = found.mode() & 0o020 != 0 && !is_private && !is_systems;
-    found.mode() & 0o002 != 0 || by_group
 }
 
 #[cfg(test)]

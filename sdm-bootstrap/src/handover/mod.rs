@@ -6,6 +6,8 @@
 
 mod source;
 
+pub use source::{HandoverError, SOCKET_SCHEME};
+
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -39,28 +41,6 @@ const OURS: [&str; 7] = [
     LOCAL_INDEX_VARIABLE,
     XSTATE_VARIABLE,
 ];
-/// What a source begins with that is a socket: `unix:///run/user/1000/sdm-.../key`.
-pub const SOCKET_SCHEME: &str = "unix://";
-
-/// What could not be taken over.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HandoverError {
-    /// It is not there.
-    #[error("{0} is not set: this program is started by sdm; by hand it wants --handover")]
-    Missing(&'static str),
-    /// It is there, but it is not one. The value is not repeated: it may be a key.
-    #[error("{0} is set to something else than what sdm hands over")]
-    Bad(&'static str),
-    /// The file or the socket that was to hold it.
-    #[error("handover from {name}: {what}")]
-    Source {
-        /// The path of the file, printable.
-        name: String,
-        /// What is wrong with it.
-        what: String,
-    },
-}
-
 /// Takes the session's name and key out of the environment, and every other variable of ours; or,
 /// where a `source` is given, out of that file: `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a
 /// socket at which they are said.

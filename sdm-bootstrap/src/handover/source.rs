@@ -14,12 +14,32 @@ use sdm_system::peer::Peer;
 use sdm_system::secret;
 use zeroize::Zeroizing;
 
-use super::{HandoverError, SOCKET_SCHEME};
-
 /// The longest text that is handed over, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 /// How long who listens at a socket may take to say it: that is `sdm`, which may have others to start.
 const SOCKET_WAIT: Duration = Duration::from_secs(60);
+
+/// What a source begins with that is a socket: `unix:///run/user/1000/sdm-.../key`.
+pub const SOCKET_SCHEME: &str = "unix://";
+
+/// What could not be taken over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandoverError {
+    /// It is not there.
+    #[error("{0} is not set: this program is started by sdm; by hand it wants --handover")]
+    Missing(&'static str),
+    /// It is there, but it is not one. The value is not repeated: it may be a key.
+    #[error("{0} is set to something else than what sdm hands over")]
+    Bad(&'static str),
+    /// The file or the socket that was to hold it.
+    #[error("handover from {name}: {what}")]
+    Source {
+        /// The path of the file, printable.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
 
 /// What is handed over there.
 pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {

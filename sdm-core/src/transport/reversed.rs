@@ -21,14 +21,12 @@ use super::{ConnId, ConnectionString, Scheme, Transport, TransportEvent, Waker};
 use crate::ids::ServerId;
 use crate::link::LinkConfig;
 use caller::Caller;
-use claim::{CLAIM_BYTES, Claim};
+use claim::{CLAIM_BYTES, Claim, TAKEN};
 
 /// How many connections may be at a listener without having said who they are.
 const UNCLAIMED_MAX: usize = 256;
 /// How long one may take to say so.
 const CLAIM_WAIT: Duration = Duration::from_secs(10);
-/// What a caller is told, in one byte, when it is wanted.
-const TAKEN: u8 = b'!';
 /// What marks the ids that are given out here.
 const OWN_ID: u64 = 1 << 63;
 

@@ -1,11 +1,21 @@
 //! Reading the wire form.
 
 use super::number::NUMBER_BYTES_MAX;
-use super::{DecodeError, SET_BYTES_MAX, portable};
+use super::portable::{self, BYTES_MAX as SET_BYTES_MAX};
 use crate::ID_MAX;
 
 /// The error where a form is longer than [`SET_BYTES_MAX`].
 const LONG: &str = "expected at most 2099748 bytes";
+
+/// Why bytes are no set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("set: {what} at byte {offset}")]
+pub struct DecodeError {
+    /// What is wrong with the bytes.
+    pub what: &'static str,
+    /// The position of it in the given bytes.
+    pub offset: usize,
+}
 
 /// Reads a form from its front; knows where it stands.
 pub(super) struct Reader<'a> {

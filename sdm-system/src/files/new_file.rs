@@ -11,7 +11,7 @@ use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
 use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
-use crate::search_path::others_may_write;
+use crate::owner::others_may_write;
 
 /// How often another name is tried for a new file.
 const NAMES_MAX: u32 = 16;

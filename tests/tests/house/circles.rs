@@ -48,11 +48,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "one type, whose methods are in two files",
     ),
     (
-        "sdm-bootstrap",
-        "handover handover::source",
-        "reading a handover, in two files: the errors are those of all of it",
-    ),
-    (
         "sdm-core",
         "member member::dialing member::sent member::strangers",
         "one type, whose methods are in a file for each concern, with the data of that concern",
@@ -61,11 +56,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "sdm-core",
         "node node::adoption node::audit node::ending node::events node::exchange node::exchange::state node::family node::local node::open node::plan node::root",
         "one type, whose methods are in a file for each concern, with the data of that concern",
-    ),
-    (
-        "sdm-core",
-        "transport::reversed transport::reversed::caller",
-        "the two ends of one arrangement, which share its bytes and bounds",
     ),
     (
         "sdm-debug",
@@ -81,11 +71,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "sdm-idset",
         "dense iter set",
         "a set, one of its layouts, and the walk over all of them",
-    ),
-    (
-        "sdm-idset",
-        "wire wire::reader",
-        "one format: what is read of it has its errors and bounds",
     ),
     (
         "sdm-launch",
@@ -191,11 +176,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "tests",
         "leftovers processes run",
         "who looks for what a session has left knows how sessions are run",
-    ),
-    (
-        "sdm-system",
-        "files search_path",
-        "programs are files, and a file of the user's is judged as the folders of programs are",
     ),
 ];
 

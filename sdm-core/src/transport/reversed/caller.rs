@@ -3,8 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::TAKEN;
-use super::claim::Claim;
+use super::claim::{Claim, TAKEN};
 use crate::dialer::{ATTEMPT_WAIT, PAUSE_MAX, PAUSE_MIN};
 use crate::ids::ServerId;
 use crate::link::LinkConfig;

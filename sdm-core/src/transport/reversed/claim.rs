@@ -15,6 +15,9 @@ use crate::ids::ServerId;
 use crate::link::LinkConfig;
 use crate::secure::SessionKey;
 
+/// What a caller is told, in one byte, when it is wanted.
+pub(super) const TAKEN: u8 = b'!';
+
 const MAGIC: [u8; 4] = *b"SDMC";
 const SAID_BYTES: usize = 24;
 /// All of it.

@@ -1,0 +1,33 @@
+//! Whose files are, and who may write to them.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+use nix::unistd::{Uid, User, geteuid};
+
+/// The first number of a group that is not the system's own (Debian policy, 9.2.2): below it root says who is in it.
+const USERS_GROUP: u32 = 100;
+
+/// Whether a file or folder is this user's; root's counts as everybody's.
+#[must_use]
+pub fn is_own(found: &Metadata) -> bool {
+    [0, geteuid().as_raw()].contains(&found.uid())
+}
+
+/// A user's name, or the number where there is none.
+#[must_use]
+pub fn user(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => user.name,
+        _ => format!("user {uid}"),
+    }
+}
+
+/// True where others than the owner may write. Where everybody has a group of his own it has his number, and who is in a
+/// group of the system's own is root's choice.
+pub(crate) fn others_may_write(found: &Metadata) -> bool {
+    let is_private = found.gid() == found.uid();
+    let is_systems = found.uid() == 0 && found.gid() < USERS_GROUP;
+    let by_group = found.mode() & 0o020 != 0 && !is_private && !is_systems;
+    found.mode() & 0o002 != 0 || by_group
+}
