@@ -1,5 +1,6 @@
 //! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -64,13 +65,30 @@ pub(crate) struct LocalHost {
     gdb: i32,
     /// What is the same for all tasks of this host.
     sources: Rc<Sources>,
+    /// Of a process that goes on: what its threads were in when they stood.
+    calls: Option<SystemCalls>,
 }
+
+/// System calls by threads.
+pub(crate) type SystemCalls = Rc<RefCell<BTreeMap<i32, (i64, [u64; 6])>>>;
 
 impl LocalHost {
     /// The host of a gdb, which was started as this process.
     pub(crate) fn of(gdb: i32, sources: &Rc<Sources>) -> Self {
         let sources = Rc::clone(sources);
-        Self { gdb, sources }
+        Self {
+            gdb,
+            sources,
+            calls: None,
+        }
+    }
+
+    /// The host of processes that go on, whose threads were in these system calls.
+    pub(crate) fn of_moment(calls: &SystemCalls, sources: &Rc<Sources>) -> Self {
+        Self {
+            calls: Some(Rc::clone(calls)),
+            ..Self::of(0, sources)
+        }
     }
 }
 
@@ -184,7 +202,10 @@ impl Host for LocalHost {
     }
 
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])> {
-        proc::of(pid).thread(thread).system_call()
+        match &self.calls {
+            Some(calls) => calls.borrow().get(&thread).copied(),
+            None => proc::of(pid).thread(thread).system_call(),
+        }
     }
 
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait> {

@@ -12,6 +12,7 @@ mod host;
 mod liveness;
 mod looks;
 mod memory_estimate;
+mod prober;
 mod sampling;
 mod shared_gdb;
 mod slot;
@@ -21,4 +22,9 @@ mod timers;
 
 pub use backend::{GdbBackend, GdbConfig};
 pub use sdm_gdb::VALUE_BYTES_MAX;
-pub use sdm_inspect::looker::run as run_looker;
+
+/// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
+#[must_use]
+pub fn run_looker() -> Option<std::io::Result<()>> {
+    sdm_inspect::looker::run(&mut prober::Prober::default())
+}

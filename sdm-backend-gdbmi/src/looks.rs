@@ -11,7 +11,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_inspect::looker::{Answer, Looker};
+use sdm_inspect::looker::{Answer, Looker, View};
 use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::ProcessStacks;
 use sdm_system::proc;
@@ -144,9 +144,14 @@ impl Looks {
         };
         let number = self.next;
         self.next += 1;
-        let (span, period) = times.unwrap_or_default();
         let pids = wanted.iter().map(|(_, pid)| *pid).collect();
-        looker.ask_for(now, number, pids, span, period);
+        match spec.probe {
+            Some(probe) => looker.probe(now, number, pids, (probe, self.fold.clone())),
+            None => {
+                let (span, period) = times.unwrap_or_default();
+                looker.ask_for(now, number, pids, span, period);
+            }
+        }
         let asked = OpenLook {
             id,
             full: spec.full,
@@ -248,7 +253,19 @@ impl Looks {
                 continue;
             };
             let (task, _) = asked.tasks[at];
-            let looked = answer.stacks.map_err(|refusal| failure(&refusal));
+            let looked = match answer.seen {
+                Ok(View::Stacks(stacks)) => Ok(stacks),
+                Ok(View::Probe(probe)) => {
+                    let id = asked.id;
+                    asked.tasks.remove(at);
+                    if asked.tasks.is_empty() {
+                        self.open.remove(&number);
+                    }
+                    self.answer(id, task, Ok(Reply::Probe(probe)));
+                    continue;
+                }
+                Err(refusal) => Err(failure(&refusal)),
+            };
             let stood = looked.as_ref().map_or(Duration::ZERO, |it| it.stood);
             let result = looked.and_then(|stacks| folded(stacks, &self.fold, asked.full));
             if let (Some(sampling), Ok(stacks)) = (&mut asked.sampling, &result) {

@@ -318,7 +318,7 @@ pub enum Command {
     /// `unsupported` where the MPI library has no debug library, or its layout is not known.
     Queues,
     /// The folded stacks of processes that nothing is attached to, each of which stands for an instant only: [`crate::Reply::Stacks`],
-    /// merged as those are. Fails: `not_running` where the process has ended, `unsupported` where it takes a gdb.
+    /// merged as those are; or what they are doing: [`crate::Reply::Probe`]. Fails: `not_running` where the process has ended, `unsupported` where it takes a gdb.
     Look(LookSpec),
     /// The same, again and again for a while: [`crate::Reply::Samples`], merged by [`crate::rules::RULE_SAMPLES`]. Where it is given up
     /// what was seen until then is the answer. Fails as that does.

@@ -81,8 +81,9 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
 #[must_use]
 pub fn rule_of(command: &crate::Command) -> u16 {
     match command {
-        crate::Command::Stacks { .. } | crate::Command::Look(_) => RULE_STACK_TREE,
         crate::Command::Probe(_) => RULE_PROBE,
+        crate::Command::Look(spec) if spec.probe.is_some() => RULE_PROBE,
+        crate::Command::Stacks { .. } | crate::Command::Look(_) => RULE_STACK_TREE,
         crate::Command::Usage => RULE_USAGE,
         crate::Command::Queues => RULE_QUEUES,
         crate::Command::Sample(_) => RULE_SAMPLES,

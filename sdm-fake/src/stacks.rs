@@ -14,7 +14,7 @@ use super::task::{Task, no_such, variables};
 impl Task {
     /// The stacks of a process that nothing is attached to: as the scenario has it, whatever the task does.
     pub(super) fn look(
-        &self,
+        &mut self,
         scenario: &Scenario,
         id: TaskId,
         spec: &LookSpec,
@@ -23,12 +23,15 @@ impl Task {
             let text = "no process was named for it";
             return Err(Failure::new(FailureCode::AttachFailed, text));
         }
-        Ok(Reply::Stacks(self.stacks(scenario, id, spec.full)))
+        match spec.probe {
+            Some(probe) => self.probe(scenario, id, probe),
+            None => Ok(Reply::Stacks(self.stacks(scenario, id, spec.full))),
+        }
     }
 
     /// The same over a while: it stays where it is.
     pub(super) fn sample(
-        &self,
+        &mut self,
         scenario: &Scenario,
         id: TaskId,
         spec: &SampleSpec,

@@ -56,9 +56,12 @@ pub use gate::{BrokenOff, Gate, split, withdrawn};
 pub use host::{Host, NewCore};
 pub use ops::attach::AttachTarget;
 pub use ops::core_file::CoreFile;
-pub use ops::looked::{fold_looked, has_python};
+pub use ops::looked::{fold_looked, has_python, raw_frame, shown_count};
+pub use ops::python::is_evaluation;
+pub use ops::stack_end::UNKNOWN_CALLER;
 pub use ops::start::Before;
 pub use state::points::KeptPoint;
+pub use state::probed::KeptProbe;
 pub use text::VALUE_BYTES_MAX;
 
 /// Drives one gdb.
@@ -107,6 +110,37 @@ impl Driver {
             ops: Vec::new(),
             queue: VecDeque::new(),
         }
+    }
+
+    /// That of a process that no gdb has, with the name of its program's file: it stands as far as questions show it.
+    pub fn of_process(
+        now: Instant,
+        config: Rc<DriverConfig>,
+        host: Box<dyn Host>,
+        (pid, program): (i32, &str),
+    ) -> Self {
+        let driver = Self::new(now, config, host);
+        let mut state = driver.gdb.edit();
+        state.origin = Origin::Attached {
+            access: Access::ReadOnly,
+            scope: None,
+        };
+        state.processes.started("", Some(pid));
+        program.clone_into(&mut state.program_name);
+        state.set_task(TaskState::Starting);
+        state.set_task(TaskState::Stopped);
+        drop(state);
+        driver
+    }
+
+    /// What the next probe is compared with.
+    pub fn kept_probe(&self) -> KeptProbe {
+        KeptProbe(self.gdb.get().probed.clone())
+    }
+
+    /// Has the next probe compared with this.
+    pub fn restore_probe(&mut self, KeptProbe(kept): KeptProbe) {
+        self.gdb.edit().probed = kept;
     }
 
     /// Begins the start of a program.

@@ -29,6 +29,8 @@ struct Segment {
     address: u64,
     offset: u64,
     bytes: u64,
+    /// In memory, where more can follow.
+    memory_bytes: u64,
     is_executable: bool,
 }
 
@@ -46,6 +48,7 @@ impl Image {
             address: header.p_vaddr(endian),
             offset: header.p_offset(endian),
             bytes: header.p_filesz(endian),
+            memory_bytes: header.p_memsz(endian),
             is_executable: header.p_flags(endian) & PF_X != 0,
         });
         let segments = segments.collect();
@@ -85,6 +88,15 @@ impl Image {
         let from = usize::try_from(offset).ok()?;
         let to = from.checked_add(usize::try_from(count).ok()?)?;
         self.file.data().get(from..to)
+    }
+
+    /// Whether it has something at an address, as the file has it.
+    pub(crate) fn is_loaded(&self, address: u64) -> bool {
+        let mut segments = self.segments.iter();
+        segments.any(|it| {
+            let within = address.checked_sub(it.address);
+            within.is_some_and(|within| within < it.memory_bytes)
+        })
     }
 
     /// The number by which its maker names it.

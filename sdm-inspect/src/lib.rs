@@ -9,6 +9,7 @@
 //! length, count and chain has a bound.
 
 pub mod arrival;
+mod assembly;
 mod elf;
 pub mod exchange;
 mod files;
@@ -27,3 +28,4 @@ pub mod stack;
 mod symbols;
 mod sys;
 mod unwind;
+mod values;

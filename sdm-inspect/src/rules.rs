@@ -93,11 +93,17 @@ impl Rules {
 
     /// Whether the file says something of the function at an address.
     pub(crate) fn is_known(&self, address: u64) -> bool {
-        let debug = || {
-            let cie = DebugFrame::cie_from_offset;
-            self.debug_frame.fde_for_address(&self.bases, address, cie)
-        };
-        self.loaded(address).is_some() || debug().is_ok()
+        self.begins(address).is_some()
+    }
+
+    /// Where the function at an address begins.
+    pub(crate) fn begins(&self, address: u64) -> Option<u64> {
+        if let Some(entry) = self.loaded(address) {
+            return Some(entry.initial_address());
+        }
+        let cie = DebugFrame::cie_from_offset;
+        let entry = self.debug_frame.fde_for_address(&self.bases, address, cie);
+        entry.ok().map(|entry| entry.initial_address())
     }
 
     fn loaded(&self, address: u64) -> Option<FrameDescriptionEntry<Slice>> {

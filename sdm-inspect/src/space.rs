@@ -44,6 +44,11 @@ impl Place<'_> {
         address.wrapping_add(self.bias)
     }
 
+    /// By how much its file was moved.
+    pub(crate) fn bias(&self) -> u64 {
+        self.bias
+    }
+
     /// What an address of the process is in its file.
     pub(crate) fn of_process(&self, address: u64) -> u64 {
         address.wrapping_sub(self.bias)
@@ -117,6 +122,40 @@ impl Space {
             .checked_sub(1)
             .is_some_and(|before| !is_known(before))
             && is_known(address)
+    }
+
+    /// The files, each with by how much it was moved.
+    fn modules(&self) -> impl Iterator<Item = &(Rc<Module>, u64)> {
+        let mut last = None;
+        let modules = self.code.iter().filter_map(|it| it.module.as_ref());
+        modules
+            .filter(move |(module, _)| last.replace(Rc::as_ptr(module)) != Some(Rc::as_ptr(module)))
+    }
+
+    /// Where a variable is, in the first file that has one of this name.
+    pub(crate) fn variable(&self, name: &str) -> Option<u64> {
+        self.modules().find_map(|(module, bias)| {
+            let at = module.symbols().variable(&module.image, name)?;
+            Some(at.wrapping_add(*bias))
+        })
+    }
+
+    /// The variable that an address is in, and how far from its beginning.
+    pub(crate) fn variable_at(&self, address: u64) -> Option<(&'static str, u64)> {
+        self.modules().find_map(|(module, bias)| {
+            let at = address.wrapping_sub(*bias);
+            let is_in = module.image.is_loaded(at);
+            is_in
+                .then(|| module.symbols().variable_at(&module.image, at))
+                .flatten()
+        })
+    }
+
+    /// Where the function that an address is in begins.
+    pub(crate) fn begins(&self, address: u64) -> Option<u64> {
+        let place = self.place(address)?;
+        let begin = place.module.rules().begins(place.address)?;
+        Some(place.in_process(begin))
     }
 
     /// The name of the program's file; empty where it is not known.

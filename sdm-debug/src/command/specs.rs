@@ -3,6 +3,8 @@
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
+use crate::probe::ProbeSpec;
+
 /// How the program is started.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct StartSpec {
@@ -98,6 +100,8 @@ pub struct LookSpec {
     pub pids: Vec<(u32, i32)>,
     /// Unfolded, and every thread.
     pub full: bool,
+    /// In place of the stacks what they are doing.
+    pub probe: Option<ProbeSpec>,
 }
 
 /// Which processes are looked at again and again, and how often.

@@ -18,12 +18,16 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
         program, threads, ..
     } = stacks;
     let threads = threads.into_iter().enumerate().map(|(at, thread)| {
-        let frames = up_to_main(thread.frames);
+        let mut frames = thread.frames;
+        frames.truncate(shown_count(&frames));
         RawThread {
             main: at == 0,
             name: String::new(),
             stopped: is_cut(thread.is_whole, &frames).then(|| format!("{STOPPED}{UNKNOWN_CALLER}")),
-            frames: frames.into_iter().map(|it| raw(it, &program)).collect(),
+            frames: frames
+                .into_iter()
+                .map(|it| raw_frame(it, &program))
+                .collect(),
         }
     });
     let threads: Vec<RawThread> = threads.collect();
@@ -45,14 +49,12 @@ fn is_cut(is_whole: bool, frames: &[StackFrame]) -> bool {
     !is_whole && !is_end && frames.len() < FRAMES_MAX as usize
 }
 
-/// What gdb shows of a stack: of Fortran's programs all of it, as `list_frames` has it.
-fn up_to_main(mut frames: Vec<StackFrame>) -> Vec<StackFrame> {
-    if let Some(main) = frames.iter().position(is_main)
-        && !is_fortran(frames[main].file.as_deref().unwrap_or_default())
-    {
-        frames.truncate(main + 1);
-    }
-    frames
+/// How many frames gdb shows of a stack: of Fortran's programs all of them, as `list_frames` has it.
+#[must_use]
+pub fn shown_count(frames: &[StackFrame]) -> usize {
+    let main = frames.iter().position(is_main);
+    let is_c = |at: &usize| !is_fortran(frames[*at].file.as_deref().unwrap_or_default());
+    main.filter(is_c).map_or(frames.len(), |at| at + 1)
 }
 
 /// True for the function that gdb takes for a program's main one; Rust's stands in its crate.
@@ -66,7 +68,9 @@ fn is_main(frame: &StackFrame) -> bool {
     !frame.is_inlined && (name == MAIN || is_rust && of_crate(name))
 }
 
-fn raw(frame: StackFrame, program: &str) -> RawFrame {
+/// A frame for the fold rules.
+#[must_use]
+pub fn raw_frame(frame: StackFrame, program: &str) -> RawFrame {
     let is_program = frame.module == program;
     RawFrame {
         function: frame.called.or(frame.function),
@@ -98,12 +102,12 @@ mod tests {
         let check = |file: &str, expect: usize| {
             let start = ["solve", "main", "__libc_start_call_main", "_start"];
             let frames = start.map(|name| frame(name, file)).to_vec();
-            assert_eq!(up_to_main(frames).len(), expect, "{file}");
+            assert_eq!(shown_count(&frames), expect, "{file}");
         };
         check("halo.c", 2);
         check("heat.F90", 4);
         let rust = ["cells::step", "cells::main", "std::rt::lang_start", "main"];
         let frames = rust.map(|name| frame(name, "cells.rs")).to_vec();
-        assert_eq!(up_to_main(frames).len(), 2);
+        assert_eq!(shown_count(&frames), 2);
     }
 }

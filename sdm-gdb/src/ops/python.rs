@@ -88,7 +88,8 @@ fn evaluates(frame: &GdbFrame) -> bool {
 }
 
 /// True for the name of the interpreter's function that carries out those of Python.
-pub(super) fn is_evaluation(name: &str) -> bool {
+#[must_use]
+pub fn is_evaluation(name: &str) -> bool {
     // The compiler makes `_PyEval_EvalFrameDefault.cold` of it, too.
     name.strip_prefix(EVALUATES)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -11,7 +11,7 @@ use sdm_mi::quote;
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
 /// The reason where a stack ends at code of which nothing is known.
-pub(super) const UNKNOWN_CALLER: &str = "the code of the caller is not known";
+pub const UNKNOWN_CALLER: &str = "the code of the caller is not known";
 
 /// What gdb's `bt` says below a stack that it could not read to its end: `Backtrace stopped: ...`. `thread` is the option that names the
 /// thread, or empty.

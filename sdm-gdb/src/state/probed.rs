@@ -28,6 +28,9 @@ pub(crate) struct Probed {
     pub(crate) exchange: Option<u128>,
 }
 
+/// What a probe is compared with, to be had again where the probe does not count.
+pub struct KeptProbe(pub(crate) Option<Probed>);
+
 /// One activation of a function of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameState {

@@ -8,12 +8,13 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::fold::FoldRules;
 use sdm_system::programs;
 
-use super::message::{Ask, Frames, Told, frame};
+use super::message::{Ask, Frames, Told, View, frame};
 use super::{MODE, OF_SYSTEM, READ_BYTES};
 use crate::snapshot::Refusal;
-use crate::stack::ProcessStacks;
 
 /// How long a looker may take to say the next thing: files may have to come from far.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
@@ -25,8 +26,8 @@ pub struct Answer {
     pub number: u64,
     /// The process.
     pub pid: i32,
-    /// Its stacks, or why there are none.
-    pub stacks: Result<ProcessStacks, Refusal>,
+    /// What was seen, or why nothing was.
+    pub seen: Result<View, Refusal>,
     /// True where it is looked at no more.
     pub is_last: bool,
     /// Processor time of the looker from its start on.
@@ -81,6 +82,24 @@ impl Looker {
         self.ask_for(now, number, pids, Duration::ZERO, Duration::ZERO);
     }
 
+    /// Has these processes probed: how, and which frames are a runtime's; each is answered once.
+    pub fn probe(
+        &mut self,
+        now: Instant,
+        number: u64,
+        pids: Vec<i32>,
+        probe: (ProbeSpec, FoldRules),
+    ) {
+        let ask = Ask {
+            number,
+            pids,
+            span: Duration::ZERO,
+            period: Duration::ZERO,
+            probe: Some(probe),
+        };
+        self.begin(now, ask);
+    }
+
     /// Asks for the stacks of these processes again and again for so long: at once, and then whenever the period is over.
     pub fn ask_for(
         &mut self,
@@ -95,10 +114,16 @@ impl Looker {
             pids,
             span,
             period,
+            probe: None,
         };
-        // Numbers of processes: it is never too long.
+        self.begin(now, ask);
+    }
+
+    fn begin(&mut self, now: Instant, ask: Ask) {
+        let period = ask.period;
+        // Numbers of processes, and rules that came within a message: it is never too long.
         self.unsent.extend(frame(&ask).unwrap_or_default());
-        self.open.insert(number, ask.pids);
+        self.open.insert(ask.number, ask.pids);
         self.until = Some(now + period + ANSWER_WAIT);
         self.send();
     }
@@ -156,7 +181,7 @@ impl Looker {
             let Told {
                 number,
                 pid,
-                stacks,
+                seen,
                 is_last,
                 processor,
             } = told;
@@ -175,7 +200,7 @@ impl Looker {
             answers.push(Answer {
                 number,
                 pid,
-                stacks,
+                seen,
                 is_last,
                 processor,
             });
@@ -197,7 +222,7 @@ impl Looker {
             answers.extend(pids.into_iter().map(|pid| Answer {
                 number,
                 pid,
-                stacks: Err(Refusal::System { text: text.clone() }),
+                seen: Err(Refusal::System { text: text.clone() }),
                 is_last: true,
                 processor: Duration::ZERO,
             }));

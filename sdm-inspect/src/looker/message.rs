@@ -6,6 +6,10 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::fold::FoldRules;
+use sdm_debug::probe::TaskProbe;
+
 use crate::snapshot::Refusal;
 use crate::stack::ProcessStacks;
 
@@ -25,6 +29,8 @@ pub(super) struct Ask {
     pub(super) span: Duration,
     /// From one look to the next.
     pub(super) period: Duration,
+    /// Where they are to be probed: how, and which frames are a runtime's.
+    pub(super) probe: Option<(ProbeSpec, FoldRules)>,
 }
 
 /// What it says of one of them.
@@ -34,12 +40,21 @@ pub(super) struct Told {
     pub(super) number: u64,
     /// The process.
     pub(super) pid: i32,
-    /// Its stacks, or why there are none.
-    pub(super) stacks: Result<ProcessStacks, Refusal>,
+    /// What was seen, or why nothing was.
+    pub(super) seen: Result<View, Refusal>,
     /// True where it is looked at no more.
     pub(super) is_last: bool,
     /// Processor time of the looker so far.
     pub(super) processor: Duration,
+}
+
+/// What is seen of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum View {
+    /// Its stacks.
+    Stacks(ProcessStacks),
+    /// What it is doing.
+    Probe(Box<TaskProbe>),
 }
 
 /// A message as bytes.
@@ -98,6 +113,7 @@ mod tests {
             pids: vec![1, -1],
             span: Duration::ZERO,
             period: Duration::from_millis(100),
+            probe: None,
         };
         let bytes = [frame(&ask(1)).unwrap(), frame(&ask(2)).unwrap()].concat();
         let mut frames = Frames::default();

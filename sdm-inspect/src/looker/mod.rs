@@ -7,6 +7,7 @@
 mod client;
 mod message;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -17,9 +18,15 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 pub use client::{Answer, Looker};
+pub use message::View;
 use message::{Ask, Frames, Told, frame};
+use sdm_debug::Failure;
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::fold::FoldRules;
+use sdm_debug::probe::TaskProbe;
 
-use crate::stack::Inspector;
+use crate::snapshot::Refusal;
+use crate::stack::{Inspection, Inspector};
 
 /// The first word of its command line.
 const MODE: &str = "--look";
@@ -32,24 +39,60 @@ const OWN_BYTES_MAX: u64 = 256 << 20;
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
-#[must_use]
-pub fn run() -> Option<io::Result<()>> {
-    let mut words = std::env::args_os().skip(1);
-    let mode = words.next()?;
-    (mode == MODE).then(|| serve(words.next().is_some_and(|word| word == OF_SYSTEM)))
+/// How often a process is probed until it has not moved while it was.
+const PROBES_MAX: usize = 4;
+
+/// Makes of what a process stood at what it is doing, and remembers that for the next time.
+pub trait Prober {
+    /// Probes a process.
+    ///
+    /// # Errors
+    /// [`Failure`] where it cannot be told.
+    fn probe(
+        &mut self,
+        inspection: &Inspection,
+        spec: ProbeSpec,
+        rules: &FoldRules,
+    ) -> Result<ProbeResult, Failure>;
+
+    /// The last probe of a process does not count: the next one is compared with what it was compared with.
+    fn take_back(&mut self, pid: i32);
 }
 
-fn serve(of_system: bool) -> io::Result<()> {
+/// What a probe has shown.
+pub struct ProbeResult {
+    /// What the process is doing.
+    pub probe: Box<TaskProbe>,
+    /// The level of the frame of its first thread that must not have moved since for this to be of one moment; absent where all is.
+    pub certain_from: Option<usize>,
+}
+
+/// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
+#[must_use]
+pub fn run(prober: &mut dyn Prober) -> Option<io::Result<()>> {
+    let mut words = std::env::args_os().skip(1);
+    let mode = words.next()?;
+    (mode == MODE).then(|| serve(words.next().is_some_and(|word| word == OF_SYSTEM), prober))
+}
+
+fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     let mut from = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut to = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut inspector = Inspector::new(of_system);
     let mut frames = Frames::default();
     let mut bytes = vec![0; READ_BYTES];
     loop {
-        while let Some(ask) = frames.take()? {
-            answer(&mut inspector, &ask, &mut to)?;
-            if is_full() {
+        while let Some(ask) = frames.take::<Ask>()? {
+            // What it remembers of processes is wanted again.
+            let is_in_a_row = ask.probe.as_ref().is_some_and(|(spec, _)| !spec.waits);
+            match &ask.probe {
+                Some((spec, rules)) => {
+                    let seen = probed(&mut inspector, prober, &ask.pids, (*spec, rules));
+                    tell(&ask, seen, |_| true, &mut to)?;
+                }
+                None => answer(&mut inspector, &ask, &mut to)?,
+            }
+            if !is_in_a_row && is_full() {
                 return Ok(());
             }
         }
@@ -76,22 +119,33 @@ fn answer(inspector: &mut Inspector, ask: &Ask, to: &mut File) -> io::Result<()>
             // Who asks for more at once finds that the next look is due.
             wait_until(next);
         }
-        let processor = processor()?;
-        for (pid, stacks) in ask.pids.iter().copied().zip(looked) {
-            let is_last = is_over || stacks.is_err();
-            to.write_all(&frame(&Told {
-                number: ask.number,
-                pid,
-                stacks,
-                is_last,
-                processor,
-            })?)?;
-        }
+        let seen = looked.into_iter().map(|it| it.map(View::Stacks)).collect();
+        tell(ask, seen, |seen| is_over || seen.is_err(), to)?;
         if is_over {
             return Ok(());
         }
         wait_until(next);
     }
+}
+
+/// Says what was seen of each process.
+fn tell(
+    ask: &Ask,
+    seen: Vec<Result<View, Refusal>>,
+    is_last: impl Fn(&Result<View, Refusal>) -> bool,
+    to: &mut File,
+) -> io::Result<()> {
+    let processor = processor()?;
+    for (pid, seen) in ask.pids.iter().copied().zip(seen) {
+        to.write_all(&frame(&Told {
+            number: ask.number,
+            pid,
+            is_last: is_last(&seen),
+            seen,
+            processor,
+        })?)?;
+    }
+    Ok(())
 }
 
 fn wait_until(time: Instant) {
@@ -108,6 +162,46 @@ fn processor() -> io::Result<Duration> {
         }
     }
     Ok(sum)
+}
+
+/// Probes processes. Of one that has moved while its memory was read it is done anew, as far as that helps.
+fn probed(
+    inspector: &mut Inspector,
+    prober: &mut dyn Prober,
+    pids: &[i32],
+    (spec, rules): (ProbeSpec, &FoldRules),
+) -> Vec<Result<View, Refusal>> {
+    let mut seen: BTreeMap<i32, Result<View, Refusal>> = BTreeMap::new();
+    let mut open = pids.to_vec();
+    for _ in 0..PROBES_MAX {
+        let mut uncertain = Vec::new();
+        for (pid, found) in open.iter().zip(inspector.inspect(&open, PATIENCE)) {
+            let probed = found.and_then(|inspection| {
+                let probed = prober.probe(&inspection, spec, rules);
+                let probed = probed.map_err(|it| Refusal::System { text: it.text })?;
+                let level = probed.certain_from;
+                uncertain.extend(level.map(|level| (*pid, inspection, level)));
+                Ok(View::Probe(probed.probe))
+            });
+            seen.insert(*pid, probed);
+        }
+        open = uncertain.iter().map(|(pid, ..)| *pid).collect();
+        let later = inspector.inspect(&open, PATIENCE).into_iter();
+        let moved = uncertain.into_iter().zip(later);
+        let moved = moved.filter(|((_, was, level), now)| {
+            let still = |now: &Inspection| now.is_still_in(was, 0, *level);
+            now.as_ref().is_ok_and(|now| !still(now))
+        });
+        open = moved.map(|((pid, ..), _)| pid).collect();
+        if open.is_empty() {
+            break;
+        }
+        for pid in &open {
+            prober.take_back(*pid);
+        }
+    }
+    let seen_of = |pid: &i32| seen.remove(pid).unwrap_or(Err(Refusal::Ended));
+    pids.iter().map(seen_of).collect()
 }
 
 /// Whether it has read so much that it shall begin anew.

@@ -34,6 +34,8 @@ pub struct Thread {
     pub id: i32,
     /// Its registers.
     pub registers: Registers,
+    /// The number of the system call that it was in, -1 for none, and its arguments.
+    pub system_call: (i64, [u64; 6]),
     /// What was read of its memory: the innermost part of its stack, and of other stacks that it was asked for.
     pub windows: Vec<Window>,
 }
@@ -79,6 +81,7 @@ mod tests {
         let thread = Thread {
             id: 1,
             registers: Registers::default(),
+            system_call: (-1, [0; 6]),
             windows: vec![window(0x1000, &[1, 2]), window(u64::MAX - 7, &[3])],
         };
         let check = |address, expect| assert_eq!(thread.word(address), expect, "{address:#x}");

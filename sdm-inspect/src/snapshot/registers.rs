@@ -17,6 +17,16 @@ const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
 /// Where each stands among the kernel's.
 const OF_KERNEL: [usize; COUNT] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
 
+/// Where the number of the system call stands among the kernel's, and where its arguments.
+const SYSTEM_CALL: usize = 15;
+const SYSTEM_CALL_ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
+
+/// The number of the system call that a thread was in, -1 for none, and its arguments.
+pub(crate) fn system_call(words: &[u64; REGISTER_WORDS]) -> (i64, [u64; 6]) {
+    let number = words[SYSTEM_CALL].cast_signed();
+    (number, SYSTEM_CALL_ARGUMENTS.map(|at| words[at]))
+}
+
 /// The general registers of a thread, each by DWARF's number of it; absent where it is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Registers([Option<u64>; COUNT]);
@@ -79,5 +89,8 @@ mod tests {
         assert_eq!(registers.get(17), None);
         assert_eq!(registers.kept().get(3), Some(3));
         assert_eq!(registers.kept().sp(), None);
+        // orig_rax, rdi, r10.
+        (words[15], words[14], words[7]) = (202, 1, 4);
+        assert_eq!(system_call(&words), (202, [1, 0, 0, 4, 0, 0]));
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use super::registers::system_call;
 use super::stopping::Held;
 use super::{Refusal, Registers, Snapshot, Thread, Window};
 use crate::sys;
@@ -55,7 +56,7 @@ struct Room {
     used: usize,
     /// Thread, address, and what of the bytes is what stands there.
     pieces: Vec<(usize, u64, std::ops::Range<usize>)>,
-    threads: Vec<(i32, Registers)>,
+    threads: Vec<(i32, Registers, (i64, [u64; 6]))>,
 }
 
 impl Room {
@@ -76,7 +77,7 @@ impl Room {
         let words = sys::registers(id)?.ok_or(Refusal::Architecture)?;
         let registers = Registers::of_kernel(&words);
         let at = self.threads.len();
-        self.threads.push((id, registers));
+        self.threads.push((id, registers, system_call(&words)));
         let further = wanted.further.iter().filter(|(thread, _)| *thread == id);
         let further = further.take(FURTHER_MAX).map(|(_, address)| *address);
         for address in registers.sp().into_iter().chain(further) {
@@ -92,9 +93,11 @@ impl Room {
     }
 
     fn snapshot(self, pid: i32, stood: Duration) -> Snapshot {
-        let threads = self.threads.into_iter().map(|(id, registers)| Thread {
+        let threads = self.threads.into_iter();
+        let threads = threads.map(|(id, registers, system_call)| Thread {
             id,
             registers,
+            system_call,
             windows: Vec::new(),
         });
         let mut threads: Vec<Thread> = threads.collect();

@@ -30,7 +30,7 @@ pub(super) fn name(space: &Space, frames: &mut [StackFrame]) {
 }
 
 /// What the instruction in front of an address calls.
-fn before(space: &Space, after: u64) -> Option<String> {
+pub(super) fn before(space: &Space, after: u64) -> Option<String> {
     let near = after.checked_sub(5)?;
     if let Some(&[CALL, a, b, c, d]) = space.code(near, 5) {
         let to = after.wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());

@@ -27,8 +27,8 @@ pub(super) fn insert(space: &Space, frames: &[Frame]) -> Vec<Frame> {
             all.extend(way.into_iter().rev().map(|pc| Frame {
                 pc,
                 lookup: pc.wrapping_sub(1),
-                is_signal: false,
                 is_tail: true,
+                ..*caller
             }));
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
-    Dwarf, DwarfFileType, DwarfPackage, EndianSlice, NativeEndian, SectionId, Unit, UnitHeader,
-    UnitRef,
+    Dwarf, DwarfFileType, DwarfPackage, EndianSlice, Expression, NativeEndian, SectionId, Unit,
+    UnitHeader, UnitOffset, UnitRef,
 };
 
 use super::calls::Function;
@@ -19,7 +19,7 @@ use super::line::Line;
 use super::names::Names;
 use super::rows;
 use crate::elf::{Image, Slice};
-use crate::files::{Opened, base_name};
+use crate::files::Opened;
 
 /// The most functions at one address.
 const INLINED_MAX: usize = 256;
@@ -33,6 +33,14 @@ pub(super) struct Debug {
     /// What the linker kept of units of which it has left out the rest, by their numbers.
     parts: OnceCell<HashMap<u64, Unit<Slice>>>,
     pieces: Pieces,
+}
+
+/// The entry of a function.
+pub(crate) struct FunctionEntry<'a> {
+    pub(crate) unit: UnitRef<'a, Slice>,
+    pub(crate) offset: UnitOffset,
+    /// By what the function that it was put into finds its variables.
+    pub(crate) frame_base: Option<Expression<Slice>>,
 }
 
 /// The files of units that were left out by the linker.
@@ -89,10 +97,10 @@ impl Debug {
             let function = by_entry.and_then(|(offset, names)| names.of(offset));
             let raw = || Some(frame.function.as_ref()?.raw_name().ok()?.into_owned());
             let location = frame.location.as_ref();
-            let file = location.and_then(|it| it.file);
+            let path = location.and_then(|it| it.file);
             lines.push(Line {
                 function: function.or_else(raw),
-                file: file.map(|path| base_name(Path::new(path))),
+                path: path.map(str::to_owned),
                 line: location.and_then(|it| it.line).unwrap_or(0),
                 is_inlined: true,
             });
@@ -101,9 +109,9 @@ impl Debug {
             }
         }
         if let Some(innermost) = lines.first_mut()
-            && let Some((file, line)) = unit.and_then(|unit| self.row(unit, address))
+            && let Some((path, line)) = unit.and_then(|unit| self.row(unit, address))
         {
-            innermost.file = Some(base_name(Path::new(&file)));
+            innermost.path = Some(path);
             innermost.line = line;
         }
         if let Some(outermost) = lines.last_mut() {
@@ -121,6 +129,23 @@ impl Debug {
             outermost = frame.dw_die_offset;
         }
         Function::read(unit, outermost?)
+    }
+
+    /// The entry of the function at an address, of several the one that so many are inlined into.
+    pub(super) fn entry(&self, address: u64, inlined: usize) -> Option<FunctionEntry<'_>> {
+        let unit = self.whole(self.context.find_dwarf_and_unit(address))?;
+        let mut frames = self.whole(self.context.find_frames(address)).ok()?;
+        let mut offsets = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            offsets.push(frame.dw_die_offset?);
+        }
+        let holder = unit.entry(*offsets.last()?).ok()?;
+        let base = holder.attr_value(gimli::DW_AT_frame_base);
+        Some(FunctionEntry {
+            unit,
+            offset: *offsets.get(inlined)?,
+            frame_base: base.and_then(|base| base.exprloc_value()),
+        })
     }
 
     /// The line of source at an address, which the linker's part of a unit has.

@@ -5,8 +5,8 @@
 pub(crate) struct Line {
     /// The function; absent where it has no name.
     pub(crate) function: Option<String>,
-    /// The file without its folders, where known.
-    pub(crate) file: Option<String>,
+    /// The file, as its compiler has been given it, where known.
+    pub(crate) path: Option<String>,
     /// The line, from 1; 0 where unknown.
     pub(crate) line: u32,
     /// True where it was put into its caller's code.

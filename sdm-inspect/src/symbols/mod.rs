@@ -8,14 +8,17 @@ mod names;
 mod rows;
 mod table;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::Path;
 
 pub(crate) use self::calls::{Function, Target};
 use self::debug::Debug;
+pub(crate) use self::debug::FunctionEntry;
 use self::found::Found;
 pub(crate) use self::line::Line;
-use self::table::Table;
+pub(crate) use self::names::{is_fortran, text};
+use self::table::{Table, Variables};
 use crate::elf::Image;
 use crate::files::Opened;
 
@@ -26,6 +29,7 @@ pub(crate) struct Symbols {
     table: Table,
     imports: HashMap<u64, &'static str>,
     debug: Option<Debug>,
+    variables: OnceCell<Variables>,
 }
 
 impl Symbols {
@@ -45,8 +49,25 @@ impl Symbols {
             table: Table::of(images.into_iter().flatten()),
             imports: table::imports(image),
             debug,
+            variables: OnceCell::new(),
             other,
         }
+    }
+
+    fn variables(&self, image: &Image) -> &Variables {
+        let images = [Some(image), self.debug_image()];
+        self.variables
+            .get_or_init(|| Variables::of(images.into_iter().flatten()))
+    }
+
+    /// Where a variable of this file, whose image it is, begins.
+    pub(crate) fn variable(&self, image: &Image, name: &str) -> Option<u64> {
+        self.variables(image).address_of(name)
+    }
+
+    /// The variable that an address is in, and how far from its beginning.
+    pub(crate) fn variable_at(&self, image: &Image, address: u64) -> Option<(&'static str, u64)> {
+        self.variables(image).at(address)
     }
 
     /// The other file.
@@ -72,6 +93,11 @@ impl Symbols {
     /// The function at an address, with its calls, as far as the debug information has it.
     pub(crate) fn function(&self, address: u64) -> Option<Function> {
         self.debug.as_ref()?.function(address)
+    }
+
+    /// The entry of the function at an address, of several the one that so many are inlined into, and by what it finds its variables.
+    pub(crate) fn entry(&self, address: u64, inlined: usize) -> Option<FunctionEntry<'_>> {
+        self.debug.as_ref()?.entry(address, inlined)
     }
 
     /// Where a function of this name begins.

@@ -187,7 +187,7 @@ fn scopes(unit: UnitRef<'_, Slice>, offset: UnitOffset) -> gimli::Result<Vec<Uni
     Ok(open.into_iter().map(|(_, at)| at).collect())
 }
 
-pub(super) fn text(unit: UnitRef<'_, Slice>, entry: &Entry, name: gimli::DwAt) -> Option<String> {
+pub(crate) fn text(unit: UnitRef<'_, Slice>, entry: &Entry, name: gimli::DwAt) -> Option<String> {
     let value = entry.attr_value(name)?;
     let bytes = unit.attr_string(value).ok()?;
     Some(bytes.to_string_lossy().into_owned())
@@ -205,7 +205,7 @@ fn is_scope(tag: DwTag) -> bool {
     )
 }
 
-fn is_fortran(language: Option<DwLang>) -> bool {
+pub(crate) fn is_fortran(language: Option<DwLang>) -> bool {
     matches!(
         language,
         Some(

@@ -4,6 +4,7 @@
 //! ends the table of a file where another one begins, and passes over rows that are no statements beside one that is.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use gimli::{LineRow, UnitRef};
 
@@ -46,12 +47,23 @@ pub(super) fn line(unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u3
         tables = Tables::default();
     }
     let (file, line) = found?;
+    Some((path(unit, file)?, u32::try_from(line).ok()?))
+}
+
+/// The path of a unit's file: each part of it counts from the one before.
+fn path(unit: UnitRef<'_, Slice>, file: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
-    let path = unit.attr_string(header.file(file)?.path_name()).ok()?;
-    Some((
-        path.to_string_lossy().into_owned(),
-        u32::try_from(line).ok()?,
-    ))
+    let file = header.file(file)?;
+    let text = |bytes: Slice| bytes.to_string_lossy().into_owned();
+    let mut path = PathBuf::from(unit.comp_dir.map(text).unwrap_or_default());
+    // The first one is the compiler's own.
+    let folder = file
+        .directory(header)
+        .filter(|_| file.directory_index() != 0);
+    for part in folder.into_iter().chain([file.path_name()]) {
+        path.push(text(unit.attr_string(part).ok()?));
+    }
+    Some(path.to_string_lossy().into_owned())
 }
 
 impl Tables {

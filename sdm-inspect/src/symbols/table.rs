@@ -68,6 +68,44 @@ impl Table {
     }
 }
 
+/// The linker's names of a file's variables, by rising address.
+pub(super) struct Variables(Vec<Named>);
+
+impl Variables {
+    /// Those of these files, which are the same one but for what was stripped from them.
+    pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
+        let symbols = images.flat_map(|it| it.file.symbols().chain(it.file.dynamic_symbols()));
+        let variables = symbols.filter(|it| it.kind() == SymbolKind::Data && it.is_definition());
+        let named = variables.filter_map(|symbol| {
+            Some(Named {
+                address: symbol.address(),
+                bytes: symbol.size(),
+                is_global: symbol.is_global(),
+                name: symbol.name().ok().filter(|name| !name.is_empty())?,
+            })
+        });
+        let mut all: Vec<Named> = named.collect();
+        all.sort_unstable_by_key(|it| (it.address, it.is_global, it.name));
+        Self(all)
+    }
+
+    /// Where a name is.
+    pub(super) fn address_of(&self, name: &str) -> Option<u64> {
+        let mut named = self.0.iter().filter(|it| it.name == name);
+        let first = named.next()?;
+        let global = named.find(|it| it.is_global && !first.is_global);
+        Some(global.unwrap_or(first).address)
+    }
+
+    /// The variable that an address is in, and how far from its beginning.
+    pub(super) fn at(&self, address: u64) -> Option<(&'static str, u64)> {
+        let before = self.0.partition_point(|it| it.address <= address);
+        let last = self.0[..before].last()?;
+        let within = address - last.address;
+        (within < last.bytes.max(1)).then_some((last.name, within))
+    }
+}
+
 /// How many names in front of an address are looked at: functions have several, and pieces of others lie between.
 const NEIGHBOURS_MAX: usize = 64;
 

@@ -3,7 +3,7 @@
 mod guess;
 
 use crate::rules::NoStep;
-use crate::snapshot::Thread;
+use crate::snapshot::{Registers, Thread};
 use crate::space::Space;
 
 /// The most functions of one stack: as many as a debugger is asked for.
@@ -20,6 +20,10 @@ pub(crate) struct Frame {
     pub(crate) is_signal: bool,
     /// It is on the stack no more: it ended by jumping to what it called.
     pub(crate) is_tail: bool,
+    /// The registers in it, as far as they are known.
+    pub(crate) registers: Registers,
+    /// Where its part of the stack ends; 0 where that is not known.
+    pub(crate) cfa: u64,
 }
 
 /// How far a stack was followed.
@@ -53,6 +57,8 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
             lookup,
             is_signal: false,
             is_tail: false,
+            registers,
+            cfa: 0,
         });
         let place = space.place(lookup).ok_or(NoStep::Unknown);
         let by_rules = place.and_then(|it| it.module.rules().step(it.address, thread, &registers));
@@ -70,8 +76,9 @@ pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
         if step.cfa <= last_cfa && !step.is_signal {
             return (frames, End::Cut);
         }
-        if let Some(last) = frames.last_mut().filter(|_| step.is_signal) {
-            last.is_signal = true;
+        if let Some(last) = frames.last_mut() {
+            last.is_signal = step.is_signal;
+            last.cfa = step.cfa;
         }
         last_cfa = if step.is_signal { 0 } else { step.cfa };
         is_exact = step.is_signal;

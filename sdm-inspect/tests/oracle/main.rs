@@ -9,7 +9,7 @@ mod safety;
 
 use std::time::{Duration, Instant};
 
-use sdm_inspect::looker::{Answer, Looker};
+use sdm_inspect::looker::{Answer, Looker, View};
 use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
@@ -65,7 +65,12 @@ pub(crate) fn look_with(looker: &mut Looker, pids: &[i32]) -> Vec<Result<Process
         poll(&mut fds, PollTimeout::NONE).unwrap();
         looker.take(Instant::now(), &mut answers);
     }
-    answers.into_iter().map(|answer| answer.stacks).collect()
+    let stacks = |seen| match seen {
+        View::Stacks(stacks) => stacks,
+        View::Probe(probe) => panic!("nobody has asked for {probe:?}"),
+    };
+    let seen = answers.into_iter().map(|answer| answer.seen);
+    seen.map(|seen| seen.map(stacks)).collect()
 }
 
 /// Compares each thread of a program; gives the differences.

@@ -2,8 +2,30 @@
 
 use std::process::ExitCode;
 
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::fold::FoldRules;
+use sdm_debug::{Failure, FailureCode};
+use sdm_inspect::looker::{ProbeResult, Prober};
+use sdm_inspect::stack::Inspection;
+
+/// Stacks alone are looked at here.
+struct NoProber;
+
+impl Prober for NoProber {
+    fn probe(
+        &mut self,
+        _: &Inspection,
+        _: ProbeSpec,
+        _: &FoldRules,
+    ) -> Result<ProbeResult, Failure> {
+        Err(Failure::new(FailureCode::Unsupported, "stacks alone"))
+    }
+
+    fn take_back(&mut self, _: i32) {}
+}
+
 fn main() -> ExitCode {
-    match sdm_inspect::looker::run() {
+    match sdm_inspect::looker::run(&mut NoProber) {
         Some(Ok(())) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }

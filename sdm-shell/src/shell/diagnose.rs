@@ -2,23 +2,29 @@
 
 mod sample;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use sdm_debug::command::{AttachSpec, ProbeSpec};
+use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::reply::StopReason;
-use sdm_debug::{Command, TaskState};
+use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_diagnose::{Diagnosis, Observed, Step, judge};
 use sdm_idset::IdSet;
 
+use super::look::LookBy;
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
-use sample::{BETWEEN, all_of, free, note_missed, probe, run_for, sample, where_stopped};
+use sample::{BETWEEN, LookResult, Sampler, all_of, free, note_missed, where_stopped};
 use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 
 pub use sample::Looks;
 pub(super) use sample::stop_quietly;
+
+/// The command that `sdm diagnose` is.
+const LINE: &str = "diagnose";
 
 /// What `sdm diagnose` came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +53,14 @@ pub(super) async fn diagnose(
     (samples, seconds): (u32, Option<u32>),
 ) -> Verdict {
     let looks = Looks::of(samples, seconds);
-    let found = diagnosis(session, said, looks, Observed::default()).await;
+    let sampler = Sampler {
+        session,
+        line: said.line,
+        since: session.interrupts(),
+        free: &[],
+        first: Cell::default(),
+    };
+    let found = diagnosis(said, &sampler, looks, Observed::default()).await;
     let Some((found, _)) = found.filter(|_| !session.is_over()) else {
         return Verdict::GivenUp;
     };
@@ -55,34 +68,45 @@ pub(super) async fn diagnose(
     Verdict::Done
 }
 
-/// Attaches to processes without changing them, says what is stuck, and leaves them; `observed`
-/// is what was seen of them before.
+/// Looks at processes without changing them, says what is stuck, and leaves them; `observed` is what was seen of them before.
 pub(super) async fn diagnose_target(
     session: &SessionHandle,
     spec: AttachSpec,
-    looks: Looks,
+    (looks, by): (Looks, LookBy),
     observed: Observed,
 ) -> Diagnosed {
     let all = session.all();
     let since = session.interrupts();
-    let attached = attach::attach_quietly(session, spec, &all).await.1;
-    if attached.is_empty() || session.is_over() {
+    attach::announce(session, &spec, &all);
+    let mut subject = Subject {
+        spec,
+        to: IdSet::new(),
+        free: IdSet::new(),
+        first: None,
+    };
+    match by {
+        LookBy::Snapshot => subject.look_first(session, &all, (looks, &observed)).await,
+        LookBy::Gdb => subject.attach(session, &all).await,
+    }
+    if subject.to.is_empty() || session.is_over() {
         return undiagnosed(session, since);
     }
-    let said = Said {
-        line: "diagnose",
-        to: attached.clone(),
-        named: true,
-        depth: 0,
-    };
     let mut found = None;
     if !session.interrupted_since(since) {
-        found = diagnosis(session, &said, looks, observed).await;
+        found = subject.diagnose(session, looks, observed.clone()).await;
+    }
+    let wanting = found.as_ref().and_then(|found| subject.wanting(found));
+    if let Some((tasks, why)) = wanting.filter(|_| !session.is_over()) {
+        say_by_gdb(session, &tasks, why);
+        subject.free.subtract(&tasks);
+        subject.to.subtract(&tasks);
+        subject.attach(session, &tasks).await;
+        found = subject.diagnose(session, looks, observed).await;
     }
     if let Some((found, _)) = found.as_ref().filter(|_| !session.is_over()) {
         session.show(&Item::Diagnosis(found.clone()));
     }
-    let standing = session.standing().intersection(&attached);
+    let standing = session.standing().intersection(&subject.to);
     session
         .ask_quietly("detach", &standing, &Command::Detach)
         .await;
@@ -91,6 +115,116 @@ pub(super) async fn diagnose_target(
         Some(found) => Diagnosed::Judged(Box::new(found)),
         None => undiagnosed(session, since),
     }
+}
+
+/// Who is diagnosed.
+struct Subject {
+    spec: AttachSpec,
+    to: IdSet,
+    /// Those of them that no gdb has.
+    free: IdSet,
+    /// What the first look has shown of them.
+    first: Option<LookResult>,
+}
+
+impl Subject {
+    /// Looks at all once without gdb; gdb attaches to those of whom that cannot be had.
+    async fn look_first(
+        &mut self,
+        session: &SessionHandle,
+        all: &IdSet,
+        (looks, observed): (Looks, &Observed),
+    ) {
+        let sampler = Sampler {
+            session,
+            line: LINE,
+            since: session.interrupts(),
+            free: &self.spec.pids,
+            first: Cell::default(),
+        };
+        let apart = all_of(&observed.halted).union(&all_of(&observed.gone));
+        let spec = ProbeSpec {
+            compare: false,
+            waits: looks.samples == 1,
+        };
+        let (probes, failed) = sampler.probe(&all.difference(&apart), spec).await;
+        let refused = |failure: &Failure| failure.code != FailureCode::NotRunning;
+        let mut wanted = IdSet::new();
+        for (tasks, failure) in failed.iter().filter(|(_, failure)| refused(failure)) {
+            say_by_gdb(session, tasks, &failure.text);
+            wanted.union_with(tasks);
+        }
+        self.to = all.difference(&wanted);
+        self.free = self.to.clone();
+        if wanted.is_empty() {
+            self.first = Some((probes, failed));
+        } else if !session.is_over() {
+            self.attach(session, &wanted).await;
+        }
+    }
+
+    /// Of whom gdb could know more, and what.
+    fn wanting(&self, (found, observed): &(Diagnosis, Observed)) -> Option<(IdSet, &'static str)> {
+        if !found.doubtful.is_disjoint(&self.free) {
+            let why = "others may change memory that is theirs, too";
+            return Some((self.free.clone(), why));
+        }
+        let waits = &observed.samples.last()?.waits;
+        let unread = waits.iter().filter(|(_, waits)| {
+            let call = waits.call.as_ref();
+            call.is_some_and(|call| call.arguments.iter().any(is_unread))
+        });
+        let unread = IdSet::union_all(unread.map(|(tasks, _)| tasks)).intersection(&self.free);
+        let is_wanted = found.step != Step::NoHangSeen && !unread.is_empty();
+        is_wanted.then_some((unread, "not all arguments of its call can be read without"))
+    }
+
+    async fn attach(&mut self, session: &SessionHandle, to: &IdSet) {
+        let spec = attach::among(&self.spec, to);
+        let attached = attach::attach_unannounced(session, spec, to).await.1;
+        self.to.union_with(&attached);
+    }
+
+    async fn diagnose(
+        &mut self,
+        session: &SessionHandle,
+        looks: Looks,
+        observed: Observed,
+    ) -> Option<(Diagnosis, Observed)> {
+        let said = Said {
+            line: LINE,
+            to: self.to.clone(),
+            named: true,
+            depth: 0,
+        };
+        let free = attach::among(&self.spec, &self.free).pids;
+        let sampler = Sampler {
+            session,
+            line: LINE,
+            since: session.interrupts(),
+            free: &free,
+            first: Cell::new(self.first.take()),
+        };
+        diagnosis(&said, &sampler, looks, observed).await
+    }
+}
+
+/// True where it says whom a call waits for, and has no value. What has a name in MPI needs none.
+fn is_unread(argument: &CallArgument) -> bool {
+    use ArgumentRole as R;
+    let names = matches!(
+        argument.role,
+        R::Source | R::Destination | R::Root | R::Tag | R::ReceiveTag | R::Requests
+    );
+    let is_known = argument.number.is_some() || argument.value.is_some();
+    names && !is_known && !argument.expression.starts_with("MPI_")
+}
+
+fn say_by_gdb(session: &SessionHandle, tasks: &IdSet, why: &str) {
+    session.show(&Item::Happened {
+        tasks: tasks.clone(),
+        what: Happening::Notice(format!("by gdb, which takes longer: {why}")),
+    });
 }
 
 fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
@@ -103,13 +237,13 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
 
 /// Samples the tasks and judges what was seen, which is given too; `known` holds what is known beforehand. Gives nothing
 /// where a person did not wait for it: what was not seen then says nothing about the tasks.
-pub(super) async fn diagnosis(
-    session: &SessionHandle,
+async fn diagnosis(
     said: &Said<'_>,
+    sampler: &Sampler<'_>,
     mut looks: Looks,
     known: Observed,
 ) -> Option<(Diagnosis, Observed)> {
-    let since = session.interrupts();
+    let (session, since) = (sampler.session, sampler.since);
     session.edit(|model| model.open.set_run_end(RunEnd::Looked));
     let ran = session.running().intersection(&said.to);
     let mut known = known;
@@ -125,12 +259,14 @@ pub(super) async fn diagnosis(
         let mut observed = known.clone();
         note_absent(session, &said.to, &mut observed);
         note_outside(session, &said.to, &mut observed);
-        let looked = let_run_between(session, &said.to, &mut observed);
-        let missed = sample(session, said.line, (&looked, looks), &mut observed, since).await;
+        let mut looked = let_run_between(session, &said.to, &mut observed);
+        let apart = all_of(&observed.halted).union(&all_of(&observed.gone));
+        looked.union_with(&sampler.free_tasks().difference(&apart));
+        let missed = sampler.sample((&looked, looks), &mut observed).await;
         note_ended(session, &looked, &mut observed);
         let is_whole = note_missed(missed, &mut observed);
         let mut judged = judge(&observed);
-        if look_at_doubtful(session, said.line, &judged, (&looked, &mut observed), since).await {
+        if look_at_doubtful(sampler, &judged, (&looked, &mut observed)).await {
             judged = judge(&observed);
         }
         let longer = longer(looks, &judged, &observed);
@@ -163,25 +299,24 @@ fn longer(looks: Looks, judged: &Diagnosis, observed: &Observed) -> Option<Durat
 /// Lets only those run of whom it would be proved that they wait for each other, if they did not exchange data: memory that they share with
 /// others can be changed by who goes on. True where that was seen.
 async fn look_at_doubtful(
-    session: &SessionHandle,
-    line: &str,
+    sampler: &Sampler<'_>,
     judged: &Diagnosis,
     (looked, observed): (&IdSet, &mut Observed),
-    since: u64,
 ) -> bool {
+    let session = sampler.session;
     let doubtful = judged.doubtful.intersection(looked);
-    if doubtful.is_empty() || looked.is_subset(&doubtful) {
+    if !sampler.free.is_empty() || doubtful.is_empty() || looked.is_subset(&doubtful) {
         return false;
     }
-    run_for(session, line, (&doubtful, BETWEEN), since).await;
-    if session.is_over() || session.interrupted_since(since) {
+    sampler.run_for(&doubtful, BETWEEN).await;
+    if session.is_over() || session.interrupted_since(sampler.since) {
         return false;
     }
     let spec = ProbeSpec {
         compare: true,
         waits: false,
     };
-    let (alone, _) = probe(session, line, &doubtful, spec).await;
+    let (alone, _) = sampler.probe(&doubtful, spec).await;
     observed.add_alone(&doubtful, &alone);
     true
 }

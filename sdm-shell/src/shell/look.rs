@@ -90,6 +90,7 @@ impl Look {
             let spec = LookSpec {
                 pids: self.spec.pids.clone(),
                 full: self.full,
+                probe: None,
             };
             let free = self.free.clone();
             let (verdict, open) = session

@@ -287,12 +287,12 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(profile::profile_of(&session, spec, sampling))
     }
 
-    /// Attaches to processes without changing them, says what is stuck, and leaves them; `observed`
+    /// Looks at processes without changing them, says what is stuck, and leaves them; `observed`
     /// is what was seen of them before.
     pub fn diagnose_target(
         &mut self,
         spec: AttachSpec,
-        looks: Looks,
+        looks: (Looks, LookBy),
         observed: sdm_diagnose::Observed,
     ) -> Diagnosed {
         let session = self.handle.clone();

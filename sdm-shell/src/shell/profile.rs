@@ -55,6 +55,7 @@ pub(super) async fn profile_of(
             look: LookSpec {
                 pids: spec.pids.clone(),
                 full: sampling.full,
+                probe: None,
             },
             span_ms: milliseconds(rest.min(PART)),
             period_ms: milliseconds(period),

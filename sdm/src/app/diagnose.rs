@@ -22,7 +22,7 @@ use crate::cli::DiagnoseArgs;
 /// The exit code where something went wrong.
 const ERROR: u8 = 2;
 
-/// Attaches, looks a few times, says what is stuck, leaves everything as it was.
+/// Looks a few times, says what is stuck, leaves everything as it was.
 pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
     match try_diagnose(args, opener) {
         Ok(code) => code,
@@ -44,7 +44,7 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
     }
     let (mut shell, spec, _) = open_to_look(&args.target, attachment, opener)?;
     let looks = Looks::of(args.samples, args.seconds);
-    let (code, reason) = match shell.diagnose_target(spec, looks, observed) {
+    let (code, reason) = match shell.diagnose_target(spec, (looks, args.by.into()), observed) {
         Diagnosed::Judged(judged) => {
             let (found, observed) = *judged;
             write(args.dot.as_deref(), || dot(&found))?;

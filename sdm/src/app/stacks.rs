@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sdm_debug::EndPolicy;
-use sdm_shell::{Ending, LookBy, Sampling, Shell, StacksCode};
+use sdm_shell::{Ending, Sampling, Shell, StacksCode};
 use sdm_view::profile::{flame, speedscope};
 
 use super::attach::{look_up, open_to_look};
@@ -11,7 +11,7 @@ use super::error::AppError;
 use super::explain::named;
 use super::opener::Opener;
 use super::view::{give_up, write};
-use crate::cli::{By, ProfileArgs, SamplingArgs, StacksArgs, TargetArgs};
+use crate::cli::{ProfileArgs, SamplingArgs, StacksArgs, TargetArgs};
 
 /// Looks, shows the merged stacks, leaves everything as it was.
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
@@ -74,10 +74,7 @@ fn try_stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> Result<u8, AppErr
     }
     let attachment = look_up(&args.target, true)?;
     let (mut shell, spec, all) = open_to_look(&args.target, attachment, opener)?;
-    let by = match args.by {
-        By::Snapshot => LookBy::Snapshot,
-        By::Gdb => LookBy::Gdb,
-    };
+    let by = args.by.into();
     let mut code = match args.watch {
         Some(seconds) => {
             let period = Duration::from_secs(seconds.into());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use sdm_hosts::job::Target;
 use sdm_idset::IdSet;
+use sdm_shell::LookBy;
 
 use super::ValueError;
 use super::{CommandArgs, PrinterArgs, ReachArgs};
@@ -126,6 +127,10 @@ pub struct DiagnoseArgs {
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
 
+    /// By what they are looked at.
+    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    pub by: By,
+
     /// Writes who waits for whom into this file, as a graph for `dot` of Graphviz.
     #[arg(long, value_name = "FILE")]
     pub dot: Option<PathBuf>,
@@ -137,7 +142,7 @@ pub struct DiagnoseArgs {
 
     /// Judges what `--observations` has written anew, in place of a job.
     #[arg(long, value_name = "FILE",
-          conflicts_with_all = ["target", "pids", "matching", "ranks", "samples", "seconds", "observations"])]
+          conflicts_with_all = ["target", "pids", "matching", "ranks", "samples", "seconds", "by", "observations"])]
     pub replay: Option<PathBuf>,
 }
 
@@ -221,6 +226,15 @@ pub enum By {
     Snapshot,
     /// gdb alone: each stands for seconds.
     Gdb,
+}
+
+impl From<By> for LookBy {
+    fn from(by: By) -> Self {
+        match by {
+            By::Snapshot => Self::Snapshot,
+            By::Gdb => Self::Gdb,
+        }
+    }
 }
 
 fn pids(text: &str) -> Result<Target, ValueError> {

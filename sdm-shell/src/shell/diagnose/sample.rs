@@ -1,13 +1,14 @@
 //! Looking at tasks a few times, while they run in between.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use sdm_debug::Command;
-use sdm_debug::command::ProbeSpec;
+use sdm_debug::command::{LookSpec, ProbeSpec};
 use sdm_debug::reply::StopReason;
 use sdm_debug::rules::{Merged, Probes};
+use sdm_debug::{Command, Failure, FailureCode};
 use sdm_diagnose::Observed;
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 use sdm_view::gather::join;
 use sdm_view::item::Happening;
 
@@ -17,6 +18,8 @@ use crate::shell::{SessionHandle, Verdict};
 
 /// How long tasks run between two samples.
 pub(super) const BETWEEN: Duration = Duration::from_millis(500);
+/// What became of a task that nobody has, and whose process is gone.
+const ENDED: &str = "ended: its process is not there any more";
 /// How long interrupted tasks are given to stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long a task runs before it is looked at again whose stack could not be read to its end.
@@ -47,53 +50,168 @@ impl Looks {
     }
 }
 
-/// Looks at the tasks so often, and lets them run in between. Gives who was not seen at each look, and why.
-pub(super) async fn sample(
-    session: &SessionHandle,
-    line: &str,
-    (looked, looks): (&IdSet, Looks),
-    observed: &mut Observed,
-    since: u64,
-) -> Vec<(IdSet, String)> {
-    let began = session.now();
-    let mut missed = Vec::new();
-    for number in 0..looks.samples {
-        if number > 0 {
-            observed.ran += run_for(session, line, (looked, looks.between), since).await;
+/// Looks at tasks for a diagnosis.
+pub(super) struct Sampler<'a> {
+    pub(super) session: &'a SessionHandle,
+    /// The command line that it is for.
+    pub(super) line: &'a str,
+    /// How many interrupts there were when it began.
+    pub(super) since: u64,
+    /// The processes of those that no gdb has: they run on, and stand for an instant at each look.
+    pub(super) free: &'a [(u32, i32)],
+    /// A look that was had before: it is the first one.
+    pub(super) first: Cell<Option<LookResult>>,
+}
+
+/// What a look has shown, and who could not answer, and why.
+pub(super) type LookResult = (Probes, Vec<(IdSet, Failure)>);
+
+impl Sampler<'_> {
+    /// True where a person has given up, or the session is over.
+    fn is_over(&self) -> bool {
+        self.session.is_over() || self.session.interrupted_since(self.since)
+    }
+
+    /// Those that no gdb has.
+    pub(super) fn free_tasks(&self) -> IdSet {
+        self.free.iter().map(|(task, _)| TaskId(*task)).collect()
+    }
+
+    /// Looks at the tasks so often, and lets them run in between. Gives who was not seen at each look, and why.
+    pub(super) async fn sample(
+        &self,
+        (looked, looks): (&IdSet, Looks),
+        observed: &mut Observed,
+    ) -> Vec<(IdSet, Failure)> {
+        let session = self.session;
+        let began = session.now();
+        let mut missed = Vec::new();
+        for number in 0..looks.samples {
+            if number > 0 {
+                observed.ran += self.run_for(looked, looks.between).await;
+            }
+            if self.is_over() {
+                break;
+            }
+            let unseen = all_of(&observed.unseen);
+            let spec = ProbeSpec {
+                compare: number > 0,
+                waits: number + 1 == looks.samples,
+            };
+            let asked = looked.union(&unseen);
+            let (mut probes, mut failed) = match self.first.take() {
+                Some(looked) => looked,
+                None => self.probe(&asked, spec).await,
+            };
+            self.look_again(&mut probes, (looked, spec)).await;
+            // Where nobody could be asked nothing was seen.
+            if probes == Probes::default() {
+                continue;
+            }
+            let answered = IdSet::union_all(probes.stacks.iter().map(|(tasks, _)| tasks));
+            let mut silent = looked.difference(&answered).difference(&probes.cut);
+            let silence = Failure::new(FailureCode::TimedOut, "no answer");
+            failed.push((silent.clone(), silence));
+            for (tasks, why) in failed {
+                let tasks = tasks.intersection(&silent);
+                silent.subtract(&tasks);
+                if !tasks.is_empty() {
+                    join(&mut missed, &tasks, why);
+                }
+            }
+            observed.samples.push(probes);
         }
-        if session.is_over() || session.interrupted_since(since) {
-            break;
+        observed.span = session.now() - began;
+        missed
+    }
+
+    /// A stack that was not read to its end says nothing: those tasks run on for a moment and are looked at again.
+    async fn look_again(&self, probes: &mut Probes, (among, spec): (&IdSet, ProbeSpec)) {
+        for _ in 0..RETRIES {
+            let partial = probes.marks.partial.intersection(among);
+            let there = self.session.standing().union(&self.free_tasks());
+            let partial = partial.intersection(&there);
+            if partial.is_empty() || self.is_over() {
+                return;
+            }
+            self.run_for(&partial, RETRY_AFTER).await;
+            let (again, _) = self.probe(&partial, spec).await;
+            // What has come in the way is no reason to say nothing of what was seen before.
+            if again == Probes::default() {
+                return;
+            }
+            probes.forget(&partial);
+            probes.absorb(again);
         }
-        let unseen = all_of(&observed.unseen);
-        let spec = ProbeSpec {
-            compare: number > 0,
-            waits: number + 1 == looks.samples,
-        };
-        let asked = looked.union(&unseen);
-        let (mut probes, mut failed) = probe(session, line, &asked, spec).await;
-        look_again(session, line, &mut probes, (looked, spec), since).await;
-        // Where nobody could be asked nothing was seen.
-        if probes == Probes::default() {
-            continue;
+    }
+
+    /// Gives how long they ran.
+    pub(super) async fn run_for(&self, tasks: &IdSet, time: Duration) -> Duration {
+        let session = self.session;
+        let began = session.now();
+        let held = tasks.intersection(&free(session));
+        if held.is_empty() && tasks.is_disjoint(&self.free_tasks()) {
+            return Duration::ZERO;
         }
-        let answered = IdSet::union_all(probes.stacks.iter().map(|(tasks, _)| tasks));
-        let mut silent = looked.difference(&answered).difference(&probes.cut);
-        failed.push((silent.clone(), "no answer".to_owned()));
-        for (tasks, why) in failed {
-            let tasks = tasks.intersection(&silent);
-            silent.subtract(&tasks);
-            if !tasks.is_empty() {
-                join(&mut missed, &tasks, why);
+        if !held.is_empty() {
+            session.send_unattended(self.line, &held, &Command::Continue, RunEnd::Looked);
+        }
+        let until = session.now() + time;
+        while session.now() < until && !self.is_over() {
+            session.turn(Some(until)).await;
+            if session.take_break().is_some() {
+                session.edit(|model| model.requests.interrupts += 1);
             }
         }
-        observed.samples.push(probes);
+        let running = session.running().intersection(&held);
+        stop_quietly(session, self.line, &running, self.since).await;
+        session.now() - began
     }
-    observed.span = session.now() - began;
-    missed
+
+    /// Asks all of the tasks one question, however many they are; gives who could not answer too, and why.
+    pub(super) async fn probe(&self, tasks: &IdSet, spec: ProbeSpec) -> LookResult {
+        let free = tasks.intersection(&self.free_tasks());
+        let look = Command::Look(LookSpec {
+            pids: self.free.to_vec(),
+            full: false,
+            probe: Some(spec),
+        });
+        let (mut probes, mut failed) = self.ask(&free, &look).await;
+        let (others, more) = self
+            .ask(&tasks.difference(&free), &Command::Probe(spec))
+            .await;
+        probes.absorb(others);
+        failed.extend(more);
+        (probes, failed)
+    }
+
+    async fn ask(&self, tasks: &IdSet, command: &Command) -> LookResult {
+        let mut probes = Probes::default();
+        if tasks.is_empty() {
+            return (probes, Vec::new());
+        }
+        let (_, open) = self.session.ask_quietly(self.line, tasks, command).await;
+        let Some(open) = open else {
+            return (probes, Vec::new());
+        };
+        let mut gathered = open.gathered;
+        if let Some((_, Merged::Probes(found))) = gathered.take_merged() {
+            probes = *found;
+        }
+        probes.cut.union_with(&gathered.others);
+        let missing = gathered.missing.into_iter();
+        let missing = missing.map(|(tasks, why)| (tasks, Failure::new(FailureCode::TimedOut, why)));
+        (probes, gathered.failed.into_iter().chain(missing).collect())
+    }
 }
 
 /// Who was not seen at each look, though it neither ended nor stopped by itself. True where there is nobody.
-pub(super) fn note_missed(missed: Vec<(IdSet, String)>, observed: &mut Observed) -> bool {
+pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed) -> bool {
+    for (tasks, why) in &missed {
+        if why.code == FailureCode::NotRunning {
+            join(&mut observed.gone, tasks, ENDED.to_owned());
+        }
+    }
     let mut told = all_of(&observed.gone).union(&all_of(&observed.stood));
     let mut is_whole = true;
     for (tasks, why) in missed {
@@ -101,61 +219,14 @@ pub(super) fn note_missed(missed: Vec<(IdSet, String)>, observed: &mut Observed)
         if !tasks.is_empty() {
             is_whole = false;
             told.union_with(&tasks);
-            let what = format!("not judged: it could not be looked at each time: {why}");
+            let what = format!(
+                "not judged: it could not be looked at each time: {}",
+                why.text
+            );
             join(&mut observed.unseen, &tasks, what);
         }
     }
     is_whole
-}
-
-/// A stack that was not read to its end says nothing: those tasks run on for a moment and are looked at again.
-async fn look_again(
-    session: &SessionHandle,
-    line: &str,
-    probes: &mut Probes,
-    (among, spec): (&IdSet, ProbeSpec),
-    since: u64,
-) {
-    for _ in 0..RETRIES {
-        let partial = probes.marks.partial.intersection(among);
-        let partial = partial.intersection(&session.standing());
-        if partial.is_empty() || session.is_over() || session.interrupted_since(since) {
-            return;
-        }
-        run_for(session, line, (&partial, RETRY_AFTER), since).await;
-        let (again, _) = probe(session, line, &partial, spec).await;
-        // What has come in the way is no reason to say nothing of what was seen before.
-        if again == Probes::default() {
-            return;
-        }
-        probes.forget(&partial);
-        probes.absorb(again);
-    }
-}
-
-/// Gives how long they ran.
-pub(super) async fn run_for(
-    session: &SessionHandle,
-    line: &str,
-    (tasks, time): (&IdSet, Duration),
-    since: u64,
-) -> Duration {
-    let began = session.now();
-    let tasks = tasks.intersection(&free(session));
-    if tasks.is_empty() {
-        return Duration::ZERO;
-    }
-    session.send_unattended(line, &tasks, &Command::Continue, RunEnd::Looked);
-    let until = session.now() + time;
-    while session.now() < until && !session.is_over() && !session.interrupted_since(since) {
-        session.turn(Some(until)).await;
-        if session.take_break().is_some() {
-            session.edit(|model| model.requests.interrupts += 1);
-        }
-    }
-    let running = session.running().intersection(&tasks);
-    stop_quietly(session, line, &running, since).await;
-    session.now() - began
 }
 
 /// Stops tasks without a word; false where a person gave up waiting for it. `since` is how many
@@ -180,32 +251,6 @@ pub(in crate::shell) async fn stop_quietly(
         .wait_for(&Goal::Still(tasks.clone(), RunEnd::Looked), line, until)
         .await;
     verdict != Verdict::GivenUp && waited != Waited::GivenUp
-}
-
-/// Asks all of the tasks one question, however many they are; gives who could not answer too, and why.
-pub(super) async fn probe(
-    session: &SessionHandle,
-    line: &str,
-    tasks: &IdSet,
-    spec: ProbeSpec,
-) -> (Probes, Vec<(IdSet, String)>) {
-    let mut probes = Probes::default();
-    if tasks.is_empty() {
-        return (probes, Vec::new());
-    }
-    let command = Command::Probe(spec);
-    let (_, open) = session.ask_quietly(line, tasks, &command).await;
-    let Some(open) = open else {
-        return (probes, Vec::new());
-    };
-    let mut gathered = open.gathered;
-    if let Some((_, Merged::Probes(found))) = gathered.take_merged() {
-        probes = *found;
-    }
-    probes.cut.union_with(&gathered.others);
-    let failed = gathered.failed.into_iter();
-    let failed = failed.map(|(tasks, failure)| (tasks, failure.text));
-    (probes, failed.chain(gathered.missing).collect())
 }
 
 /// All of whom something is said.

@@ -45,7 +45,7 @@ fn stacks(shell: &mut Shell<Fake>) -> Ending {
 fn diagnose(shell: &mut Shell<Fake>) -> Ending {
     match shell.diagnose_target(
         AttachSpec::default(),
-        Looks::of(1, None),
+        (Looks::of(1, None), LookBy::Gdb),
         Observed::default(),
     ) {
         Diagnosed::Judged(found) => ended(found.0.step.exit_code()),
@@ -197,7 +197,8 @@ fn who_has_seen_nobody_says_nothing_of_progress() {
     });
     let run = act((2, 80), Options::default(), respond, |shell, _| {
         let spec = AttachSpec::default();
-        let diagnosed = shell.diagnose_target(spec, Looks::of(3, None), Observed::default());
+        let looks = (Looks::of(3, None), LookBy::Gdb);
+        let diagnosed = shell.diagnose_target(spec, looks, Observed::default());
         assert_eq!(diagnosed, Diagnosed::Unseen);
         ended(2)
     });

@@ -130,9 +130,9 @@ fn commands() -> Vec<(String, Command)> {
         Command::Probe(_) => Command::Probe(ProbeSpec { compare: true, waits: true }),
         Command::Usage => Command::Usage,
         Command::Queues => Command::Queues,
-        Command::Look(_) => Command::Look(LookSpec { pids: vec![(3, 4711)], full: true }),
+        Command::Look(_) => Command::Look(LookSpec { pids: vec![(3, 4711)], full: true, probe: Some(ProbeSpec { compare: true, waits: false }) }),
         Command::Sample(_) => Command::Sample(SampleSpec {
-            look: LookSpec { pids: vec![(3, 4711)], full: false },
+            look: LookSpec { pids: vec![(3, 4711)], full: false, probe: None },
             span_ms: 1000,
             period_ms: 100,
             goes_on: true,

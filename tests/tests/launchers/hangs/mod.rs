@@ -4,6 +4,7 @@
 //! [`live`] has ten jobs in each run. [`full`] has all of them under each MPI, and what needs many looks; it records what is
 //! observed where `SDM_RECORD` names a folder. What was recorded is judged again by the test program `house`.
 
+mod both_ways;
 mod cases;
 mod fortran;
 mod full;

@@ -1,0 +1,145 @@
+//! Probes processes that no gdb has: the operations are those of a task with a gdb, and what they ask gdb is answered from what stood at
+//! one moment ([`stand_in`]).
+
+mod stand_in;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sdm_core::CommandId;
+use sdm_debug::command::ProbeSpec;
+use sdm_debug::fold::{FoldRules, innermost_user_frame};
+use sdm_debug::probe::TaskProbe;
+use sdm_debug::{Command, Failure, FailureCode, Reply};
+use sdm_inspect::looker::{self, ProbeResult};
+use sdm_inspect::stack::{Inspection, ThreadStack};
+use sdm_system::proc;
+
+use crate::host::{LocalHost, SystemCalls};
+use crate::sources::Sources;
+use sdm_gdb::{Action, Driver, DriverConfig, KeptProbe, is_evaluation, raw_frame};
+use stand_in::StandIn;
+
+/// What a question waits for gdb: it is answered at once.
+const NO_WAIT: Duration = Duration::from_secs(60);
+
+/// What is known of the processes that were probed.
+#[derive(Default)]
+pub(crate) struct Prober {
+    known: BTreeMap<i32, Driver>,
+    sources: Rc<Sources>,
+    /// The system calls of the threads of the process that is probed.
+    calls: SystemCalls,
+    /// What the last probe of each was compared with, until it is certain.
+    before: BTreeMap<i32, KeptProbe>,
+}
+
+impl looker::Prober for Prober {
+    fn probe(
+        &mut self,
+        inspection: &Inspection,
+        spec: ProbeSpec,
+        rules: &FoldRules,
+    ) -> Result<ProbeResult, Failure> {
+        let pid = inspection.pid();
+        if !spec.compare || !self.known.contains_key(&pid) {
+            self.forget_ended();
+            let config = Rc::new(config(rules));
+            let host = Box::new(LocalHost::of_moment(&self.calls, &self.sources));
+            let program = inspection.program();
+            let driver = Driver::of_process(Instant::now(), config, host, (pid, program));
+            self.known.insert(pid, driver);
+        }
+        let Some(driver) = self.known.get_mut(&pid) else {
+            return Err(unanswered());
+        };
+        if spec.waits {
+            self.before.insert(pid, driver.kept_probe());
+        }
+        *self.calls.borrow_mut() = inspection.system_calls().collect();
+        let probe = asked(driver, inspection, spec)?;
+        // What was read after the process went on is of one moment with its stacks only if it has not moved meanwhile.
+        let certain_from = match spec.waits {
+            true => inspection
+                .stacks()
+                .next()
+                .and_then(|first| innermost_own(first, inspection.program(), rules)),
+            false => None,
+        };
+        Ok(ProbeResult {
+            probe,
+            certain_from,
+        })
+    }
+
+    fn take_back(&mut self, pid: i32) {
+        let before = self.before.remove(&pid);
+        if let Some((driver, before)) = self.known.get_mut(&pid).zip(before) {
+            driver.restore_probe(before);
+        }
+    }
+}
+
+impl Prober {
+    fn forget_ended(&mut self) {
+        self.known.retain(|pid, _| proc::of(*pid).stat().is_ok());
+        let known = &self.known;
+        self.before.retain(|pid, _| known.contains_key(pid));
+    }
+}
+
+/// The innermost frame of a thread that is the user's, or carries out Python's functions.
+fn innermost_own(thread: &ThreadStack, program: &str, rules: &FoldRules) -> Option<usize> {
+    let frames = thread.frames.iter();
+    let raw: Vec<_> = frames.map(|it| raw_frame(it.clone(), program)).collect();
+    let user = innermost_user_frame(&raw, rules).map(|user| user.index);
+    let python = thread
+        .frames
+        .iter()
+        .position(|it| it.function.as_deref().is_some_and(is_evaluation));
+    user.into_iter().chain(python).min()
+}
+
+/// Has a driver answer a probe.
+fn asked(
+    driver: &mut Driver,
+    inspection: &Inspection,
+    spec: ProbeSpec,
+) -> Result<Box<TaskProbe>, Failure> {
+    let now = Instant::now();
+    let gdb = StandIn::of(inspection);
+    let mut told = Err(unanswered());
+    driver.handle_command(now, CommandId(1), Command::Probe(spec));
+    while let Some(action) = driver.poll_action() {
+        match action {
+            Action::Send(line) => {
+                for record in gdb.answer(&line) {
+                    driver.handle_record(now, record);
+                }
+            }
+            Action::Answer { result, .. } => told = result,
+            _ => {}
+        }
+    }
+    match told? {
+        Reply::Probe(probe) => Ok(probe),
+        _ => Err(unanswered()),
+    }
+}
+
+fn unanswered() -> Failure {
+    Failure::new(FailureCode::Unsupported, "the look has come to no answer")
+}
+
+fn config(rules: &FoldRules) -> DriverConfig {
+    DriverConfig {
+        command_wait: NO_WAIT,
+        symbols_wait: NO_WAIT,
+        interrupt_wait: NO_WAIT,
+        internal_breakpoints: false,
+        registers_unknown: false,
+        handles: Vec::new(),
+        fold: rules.clone(),
+    }
+}

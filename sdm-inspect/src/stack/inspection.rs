@@ -1,0 +1,276 @@
+//! A process at one moment, with the files that it is made of: what a debugger would say of it is read from this while it runs on.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::called;
+use super::frame::{ProcessStacks, ThreadStack};
+use super::thread::{Detail, ThreadInspection, read_thread};
+use crate::assembly::assembly;
+use crate::memory::Memory;
+use crate::snapshot::{Registers, Snapshot, Thread, read_memory};
+use crate::space::Space;
+use crate::unwind::End;
+use crate::values::{Scope, Value, evaluate};
+
+/// The most of a function whose instructions are read, in bytes.
+const CODE_BYTES_MAX: u64 = 1 << 20;
+
+/// A process at one moment.
+pub struct Inspection {
+    snapshot: Snapshot,
+    space: Rc<Space>,
+    threads: Vec<ThreadInspection>,
+}
+
+impl Inspection {
+    /// What a snapshot shows of a process of which this is mapped.
+    pub(super) fn of(snapshot: Snapshot, space: &Rc<Space>) -> Self {
+        let threads = snapshot.threads.iter();
+        let threads = threads.map(|thread| read_thread(thread, space)).collect();
+        Self {
+            snapshot,
+            space: Rc::clone(space),
+            threads,
+        }
+    }
+
+    /// The same with what is mapped as it is known by now.
+    pub(super) fn within_space(self, space: &Rc<Space>) -> Self {
+        Self::of(self.snapshot, space)
+    }
+
+    /// How long the process has stood for it.
+    pub(super) fn stood(&self) -> Duration {
+        self.snapshot.stood
+    }
+
+    /// True where all stacks were followed to their ends.
+    pub(super) fn is_whole(&self) -> bool {
+        self.threads.iter().all(|thread| thread.stack.is_whole)
+    }
+
+    /// What of it is needed and was not read: threads, and addresses on their stacks.
+    pub(super) fn missing(&self) -> Vec<(i32, u64)> {
+        let missing = |thread: &ThreadInspection| match thread.end {
+            End::Missing(address) => Some((thread.stack.thread, address)),
+            End::Whole | End::Cut => None,
+        };
+        self.threads.iter().filter_map(missing).collect()
+    }
+
+    pub(super) fn into_stacks(self) -> ProcessStacks {
+        let threads = self.threads.into_iter().map(|thread| thread.stack);
+        ProcessStacks {
+            program: self.space.program().to_owned(),
+            threads: threads.collect(),
+            stood: self.snapshot.stood,
+        }
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.snapshot.pid
+    }
+
+    /// The name of its program's file; empty where it is not known.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        self.space.program()
+    }
+
+    /// The stacks of its threads, that of the one that runs `main` first.
+    pub fn stacks(&self) -> impl Iterator<Item = &ThreadStack> {
+        self.threads.iter().map(|thread| &thread.stack)
+    }
+
+    fn detail(&self, thread: usize, level: usize) -> Option<&Detail> {
+        self.threads.get(thread)?.details.get(level)
+    }
+
+    /// The system calls that its threads were in, -1 for none, and their arguments.
+    pub fn system_calls(&self) -> impl Iterator<Item = (i32, (i64, [u64; 6]))> {
+        self.snapshot
+            .threads
+            .iter()
+            .map(|it| (it.id, it.system_call))
+    }
+
+    /// The source file of a frame.
+    #[must_use]
+    pub fn path(&self, thread: usize, level: usize) -> Option<&str> {
+        self.detail(thread, level)?.path.as_deref()
+    }
+
+    /// The registers in a frame, as far as they are known.
+    #[must_use]
+    pub fn registers(&self, thread: usize, level: usize) -> Option<&Registers> {
+        Some(&self.detail(thread, level)?.frame.registers)
+    }
+
+    /// What the instruction in front of an address calls.
+    #[must_use]
+    pub fn called_before(&self, address: u64) -> Option<String> {
+        called::before(&self.space, address)
+    }
+
+    /// What the function that an address is in has instructions for up to there: where each begins, and its text in AT&T's syntax.
+    #[must_use]
+    pub fn instructions_before(&self, address: u64) -> Vec<(u64, String)> {
+        let begin = self.space.begins(address.wrapping_sub(1));
+        let code = begin.and_then(|begin| {
+            let bytes = address.checked_sub(begin)?.min(CODE_BYTES_MAX);
+            Some((begin, self.space.code(begin, bytes)?))
+        });
+        code.map_or_else(Vec::new, |(begin, code)| assembly(begin, code))
+    }
+
+    /// Where a variable of this name is, in the first file that has one.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<u64> {
+        self.space.variable(name)
+    }
+
+    fn within<T>(
+        &self,
+        thread: usize,
+        level: usize,
+        ask: impl FnOnce(&Scope<'_>) -> T,
+    ) -> Option<T> {
+        let Detail { frame, inlined, .. } = self.detail(thread, level)?;
+        let place = self.space.place(frame.lookup)?;
+        let entry = place.module.symbols().entry(place.address, *inlined);
+        let entry = entry.filter(|_| !frame.is_tail && !frame.is_signal)?;
+        let memory = self.memory(thread);
+        Some(ask(&Scope {
+            unit: entry.unit,
+            function: entry.offset,
+            frame_base: entry.frame_base,
+            address: place.address,
+            bias: place.bias(),
+            registers: &frame.registers,
+            cfa: frame.cfa,
+            memory: &memory,
+        }))
+    }
+
+    /// What the variables of a frame consist of, by their names; nothing of those that are nowhere.
+    #[must_use]
+    pub fn contents(&self, thread: usize, level: usize) -> Vec<(String, Option<Vec<u8>>)> {
+        let contents = self.within(thread, level, |scope| scope.contents());
+        contents.unwrap_or_default()
+    }
+
+    /// The parameters of a frame, in their order, with their values where these are plain.
+    #[must_use]
+    pub fn parameters(&self, thread: usize, level: usize) -> Vec<(String, Option<String>)> {
+        let parameters = self.within(thread, level, |scope| scope.parameters());
+        let parameters = parameters.unwrap_or_default().into_iter();
+        parameters
+            .map(|(name, value)| (name, value.and_then(|value| self.text(&value))))
+            .collect()
+    }
+
+    /// The value of an expression in a frame, where it is a plain one: a number, an enumerator's name, an address with the name of what
+    /// is there.
+    #[must_use]
+    pub fn evaluate(&self, thread: usize, level: usize, expression: &str) -> Option<String> {
+        let variable = |name: &str| self.variable(name);
+        let value = self.within(thread, level, |scope| {
+            evaluate(scope, expression, &variable)
+        })??;
+        self.text(&value)
+    }
+
+    fn text(&self, value: &Value) -> Option<String> {
+        match value {
+            Value::Number(number) => {
+                let name = number.name.clone();
+                Some(name.unwrap_or_else(|| number.value.to_string()))
+            }
+            Value::Pointer { at, .. } => Some(self.address_text(*at)),
+            Value::Object(_) => None,
+        }
+    }
+
+    /// An address with the name of the variable that is there.
+    #[must_use]
+    pub fn address_text(&self, address: u64) -> String {
+        match self.space.variable_at(address) {
+            Some((name, 0)) => format!("{address:#x} <{name}>"),
+            Some((name, offset)) => format!("{address:#x} <{name}+{offset}>"),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// True where a thread has not left a frame since an earlier moment, and nobody has changed what it and those around it keep.
+    #[must_use]
+    pub fn is_still_in(&self, earlier: &Self, thread: usize, level: usize) -> bool {
+        let Some((now, was)) = (self.snapshot.threads.get(thread))
+            .zip(earlier.snapshot.threads.get(thread))
+            .filter(|(now, was)| now.id == was.id)
+        else {
+            return false;
+        };
+        // What it calls is not compared: levels count from there.
+        let depth = |one: &Self| one.threads[thread].details.len().checked_sub(level);
+        let Some(depth) = depth(earlier) else {
+            return false;
+        };
+        let at = |one: &Self| {
+            let level = one.threads[thread].details.len().checked_sub(depth)?;
+            one.registers(thread, level).copied()
+        };
+        let (Some(registers), Some(before)) = (at(self), at(earlier)) else {
+            return false;
+        };
+        registers.kept() == before.kept()
+            && registers.pc() == before.pc()
+            && registers.sp() == before.sp()
+            && has_same_stack(now, was, registers.sp())
+    }
+
+    /// Its memory: what was read while it stood, and as it is now where nothing was.
+    #[must_use]
+    pub fn memory(&self, thread: usize) -> impl Memory {
+        StoodMemory {
+            pid: self.snapshot.pid,
+            thread: self.snapshot.threads.get(thread),
+        }
+    }
+}
+
+/// Whether two moments of a thread have the same stack from an address on, as far as both were read.
+fn has_same_stack(now: &Thread, was: &Thread, from: Option<u64>) -> bool {
+    let (Some(now), Some(was)) = (part(now, from), part(was, from)) else {
+        return false;
+    };
+    let bytes = now.len().min(was.len());
+    now[..bytes] == was[..bytes]
+}
+
+fn part(thread: &Thread, from: Option<u64>) -> Option<&[u8]> {
+    let from = from?;
+    thread.windows.iter().find_map(|window| {
+        let from = usize::try_from(from.checked_sub(window.start)?).ok()?;
+        window.bytes.get(from..)
+    })
+}
+
+struct StoodMemory<'a> {
+    pid: i32,
+    thread: Option<&'a Thread>,
+}
+
+impl Memory for StoodMemory<'_> {
+    fn read(&self, address: u64, to: &mut [u8]) -> Option<()> {
+        let stood = self.thread.and_then(|it| it.bytes(address, to.len()));
+        match stood {
+            Some(bytes) => to.copy_from_slice(bytes),
+            None if read_memory(self.pid, address, to) < to.len() => return None,
+            None => {}
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The stack of a thread, with names.
+
+use std::path::Path;
+
+use super::frame::{StackFrame, ThreadStack};
+use super::{called, tails};
+use crate::files::base_name;
+use crate::snapshot::Thread;
+use crate::space::Space;
+use crate::unwind::{End, FRAMES_MAX, Frame, unwind};
+
+/// How gdb calls the place where a signal came in.
+const SIGNAL_FRAME: &str = "<signal handler called>";
+
+/// The stack of a thread, and what else is known of its frames.
+pub(super) struct ThreadInspection {
+    pub(super) stack: ThreadStack,
+    /// As many as there are frames.
+    pub(super) details: Vec<Detail>,
+    pub(super) end: End,
+}
+
+/// What is not shown of a frame.
+pub(super) struct Detail {
+    pub(super) frame: Frame,
+    /// The source file.
+    pub(super) path: Option<String>,
+    /// How many functions there are inlined into it.
+    pub(super) inlined: usize,
+}
+
+/// Follows and names a stack.
+pub(super) fn read_thread(thread: &Thread, space: &Space) -> ThreadInspection {
+    let (frames, end) = unwind(thread, space);
+    let mut named = Vec::new();
+    for frame in tails::insert(space, &frames) {
+        name_all(frame, space, &mut named);
+    }
+    named.truncate(FRAMES_MAX);
+    let (mut frames, details): (Vec<StackFrame>, Vec<Detail>) = named.into_iter().unzip();
+    called::name(space, &mut frames);
+    let stack = ThreadStack {
+        thread: thread.id,
+        frames,
+        is_whole: end == End::Whole,
+    };
+    ThreadInspection {
+        stack,
+        details,
+        end,
+    }
+}
+
+/// The functions at a frame's address, innermost first.
+fn name_all(frame: Frame, space: &Space, named: &mut Vec<(StackFrame, Detail)>) {
+    let address = frame.pc;
+    let before = named.len();
+    let mut add = |named_frame: StackFrame, path: Option<&String>| {
+        let path = path.cloned();
+        let detail = Detail {
+            frame,
+            path,
+            inlined: named.len() - before,
+        };
+        let frame = StackFrame {
+            address,
+            ..named_frame
+        };
+        named.push((frame, detail));
+    };
+    if frame.is_signal {
+        let function = Some(SIGNAL_FRAME.to_owned());
+        let signal = StackFrame {
+            function,
+            ..StackFrame::default()
+        };
+        return add(signal, None);
+    }
+    let Some(place) = space.place(frame.lookup) else {
+        return add(unnamed(space, address), None);
+    };
+    let lines = place.module.lines(place.address);
+    // gdb shows the innermost function alone of what it has not found on the stack.
+    let shown = if frame.is_tail { 1 } else { lines.len() };
+    for line in &lines[..shown] {
+        let mut named = StackFrame {
+            function: line.function.clone(),
+            file: line.path.as_deref().map(|path| base_name(Path::new(path))),
+            line: line.line,
+            is_inlined: line.is_inlined,
+            ..StackFrame::default()
+        };
+        if named.function.is_none() || named.file.is_none() {
+            named.module = space.module_name(place.module);
+        }
+        if named.function.is_none() {
+            named.offset = unnamed(space, address).offset;
+        }
+        add(named, line.path.as_ref());
+    }
+}
+
+/// A frame of which nothing is known but where it stands.
+fn unnamed(space: &Space, address: u64) -> StackFrame {
+    let (name, offset) = space.offset(address).unzip();
+    let name = name.map(base_name);
+    StackFrame {
+        module: name.unwrap_or_default(),
+        offset,
+        ..StackFrame::default()
+    }
+}

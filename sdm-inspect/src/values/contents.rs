@@ -1,0 +1,34 @@
+//! All variables of a function.
+
+use super::scope::Scope;
+use super::value::Value;
+
+/// The most of a variable that is compared, in bytes.
+const VARIABLE_BYTES_MAX: u64 = 4096;
+
+impl Scope<'_> {
+    /// What its variables consist of, by their names; nothing of those that are nowhere.
+    pub(crate) fn contents(&self) -> Vec<(String, Option<Vec<u8>>)> {
+        let variables = self.locals().into_iter();
+        let contents = variables.map(|local| {
+            let bytes = self.object(local.offset).and_then(|object| {
+                let size = self.size(object.kind)?.min(VARIABLE_BYTES_MAX);
+                self.bytes(&object.place, size)
+            });
+            (local.name, bytes)
+        });
+        contents.collect()
+    }
+
+    /// Its parameters, in their order, with their values where these are plain.
+    pub(crate) fn parameters(&self) -> Vec<(String, Option<Value>)> {
+        let locals = self.locals().into_iter();
+        let parameters = locals.filter(|local| local.is_parameter);
+        parameters
+            .map(|local| {
+                let value = self.object(local.offset).and_then(|it| self.load(it));
+                (local.name, value)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,177 @@
+//! Entries of the debug information: variables of a function and of its file.
+
+use gimli::{AttributeValue, DwAt, UnitOffset};
+
+use super::scope::{Object, Scope};
+use crate::elf::Slice;
+use crate::symbols::{is_fortran, text};
+
+/// How often an entry may say that another one says it.
+const HOPS_MAX: usize = 8;
+/// The most entries of a function or a file that are looked at.
+const ENTRIES_MAX: usize = 1 << 16;
+
+pub(super) type Entry = gimli::DebuggingInformationEntry<Slice>;
+
+/// A variable of a function.
+pub(super) struct Local {
+    pub(super) name: String,
+    pub(super) offset: UnitOffset,
+    pub(super) is_parameter: bool,
+    /// How many blocks it stands in.
+    depth: isize,
+}
+
+impl Scope<'_> {
+    /// An attribute of an entry, or of the one that this is a copy of.
+    pub(super) fn attribute(
+        &self,
+        offset: UnitOffset,
+        name: DwAt,
+    ) -> Option<AttributeValue<Slice>> {
+        let mut offset = offset;
+        for _ in 0..HOPS_MAX {
+            let entry = self.unit.entry(offset).ok()?;
+            if let Some(value) = entry.attr_value(name) {
+                return Some(value);
+            }
+            let origin = entry.attr_value(gimli::DW_AT_abstract_origin);
+            let origin = origin.or_else(|| entry.attr_value(gimli::DW_AT_specification));
+            let Some(AttributeValue::UnitRef(next)) = origin else {
+                return None;
+            };
+            offset = next;
+        }
+        None
+    }
+
+    /// The name of an entry, or of the one that this is a copy of.
+    pub(super) fn name(&self, offset: UnitOffset) -> Option<String> {
+        let mut offset = offset;
+        for _ in 0..HOPS_MAX {
+            let entry = self.unit.entry(offset).ok()?;
+            if let Some(name) = text(self.unit, &entry, gimli::DW_AT_name) {
+                return Some(name);
+            }
+            match entry.attr_value(gimli::DW_AT_abstract_origin)? {
+                AttributeValue::UnitRef(next) => offset = next,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The type of an entry.
+    pub(super) fn kind(&self, offset: UnitOffset) -> Option<UnitOffset> {
+        match self.attribute(offset, gimli::DW_AT_type)? {
+            AttributeValue::UnitRef(kind) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// What an entry of a variable describes.
+    pub(super) fn object(&self, offset: UnitOffset) -> Option<Object> {
+        let place = self.place(offset)?;
+        let kind = self.kind(offset)?;
+        Some(Object { place, kind })
+    }
+
+    /// The variables of the function that are there where it stands.
+    pub(super) fn locals(&self) -> Vec<Local> {
+        let mut locals = Vec::new();
+        let Ok(mut entries) = self.unit.entries_at_offset(self.function) else {
+            return locals;
+        };
+        let Ok(Some(top)) = entries.next_dfs().map(|top| top.map(Entry::depth)) else {
+            return locals;
+        };
+        let mut apart = None;
+        let mut left = ENTRIES_MAX;
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            let depth = entry.depth();
+            left -= 1;
+            if depth <= top || left == 0 {
+                break;
+            }
+            if apart.is_some_and(|above| depth > above) {
+                continue;
+            }
+            apart = None;
+            let is_parameter = entry.tag() == gimli::DW_TAG_formal_parameter;
+            match entry.tag() {
+                gimli::DW_TAG_formal_parameter | gimli::DW_TAG_variable => {
+                    let offset = entry.offset();
+                    locals.extend(self.name(offset).map(|name| Local {
+                        name,
+                        offset,
+                        is_parameter,
+                        depth,
+                    }));
+                }
+                gimli::DW_TAG_lexical_block if self.is_in(entry) => {}
+                _ => apart = Some(depth),
+            }
+        }
+        locals
+    }
+
+    fn is_in(&self, block: &Entry) -> bool {
+        let Ok(mut ranges) = self.unit.die_ranges(block) else {
+            return false;
+        };
+        while let Ok(Some(range)) = ranges.next() {
+            if (range.begin..range.end).contains(&self.address) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// True where its source is Fortran's.
+    pub(super) fn is_fortran(&self) -> bool {
+        let root = self.unit.entry(self.unit.header.root_offset());
+        let language = root
+            .ok()
+            .and_then(|it| it.attr_value(gimli::DW_AT_language));
+        match language {
+            Some(AttributeValue::Language(language)) => is_fortran(Some(language)),
+            _ => false,
+        }
+    }
+
+    /// The variable of a name: the innermost one, or one of the function's file.
+    pub(super) fn find(&self, name: &str) -> Option<Object> {
+        let locals = self.locals().into_iter().filter(|it| it.name == name);
+        match locals.max_by_key(|it| it.depth) {
+            Some(local) => self.object(local.offset),
+            None => self.object(self.global(name)?),
+        }
+    }
+
+    fn global(&self, name: &str) -> Option<UnitOffset> {
+        let mut entries = self.unit.entries();
+        entries.next_dfs().ok()?;
+        let mut left = ENTRIES_MAX;
+        let mut found = None;
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            left = left.checked_sub(1)?;
+            let is_wanted = entry.depth() == 1 && entry.tag() == gimli::DW_TAG_variable;
+            if is_wanted && self.name_or_declared(entry).as_deref() == Some(name) {
+                found = Some(entry.offset());
+                // The one that says where it is.
+                if entry.attr_value(gimli::DW_AT_location).is_some() {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    fn name_or_declared(&self, entry: &Entry) -> Option<String> {
+        let own = text(self.unit, entry, gimli::DW_AT_name);
+        own.or_else(|| match entry.attr_value(gimli::DW_AT_specification)? {
+            AttributeValue::UnitRef(offset) => self.name(offset),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,341 @@
+//! Expressions of variables in C's syntax, and what of Fortran's is the same.
+
+use gimli::UnitOffset;
+
+use super::scope::{Object, Scope, Storage};
+use super::value::{Number, ObjectValue, Value};
+
+/// The longest expression, in bytes.
+const BYTES_MAX: usize = 1024;
+/// How deep it may be.
+const DEPTH_MAX: u32 = 32;
+
+/// The operators between two values, each with how tightly it binds; a longer one stands before one that it begins with.
+const OPERATORS: [(&str, u32); 18] = [
+    ("||", 1),
+    ("&&", 2),
+    ("==", 6),
+    ("!=", 6),
+    ("<<", 8),
+    (">>", 8),
+    ("<=", 7),
+    (">=", 7),
+    ("|", 3),
+    ("^", 4),
+    ("&", 5),
+    ("<", 7),
+    (">", 7),
+    ("+", 9),
+    ("-", 9),
+    ("*", 10),
+    ("/", 10),
+    ("%", 10),
+];
+
+/// The value of an expression; `variable` is where a variable of the program's is that has no entry.
+pub(crate) fn evaluate(
+    scope: &Scope<'_>,
+    expression: &str,
+    variable: &dyn Fn(&str) -> Option<u64>,
+) -> Option<Value> {
+    let has_effect = ["++", "--", "**", "//"]
+        .iter()
+        .any(|it| expression.contains(it));
+    if expression.len() > BYTES_MAX || has_effect {
+        return None;
+    }
+    let mut parser = Parser {
+        scope,
+        variable,
+        rest: expression.trim(),
+        depth: 0,
+        is_fortran: scope.is_fortran(),
+    };
+    let value = parser.binary(0)?;
+    let value = parser.plain(value)?;
+    parser.rest.is_empty().then_some(value)
+}
+
+/// A value, or a variable that has one.
+enum Operand {
+    Value(Value),
+    Variable(Object),
+}
+
+struct Parser<'a> {
+    scope: &'a Scope<'a>,
+    variable: &'a dyn Fn(&str) -> Option<u64>,
+    rest: &'a str,
+    depth: u32,
+    is_fortran: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn take(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest.trim_start();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn plain(&self, operand: Operand) -> Option<Value> {
+        match operand {
+            Operand::Value(value) => Some(value),
+            Operand::Variable(object) => self.scope.load(object),
+        }
+    }
+
+    fn number(&self, operand: Operand) -> Option<Number> {
+        match self.plain(operand)? {
+            Value::Number(number) => Some(number),
+            Value::Pointer { .. } | Value::Object(_) => None,
+        }
+    }
+
+    fn binary(&mut self, above: u32) -> Option<Operand> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return None;
+        }
+        let mut left = self.unary()?;
+        loop {
+            let rest = self.rest;
+            let found = OPERATORS.iter().find(|(text, _)| rest.starts_with(text));
+            let Some((text, binds)) = found.filter(|(_, binds)| *binds > above) else {
+                break;
+            };
+            // It is what joins names in Fortran.
+            if self.is_fortran && !matches!(*text, "+" | "-" | "*" | "/") {
+                return None;
+            }
+            self.take(text);
+            let right = self.binary(*binds)?;
+            left = Operand::Value(self.joined(text, left, right)?);
+        }
+        self.depth -= 1;
+        Some(left)
+    }
+
+    fn joined(&self, operator: &str, left: Operand, right: Operand) -> Option<Value> {
+        let left = self.plain(left)?;
+        if let (Value::Pointer { at, to }, "+" | "-") = (&left, operator) {
+            let by = self.number(right)?;
+            let by = if operator == "+" { by.value } else { -by.value };
+            return self.moved(*at, *to, by);
+        }
+        let (a, b) = (self.number(Operand::Value(left))?, self.number(right)?);
+        let truth = |is: bool| Some(Value::Number(Number::int(i128::from(is))));
+        let (x, y) = (a.value, b.value);
+        let value = match operator {
+            "||" => return truth(x != 0 || y != 0),
+            "&&" => return truth(x != 0 && y != 0),
+            "==" => return truth(x == y),
+            "!=" => return truth(x != y),
+            "<" => return truth(x < y),
+            ">" => return truth(x > y),
+            "<=" => return truth(x <= y),
+            ">=" => return truth(x >= y),
+            "<<" => x.checked_shl(u32::try_from(y).ok().filter(|by| *by < 32)?)?,
+            ">>" => x.checked_shr(u32::try_from(y).ok().filter(|by| *by < 64)?)?,
+            "|" => x | y,
+            "^" => x ^ y,
+            "&" => x & y,
+            "+" => x.checked_add(y)?,
+            "-" => x.checked_sub(y)?,
+            "*" => x.checked_mul(y)?,
+            "/" => x.checked_div(y)?,
+            "%" => x.checked_rem(y)?,
+            _ => return None,
+        };
+        // Numbers of unlike signs are another thing in C.
+        if a.is_unsigned != b.is_unsigned && (x < 0 || y < 0) {
+            return None;
+        }
+        Number::of(value, &a, &b).map(Value::Number)
+    }
+
+    fn moved(&self, at: u64, to: Option<UnitOffset>, by: i128) -> Option<Value> {
+        let size = i128::from(self.scope.size(to?)?);
+        let at = i128::from(at).checked_add(size.checked_mul(by)?)?;
+        let at = u64::try_from(at).ok()?;
+        Some(Value::Pointer { at, to })
+    }
+
+    fn unary(&mut self) -> Option<Operand> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return None;
+        }
+        let operand = self.prefixed();
+        self.depth -= 1;
+        operand
+    }
+
+    fn prefixed(&mut self) -> Option<Operand> {
+        let value = |value: Value| Some(Operand::Value(value));
+        if self.take("-") {
+            let operand = self.unary()?;
+            let number = self.number(operand)?;
+            let negative = Number::of(-number.value, &number, &number)?;
+            return value(Value::Number(negative));
+        }
+        if self.take("+") {
+            let operand = self.unary()?;
+            return value(Value::Number(self.number(operand)?));
+        }
+        if self.is_fortran {
+            return self.postfixed();
+        }
+        if self.take("!") {
+            let operand = self.unary()?;
+            let is_zero = self.number(operand)?.value == 0;
+            return value(Value::Number(Number::int(i128::from(is_zero))));
+        }
+        if self.take("&") {
+            return self.address();
+        }
+        if self.take("*") {
+            let operand = self.unary()?;
+            let Value::Pointer { at, to } = self.plain(operand)? else {
+                return None;
+            };
+            let place = Storage::At(at);
+            return Some(Operand::Variable(Object { place, kind: to? }));
+        }
+        if self.take("(void *)") || self.take("(void*)") {
+            let operand = self.unary()?;
+            let at = match self.plain(operand)? {
+                Value::Pointer { at, .. } => at,
+                Value::Number(number) => u64::try_from(number.value).ok()?,
+                Value::Object(_) => return None,
+            };
+            return value(Value::Pointer { at, to: None });
+        }
+        if self.take("(int)") {
+            let operand = self.unary()?;
+            let number = self.number(operand)?.value;
+            let is_int = i32::try_from(number).is_ok();
+            return is_int.then(|| Operand::Value(Value::Number(Number::int(number))));
+        }
+        self.postfixed()
+    }
+
+    fn address(&mut self) -> Option<Operand> {
+        let name = name_at(self.rest);
+        let is_alone = self.rest.len() == name.len();
+        if is_alone && self.scope.find(name).is_none() {
+            let at = (self.variable)(name)?;
+            self.take(name);
+            return Some(Operand::Value(Value::Pointer { at, to: None }));
+        }
+        match self.unary()? {
+            Operand::Variable(Object {
+                place: Storage::At(at),
+                kind,
+            }) => Some(Operand::Value(Value::Pointer { at, to: Some(kind) })),
+            Operand::Variable(_) | Operand::Value(_) => None,
+        }
+    }
+
+    fn postfixed(&mut self) -> Option<Operand> {
+        let mut operand = self.primary()?;
+        loop {
+            if self.is_fortran {
+                return (!self.rest.starts_with(['(', '%'])).then_some(operand);
+            }
+            if self.take("[") {
+                let index = self.binary(0)?;
+                let index = self.number(index)?.value;
+                if !self.take("]") {
+                    return None;
+                }
+                let Value::Pointer { at, to } = self.plain(operand)? else {
+                    return None;
+                };
+                let Value::Pointer { at, to } = self.moved(at, to, index)? else {
+                    return None;
+                };
+                let place = Storage::At(at);
+                operand = Operand::Variable(Object { place, kind: to? });
+                continue;
+            }
+            let of = if self.take("->") {
+                let Value::Pointer { at, to } = self.plain(operand)? else {
+                    return None;
+                };
+                let place = Storage::At(at);
+                Value::Object(ObjectValue(Object { place, kind: to? }))
+            } else if self.take(".") {
+                self.plain(operand)?
+            } else {
+                return (!self.rest.starts_with('(')).then_some(operand);
+            };
+            let name = name_at(self.rest);
+            let Value::Object(of) = of else { return None };
+            operand = Operand::Variable(self.scope.member(&of, name)?);
+            self.take(name);
+        }
+    }
+
+    fn primary(&mut self) -> Option<Operand> {
+        if self.take("(") {
+            let inner = self.binary(0)?;
+            return self.take(")").then_some(inner);
+        }
+        if self.rest.starts_with(|c: char| c.is_ascii_digit()) {
+            let word = name_at(self.rest);
+            let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
+            let number = match digits.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+                // C's octal numbers are nobody's rank.
+                None if digits.len() > 1 && digits.starts_with('0') => return None,
+                None => digits.parse().ok()?,
+            };
+            self.take(word);
+            let mut value = Number::int(i128::from(number));
+            if i32::try_from(number).is_err() {
+                value.bytes = 8;
+            }
+            value.is_unsigned = word.contains(['u', 'U']);
+            // `1.5`, and Fortran's `1_8`.
+            let is_whole = !self.rest.starts_with('.') && !word.contains('_');
+            return is_whole.then_some(Operand::Value(Value::Number(value)));
+        }
+        let name = name_at(self.rest);
+        if name.is_empty() {
+            return None;
+        }
+        self.take(name);
+        if self.is_fortran {
+            let found = self.scope.find(&name.to_ascii_lowercase());
+            return found.map(Operand::Variable);
+        }
+        let found = self.scope.find(name).or_else(|| self.of_this(name));
+        let constant = || self.scope.enumerator(name).map(Number::int);
+        match found {
+            Some(object) => Some(Operand::Variable(object)),
+            None => Some(Operand::Value(Value::Number(constant()?))),
+        }
+    }
+
+    /// A member of the object that a function of C++ is called of.
+    fn of_this(&self, name: &str) -> Option<Object> {
+        let this = self.scope.find("this")?;
+        let Value::Pointer { at, to } = self.scope.load(this)? else {
+            return None;
+        };
+        let place = Storage::At(at);
+        let this = ObjectValue(Object { place, kind: to? });
+        self.scope.member(&this, name)
+    }
+}
+
+/// The name, or the number, that a text begins with.
+fn name_at(text: &str) -> &str {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
+    &text[..end]
+}

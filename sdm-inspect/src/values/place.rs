@@ -1,0 +1,127 @@
+//! Where a variable is.
+
+use gimli::{
+    AttributeValue, EvaluationResult, Expression, Location, UnitOffset, Value as Word, ValueType,
+};
+
+use super::scope::{Scope, Storage};
+use crate::elf::Slice;
+
+/// The most operations of an expression: a file could have one without an end.
+const OPERATIONS_MAX: u32 = 4096;
+/// The most bytes that are read at once.
+const BYTES_MAX: u64 = 1 << 16;
+
+impl Scope<'_> {
+    /// Where the variable of an entry is.
+    pub(super) fn place(&self, offset: UnitOffset) -> Option<Storage> {
+        if let Some(value) = self.attribute(offset, gimli::DW_AT_const_value) {
+            return match value {
+                AttributeValue::Block(bytes) => Some(Storage::Bytes(bytes.slice().to_vec())),
+                value => {
+                    let number = value.sdata_value().map(i64::cast_unsigned);
+                    let number = number.or_else(|| value.udata_value())?;
+                    Some(Storage::Bytes(number.to_le_bytes().to_vec()))
+                }
+            };
+        }
+        match self.attribute(offset, gimli::DW_AT_location)? {
+            AttributeValue::Exprloc(expression) => self.located(expression),
+            list => {
+                let mut list = self.unit.attr_locations(list).ok()??;
+                while let Some(one) = list.next().ok()? {
+                    if (one.range.begin..one.range.end).contains(&self.address) {
+                        return self.located(one.data);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    fn located(&self, expression: Expression<Slice>) -> Option<Storage> {
+        let pieces = self.pieces(expression, true)?;
+        match pieces {
+            Location::Address { address } => Some(Storage::At(address)),
+            Location::Register { register } => {
+                let word = self.registers.get(register.0)?;
+                Some(Storage::Bytes(word.to_le_bytes().to_vec()))
+            }
+            Location::Value { value } => {
+                let word = value.to_u64(u64::MAX).ok()?;
+                Some(Storage::Bytes(word.to_le_bytes().to_vec()))
+            }
+            Location::Bytes { value } => Some(Storage::Bytes(value.slice().to_vec())),
+            _ => None,
+        }
+    }
+
+    /// The one location that an expression comes to.
+    fn pieces(&self, expression: Expression<Slice>, has_base: bool) -> Option<Location<Slice>> {
+        let mut evaluation = expression.evaluation(self.unit.encoding());
+        evaluation.set_max_iterations(OPERATIONS_MAX);
+        let mut state = evaluation.evaluate().ok()?;
+        loop {
+            state = match state {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value = Word::Generic(self.registers.get(register.0)?);
+                    evaluation.resume_with_register(value)
+                }
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let mut word = [0; 8];
+                    let to = word.get_mut(..usize::from(size))?;
+                    self.memory.read(address, to)?;
+                    evaluation.resume_with_memory(Word::Generic(u64::from_le_bytes(word)))
+                }
+                EvaluationResult::RequiresFrameBase if has_base => {
+                    let base = self.pieces(self.frame_base?, false)?;
+                    let base = match base {
+                        Location::Address { address } => address,
+                        Location::Register { register } => self.registers.get(register.0)?,
+                        _ => return None,
+                    };
+                    evaluation.resume_with_frame_base(base)
+                }
+                EvaluationResult::RequiresCallFrameCfa if self.cfa != 0 => {
+                    evaluation.resume_with_call_frame_cfa(self.cfa)
+                }
+                EvaluationResult::RequiresRelocatedAddress(address) => {
+                    evaluation.resume_with_relocated_address(address.wrapping_add(self.bias))
+                }
+                EvaluationResult::RequiresIndexedAddress { index, relocate } => {
+                    let address = self.unit.address(index).ok()?;
+                    let bias = if relocate { self.bias } else { 0 };
+                    evaluation.resume_with_indexed_address(address.wrapping_add(bias))
+                }
+                EvaluationResult::RequiresBaseType(offset) => {
+                    evaluation.resume_with_base_type(self.word_type(offset)?)
+                }
+                _ => return None,
+            }
+            .ok()?;
+        }
+        match evaluation.as_result() {
+            [piece] if piece.size_in_bits.is_none() => Some(piece.location),
+            _ => None,
+        }
+    }
+
+    fn word_type(&self, offset: UnitOffset) -> Option<ValueType> {
+        let entry = self.unit.entry(offset).ok()?;
+        ValueType::from_entry(&entry).ok()?
+    }
+
+    /// So many bytes from the beginning of a place on.
+    pub(super) fn bytes(&self, place: &Storage, count: u64) -> Option<Vec<u8>> {
+        let length = usize::try_from(count.min(BYTES_MAX)).ok()?;
+        match place {
+            Storage::At(address) => {
+                let mut bytes = vec![0; length];
+                self.memory.read(*address, &mut bytes)?;
+                Some(bytes)
+            }
+            Storage::Bytes(bytes) => bytes.get(..length).map(<[u8]>::to_vec),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Values of expressions.
+
+use gimli::UnitOffset;
+
+use super::scope::Object;
+
+/// The bytes of an `int`.
+const INT_BYTES: u64 = 4;
+
+/// What an expression comes to.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// A whole number.
+    Number(Number),
+    /// An address, and the type of what is there, where it has one.
+    Pointer { at: u64, to: Option<UnitOffset> },
+    /// What is no plain value.
+    Object(ObjectValue),
+}
+
+/// A whole number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    pub(crate) value: i128,
+    /// How many bytes its type has.
+    pub(super) bytes: u64,
+    pub(super) is_unsigned: bool,
+    /// What the program calls it.
+    pub(crate) name: Option<String>,
+}
+
+impl Number {
+    pub(super) fn int(value: i128) -> Self {
+        Self {
+            value,
+            bytes: INT_BYTES,
+            is_unsigned: false,
+            name: None,
+        }
+    }
+
+    /// One that came of others; nothing where their type does not hold it.
+    pub(super) fn of(value: i128, one: &Self, other: &Self) -> Option<Self> {
+        let bytes = one.bytes.max(other.bytes).max(INT_BYTES);
+        let is_unsigned = [one, other]
+            .iter()
+            .any(|it| it.is_unsigned && it.bytes == bytes);
+        let bits = u32::try_from(bytes).ok()?.checked_mul(8)?;
+        let bits = if is_unsigned { bits } else { bits - 1 };
+        let high = 1_i128.checked_shl(bits)?;
+        let low = if is_unsigned { 0 } else { -high };
+        (low..high).contains(&value).then_some(Self {
+            value,
+            bytes,
+            is_unsigned,
+            name: None,
+        })
+    }
+}
+
+/// A structure, or what else is no plain value.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectValue(pub(super) Object);
