@@ -13,6 +13,7 @@ pub mod heap;
 pub mod launched;
 pub mod meter;
 pub mod model;
+pub mod pauses;
 pub mod plain;
 #[cfg(feature = "all")]
 pub mod plot;

@@ -1,0 +1,262 @@
+//! The cost of a look to a job: how long it takes, and for how long each rank does not run meanwhile.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use sdm_benches::pauses::Pauses;
+use sdm_benches::spread::{Spread, millis};
+use sdm_benches::table::Table;
+use sdm_benches::{program, tree};
+use sdm_inspect::looker::Looker;
+use sdm_inspect::snapshot::{Wanted, take_all};
+use serde_json::Value;
+
+/// The bytes of each stack that a bare snapshot has.
+const WINDOW_BYTES: usize = 256 << 10;
+/// The time in which a thread stops.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The time for which nothing is done, to see what the machine does by itself.
+const NOTHING: Duration = Duration::from_millis(300);
+/// The number of looks that one looker takes.
+const FURTHER: u64 = 10;
+
+/// Looks at ranks that sleep a millisecond at a time and note for how long they did not run
+#[derive(clap::Parser)]
+struct Arguments {
+    /// Numbers of ranks
+    #[arg(long, value_delimiter = ',', default_value = "8,32,128")]
+    sizes: Vec<u32>,
+    /// Rounds, in each of which each way of looking is taken once
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+/// A way of looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Nothing,
+    Bare,
+    EuStack,
+    Snapshot,
+    Gdb,
+}
+
+impl Way {
+    const ALL: [Self; 5] = [
+        Self::Nothing,
+        Self::Bare,
+        Self::EuStack,
+        Self::Snapshot,
+        Self::Gdb,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "no look",
+            Self::Bare => "bare snapshots",
+            Self::EuStack => "`eu-stack`, one after the other",
+            Self::Snapshot => "`sdm stacks`",
+            Self::Gdb => "`sdm stacks --by gdb`",
+        }
+    }
+
+    fn take(self, job: &Pauses) -> Result<Duration> {
+        let pids = job.pids()?;
+        let began = Instant::now();
+        match self {
+            Self::Nothing => std::thread::sleep(NOTHING),
+            Self::Bare => bare(&pids)?,
+            Self::EuStack => {
+                for pid in &pids {
+                    said(Command::new("eu-stack").arg("-p").arg(pid.to_string()))?;
+                }
+            }
+            Self::Snapshot => stacks(job, "snapshot")?,
+            Self::Gdb => stacks(job, "gdb")?,
+        }
+        Ok(began.elapsed())
+    }
+}
+
+fn main() -> Result<()> {
+    let arguments: Arguments = clap::Parser::parse();
+    let program = program::build("pauses", "pauses.c", "mpicc", &["-pthread"])?;
+    let title = "A look at ranks that sleep a millisecond at a time: from the command to its end, and for how long each does not run";
+    let head = [
+        "ranks",
+        "look",
+        "count",
+        "median ms",
+        "of `eu-stack`",
+        "pause of a rank, median ms",
+        "of bare snapshots",
+        "longest ms",
+    ];
+    let mut looks = Table::new("looks", title, &head);
+    let title = "Looks of one looker, and ten looks a second for 3 s (`sdm profile`)";
+    let head = [
+        "ranks",
+        "first look, ms",
+        "further ones, median ms",
+        "ratio",
+        "their processor time, ms",
+        "pauses of a rank by a profile, most, %",
+        "processor time of SDM's looks, %",
+    ];
+    let mut further = Table::new("further", title, &head);
+    for size in arguments.sizes {
+        let job = Pauses::start(&program, size)?;
+        for row in rows(&job, size, arguments.rounds)? {
+            looks.row(row);
+        }
+        further.row(again(&job, size)?);
+    }
+    looks.finish()?;
+    further.finish()
+}
+
+/// Each way of looking, in turns.
+fn rows(job: &Pauses, size: u32, rounds: usize) -> Result<Vec<Vec<String>>> {
+    let mut taken = Way::ALL.map(|way| (way, Vec::new(), Vec::new()));
+    for _ in 0..rounds {
+        for (way, times, pauses) in &mut taken {
+            let (time, more) = job.during(|| way.take(job))?;
+            times.push(time);
+            pauses.extend(more);
+        }
+    }
+    let spread = |way: Way, of_pauses: bool| {
+        let mut known = taken.iter();
+        let (_, times, pauses) = known
+            .find(|(known, ..)| *known == way)
+            .context("it was taken")?;
+        let all = if of_pauses { pauses } else { times };
+        Ok::<_, anyhow::Error>(Spread::of(all.clone()))
+    };
+    let (floor, peer) = (spread(Way::Bare, true)?, spread(Way::EuStack, false)?);
+    let row = |(way, _, pauses): &(Way, Vec<Duration>, Vec<Duration>)| {
+        let (time, pause) = (spread(*way, false)?, spread(*way, true)?);
+        let longest = pauses.iter().max().copied().unwrap_or_default();
+        let (time, ratio) = match way {
+            Way::Nothing => (String::new(), String::new()),
+            _ => (millis(time.median), format!("{:.2}", time.ratio(&peer))),
+        };
+        Ok(vec![
+            size.to_string(),
+            way.name().to_owned(),
+            rounds.to_string(),
+            time,
+            ratio,
+            millis(pause.median),
+            format!("{:.2}", pause.ratio(&floor)),
+            millis(longest),
+        ])
+    };
+    taken.iter().map(row).collect()
+}
+
+/// Seizes all threads of each, reads registers and stacks, and lets go.
+fn bare(pids: &[i32]) -> Result<()> {
+    let wanted = pids.iter().map(|pid| Wanted {
+        window_bytes: WINDOW_BYTES,
+        ..Wanted::of(*pid)
+    });
+    let taken = take_all(&wanted.collect::<Vec<_>>(), PATIENCE);
+    for snapshot in taken {
+        snapshot?;
+    }
+    Ok(())
+}
+
+fn stacks(job: &Pauses, way: &str) -> Result<()> {
+    let mut command = Command::new(tree::binaries()?.join("sdm"));
+    let text = said(command.args(["stacks", &job.launcher().to_string(), "--by", way]))?;
+    ensure!(text.contains("sleep_here"), "{text}");
+    Ok(())
+}
+
+/// The output of a program, which ends as one does that has something to say.
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        !text.is_empty(),
+        "{command:?}: {}: {complaint}",
+        output.status
+    );
+    Ok(text)
+}
+
+/// The first look of one looker beside further ones, and a profile.
+fn again(job: &Pauses, size: u32) -> Result<Vec<String>> {
+    let pids = job.pids()?;
+    let server: PathBuf = tree::binaries()?.join("sdm-server");
+    let mut looker = Looker::start(&server, false)?;
+    let (first, mut spent) = look(&mut looker, 0, &pids)?;
+    let before = spent;
+    let mut times = Vec::new();
+    for number in 1..=FURTHER {
+        let (time, all) = look(&mut looker, number, &pids)?;
+        times.push(time);
+        spent = all;
+    }
+    let further = Spread::of(times);
+    let each = (spent - before) / u32::try_from(FURTHER)?;
+    let (stood, processor) = profile(job)?;
+    Ok(vec![
+        size.to_string(),
+        millis(first),
+        millis(further.median),
+        format!("{:.2}", further.median.as_secs_f64() / first.as_secs_f64()),
+        millis(each),
+        format!("{stood:.2}"),
+        format!("{processor:.1}"),
+    ])
+}
+
+/// One look: how long it took, and the looker's processor time from its start on.
+fn look(looker: &mut Looker, number: u64, pids: &[i32]) -> Result<(Duration, Duration)> {
+    let began = Instant::now();
+    looker.ask(began, number, pids.to_vec());
+    let (mut answers, mut spent) = (Vec::new(), Duration::ZERO);
+    let mut left = pids.len();
+    while left > 0 {
+        poll(
+            &mut [PollFd::new(looker.as_fd(), PollFlags::POLLIN)],
+            PollTimeout::NONE,
+        )?;
+        ensure!(
+            !looker.take(Instant::now(), &mut answers),
+            "the looker has ended"
+        );
+        for answer in answers.drain(..) {
+            answer.seen?;
+            spent = answer.processor;
+            left -= 1;
+        }
+    }
+    Ok((began.elapsed(), spent))
+}
+
+/// For which part of its time one rank stood at most, and the processor time of SDM's looks, in hundredths of the time.
+fn profile(job: &Pauses) -> Result<(f64, f64)> {
+    let mut command = Command::new(tree::binaries()?.join("sdm"));
+    let launcher = job.launcher().to_string();
+    let text = said(command.args(["profile", &launcher, "--for", "3", "--json"]))?;
+    let records = text.lines().map(serde_json::from_str::<Value>);
+    let record = records
+        .filter_map(Result::ok)
+        .find(|record| record["kind"] == "profile")
+        .with_context(|| text.clone())?;
+    let number = |field: &str| record[field].as_f64().with_context(|| field.to_owned());
+    let span_us = number("span_ms")? * 1000.0;
+    let part = |us: f64| us * 100.0 / span_us;
+    Ok((
+        part(number("stood_most_us")?),
+        part(number("processor_us")?),
+    ))
+}

@@ -1,0 +1,124 @@
+//! A job whose ranks note for how long they did not run.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::{processes, tree};
+
+/// The bytes of a rank in the file: the longest pause, and how often it has slept.
+const PLACE_BYTES: u64 = 16;
+/// The time in which the ranks sleep once more.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The time from one look whether they have to the next.
+const TURN: Duration = Duration::from_millis(2);
+
+/// The program `pauses` under `mpirun`. Dropped, it is ended.
+pub struct Pauses {
+    launcher: Child,
+    places: File,
+    path: PathBuf,
+    ranks: u32,
+}
+
+impl Pauses {
+    /// Starts so many ranks, and waits until all of them sleep.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends.
+    pub fn start(program: &Path, ranks: u32) -> Result<Self> {
+        let path = tree::binaries()?.join(format!("pauses.{ranks}"));
+        fs::write(&path, "")?;
+        let places = File::options().read(true).write(true).open(&path)?;
+        places.set_len(place(ranks))?;
+        let launcher = Command::new("mpirun")
+            .args(["--allow-run-as-root", "--oversubscribe", "-n"])
+            .arg(ranks.to_string())
+            .arg(program)
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .context("start mpirun")?;
+        let job = Self {
+            launcher,
+            places,
+            path,
+            ranks,
+        };
+        job.settle()?;
+        Ok(job)
+    }
+
+    /// The launcher.
+    #[must_use]
+    pub fn launcher(&self) -> u32 {
+        self.launcher.id()
+    }
+
+    /// The ranks' processes.
+    ///
+    /// # Errors
+    /// They are not as many as they were.
+    pub fn pids(&self) -> Result<Vec<i32>> {
+        let pids = processes::named(&processes::descendants(), "pauses");
+        ensure!(pids.len() == self.ranks as usize, "{pids:?} are not all");
+        Ok(pids.into_iter().map(u32::cast_signed).collect())
+    }
+
+    /// The longest pause of each rank while something goes on.
+    ///
+    /// # Errors
+    /// That fails, or a rank sleeps no more.
+    pub fn during<T>(&self, what: impl FnOnce() -> Result<T>) -> Result<(T, Vec<Duration>)> {
+        for rank in 0..self.ranks {
+            self.places.write_all_at(&[0; 8], place(rank))?;
+        }
+        let result = what()?;
+        self.settle()?;
+        let pauses =
+            (0..self.ranks).map(|rank| Ok(Duration::from_nanos(self.number(place(rank))?)));
+        Ok((result, pauses.collect::<Result<_>>()?))
+    }
+
+    /// Waits until each rank has slept twice: what it has noted is then all up to now.
+    fn settle(&self) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        for rank in 0..self.ranks {
+            let at = place(rank) + 8;
+            let before = self.number(at)?;
+            while self.number(at)? < before + 2 {
+                ensure!(Instant::now() < until, "rank {rank} does not sleep");
+                thread::sleep(TURN);
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, at: u64) -> Result<u64> {
+        let mut bytes = [0; 8];
+        self.places.read_exact_at(&mut bytes, at)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+fn place(rank: u32) -> u64 {
+    u64::from(rank) * PLACE_BYTES
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        // It was ours to end; its ranks go with it.
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(self.launcher.id().cast_signed()),
+            nix::sys::signal::Signal::SIGTERM,
+        );
+        let _ = self.launcher.wait();
+        let _ = fs::remove_file(&self.path);
+    }
+}
