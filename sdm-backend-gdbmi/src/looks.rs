@@ -34,7 +34,7 @@ pub(crate) struct Looks {
     watched: Option<(RawFd, bool)>,
     next: u64,
     open: BTreeMap<u64, OpenLook>,
-    /// What was seen last by looks that go on.
+    /// The last that looks that go on have seen.
     seen: Seen,
     outputs: VecDeque<BackendOutput>,
 }
@@ -45,7 +45,7 @@ struct OpenLook {
     full: bool,
     /// The tasks that are not, and their processes.
     tasks: Vec<(TaskId, i32)>,
-    /// What was seen of them so far, where they are looked at for a while.
+    /// The looks at them so far, where they are looked at for a while.
     sampling: Option<Sampling>,
 }
 

@@ -1,4 +1,4 @@
-//! What looks over a while have seen.
+//! The results of looks over a while.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,13 +33,13 @@ impl Sampling {
         }
     }
 
-    /// What was seen of a task, where anything was.
+    /// Takes out the looks at a task, where there were any.
     pub(crate) fn take(&mut self, task: TaskId) -> Option<TaskSamples> {
         self.0.remove(&task)
     }
 }
 
-/// What was seen last, over commands that go on from one another.
+/// The last looks, over commands that go on from one another.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The hash of each task's stacks.

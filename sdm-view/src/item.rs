@@ -113,7 +113,7 @@ pub enum Item {
     },
     /// The messages of MPI that have not completed.
     Queues(QueueTable),
-    /// Where tasks were seen over a while.
+    /// The places where tasks were seen over a while.
     Profile(Box<Profile>),
     /// Tasks whose server is gone.
     Lost {

@@ -2,28 +2,28 @@
 
 use crate::markup::{Escaped, put};
 
-/// How wide the picture is; all lengths are in its own units.
+/// The width of the picture; all lengths are in its own units.
 pub(crate) const WIDTH: f64 = 1000.0;
-/// How high a frame is.
+/// The height of a frame.
 const ROW: f64 = 20.0;
-/// How wide a character is, at most.
+/// The width of a character, at most.
 const CHARACTER: f64 = 6.7;
-/// What stands between text and the border of its frame.
+/// The space between text and the border of its frame.
 const PADDING: f64 = 4.0;
-/// How deep the picture is.
+/// The depth of the picture.
 const DEPTH_MAX: usize = 64;
 
 /// A frame of the picture, with what it called.
 pub(crate) struct Part<'a> {
-    /// What stands in it, as far as there is room.
+    /// Its text, as far as there is room.
     pub(crate) text: String,
-    /// What is said where somebody points at it.
+    /// The text that is said where somebody points at it.
     pub(crate) title: String,
     /// Chooses its colour.
     pub(crate) function: &'a str,
     /// It stands out.
     pub(crate) is_odd: bool,
-    /// How wide it is, beside the others: at least what those below it are together.
+    /// Its width, beside the others: at least what those below it are together.
     pub(crate) weight: f64,
     pub(crate) below: Vec<Part<'a>>,
 }
@@ -36,12 +36,12 @@ pub(crate) fn paint(page: &mut String, parts: &[Part<'_>]) -> f64 {
     height(parts)
 }
 
-/// How high the picture is.
+/// The height of the picture.
 pub(crate) fn height(parts: &[Part<'_>]) -> f64 {
     to_f64(parts.iter().map(depth).max().unwrap_or(0)) * ROW
 }
 
-/// How many rows a part takes.
+/// The number of rows of a part.
 fn depth(part: &Part<'_>) -> usize {
     let below = part.below.iter().map(depth).max().unwrap_or(0);
     (below + 1).min(DEPTH_MAX)
@@ -98,7 +98,7 @@ impl Painter<'_> {
     }
 }
 
-/// What fits into a width; nothing where that says nothing.
+/// The part of a text that fits into a width; nothing where that says nothing.
 fn fitted(text: &str, width: f64) -> Option<String> {
     let room = (0_u32..).take_while(|n| f64::from(n + 1) * CHARACTER <= width);
     let room = room.take(4096).count();

@@ -59,7 +59,7 @@ impl Schema {
     /// Checks a file in speedscope's format.
     ///
     /// # Panics
-    /// Where it is not what that's schema says.
+    /// It is not what that's schema says.
     pub fn check_speedscope(file: &Value) {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/speedscope");
         let text = fs::read_to_string(fixtures.join("file-format-schema.json"));

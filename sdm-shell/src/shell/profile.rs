@@ -16,7 +16,7 @@ use super::{SessionHandle, Verdict, attach, stacks};
 /// For so long servers gather what they see before they tell it: what a member holds stays small, and who asks can stop.
 const PART: Duration = Duration::from_secs(1);
 
-/// How processes are looked at over a while.
+/// The way processes are looked at over a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
     /// For so long.
@@ -93,7 +93,7 @@ pub(super) async fn profile_of(
     (code, Some(profile))
 }
 
-/// What was seen, and who can still be looked at.
+/// The result so far, and the tasks that can still be looked at.
 struct Sampled {
     left: IdSet,
     profile: Profile,

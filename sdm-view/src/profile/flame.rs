@@ -7,16 +7,16 @@ use crate::markup::{Escaped, put};
 use crate::picture::{self, Part};
 use crate::render::{Names, share};
 
-/// How it looks: like the pictures of a report.
+/// Its colours and fonts, like those of the pictures of a report.
 const STYLE: &str = include_str!("flame.css");
-/// How wide it is, in the units of its parts.
+/// Its width, in the units of its parts.
 const WIDTH: f64 = picture::WIDTH + 2.0 * MARGIN;
 const MARGIN: f64 = 10.0;
-/// How high a line of text is.
+/// The height of a line of text.
 const LINE: f64 = 22.0;
-/// What is narrower is left out: nobody could see or point at it.
+/// A frame that is narrower is left out: nobody could see or point at it.
 const NARROWEST: f64 = 0.2;
-/// How wide a set is in a title.
+/// The width of a set in a title.
 const SET_WIDTH: usize = 60;
 
 /// The stacks of all tasks, and of each class where there are several, each frame as wide as it was seen often, its callers above it.

@@ -1,4 +1,4 @@
-//! Where tasks were seen over a while: their stacks over many looks as one tree, and who moves.
+//! The places where tasks were seen over a while: their stacks over many looks as one tree, and who moves.
 
 mod flame;
 mod speedscope;
@@ -23,16 +23,16 @@ const STACKS_MAX: usize = 16 << 10;
 /// The most classes that tasks are told apart by; the smallest are one beyond that.
 pub const CLASSES_MAX: usize = 16;
 
-/// Where tasks were seen over a while.
+/// The places where tasks were seen over a while.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// Who was looked at.
+    /// The tasks that were looked at.
     pub tasks: IdSet,
     /// For how long.
     pub elapsed: Duration,
-    /// How many looks there were, over all tasks.
+    /// The number of looks, over all tasks.
     pub looks: u64,
-    /// How often a helper of a runtime was left out.
+    /// The times that a helper of a runtime was left out.
     pub helpers: u64,
     /// For how long tasks stood, over all of them, in microseconds.
     pub stood_us: u64,
@@ -42,11 +42,11 @@ pub struct Profile {
     pub longest_us: u64,
     /// Processor time of those who looked, in microseconds.
     pub processor_us: u64,
-    /// Who was seen elsewhere than at the look before.
+    /// The tasks that were seen elsewhere than at the look before.
     pub moved: IdSet,
-    /// Who was seen in stacks that there was no room for.
+    /// The tasks that were seen in stacks that there was no room for.
     pub others: IdSet,
-    /// How often.
+    /// The number of times.
     pub others_times: u64,
     stacks: BTreeMap<Vec<StackFrame>, Tally>,
 }
@@ -54,15 +54,15 @@ pub struct Profile {
 /// Tasks that were seen in the same place most of the time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileClass {
-    /// Who they are.
+    /// Its tasks.
     pub tasks: IdSet,
     /// False where none of them was ever seen elsewhere than at first.
     pub moved: bool,
     /// The place, outermost frame first: the line of a frame is 0 where there were several. Empty for the smallest classes together.
     pub place: Vec<StackFrame>,
-    /// How often they were there, of all that they were seen.
+    /// The times that they were there, of all that they were seen.
     pub times: u64,
-    /// How often they were seen.
+    /// The times that they were seen.
     pub all: u64,
     /// In how many places they were seen.
     pub places: usize,
@@ -102,7 +102,7 @@ impl Profile {
         self.stacks.is_empty()
     }
 
-    /// How often a thread of these tasks was seen in a stack that is here.
+    /// The times that a thread of these tasks was seen in a stack that is here.
     #[must_use]
     pub fn times(&self, tasks: &IdSet) -> u64 {
         let times = self.stacks.values().map(|tally| tally.times(tasks));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Profile;
 use crate::render::{Names, printable};
 
-/// How wide a set is in the name of a profile.
+/// The width of a set in the name of a profile.
 const SET_WIDTH: usize = 40;
 
 /// A file with a profile of all tasks, and one of each class where there are several. A weight is how often a thread was seen.

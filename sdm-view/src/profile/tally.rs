@@ -1,4 +1,4 @@
-//! How often each of many tasks was somewhere.
+//! Counts of the times that each of many tasks was somewhere.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,17 @@ impl Tally {
         self.0.retain(|_, who| !who.is_empty());
     }
 
-    /// How often, and who was there so often.
+    /// Each number of times, with the tasks that were there so often.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &IdSet)> {
         self.0.iter().map(|(times, who)| (*times, who))
     }
 
-    /// Who was there.
+    /// The tasks that were there.
     pub(super) fn tasks(&self) -> IdSet {
         IdSet::union_all(self.0.values())
     }
 
-    /// How often these tasks were there together.
+    /// The times that these tasks were there together.
     pub(super) fn times(&self, tasks: &IdSet) -> u64 {
         let each = |(times, who): (u64, &IdSet)| times.saturating_mul(who.intersection_len(tasks));
         self.entries().map(each).fold(0, u64::saturating_add)

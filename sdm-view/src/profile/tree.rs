@@ -15,13 +15,13 @@ pub struct ProfileNode {
     pub frame: StackFrame,
     /// The last of the lines.
     pub last_line: u32,
-    /// Who was seen in it or in what it called.
+    /// The tasks that were seen in it or in what it called.
     pub tasks: IdSet,
-    /// How often a thread was.
+    /// The times that a thread was.
     pub times: u64,
-    /// How often it was itself the innermost one.
+    /// The times that it was itself the innermost one.
     pub here: u64,
-    /// What it called, the most frequent first.
+    /// The functions that it called, the most frequent first.
     pub below: Vec<ProfileNode>,
 }
 

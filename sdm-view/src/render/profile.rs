@@ -1,10 +1,10 @@
-//! Where tasks were seen over a while, on a screen.
+//! The places where tasks were seen over a while, on a screen.
 
 use super::page::Page;
 use super::place;
 use crate::profile::{Profile, ProfileClass, ProfileNode};
 
-/// What is less than so many thousandths of all is left out, where there are too many lines for a screen: more and more until they fit.
+/// A share of less than so many thousandths is left out, where there are too many lines for a screen: more and more until they fit.
 const LEAST: [u64; 7] = [0, 5, 10, 20, 50, 100, 200];
 
 /// A part of a whole: `62.5 %`.
@@ -138,7 +138,7 @@ impl TreeWriter<'_> {
         }
     }
 
-    /// What a node called: functions that are all of it need no share of their own.
+    /// The functions that a node called: those that are all of it need no share of their own.
     fn chain(&mut self, node: &ProfileNode, lead: &str) {
         let mut node = node;
         while let [only] = &node.below[..] {

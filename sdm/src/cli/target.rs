@@ -146,7 +146,7 @@ pub struct DiagnoseArgs {
     pub replay: Option<PathBuf>,
 }
 
-/// How often a job is looked at over a while, and where that is written.
+/// The rate at which a job is looked at over a while, and the files that are written of it.
 #[derive(Debug, Args)]
 pub struct SamplingArgs {
     /// So often a second.
@@ -177,7 +177,7 @@ pub struct ProfileArgs {
     #[arg(long = "for", value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
 
-    /// How often, and what is written.
+    /// The rate, and the files that are written.
     #[command(flatten)]
     pub sampling: SamplingArgs,
 }
@@ -213,7 +213,7 @@ pub struct StacksArgs {
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
 
-    /// How often, and what is written.
+    /// The rate, and the files that are written.
     #[command(flatten)]
     pub sampling: SamplingArgs,
 }
