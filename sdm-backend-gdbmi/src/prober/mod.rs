@@ -27,7 +27,7 @@ const NO_WAIT: Duration = Duration::from_secs(60);
 /// What is known of the processes that were probed.
 #[derive(Default)]
 pub(crate) struct Prober {
-    known: BTreeMap<i32, Driver>,
+    known: BTreeMap<i32, (String, Driver)>,
     sources: Rc<Sources>,
     /// The system calls of the threads of the process that is probed.
     calls: SystemCalls,
@@ -43,15 +43,16 @@ impl looker::Prober for Prober {
         rules: &FoldRules,
     ) -> Result<ProbeResult, Failure> {
         let pid = inspection.pid();
-        if !spec.compare || !self.known.contains_key(&pid) {
+        let program = inspection.program();
+        // As a gdb does, it knows what it saw last from one diagnosis to the next one.
+        if self.known.get(&pid).is_none_or(|(name, _)| name != program) {
             self.forget_ended();
             let config = Rc::new(config(rules));
             let host = Box::new(LocalHost::of_moment(&self.calls, &self.sources));
-            let program = inspection.program();
             let driver = Driver::of_process(Instant::now(), config, host, (pid, program));
-            self.known.insert(pid, driver);
+            self.known.insert(pid, (program.to_owned(), driver));
         }
-        let Some(driver) = self.known.get_mut(&pid) else {
+        let Some((_, driver)) = self.known.get_mut(&pid) else {
             return Err(unanswered());
         };
         if spec.waits {
@@ -75,7 +76,7 @@ impl looker::Prober for Prober {
 
     fn take_back(&mut self, pid: i32) {
         let before = self.before.remove(&pid);
-        if let Some((driver, before)) = self.known.get_mut(&pid).zip(before) {
+        if let Some(((_, driver), before)) = self.known.get_mut(&pid).zip(before) {
             driver.restore_probe(before);
         }
     }

@@ -16,7 +16,7 @@ use super::look::LookBy;
 use super::model::open_commands::RunEnd;
 use super::said::Said;
 use super::{SessionHandle, Verdict, attach};
-use sample::{BETWEEN, LookResult, Sampler, all_of, free, note_missed, where_stopped};
+use sample::{BETWEEN, HALTED, LookResult, Sampler, all_of, free, note_missed, where_stopped};
 use sdm_view::gather::join;
 use sdm_view::item::{Happening, Item};
 
@@ -415,8 +415,7 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
     let standing = session.standing().intersection(to);
     let by_signal = where_stopped(session, is_job_control).intersection(&standing);
     if !by_signal.is_empty() {
-        let what = "stopped by a signal (SIGSTOP or one of its kin)".to_owned();
-        join(&mut observed.halted, &by_signal, what);
+        join(&mut observed.halted, &by_signal, HALTED.to_owned());
     }
     let halted = all_of(&observed.halted);
     let free = free.difference(&halted);

@@ -17,8 +17,18 @@ use sdm_tests::sdm::Sdm;
 type End = (&'static str, &'static [&'static str], Signal, Option<i32>);
 
 const ENDS: [End; 6] = [
-    ("diagnose", &["--for=1000"], Signal::SIGTERM, Some(143)),
-    ("diagnose", &["--for=1001"], Signal::SIGKILL, None),
+    (
+        "diagnose",
+        &["--for=1000", "--by", "gdb"],
+        Signal::SIGTERM,
+        Some(143),
+    ),
+    (
+        "diagnose",
+        &["--for=1001", "--by", "gdb"],
+        Signal::SIGKILL,
+        None,
+    ),
     (
         "stacks",
         &["--watch=1000", "--by", "gdb"],

@@ -20,6 +20,10 @@ use crate::shell::{SessionHandle, Verdict};
 pub(super) const BETWEEN: Duration = Duration::from_millis(500);
 /// What became of a task that nobody has, and whose process is gone.
 const ENDED: &str = "ended: its process is not there any more";
+/// What is said of who was stopped by a signal.
+pub(super) const HALTED: &str = "stopped by a signal (SIGSTOP or one of its kin)";
+/// The kernel's letter for such a process.
+const STOPPED_LETTER: char = 'T';
 /// How long interrupted tasks are given to stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 /// How long a task runs before it is looked at again whose stack could not be read to its end.
@@ -86,9 +90,10 @@ impl Sampler<'_> {
         let session = self.session;
         let began = session.now();
         let mut missed = Vec::new();
+        let mut looked = looked.clone();
         for number in 0..looks.samples {
             if number > 0 {
-                observed.ran += self.run_for(looked, looks.between).await;
+                observed.ran += self.run_for(&looked, looks.between).await;
             }
             if self.is_over() {
                 break;
@@ -103,7 +108,13 @@ impl Sampler<'_> {
                 Some(looked) => looked,
                 None => self.probe(&asked, spec).await,
             };
-            self.look_again(&mut probes, (looked, spec)).await;
+            let halted = self.halted(&probes);
+            if !halted.is_empty() {
+                join(&mut observed.halted, &halted, HALTED.to_owned());
+                probes.forget(&halted);
+                looked.subtract(&halted);
+            }
+            self.look_again(&mut probes, (&looked, spec)).await;
             // Where nobody could be asked nothing was seen.
             if probes == Probes::default() {
                 continue;
@@ -123,6 +134,13 @@ impl Sampler<'_> {
         }
         observed.span = session.now() - began;
         missed
+    }
+
+    /// Those that no gdb has and that a signal has stopped: they do not go on between looks.
+    fn halted(&self, probes: &Probes) -> IdSet {
+        let stopped = probes.processes.iter();
+        let stopped = stopped.filter(|(_, process)| process.letter == STOPPED_LETTER);
+        IdSet::union_all(stopped.map(|(tasks, _)| tasks)).intersection(&self.free_tasks())
     }
 
     /// A stack that was not read to its end says nothing: those tasks run on for a moment and are looked at again.
