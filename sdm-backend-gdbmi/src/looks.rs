@@ -114,16 +114,11 @@ impl Looks {
         spec: &LookSpec,
         times: Option<(Duration, Duration)>,
     ) {
-        let pid_of = |task: TaskId| {
-            let mut pids = spec.pids.iter();
-            let found = pids.find(|(known, _)| *known == task.0);
-            found.map(|(_, pid)| *pid).filter(|pid| *pid > 0)
-        };
         let mut wanted = Vec::new();
         for task in tasks {
-            match pid_of(task) {
-                Some(pid) => wanted.push((task, pid)),
-                None => self.answer(id, task, Err(no_process())),
+            match process_of(task, &spec.pids) {
+                Ok(pid) => wanted.push((task, pid)),
+                Err(failure) => self.answer(id, task, Err(failure)),
             }
         }
         if wanted.is_empty() {
@@ -253,34 +248,28 @@ impl Looks {
                 continue;
             };
             let (task, _) = asked.tasks[at];
-            let looked = match answer.seen {
-                Ok(View::Stacks(stacks)) => Ok(stacks),
-                Ok(View::Probe(probe)) => {
-                    let id = asked.id;
-                    asked.tasks.remove(at);
-                    if asked.tasks.is_empty() {
-                        self.open.remove(&number);
+            let result = match answer.seen {
+                Ok(View::Probe(probe)) => Ok(Reply::Probe(probe)),
+                Ok(View::Stacks(stacks)) => {
+                    let stood = stacks.stood;
+                    let folded = folded(stacks, &self.fold, asked.full);
+                    if let (Some(sampling), Ok(stacks)) = (&mut asked.sampling, &folded) {
+                        sampling.add(task, stacks.clone(), stood, &mut self.seen);
+                        if !answer.is_last {
+                            continue;
+                        }
                     }
-                    self.answer(id, task, Ok(Reply::Probe(probe)));
-                    continue;
+                    folded.map(Reply::Stacks)
                 }
                 Err(refusal) => Err(failure(&refusal)),
             };
-            let stood = looked.as_ref().map_or(Duration::ZERO, |it| it.stood);
-            let result = looked.and_then(|stacks| folded(stacks, &self.fold, asked.full));
-            if let (Some(sampling), Ok(stacks)) = (&mut asked.sampling, &result) {
-                sampling.add(task, stacks.clone(), stood, &mut self.seen);
-                if !answer.is_last {
-                    continue;
-                }
-            }
             asked.tasks.remove(at);
             if asked.tasks.is_empty()
                 && let Some(sampling) = &mut asked.sampling
             {
                 sampling.spend(task, self.seen.spent(answer.processor));
             }
-            let result = asked.last(task, result.map(Reply::Stacks));
+            let result = asked.last(task, result);
             let id = asked.id;
             if asked.tasks.is_empty() {
                 self.open.remove(&number);
@@ -306,8 +295,11 @@ fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskSt
     Ok(fold_looked(stacks, rules, full))
 }
 
-fn no_process() -> Failure {
-    Failure::new(FailureCode::AttachFailed, "no process was named for it")
+/// The process that is named for a task.
+pub(crate) fn process_of(task: TaskId, pids: &[(u32, i32)]) -> Result<i32, Failure> {
+    let named = pids.iter().find(|(known, _)| *known == task.0);
+    let pid = named.map(|(_, pid)| *pid).filter(|pid| *pid > 0);
+    pid.ok_or_else(|| Failure::new(FailureCode::AttachFailed, "no process was named for it"))
 }
 
 fn unsupported(text: &str) -> Failure {

@@ -15,6 +15,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
 use crate::host::LocalHost;
+use crate::looks::process_of;
 use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
 use sdm_child::{Around, Begun, GdbChild, Streams, begin, find_directory, find_program};
@@ -196,9 +197,7 @@ impl GdbBackend {
     /// The process that a task is to be.
     fn pid_of(&self, task: TaskId, spec: &AttachSpec) -> Result<i32, Failure> {
         self.breakpoints_of_ended(task)?;
-        let pid = spec.pids.iter().find(|(known, _)| *known == task.0);
-        let found = pid.map(|(_, pid)| *pid).filter(|pid| *pid > 0);
-        found.ok_or_else(|| Failure::new(FailureCode::AttachFailed, "no process was named for it"))
+        process_of(task, &spec.pids)
     }
 
     pub(super) fn load_core(

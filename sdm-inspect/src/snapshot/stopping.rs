@@ -84,10 +84,11 @@ impl Held {
 
     /// The threads of the process that stand.
     pub(super) fn ids(&self) -> impl Iterator<Item = i32> {
-        let is_of_it = |thread: &&HeldThread| {
-            let name = thread.id.to_string();
-            thread.is_listed || fstatat(&self.folder, name.as_str(), AtFlags::empty()).is_ok()
+        let is_here = |id: i32| {
+            let name = id.to_string();
+            fstatat(&self.folder, name.as_str(), AtFlags::empty()).is_ok()
         };
+        let is_of_it = move |thread: &&HeldThread| thread.is_listed || is_here(thread.id);
         self.threads.iter().filter(is_of_it).map(|thread| thread.id)
     }
 

@@ -199,11 +199,7 @@ impl<'a> Parser<'a> {
         }
         if self.take("*") {
             let operand = self.unary()?;
-            let Value::Pointer { at, to } = self.plain(operand)? else {
-                return None;
-            };
-            let place = Storage::At(at);
-            return Some(Operand::Variable(Object { place, kind: to? }));
+            return pointed(&self.plain(operand)?).map(Operand::Variable);
         }
         if self.take("(void *)") || self.take("(void*)") {
             let operand = self.unary()?;
@@ -255,19 +251,11 @@ impl<'a> Parser<'a> {
                 let Value::Pointer { at, to } = self.plain(operand)? else {
                     return None;
                 };
-                let Value::Pointer { at, to } = self.moved(at, to, index)? else {
-                    return None;
-                };
-                let place = Storage::At(at);
-                operand = Operand::Variable(Object { place, kind: to? });
+                operand = Operand::Variable(pointed(&self.moved(at, to, index)?)?);
                 continue;
             }
             let of = if self.take("->") {
-                let Value::Pointer { at, to } = self.plain(operand)? else {
-                    return None;
-                };
-                let place = Storage::At(at);
-                Value::Object(ObjectValue(Object { place, kind: to? }))
+                Value::Object(ObjectValue(pointed(&self.plain(operand)?)?))
             } else if self.take(".") {
                 self.plain(operand)?
             } else {
@@ -324,12 +312,19 @@ impl<'a> Parser<'a> {
     /// A member of the object that a function of C++ is called of.
     fn of_this(&self, name: &str) -> Option<Object> {
         let this = self.scope.find("this")?;
-        let Value::Pointer { at, to } = self.scope.load(this)? else {
-            return None;
-        };
-        let place = Storage::At(at);
-        let this = ObjectValue(Object { place, kind: to? });
+        let this = ObjectValue(pointed(&self.scope.load(this)?)?);
         self.scope.member(&this, name)
+    }
+}
+
+/// The variable that a pointer points to.
+fn pointed(value: &Value) -> Option<Object> {
+    match *value {
+        Value::Pointer { at, to: Some(kind) } => {
+            let place = Storage::At(at);
+            Some(Object { place, kind })
+        }
+        _ => None,
     }
 }
 

@@ -71,11 +71,10 @@ pub(super) async fn profile_of(
     let Sampled {
         profile, failed, ..
     } = look;
-    if profile.is_empty() && (!failed.failed.is_empty() || !failed.missing.is_empty()) {
-        session.show(&Item::Answer(failed));
-        return (stacks::code_of_nothing(session, since), None);
-    }
     if profile.is_empty() {
+        if !failed.failed.is_empty() || !failed.missing.is_empty() {
+            session.show(&Item::Answer(failed));
+        }
         return (stacks::code_of_nothing(session, since), None);
     }
     let profile = Box::new(profile);
