@@ -26,6 +26,9 @@ pub const STOPPED: &str = "Backtrace stopped: ";
 /// Among so many outermost frames is what a whole stack ends with: some linkers' start has no names.
 const OUTERMOST: usize = 4;
 
+/// The function of libc's that calls what calls `main`.
+const LIBC_START: &str = "__libc_start_main";
+
 /// How gdb calls the frame between a signal handler and what it interrupted.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
@@ -40,8 +43,8 @@ pub struct RawFrame {
     pub line: u32,
     /// The shared object without directories; empty for the program itself.
     pub module: String,
-    /// How far into the module the frame stands, for frames without a name.
-    pub offset: u64,
+    /// Where a frame without a name stands: `libuser.so+0x1724`.
+    pub place: String,
 }
 
 /// The stack of one thread as gdb gives it.
@@ -87,7 +90,9 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
     let mut helpers = 0;
     for thread in threads {
         let frames = if full {
-            Some(bounded(thread.frames.iter().rev().map(plain).collect()))
+            Some(bounded(
+                thread.frames.iter().rev().map(StackFrame::from).collect(),
+            ))
         } else {
             fold_thread(thread, rules)
         };
@@ -167,7 +172,7 @@ fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>>
     let Some(outermost) = kinds.iter().rposition(|kind| *kind == Kind::User) else {
         // Before main, after it, or a broken stack: for the main thread something is shown, and where it is not known who has called.
         return (thread.main || thread.stopped.is_some()).then(|| {
-            let shown = head(frames, &kinds).or_else(|| frames.first().map(plain));
+            let shown = head(frames, &kinds).or_else(|| frames.first().map(StackFrame::from));
             shown.into_iter().collect()
         });
     };
@@ -178,7 +183,7 @@ fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>>
         match kinds[at] {
             Kind::Plumbing => end = at,
             Kind::User | Kind::Signal => {
-                push(&mut folded, plain(&frames[at]));
+                push(&mut folded, StackFrame::from(&frames[at]));
                 end = at;
             }
             Kind::Entry | Kind::Runtime => {
@@ -242,6 +247,7 @@ fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
             kinds[at] = Kind::Entry;
         }
     }
+    mark_start(frames, &mut kinds);
     // The kernel's vdso has no module and no source: as the innermost frame below a runtime's it
     // is not the user's.
     if let [first, second, ..] = frames
@@ -254,6 +260,31 @@ fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
         kinds[0] = Kind::Runtime;
     }
     kinds
+}
+
+/// What libc starts a program with has no names where the program is stripped: the caller of libc's function, and what that calls itself.
+fn mark_start(frames: &[RawFrame], kinds: &mut [Kind]) {
+    let name = |frame: &RawFrame| {
+        frame
+            .function
+            .as_deref()
+            .unwrap_or_default()
+            .starts_with(LIBC_START)
+    };
+    let Some(start) = frames.iter().rposition(name) else {
+        return;
+    };
+    let has_no_name = |frame: &RawFrame| frame.function.is_none();
+    let called = frames[..start].last();
+    let is_own = |it: &RawFrame| {
+        has_no_name(it) && !it.module.is_empty() && it.module == frames[start].module
+    };
+    let from = start - usize::from(called.is_some_and(is_own));
+    for (frame, kind) in frames.iter().zip(kinds).skip(from) {
+        if has_no_name(frame) {
+            *kind = Kind::Plumbing;
+        }
+    }
 }
 
 fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
@@ -296,19 +327,16 @@ fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
     })
 }
 
-/// A frame as it is.
-fn plain(frame: &RawFrame) -> StackFrame {
-    let function = match (&frame.function, frame.module.as_str()) {
-        (Some(name), _) => shorten(name),
-        (None, "") => format!("program+{:#x}", frame.offset),
-        (None, module) => shorten(&format!("{module}+{:#x}", frame.offset)),
-    };
-    StackFrame {
-        module: shorten(&frame.module),
-        function,
-        file: shorten(frame.file.as_deref().unwrap_or_default()),
-        line: frame.line,
-        repeat: 1,
+impl From<&RawFrame> for StackFrame {
+    /// The frame as it is.
+    fn from(frame: &RawFrame) -> Self {
+        Self {
+            module: shorten(&frame.module),
+            function: shorten(frame.function.as_ref().unwrap_or(&frame.place)),
+            file: shorten(frame.file.as_deref().unwrap_or_default()),
+            line: frame.line,
+            repeat: 1,
+        }
     }
 }
 

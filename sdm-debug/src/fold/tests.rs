@@ -14,7 +14,10 @@ fn frame(text: &str, module: &str) -> RawFrame {
         file: (!file.is_empty()).then(|| file.to_owned()),
         line: line.parse().unwrap(),
         module: module.to_owned(),
-        offset: 0x1724,
+        place: format!(
+            "{}+0x1724",
+            if module.is_empty() { "a.out" } else { module }
+        ),
     }
 }
 
@@ -344,7 +347,7 @@ fn stops_outside_of_main_still_show_something() {
 fn frames_without_names() {
     check(
         &[("??", ""), ("??", "libuser.so"), ("main@s.c:9", "")],
-        "main s.c:9 > libuser.so+0x1724 > program+0x1724",
+        "main s.c:9 > libuser.so+0x1724 > a.out+0x1724",
         Some((0, None)),
     );
     check(
@@ -352,6 +355,25 @@ fn frames_without_names() {
         "main s.c:9 > libmpich.so.12 s.c:9",
         Some((1, Some("libmpich.so.12"))),
     );
+}
+
+#[test]
+fn what_starts_a_stripped_program_is_not_shown() {
+    let start = [("??", LIBC), ("__libc_start_main_impl", LIBC), ("??", "")];
+    let main = [("MPI_Recv", OMPI), ("??", "")];
+    let of = |inner: &[(&'static str, &'static str)]| [inner, &start].concat();
+    check(
+        &of(&main),
+        "a.out+0x1724 > MPI_Recv",
+        Some((1, Some("MPI_Recv"))),
+    );
+    // What libc calls at the end is the user's all the same.
+    let end = [
+        ("??", "libuser.so"),
+        ("__cxa_finalize", LIBC),
+        ("exit", LIBC),
+    ];
+    check(&of(&end), "libuser.so+0x1724", Some((0, None)));
 }
 
 #[test]
@@ -429,7 +451,7 @@ fn deep_stacks_and_long_names_are_bounded() {
     assert_eq!(frames[STACK_FRAMES_MAX - 1].function, "a");
 
     let long = |end: &str| "é".repeat(4000) + end;
-    let name = |end| plain(&frame(&long(end), "")).function;
+    let name = |end| StackFrame::from(&frame(&long(end), "")).function;
     assert!(name("x").len() <= NAME_BYTES_MAX);
     assert_ne!(name("x"), name("y"));
 }

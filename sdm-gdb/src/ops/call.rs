@@ -4,7 +4,7 @@ use sdm_debug::Failure;
 use sdm_debug::calls::{call_arguments, fortran_argument, fortran_arguments, plain, roles};
 use sdm_debug::fold::RawFrame;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
-use sdm_debug::reply::{StackFrame, Value, Variable};
+use sdm_debug::reply::{Value, Variable};
 use sdm_inspect::mpi::{Communicator, Mpich};
 use sdm_mpi::{COMM_WORLD, MPICH_WORLD, fortran_name, mpi_name, waits_for_requests};
 
@@ -80,7 +80,7 @@ pub(super) async fn call(
     let shown = shown_source(gdb, user, &text);
     Ok(Some(Call {
         function: function.to_owned(),
-        place: place_of(user),
+        place: user.stack_frame(),
         source: shown.lines().next().unwrap_or_default().trim().to_owned(),
         arguments: found,
     }))
@@ -352,18 +352,6 @@ pub(super) fn source_from(gdb: &Gdb, frame: &GdbFrame) -> String {
     }
     let lines = frame.source_lines(gdb, CALL_LINES + 1);
     lines.join("\n")
-}
-
-pub(super) fn place_of(frame: &GdbFrame) -> StackFrame {
-    let raw = frame.raw();
-    StackFrame {
-        module: raw.module,
-        ..StackFrame::own(
-            raw.function.unwrap_or_default(),
-            raw.file.unwrap_or_default(),
-            raw.line,
-        )
-    }
 }
 
 #[cfg(test)]

@@ -48,14 +48,9 @@ pub(super) async fn frame_states(
         let frame = &thread.frames[index];
         let (stack_pointer, registers) = registers(gdb, thread, frame.level).await?;
         let known = variables(gdb, thread, frame).await?;
-        let raw = frame.raw();
         let place = StackFrame {
-            module: raw.module,
-            ..StackFrame::own(
-                raw.function.unwrap_or_default(),
-                raw.file.unwrap_or_default(),
-                0,
-            )
+            line: 0,
+            ..frame.stack_frame()
         };
         states.push(FrameState {
             depth: u32::try_from(depth).unwrap_or(u32::MAX),

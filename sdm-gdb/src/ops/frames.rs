@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sdm_debug::calls::{Form, statement};
 use sdm_debug::fold::RawFrame;
-use sdm_debug::reply::{Frame, Variable};
+use sdm_debug::reply::{Frame, StackFrame, Variable};
 use sdm_inspect::python::PythonFrame;
 
 use super::narrow;
@@ -31,8 +31,8 @@ pub(crate) struct GdbFrame {
     module: String,
     /// What its caller has called, where it has no name that says so.
     called: Option<String>,
-    /// For a frame without a name: what it stands in, and how far from its beginning.
-    place: Option<(String, u64)>,
+    /// For a frame without a name: its module, and the text of where it stands.
+    place: Option<(String, String)>,
     arguments: Vec<Variable>,
     /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
     pub(crate) is_python: bool,
@@ -114,17 +114,16 @@ impl GdbFrame {
         self.called = Some(function);
     }
 
-    fn find_place(&self, gdb: &Gdb) -> Option<(String, u64)> {
+    fn find_place(&self, gdb: &Gdb) -> Option<(String, String)> {
         let (pid, program) = {
             let state = gdb.get();
             (state.pid()?, state.program_name.clone())
         };
         let (path, offset) = gdb.host().place(pid, self.address)?;
-        let name = match base_name(&path) {
-            name if self.module.is_empty() && name == program => String::new(),
-            name => name.to_owned(),
-        };
-        Some((name, offset))
+        let name = base_name(&path);
+        let is_program = self.module.is_empty() && name == program;
+        let module = if is_program { "" } else { name };
+        Some((module.to_owned(), format!("{name}+{offset:#x}")))
     }
 
     /// The module, also of a frame of which gdb knows none but `/proc/PID/maps` does.
@@ -137,7 +136,7 @@ impl GdbFrame {
 
     /// False where nothing is known of it but its address.
     pub(crate) fn is_known(&self) -> bool {
-        self.function.is_some() || !self.module().is_empty()
+        self.function.is_some() || self.place.is_some() || !self.module.is_empty()
     }
 
     /// True where its source is Fortran's, by the name of the file.
@@ -152,25 +151,24 @@ impl GdbFrame {
             file: Some(self.file.clone()).filter(|file| !file.is_empty()),
             line: self.line,
             module: self.module().to_owned(),
-            offset: self
-                .place
-                .as_ref()
-                .map_or(self.address, |(_, offset)| *offset),
+            place: match &self.place {
+                Some((_, text)) => text.clone(),
+                None => format!("{:#x}", self.address),
+            },
         }
     }
 
+    /// As it stands in a stack.
+    pub(crate) fn stack_frame(&self) -> StackFrame {
+        StackFrame::from(&self.raw())
+    }
+
     /// For the front-end; `with_args` with what gdb said of the arguments.
-    pub(crate) fn frame(&self, gdb: &Gdb, with_args: bool) -> Frame {
-        let function = self.function.clone().unwrap_or_else(|| {
-            let name = match self.module() {
-                "" => gdb.get().program_name.clone(),
-                name => name.to_owned(),
-            };
-            match &self.place {
-                Some((_, offset)) => format!("{name}+{offset:#x}"),
-                None if self.module.is_empty() => "??".to_owned(),
-                None => format!("{name}+?"),
-            }
+    pub(crate) fn frame(&self, with_args: bool) -> Frame {
+        let function = self.function.clone().unwrap_or_else(|| match &self.place {
+            Some((_, text)) => text.clone(),
+            None if self.module.is_empty() => "??".to_owned(),
+            None => format!("{}+?", self.module),
         });
         let args = if with_args {
             self.arguments.clone()
@@ -190,10 +188,10 @@ impl GdbFrame {
 
     /// As a place to be compared between tasks: how deep they are inside a runtime differs, so
     /// the level is left out.
-    pub(crate) fn place(&self, gdb: &Gdb) -> Frame {
+    pub(crate) fn place(&self) -> Frame {
         Frame {
             level: 0,
-            ..self.frame(gdb, false)
+            ..self.frame(false)
         }
     }
 

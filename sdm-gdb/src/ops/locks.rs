@@ -5,7 +5,7 @@ use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, 
 use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
 use sdm_inspect::kernel;
 
-use super::call::{place_of, source_from};
+use super::call::source_from;
 use super::evaluate::{evaluate, unchecked};
 use super::frames::GdbFrame;
 use super::threads::ReadThread;
@@ -40,7 +40,7 @@ pub(super) async fn lock(
         return Ok(waited.map(|one| {
             WaitFor::Join(JoinWait {
                 thread: one.number,
-                place: place_of(frame),
+                place: frame.stack_frame(),
             })
         }));
     }
@@ -69,7 +69,7 @@ pub(super) async fn lock(
     let holder = of_kernel(threads, owner);
     Ok(Some(WaitFor::Lock(LockWait {
         mutex,
-        place: place_of(frame),
+        place: frame.stack_frame(),
         holder: holder.map(|thread| thread.number),
         orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
     })))

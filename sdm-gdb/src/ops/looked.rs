@@ -6,7 +6,6 @@ use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use super::frames::{FRAMES_MAX, is_fortran};
 use super::python::is_evaluation;
-use super::stack::name_program;
 use super::stack_end::{ENDS, UNKNOWN_CALLER};
 
 /// Up to here gdb shows a stack: what has called it is not the program's.
@@ -31,9 +30,7 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
         }
     });
     let threads: Vec<RawThread> = threads.collect();
-    let mut stacks = fold_task(&threads, rules, full);
-    name_program(&mut stacks, &program);
-    stacks
+    fold_task(&threads, rules, full)
 }
 
 /// Whether a process carries out Python's functions.
@@ -71,8 +68,14 @@ fn is_main(frame: &StackFrame) -> bool {
 /// A frame for the fold rules.
 #[must_use]
 pub fn raw_frame(frame: StackFrame, program: &str) -> RawFrame {
-    let is_program = frame.module == program;
+    let is_program = frame.module == program || frame.module.is_empty();
+    let file = if is_program { program } else { &frame.module };
+    let place = match frame.offset {
+        Some(offset) => format!("{file}+{offset:#x}"),
+        None => format!("{:#x}", frame.address),
+    };
     RawFrame {
+        place,
         function: frame.called.or(frame.function),
         file: frame.file,
         line: frame.line,
@@ -81,7 +84,6 @@ pub fn raw_frame(frame: StackFrame, program: &str) -> RawFrame {
         } else {
             frame.module
         },
-        offset: frame.offset.unwrap_or(frame.address),
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use sdm_debug::probe::LockWait;
 use sdm_inspect::python::{PythonFrame, PythonThread};
 
-use super::call::place_of;
 use super::frames::GdbFrame;
 use super::threads::{ReadThread, kernel_id};
 use crate::gdb::Gdb;
@@ -53,7 +52,7 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
     let is_own = caller.is_python || caller.level > wait.level + 1;
     (is_own && holder.id != thread.id).then(|| LockWait {
         mutex: LOCK.to_owned(),
-        place: place_of(&thread.frames[user]),
+        place: thread.frames[user].stack_frame(),
         holder: Some(holder.number),
         orphaned: false,
     })

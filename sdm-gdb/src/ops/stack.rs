@@ -2,7 +2,7 @@
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
-use sdm_debug::reply::{Backtrace, Frame, FrameView, TaskStacks, ThreadView};
+use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};
 
 use super::called::Calls;
@@ -39,7 +39,7 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     }
     let shown = frames[first..end]
         .iter()
-        .map(|frame| frame.frame(gdb, spec.args));
+        .map(|frame| frame.frame(spec.args));
     let stopped = stopped.filter(|_| end == last).map(|reason| Frame {
         level: u32::try_from(total).unwrap_or(u32::MAX),
         function: reason,
@@ -147,18 +147,7 @@ pub(crate) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
     let config = gdb.get().config.clone();
     let mut stacks = fold_task(&threads, &config.fold, full);
     stacks.helpers += beyond;
-    name_program(&mut stacks, &gdb.get().program_name);
     Ok(Reply::Stacks(stacks))
-}
-
-/// Calls frames of the program that have no name as `bt` does.
-pub(super) fn name_program(stacks: &mut TaskStacks, name: &str) {
-    let frames = stacks.threads.iter_mut().flat_map(|one| &mut one.frames);
-    for frame in frames.filter(|frame| frame.module.is_empty() && !name.is_empty()) {
-        if let Some(offset) = frame.function.strip_prefix("program+") {
-            frame.function = format!("{name}+{offset}");
-        }
-    }
 }
 
 /// The threads of the task, and how many there are beyond those that are read. Python's functions stand where its
@@ -242,7 +231,7 @@ pub(crate) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
             Some(ThreadView {
                 number: number_of(gdb, id),
                 name: thread.text("name").unwrap_or_default().to_owned(),
-                frame: frame.map(|frame| frame.place(gdb)),
+                frame: frame.map(|frame| frame.place()),
                 current: current == Some(id) || is_selected(gdb, id),
             })
         })
@@ -351,6 +340,6 @@ async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
     list_arguments(gdb, &mut frames).await?;
     let [frame] = frames;
     let source = frame.source(gdb);
-    let frame: Frame = frame.frame(gdb, true);
+    let frame: Frame = frame.frame(true);
     Ok(Reply::Frame(FrameView { frame, source }))
 }

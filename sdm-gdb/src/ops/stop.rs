@@ -438,7 +438,7 @@ pub(crate) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
     let is_finding = matches!(reason, StopReason::Finding(_));
     let tells = |frame: &GdbFrame| frame.is_known() && !super::valgrind::is_its_own(frame);
     let frame = frame.filter(|frame| !is_finding || tells(frame));
-    let place = frame.as_ref().map(|frame| frame.place(gdb));
+    let place = frame.as_ref().map(|frame| frame.place());
     let inside = match reason {
         StopReason::Finding(_) if frame.is_none() => None,
         StopReason::Finding(_) => inside.and_then(super::findings::called_by_user),

@@ -8,6 +8,8 @@ use nix::unistd::geteuid;
 use sdm_system::files::user;
 use sdm_system::proc::{self, State};
 
+use super::error::either;
+
 /// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
 
@@ -46,10 +48,7 @@ impl fmt::Display for Obstacle {
             ),
             Self::Foreign { owner } => {
                 let own = user(geteuid().as_raw());
-                let either = match owner.as_str() {
-                    "root" => "",
-                    _ => &format!("{owner} or as "),
-                };
+                let either = either(owner);
                 write!(f, "belongs to {owner} and you are {own}: run sdm as {either}root")
             }
             Self::Undumpable => f.write_str(

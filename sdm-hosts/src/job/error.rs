@@ -41,8 +41,9 @@ pub enum JobError {
     )]
     SeveralJobs { name: String, jobs: Vec<String> },
     #[error(
-        "{} (pid {pid}) belongs to {owner}: run sdm as {owner} or as root",
-        printable_name(program)
+        "{} (pid {pid}) belongs to {owner}: run sdm as {}root",
+        printable_name(program),
+        either(owner)
     )]
     Foreign {
         pid: i32,
@@ -144,6 +145,14 @@ fn list(found: &[(i32, String)]) -> String {
         names.push(format!("and {} more", found.len() - LISTED_MAX));
     }
     names.join(", ")
+}
+
+/// That user, beside root.
+pub(super) fn either(owner: &str) -> String {
+    match owner {
+        "root" => String::new(),
+        owner => format!("{owner} or as "),
+    }
 }
 
 fn hint(source: &io::Error) -> &'static str {

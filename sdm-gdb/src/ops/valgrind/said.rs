@@ -101,6 +101,7 @@ fn frame(line: &str) -> Option<RawFrame> {
     let place = place.trim_end_matches(')');
     let mut frame = RawFrame {
         function: (name != "???").then(|| name.to_owned()),
+        place: name.to_owned(),
         ..RawFrame::default()
     };
     match place.strip_prefix("in ") {
