@@ -11,7 +11,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange, Reply};
 use sdm_idset::{IdSet, TaskId};
-use sdm_inspect::looker::{Answer, Looker, View};
+use sdm_inspect::looker::{Answer, Looker, Question, View};
 use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::ProcessStacks;
 use sdm_system::proc;
@@ -140,13 +140,13 @@ impl Looks {
         let number = self.next;
         self.next += 1;
         let pids = wanted.iter().map(|(_, pid)| *pid).collect();
-        match spec.probe {
-            Some(probe) => looker.probe(now, number, pids, (probe, self.fold.clone())),
-            None => {
-                let (span, period) = times.unwrap_or_default();
-                looker.ask_for(now, number, pids, span, period);
-            }
-        }
+        let question = match (spec.probe, times) {
+            (Some(probe), _) => Question::Probe(probe, self.fold.clone()),
+            (None, Some((span, period))) => Question::Samples { span, period },
+            (None, None) if spec.full => Question::Stacks,
+            (None, None) => Question::Woven(self.fold.clone()),
+        };
+        looker.ask(now, number, pids, question);
         let asked = OpenLook {
             id,
             full: spec.full,
@@ -250,6 +250,7 @@ impl Looks {
             let (task, _) = asked.tasks[at];
             let result = match answer.seen {
                 Ok(View::Probe(probe)) => Ok(Reply::Probe(probe)),
+                Ok(View::Woven(stacks)) => Ok(Reply::Stacks(stacks)),
                 Ok(View::Stacks(stacks)) => {
                     let stood = stacks.stood;
                     let folded = folded(stacks, &self.fold, asked.full);

@@ -11,6 +11,7 @@ use sdm_core::CommandId;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, innermost_user_frame};
 use sdm_debug::probe::TaskProbe;
+use sdm_debug::reply::TaskStacks;
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_inspect::looker::{self, ProbeResult};
 use sdm_inspect::stack::{Inspection, ThreadStack};
@@ -41,36 +42,22 @@ impl looker::Prober for Prober {
         inspection: &Inspection,
         spec: ProbeSpec,
         rules: &FoldRules,
-    ) -> Result<ProbeResult, Failure> {
+    ) -> Result<ProbeResult<Box<TaskProbe>>, Failure> {
         let pid = inspection.pid();
-        let program = inspection.program();
-        // As a gdb does, it knows what it saw last from one diagnosis to the next one.
-        if self.known.get(&pid).is_none_or(|(name, _)| name != program) {
-            self.forget_ended();
-            let config = Rc::new(config(rules));
-            let host = Box::new(LocalHost::of_moment(&self.calls, &self.sources));
-            let driver = Driver::of_process(Instant::now(), config, host, (pid, program));
-            self.known.insert(pid, (program.to_owned(), driver));
+        let driver = self.driver(inspection, rules);
+        if spec.waits {
+            let before = driver.kept_probe();
+            self.before.insert(pid, before);
         }
-        let Some((_, driver)) = self.known.get_mut(&pid) else {
+        let Reply::Probe(seen) = self.ask(inspection, rules, Command::Probe(spec))? else {
             return Err(unanswered());
         };
-        if spec.waits {
-            self.before.insert(pid, driver.kept_probe());
-        }
-        *self.calls.borrow_mut() = inspection.system_calls().collect();
-        let probe = asked(driver, inspection, spec)?;
         // What was read after the process went on is of one moment with its stacks only if it has not moved meanwhile.
-        let certain_from = match spec.waits {
-            true => inspection
-                .stacks()
-                .next()
-                .and_then(|first| innermost_own(first, inspection.program(), rules)),
-            false => None,
-        };
+        let first = inspection.stacks().next().filter(|_| spec.waits);
+        let level = first.and_then(|it| innermost_own(it, inspection.program(), rules));
         Ok(ProbeResult {
-            probe,
-            certain_from,
+            seen,
+            certain_from: level.map(|level| (0, level)).into_iter().collect(),
         })
     }
 
@@ -80,9 +67,59 @@ impl looker::Prober for Prober {
             driver.restore_probe(before);
         }
     }
+
+    fn woven(
+        &mut self,
+        inspection: &Inspection,
+        rules: &FoldRules,
+    ) -> Option<Result<ProbeResult<TaskStacks>, Failure>> {
+        let interpreters: Vec<(usize, usize)> = inspection
+            .stacks()
+            .enumerate()
+            .filter_map(|(at, thread)| Some((at, evaluation(thread)?)))
+            .collect();
+        if interpreters.is_empty() {
+            return None;
+        }
+        let told = self.ask(inspection, rules, Command::Stacks { full: false });
+        Some(told.and_then(|reply| match reply {
+            Reply::Stacks(seen) => Ok(ProbeResult {
+                seen,
+                certain_from: interpreters,
+            }),
+            _ => Err(unanswered()),
+        }))
+    }
 }
 
 impl Prober {
+    /// The driver of a process. As a gdb does, it knows what it saw last from one diagnosis to the next one.
+    fn driver(&mut self, inspection: &Inspection, rules: &FoldRules) -> &mut Driver {
+        let (pid, program) = (inspection.pid(), inspection.program());
+        if self.known.get(&pid).is_none_or(|(name, _)| name != program) {
+            self.forget_ended();
+            self.known.remove(&pid);
+        }
+        let (_, driver) = self.known.entry(pid).or_insert_with(|| {
+            let config = Rc::new(config(rules));
+            let host = Box::new(LocalHost::of_moment(&self.calls, &self.sources));
+            let driver = Driver::of_process(Instant::now(), config, host, (pid, program));
+            (program.to_owned(), driver)
+        });
+        driver
+    }
+
+    /// Has the driver of a process answer a command.
+    fn ask(
+        &mut self,
+        inspection: &Inspection,
+        rules: &FoldRules,
+        command: Command,
+    ) -> Result<Reply, Failure> {
+        *self.calls.borrow_mut() = inspection.system_calls().collect();
+        asked(self.driver(inspection, rules), inspection, command)
+    }
+
     fn forget_ended(&mut self) {
         self.known.retain(|pid, _| proc::of(*pid).stat().is_ok());
         let known = &self.known;
@@ -95,23 +132,21 @@ fn innermost_own(thread: &ThreadStack, program: &str, rules: &FoldRules) -> Opti
     let frames = thread.frames.iter();
     let raw: Vec<_> = frames.map(|it| raw_frame(it.clone(), program)).collect();
     let user = innermost_user_frame(&raw, rules).map(|user| user.index);
-    let python = thread
-        .frames
-        .iter()
-        .position(|it| it.function.as_deref().is_some_and(is_evaluation));
-    user.into_iter().chain(python).min()
+    user.into_iter().chain(evaluation(thread)).min()
 }
 
-/// Has a driver answer a probe.
-fn asked(
-    driver: &mut Driver,
-    inspection: &Inspection,
-    spec: ProbeSpec,
-) -> Result<Box<TaskProbe>, Failure> {
+/// The level of a thread's innermost frame that carries out Python's functions.
+fn evaluation(thread: &ThreadStack) -> Option<usize> {
+    let mut frames = thread.frames.iter();
+    frames.position(|it| it.function.as_deref().is_some_and(is_evaluation))
+}
+
+/// Has a driver answer a command.
+fn asked(driver: &mut Driver, inspection: &Inspection, command: Command) -> Result<Reply, Failure> {
     let now = Instant::now();
     let gdb = StandIn::of(inspection);
     let mut told = Err(unanswered());
-    driver.handle_command(now, CommandId(1), Command::Probe(spec));
+    driver.handle_command(now, CommandId(1), command);
     while let Some(action) = driver.poll_action() {
         match action {
             Action::Send(line) => {
@@ -123,10 +158,7 @@ fn asked(
             _ => {}
         }
     }
-    match told? {
-        Reply::Probe(probe) => Ok(probe),
-        _ => Err(unanswered()),
-    }
+    told
 }
 
 fn unanswered() -> Failure {

@@ -8,11 +8,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use sdm_debug::command::ProbeSpec;
-use sdm_debug::fold::FoldRules;
 use sdm_system::programs;
 
-use super::message::{Ask, Frames, Told, View, frame};
+use super::message::{Ask, Frames, Question, Told, View, frame};
 use super::{MODE, OF_SYSTEM, READ_BYTES};
 use crate::snapshot::Refusal;
 
@@ -77,50 +75,17 @@ impl Looker {
         })
     }
 
-    /// Asks for the stacks of these processes; each is answered once.
-    pub fn ask(&mut self, now: Instant, number: u64, pids: Vec<i32>) {
-        self.ask_for(now, number, pids, Duration::ZERO, Duration::ZERO);
-    }
-
-    /// Has these processes probed: how, and which frames are a runtime's; each is answered once.
-    pub fn probe(
-        &mut self,
-        now: Instant,
-        number: u64,
-        pids: Vec<i32>,
-        probe: (ProbeSpec, FoldRules),
-    ) {
+    /// Asks this of these processes; each is answered once, and each time that it is looked at.
+    pub fn ask(&mut self, now: Instant, number: u64, pids: Vec<i32>, question: Question) {
+        let period = match question {
+            Question::Samples { period, .. } => period,
+            _ => Duration::ZERO,
+        };
         let ask = Ask {
             number,
             pids,
-            span: Duration::ZERO,
-            period: Duration::ZERO,
-            probe: Some(probe),
+            question,
         };
-        self.begin(now, ask);
-    }
-
-    /// Asks for the stacks of these processes again and again for so long: at once, and then whenever the period is over.
-    pub fn ask_for(
-        &mut self,
-        now: Instant,
-        number: u64,
-        pids: Vec<i32>,
-        span: Duration,
-        period: Duration,
-    ) {
-        let ask = Ask {
-            number,
-            pids,
-            span,
-            period,
-            probe: None,
-        };
-        self.begin(now, ask);
-    }
-
-    fn begin(&mut self, now: Instant, ask: Ask) {
-        let period = ask.period;
         // Numbers of processes, and rules that came within a message: it is never too long.
         self.unsent.extend(frame(&ask).unwrap_or_default());
         self.open.insert(ask.number, ask.pids);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::TaskProbe;
+use sdm_debug::reply::TaskStacks;
 
 use crate::snapshot::Refusal;
 use crate::stack::ProcessStacks;
@@ -25,12 +26,25 @@ pub(super) struct Ask {
     pub(super) number: u64,
     /// The processes that are to be looked at.
     pub(super) pids: Vec<i32>,
-    /// For so long they are looked at.
-    pub(super) span: Duration,
-    /// From one look to the next.
-    pub(super) period: Duration,
-    /// Where they are to be probed: how, and which frames are a runtime's.
-    pub(super) probe: Option<(ProbeSpec, FoldRules)>,
+    pub(super) question: Question,
+}
+
+/// What is wanted of processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Question {
+    /// Their stacks, once.
+    Stacks,
+    /// The same with an interpreter's functions in place of the interpreter's own, folded by these rules then.
+    Woven(FoldRules),
+    /// Their stacks at once, and then whenever the period is over.
+    Samples {
+        /// For so long they are looked at.
+        span: Duration,
+        /// From one look to the next.
+        period: Duration,
+    },
+    /// What they are doing, and which frames are a runtime's.
+    Probe(ProbeSpec, FoldRules),
 }
 
 /// What it says of one of them.
@@ -53,6 +67,8 @@ pub(super) struct Told {
 pub enum View {
     /// Its stacks.
     Stacks(ProcessStacks),
+    /// Its stacks where an interpreter's functions are among them: see [`Question::Woven`].
+    Woven(TaskStacks),
     /// What it is doing.
     Probe(Box<TaskProbe>),
 }
@@ -111,9 +127,10 @@ mod tests {
         let ask = |number| Ask {
             number,
             pids: vec![1, -1],
-            span: Duration::ZERO,
-            period: Duration::from_millis(100),
-            probe: None,
+            question: Question::Samples {
+                span: Duration::ZERO,
+                period: Duration::from_millis(100),
+            },
         };
         let bytes = [frame(&ask(1)).unwrap(), frame(&ask(2)).unwrap()].concat();
         let mut frames = Frames::default();

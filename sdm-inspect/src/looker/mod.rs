@@ -18,12 +18,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 pub use client::{Answer, Looker};
-pub use message::View;
 use message::{Ask, Frames, Told, frame};
+pub use message::{Question, View};
 use sdm_debug::Failure;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::TaskProbe;
+use sdm_debug::reply::TaskStacks;
 
 use crate::snapshot::Refusal;
 use crate::stack::{Inspection, Inspector};
@@ -53,18 +54,25 @@ pub trait Prober {
         inspection: &Inspection,
         spec: ProbeSpec,
         rules: &FoldRules,
-    ) -> Result<ProbeResult, Failure>;
+    ) -> Result<ProbeResult<Box<TaskProbe>>, Failure>;
 
     /// The last probe of a process does not count: the next one is compared with what it was compared with.
     fn take_back(&mut self, pid: i32);
+
+    /// The stacks of a process with the functions of an interpreter in them; nothing where it carries out none.
+    fn woven(
+        &mut self,
+        inspection: &Inspection,
+        rules: &FoldRules,
+    ) -> Option<Result<ProbeResult<TaskStacks>, Failure>>;
 }
 
-/// What a probe has shown.
-pub struct ProbeResult {
-    /// What the process is doing.
-    pub probe: Box<TaskProbe>,
-    /// The level of the frame of its first thread that must not have moved since for this to be of one moment; absent where all is.
-    pub certain_from: Option<usize>,
+/// What was made of a process at one moment.
+pub struct ProbeResult<T> {
+    /// That.
+    pub seen: T,
+    /// Threads and levels of their frames that must not have moved since for this to be of one moment.
+    pub certain_from: Vec<(usize, usize)>,
 }
 
 /// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
@@ -83,15 +91,17 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     let mut bytes = vec![0; READ_BYTES];
     loop {
         while let Some(ask) = frames.take::<Ask>()? {
-            // What it remembers of processes is wanted again.
-            let is_in_a_row = ask.probe.as_ref().is_some_and(|(spec, _)| !spec.waits);
-            match &ask.probe {
-                Some((spec, rules)) => {
-                    let seen = probed(&mut inspector, prober, &ask.pids, (*spec, rules));
+            match &ask.question {
+                Question::Samples { span, period } => {
+                    sample(&mut inspector, &ask, (*span, *period), &mut to)?;
+                }
+                _ => {
+                    let seen = answer(&mut inspector, prober, &ask);
                     tell(&ask, seen, |_| true, &mut to)?;
                 }
-                None => answer(&mut inspector, &ask, &mut to)?,
             }
+            // What it remembers of processes is wanted again.
+            let is_in_a_row = matches!(ask.question, Question::Probe(spec, _) if !spec.waits);
             if !is_in_a_row && is_full() {
                 return Ok(());
             }
@@ -103,18 +113,65 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     }
 }
 
+/// Looks once.
+fn answer(
+    inspector: &mut Inspector,
+    prober: &mut dyn Prober,
+    ask: &Ask,
+) -> Vec<Result<View, Refusal>> {
+    let moved = Refusal::System {
+        text: "its functions changed while they were read".to_owned(),
+    };
+    match &ask.question {
+        Question::Probe(spec, rules) => {
+            let probe = |prober: &mut dyn Prober, inspection: &Inspection| {
+                let probed = prober.probe(inspection, *spec, rules);
+                probed.map(|it| it.of(View::Probe))
+            };
+            let take_back = |prober: &mut dyn Prober, pid| {
+                prober.take_back(pid);
+                None
+            };
+            still(inspector, prober, &ask.pids, (&probe, &take_back))
+        }
+        Question::Woven(rules) => {
+            let weave = |prober: &mut dyn Prober, inspection: &Inspection| {
+                let woven = prober.woven(inspection, rules).transpose()?;
+                Ok(match woven {
+                    Some(woven) => woven.of(View::Woven),
+                    None => ProbeResult {
+                        seen: View::Stacks(inspection.to_stacks()),
+                        certain_from: Vec::new(),
+                    },
+                })
+            };
+            let give_up = |_: &mut dyn Prober, _| Some(moved.clone());
+            still(inspector, prober, &ask.pids, (&weave, &give_up))
+        }
+        Question::Stacks | Question::Samples { .. } => {
+            let stacks = inspector.stacks(&ask.pids, PATIENCE).into_iter();
+            stacks.map(|it| it.map(View::Stacks)).collect()
+        }
+    }
+}
+
 /// Looks as often as is asked for. A look that takes longer than the period costs those that were to come meanwhile.
-fn answer(inspector: &mut Inspector, ask: &Ask, to: &mut File) -> io::Result<()> {
+fn sample(
+    inspector: &mut Inspector,
+    ask: &Ask,
+    (span, period): (Duration, Duration),
+    to: &mut File,
+) -> io::Result<()> {
     let began = Instant::now();
     let mut spaces = inspector.open(&ask.pids);
     let mut next = began;
     loop {
         let looked = inspector.look(&mut spaces, PATIENCE);
         let now = Instant::now();
-        while next <= now && !ask.period.is_zero() {
-            next += ask.period;
+        while next <= now && !period.is_zero() {
+            next += period;
         }
-        let is_over = ask.period.is_zero() || next >= began + ask.span;
+        let is_over = period.is_zero() || next >= began + span;
         if is_over {
             // Who asks for more at once finds that the next look is due.
             wait_until(next);
@@ -164,32 +221,48 @@ fn processor() -> io::Result<Duration> {
     Ok(sum)
 }
 
-/// Probes processes. Of one that has moved while its memory was read it is done anew, as far as that helps.
-fn probed(
+impl<T> ProbeResult<T> {
+    fn of<V>(self, view: impl FnOnce(T) -> V) -> ProbeResult<V> {
+        ProbeResult {
+            seen: view(self.seen),
+            certain_from: self.certain_from,
+        }
+    }
+}
+
+/// Makes something of a process at one moment.
+type See<'a> = &'a dyn Fn(&mut dyn Prober, &Inspection) -> Result<ProbeResult<View>, Failure>;
+/// What was made of a process does not count; what is said of it where that is the last word.
+type TakeBack<'a> = &'a dyn Fn(&mut dyn Prober, i32) -> Option<Refusal>;
+
+/// Sees processes. Of one that has moved while its memory was read it is done anew, as far as that helps.
+fn still(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,
     pids: &[i32],
-    (spec, rules): (ProbeSpec, &FoldRules),
+    (see, take_back): (See<'_>, TakeBack<'_>),
 ) -> Vec<Result<View, Refusal>> {
     let mut seen: BTreeMap<i32, Result<View, Refusal>> = BTreeMap::new();
     let mut open = pids.to_vec();
     for _ in 0..PROBES_MAX {
         let mut uncertain = Vec::new();
         for (pid, found) in open.iter().zip(inspector.inspect(&open, PATIENCE)) {
-            let probed = found.and_then(|inspection| {
-                let probed = prober.probe(&inspection, spec, rules);
-                let probed = probed.map_err(|it| Refusal::System { text: it.text })?;
-                let level = probed.certain_from;
-                uncertain.extend(level.map(|level| (*pid, inspection, level)));
-                Ok(View::Probe(probed.probe))
+            let result = found.and_then(|inspection| {
+                let result = see(prober, &inspection);
+                let result = result.map_err(|it| Refusal::System { text: it.text })?;
+                if !result.certain_from.is_empty() {
+                    uncertain.push((*pid, inspection, result.certain_from));
+                }
+                Ok(result.seen)
             });
-            seen.insert(*pid, probed);
+            seen.insert(*pid, result);
         }
         open = uncertain.iter().map(|(pid, ..)| *pid).collect();
         let later = inspector.inspect(&open, PATIENCE).into_iter();
         let moved = uncertain.into_iter().zip(later);
-        let moved = moved.filter(|((_, was, level), now)| {
-            let still = |now: &Inspection| now.is_still_in(was, 0, *level);
+        let moved = moved.filter(|((_, was, frames), now)| {
+            let stays = |now: &Inspection, (thread, level)| now.is_still_in(was, thread, level);
+            let still = |now: &Inspection| frames.iter().all(|frame| stays(now, *frame));
             now.as_ref().is_ok_and(|now| !still(now))
         });
         open = moved.map(|((pid, ..), _)| pid).collect();
@@ -197,7 +270,9 @@ fn probed(
             break;
         }
         for pid in &open {
-            prober.take_back(*pid);
+            if let Some(refusal) = take_back(prober, *pid) {
+                seen.insert(*pid, Err(refusal));
+            }
         }
     }
     let seen_of = |pid: &i32| seen.remove(pid).unwrap_or(Err(Refusal::Ended));

@@ -59,11 +59,11 @@ impl Inspection {
         self.threads.iter().filter_map(missing).collect()
     }
 
-    pub(super) fn into_stacks(self) -> ProcessStacks {
-        let threads = self.threads.into_iter().map(|thread| thread.stack);
+    /// The stacks of its threads, that of the one that runs `main` first, as they were.
+    pub(crate) fn to_stacks(&self) -> ProcessStacks {
         ProcessStacks {
             program: self.space.program().to_owned(),
-            threads: threads.collect(),
+            threads: self.stacks().cloned().collect(),
             stood: self.snapshot.stood,
         }
     }

@@ -78,7 +78,7 @@ impl Inspector {
     ) -> Vec<Result<ProcessStacks, Refusal>> {
         let inspections = self.inspect_open(spaces, patience).into_iter();
         inspections
-            .map(|found| found.map(Inspection::into_stacks))
+            .map(|found| found.map(|it| it.to_stacks()))
             .collect()
     }
 

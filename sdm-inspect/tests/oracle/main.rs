@@ -9,7 +9,7 @@ mod safety;
 
 use std::time::{Duration, Instant};
 
-use sdm_inspect::looker::{Answer, Looker, View};
+use sdm_inspect::looker::{Answer, Looker, Question, View};
 use sdm_inspect::snapshot::Refusal;
 use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
@@ -58,7 +58,7 @@ pub(crate) fn look(pids: &[i32]) -> Vec<Result<ProcessStacks, Refusal>> {
 
 pub(crate) fn look_with(looker: &mut Looker, pids: &[i32]) -> Vec<Result<ProcessStacks, Refusal>> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-    looker.ask(Instant::now(), 1, pids.to_vec());
+    looker.ask(Instant::now(), 1, pids.to_vec(), Question::Stacks);
     let mut answers: Vec<Answer> = Vec::new();
     while answers.len() < pids.len() {
         let mut fds = [PollFd::new(looker.as_fd(), PollFlags::POLLIN)];
@@ -67,7 +67,7 @@ pub(crate) fn look_with(looker: &mut Looker, pids: &[i32]) -> Vec<Result<Process
     }
     let stacks = |seen| match seen {
         View::Stacks(stacks) => stacks,
-        View::Probe(probe) => panic!("nobody has asked for {probe:?}"),
+        other => panic!("nobody has asked for {other:?}"),
     };
     let seen = answers.into_iter().map(|answer| answer.seen);
     seen.map(|seen| seen.map(stacks)).collect()

@@ -9,7 +9,7 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use sdm_inspect::looker::Looker;
+use sdm_inspect::looker::{Looker, Question};
 use sdm_inspect::snapshot::Refusal;
 use sdm_system::proc;
 
@@ -52,7 +52,7 @@ fn nobody_stands_after_a_looker_was_killed() {
     let pids: Vec<i32> = running.iter().map(|it| it.pid()).collect();
     let mut asked = looker();
     for round in 0..KILLS {
-        asked.ask(Instant::now(), 1, pids.clone());
+        asked.ask(Instant::now(), 1, pids.clone(), Question::Stacks);
         std::thread::sleep(Duration::from_micros(u64::from(round * 7919 % 21_000)));
         // Dropped, it is killed.
         asked = looker();

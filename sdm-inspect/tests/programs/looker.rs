@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::FoldRules;
+use sdm_debug::probe::TaskProbe;
+use sdm_debug::reply::TaskStacks;
 use sdm_debug::{Failure, FailureCode};
 use sdm_inspect::looker::{ProbeResult, Prober};
 use sdm_inspect::stack::Inspection;
@@ -17,11 +19,19 @@ impl Prober for NoProber {
         _: &Inspection,
         _: ProbeSpec,
         _: &FoldRules,
-    ) -> Result<ProbeResult, Failure> {
+    ) -> Result<ProbeResult<Box<TaskProbe>>, Failure> {
         Err(Failure::new(FailureCode::Unsupported, "stacks alone"))
     }
 
     fn take_back(&mut self, _: i32) {}
+
+    fn woven(
+        &mut self,
+        _: &Inspection,
+        _: &FoldRules,
+    ) -> Option<Result<ProbeResult<TaskStacks>, Failure>> {
+        None
+    }
 }
 
 fn main() -> ExitCode {
