@@ -53,8 +53,11 @@ pub fn referred(printed: &str) -> &str {
     behind.map_or(printed, |(_, value)| value)
 }
 
-/// What stands behind the type of a reference (true) or of a pointer.
+/// What stands behind the type of a reference (true) or of a pointer; lists of variables have a reference's address without its type.
 fn behind_type(printed: &str) -> Option<(bool, &str)> {
+    if let Some(address) = printed.strip_prefix("@0x") {
+        return address.split_once(": ").map(|(_, value)| (true, value));
+    }
     let mut depth = 0_u32;
     let close = outside_quotes(printed).find_map(|(at, c)| {
         match c {
@@ -69,8 +72,8 @@ fn behind_type(printed: &str) -> Option<(bool, &str)> {
     if rest.starts_with("0x") {
         return Some((false, rest));
     }
-    if let Some(address) = rest.strip_prefix("@0x") {
-        return address.split_once(": ").map(|(_, value)| (true, value));
+    if rest.starts_with("@0x") {
+        return behind_type(rest);
     }
     // The person has set `print address off`.
     let is_reference = name.ends_with('&') || name.contains("(&)") || name.contains("(&&)");
@@ -114,6 +117,8 @@ mod tests {
         check("(void (*)(int)) 0x1139 <f(int)>", "0x1139 <f(int)>");
         check("(PTR TO -> ( integer(kind=4) )) 0x90 <v>", "0x90 <v>");
         check("(const int &) 5", "5");
+        check("@0x7ffe: \"a: b\"", "\"a: b\"");
+        check("@0x7ffe", "@0x7ffe");
         check("(std::map<char, int> &&) @0x7ffe: 5", "5");
         let refer = |printed, expect| assert_eq!(referred(printed), expect, "{printed}");
         refer("(Cell &) @0x7ffe: {id = 1}", "{id = 1}");

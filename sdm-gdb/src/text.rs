@@ -1,5 +1,6 @@
 //! How MI commands are written, and how values and paths in gdb's answers are read. No state.
 
+use sdm_debug::quoted::referred;
 use sdm_debug::reply::{Value, Variable};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,9 +29,15 @@ pub(crate) fn value(text: &str) -> Value {
 
 /// A `{name=,value=}` of gdb's; one without a value has an empty one.
 pub(crate) fn variable(results: &Results) -> Variable {
+    let text = |name| results.text(name).unwrap_or_default();
+    named(text("name"), text("value"))
+}
+
+/// A variable with what gdb shows of it. A reference stands for what it refers to, which is at another place in each task.
+pub(crate) fn named(name: &str, shown: &str) -> Variable {
     Variable {
-        name: results.text("name").unwrap_or_default().to_owned(),
-        value: value(results.text("value").unwrap_or_default()),
+        name: name.to_owned(),
+        value: value(referred(shown)),
     }
 }
 

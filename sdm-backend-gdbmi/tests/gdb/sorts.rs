@@ -149,12 +149,7 @@ fn values_are_assigned_and_listed(harness: &mut Harness) {
     };
     let text = |name: &str| {
         let found = arguments.iter().find(|one| one.name == name).unwrap();
-        let text = &found.value.text;
-        // As gdb's `info args` has it.
-        text.split_once(": ")
-            .filter(|(at, _)| at.starts_with("@0x"))
-            .map_or(&**text, |(_, text)| text)
-            .to_owned()
+        found.value.text.clone()
     };
     for (name, expect) in [
         ("cell", "{id = 1, heat = 2.5}"),

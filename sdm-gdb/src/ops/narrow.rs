@@ -10,7 +10,7 @@ use sdm_debug::reply::{Value, Variable};
 use sdm_debug::{Failure, FailureCode};
 
 use crate::gdb::Gdb;
-use crate::text::{console_line, value};
+use crate::text::{console_line, named};
 use sdm_mi::{Record, Results, parse_line};
 
 /// How long gdb may take for one such question: then it is interrupted, and the answer says what is missing. Whoever is looked at
@@ -78,10 +78,7 @@ pub(super) fn completed(mut known: Vec<Variable>, printed: &str) -> Vec<Variable
     for (name, text) in printed.lines().filter_map(|line| line.split_once(" = ")) {
         match known.iter().position(|variable| variable.name == name) {
             Some(at) => all.push(known.remove(at)),
-            None if is_name(name) => all.push(Variable {
-                name: name.to_owned(),
-                value: value(text),
-            }),
+            None if is_name(name) => all.push(named(name, text)),
             None => {}
         }
     }
@@ -138,12 +135,8 @@ mod tests {
 
     #[test]
     fn what_only_gdbs_own_list_has_is_added() {
-        let variable = |name: &str, text: &str| Variable {
-            name: name.to_owned(),
-            value: value(text),
-        };
         let known = ["row", "n", "n@entry", "odd name", "n"];
-        let known = known.map(|name| variable(name, "known")).to_vec();
+        let known = known.map(|name| named(name, "known")).to_vec();
         let printed =
             "n = 1\nleft_out = <optimized out>\nrow = {...}\nn = 2\n  (0, 0) = 1\n9x = 2\n";
         let all = completed(known, printed);

@@ -1,6 +1,6 @@
 //! Evaluates expressions and lists variables: values as gdb prints them.
 
-use sdm_debug::quoted::{bare, is_left_out};
+use sdm_debug::quoted::{bare, is_left_out, referred};
 use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -24,7 +24,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     let mut variables = Vec::new();
     for results in wanted {
         let mut variable = variable(results);
-        let text = results.text("value").unwrap_or_default();
+        let text = referred(results.text("value").unwrap_or_default());
         // What else is left out costs more than is shown: the dots in it say so.
         if is_left_out(text) && is_array(text) {
             let whole = in_memory(gdb, &variable.name).await;
@@ -42,16 +42,17 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     Ok(Reply::Variables(variables))
 }
 
-/// What gdb's `print` says of an expression, without its number in the value history.
+/// What gdb's `print` says of an expression, without its number in the value history and the place of a reference.
 pub(crate) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<Reply, Failure> {
     if !format.is_empty() {
         let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
-        return Ok(Reply::Text(printed));
+        return Ok(Reply::Text(referred(&printed).to_owned()));
     }
     let (number, printed) = print_numbered(gdb, "print", expression).await?;
-    let mut value = value(&printed);
-    if let Some(number) = number.filter(|_| is_left_out(&printed)) {
-        value.cut = Some(content(gdb, &format!("${number}"), &printed).await);
+    let printed = referred(&printed);
+    let mut value = value(printed);
+    if let Some(number) = number.filter(|_| is_left_out(printed)) {
+        value.cut = Some(content(gdb, &format!("${number}"), printed).await);
     }
     Ok(Reply::Value(value))
 }
@@ -182,7 +183,7 @@ pub(crate) async fn unchecked(
 pub(crate) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
     Ok(match print_as(gdb, "call", expression).await?.as_str() {
         "" => Reply::Done,
-        printed => Reply::Value(value(printed)),
+        printed => Reply::Value(value(referred(printed))),
     })
 }
 

@@ -146,10 +146,7 @@ fn references_are_values_in_every_command() {
         "9 numbers on ranks 0-2 (3)\n  min     0 on rank 0\n",
     );
     done.expect_part("plot number", "number: 3 ranks, from 0 to 2\n");
-    done.expect_part(
-        "[@if:(number > 1)] print number",
-        "rank 2: (const int &) @0x",
-    );
+    done.expect_part("[@if:(number > 1)] print number", "rank 2: 2\n");
     done.expect_part("compare rows", "rows[1][1]: ");
     done.expect_part("compare rows[0:1]", "rows[0:1][1][1]: ");
     done.expect_part("compare array[0:2]", "array[0:2][1]: ");
@@ -197,4 +194,27 @@ fn sections_of_fortran_are_read_whole_or_refused() {
         );
     }
     assert!(!place.path().join("back.csv").exists());
+}
+
+#[test]
+fn ranks_with_equal_values_by_reference_are_one_class() {
+    let place = Place::new();
+    let program = place.compile("references", Compiler::Cxx);
+    let done = Sdm::run(&place, 3)
+        .lines(&REFERRED)
+        .lines(&["print &number", "set var number = 7"])
+        .lines(&["bt 1", "info args", "print number", "print/x number"])
+        .lines(&["[2] set var number = 8", "frame"])
+        .program(&program, &[])
+        .finish()
+        .code(0);
+    done.expect_part("print &number", "(3 distinct addresses)");
+    done.expect_part("bt 1", "ranks 0-2 (3):\n#0  look (cell=..., number=7, ");
+    done.expect_part("info args", "ranks 0-2 (3):\n");
+    done.expect_part("info args", "\n  number = 7\n");
+    done.expect("print number", "ranks 0-2 (3): 7\n");
+    done.expect("print/x number", "ranks 0-2 (3): 0x7\n");
+    let frame = |ranks, number| format!("{ranks}: #0  look (cell=..., number={number}, ");
+    done.expect_part("frame", &frame("ranks 0-1 (2)", 7));
+    done.expect_part("frame", &frame("rank 2", 8));
 }
