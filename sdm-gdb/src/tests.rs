@@ -4,6 +4,7 @@ mod given_up;
 mod lost;
 mod probes;
 mod shared;
+mod stacks;
 
 use std::collections::BTreeMap;
 

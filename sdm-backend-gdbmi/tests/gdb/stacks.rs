@@ -206,7 +206,7 @@ fn written(harness: &Harness) -> u64 {
 #[test]
 fn a_frame_costs_no_more_than_is_shown_of_it() {
     const FRAMES: u64 = 4;
-    const FRAME_BYTES_MAX: u64 = 3 << 10;
+    const FRAME_BYTES_MAX: u64 = 3 << 9;
     let mut harness = Harness::new();
     let program = harness.compile_cxx("domain");
     harness.start(&program, &[]);

@@ -121,7 +121,9 @@ async fn list_arguments(gdb: &Gdb, frames: &mut [GdbFrame]) -> Result<(), Failur
         return Ok(());
     }
     // MI is silent about constants, and about arguments that the compiler has left out.
-    let line = format!("frame apply level {first}-{last} -s info args");
+    let line = format!(
+        "with print frame-arguments presence -- frame apply level {first}-{last} -s info args"
+    );
     let printed = match narrow::printed(gdb, narrow::SCALARS, &line).await {
         Err(failure) if narrow::is_missing(&failure) => return Ok(()),
         printed => printed?,
@@ -276,19 +278,18 @@ pub(crate) async fn select_thread(gdb: &Gdb, number: u32) -> Result<Reply, Failu
         return Err(Failure::new(FailureCode::NoSuchThing, text));
     }
     let results = gdb.mi(thread_select(gdb, number)).await?;
-    view(gdb, &results).await
+    view(gdb, results.tuple("frame")).await
 }
 
 pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply, Failure> {
-    let current = gdb.mi("-stack-info-frame").await?;
-    let level: u32 = current
-        .tuple("frame")
-        .and_then(|frame| frame.number("level"))
-        .unwrap_or(0);
     let wanted = match select {
-        FrameSelect::Current => return view(gdb, &current).await,
+        FrameSelect::Current => return selected(gdb).await,
         FrameSelect::Level(level) => Some(level),
-        FrameSelect::Move(by) => level.checked_add_signed(by),
+        FrameSelect::Move(by) => {
+            let current = gdb.mi("-stack-info-frame").await?;
+            let level = current.tuple("frame").and_then(|it| it.number("level"));
+            level.unwrap_or(0_u32).checked_add_signed(by)
+        }
     };
     let Some(wanted) = wanted else {
         return Err(Failure::new(
@@ -300,17 +301,22 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
     let there = gdb
         .mi(format!("-stack-list-frames {wanted} {wanted}"))
         .await;
-    let there = there.is_ok_and(|results| results.tuples("stack").next().is_some());
-    if !there {
+    let frame = there.as_ref().ok();
+    let Some(frame) = frame.and_then(|there| there.tuples("stack").next()) else {
         let text = match select {
             FrameSelect::Level(level) => format!("no frame {level}"),
             _ => "no frame further out".to_owned(),
         };
         return Err(Failure::new(FailureCode::NoSuchThing, text));
-    }
+    };
     gdb.mi(format!("-stack-select-frame {wanted}")).await?;
-    let results = gdb.mi("-stack-info-frame").await?;
-    view(gdb, &results).await
+    view(gdb, Some(frame)).await
+}
+
+/// The selected frame.
+async fn selected(gdb: &Gdb) -> Result<Reply, Failure> {
+    let current = gdb.mi("-stack-info-frame").await?;
+    view(gdb, current.tuple("frame")).await
 }
 
 /// Leaves the selected frame without running the rest of it.
@@ -324,13 +330,12 @@ pub(crate) async fn return_now(gdb: &Gdb, value: Option<&str>) -> Result<Reply, 
         Ok::<(), Failure>(())
     })
     .await?;
-    let results = gdb.mi("-stack-info-frame").await?;
-    view(gdb, &results).await
+    selected(gdb).await
 }
 
-/// The frame in `results`, which is the selected one, with its arguments.
-async fn view(gdb: &Gdb, results: &Results) -> Result<Reply, Failure> {
-    let Some(frame) = results.tuple("frame") else {
+/// The selected frame with its arguments.
+async fn view(gdb: &Gdb, frame: Option<&Results>) -> Result<Reply, Failure> {
+    let Some(frame) = frame else {
         return Err(Failure::new(
             FailureCode::NoSuchThing,
             "no frame is selected",

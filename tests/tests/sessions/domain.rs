@@ -9,7 +9,7 @@ use sdm_tests::sdm::Sdm;
 
 const RANKS: u32 = 8;
 /// How much a gdb may write for a frame. The object by itself has 494,543 bytes as text.
-const FRAME_BYTES_MAX: u64 = 3 << 10;
+const FRAME_BYTES_MAX: u64 = 3 << 9;
 
 /// How much gdbs have written so far.
 fn written(gdbs: &[u32]) -> u64 {
