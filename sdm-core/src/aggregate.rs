@@ -173,7 +173,8 @@ impl Aggregate {
     }
 
     /// The distinct answers apart from those of a rule, in the order in which they came.
-    pub(crate) fn into_classes(mut self) -> Vec<Block> {
+    #[must_use]
+    pub fn into_classes(mut self) -> Vec<Block> {
         for block in &mut self.blocks {
             block.sources.compact();
         }

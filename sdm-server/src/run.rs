@@ -23,6 +23,7 @@ use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::ids::ServerId;
 use sdm_core::link::LinkConfig;
 use sdm_core::member::{Member, Output};
+use sdm_core::message::Block;
 use sdm_core::node::{Node, OwnTasks};
 use sdm_core::transport::reversed::Reversed;
 use sdm_core::transport::{
@@ -460,9 +461,9 @@ impl Server {
             self.driver.with_member(|member, now| {
                 for upward in said {
                     match upward {
-                        Upward::Answer(id, tasks, status, payload) => {
-                            tracing::info!(command = id.0, %tasks, "answered: {status:?}");
-                            member.handle_local(now, id, &tasks, status, payload);
+                        Upward::Answer(id, Block { status, sources, payload }) => {
+                            tracing::info!(command = id.0, tasks = %sources, "answered: {status:?}");
+                            member.handle_local(now, id, &sources, status, payload);
                         }
                         Upward::Event(tasks, lane, payload) => {
                             member.handle_local_event(now, lane, &tasks, payload);

@@ -1,18 +1,17 @@
 //! What a backend has said at once, in the tree's words.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 use sdm_core::CommandId;
-use sdm_core::message::{Lane, Status};
+use sdm_core::aggregate::Aggregate;
+use sdm_core::message::{Block, Lane, Status};
 use sdm_debug::{BackendOutput, Failure, Reply, wire};
 use sdm_idset::IdSet;
 
 /// What goes up.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Upward {
-    /// The answer to a command from these tasks: its status and payload.
-    Answer(CommandId, IdSet, Status, Bytes),
+    /// The answer to a command.
+    Answer(CommandId, Block),
     /// An event of these tasks: its lane and payload.
     Event(IdSet, Lane, Bytes),
 }
@@ -30,11 +29,9 @@ pub(crate) fn payload_of(result: Result<Reply, Failure>) -> (Status, Bytes) {
 #[derive(Default)]
 pub(crate) struct Said {
     list: Vec<Upward>,
-    /// The command that is being answered. Whatever else comes between ends this: an answer that joined one in front of it
-    /// would overtake it.
-    command: Option<CommandId>,
-    /// Where each distinct answer to that command stands in `list`, by whether it is one and not a failure.
-    answers: HashMap<(bool, Bytes), usize>,
+    /// The command that is being answered, and its answers so far. Whatever else comes between ends this: an answer that joined
+    /// one in front of it would overtake it.
+    answers: Option<(CommandId, Aggregate)>,
 }
 
 impl Said {
@@ -42,22 +39,23 @@ impl Said {
     pub(crate) fn add(&mut self, output: BackendOutput) {
         match output {
             BackendOutput::Answer { id, task, result } => {
-                let (status, payload) = payload_of(result);
-                self.begin(Some(id));
-                let key = (status == Status::Ok, payload.clone());
-                let at = *self.answers.entry(key).or_insert(self.list.len());
-                match self.list.get_mut(at) {
-                    Some(Upward::Answer(_, tasks, ..)) => {
-                        tasks.insert(task);
-                    }
-                    _ => {
-                        let tasks = IdSet::single(task);
-                        self.list.push(Upward::Answer(id, tasks, status, payload));
-                    }
+                if self.answers.as_ref().is_some_and(|(of, _)| *of != id) {
+                    self.end_answers();
                 }
+                let (status, payload) = payload_of(result);
+                let sources = IdSet::single(task);
+                let (_, answers) = self
+                    .answers
+                    .get_or_insert_with(|| (id, Aggregate::default()));
+                let block = Block {
+                    status,
+                    sources,
+                    payload,
+                };
+                answers.add(None, usize::MAX, block);
             }
             BackendOutput::Event { task, event } => {
-                self.begin(None);
+                self.end_answers();
                 let lane = if event.is_bulk() {
                     Lane::Bulk
                 } else {
@@ -70,16 +68,17 @@ impl Said {
         }
     }
 
-    fn begin(&mut self, command: Option<CommandId>) {
-        if self.command != command {
-            self.command = command;
-            self.answers.clear();
+    fn end_answers(&mut self) {
+        if let Some((id, answers)) = self.answers.take() {
+            let blocks = answers.into_classes().into_iter();
+            self.list
+                .extend(blocks.map(|block| Upward::Answer(id, block)));
         }
     }
 
     /// True where nothing goes up.
     pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.answers.is_none()
     }
 }
 
@@ -87,7 +86,8 @@ impl IntoIterator for Said {
     type Item = Upward;
     type IntoIter = std::vec::IntoIter<Upward>;
 
-    fn into_iter(self) -> Self::IntoIter {
+    fn into_iter(mut self) -> Self::IntoIter {
+        self.end_answers();
         self.list.into_iter()
     }
 }
@@ -110,7 +110,7 @@ mod tests {
             said.add(output);
         }
         let show = |upward| match upward {
-            Upward::Answer(id, tasks, status, _) => format!("{} {tasks} {status:?}", id.0),
+            Upward::Answer(id, block) => format!("{} {} {:?}", id.0, block.sources, block.status),
             Upward::Event(tasks, ..) => format!("event {tasks}"),
         };
         said.into_iter().map(show).collect()

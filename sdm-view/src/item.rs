@@ -14,6 +14,7 @@ use sdm_idset::IdSet;
 
 use crate::board::Board;
 use crate::compare::Comparison;
+use crate::gather::join;
 use crate::profile::Profile;
 use crate::queues::QueueTable;
 pub use crate::stacks::MergedStacks;
@@ -432,6 +433,28 @@ impl Gathered {
         }
         let tree = all.tree();
         (!tasks.is_empty()).then_some(MergedStacks { tasks, tree })
+    }
+
+    /// Takes in what came of the same command, or of another one, from these or other tasks.
+    pub fn absorb(&mut self, more: Self) {
+        if self.command.is_empty() {
+            self.command = more.command;
+        }
+        self.to.union_with(&more.to);
+        for (tasks, reply) in more.ok {
+            join(&mut self.ok, &tasks, reply);
+        }
+        for (tasks, merged) in more.merged {
+            join(&mut self.merged, &tasks, merged);
+        }
+        for (tasks, failure) in more.failed {
+            join(&mut self.failed, &tasks, failure);
+        }
+        for (tasks, why) in more.missing {
+            join(&mut self.missing, &tasks, why);
+        }
+        self.others.union_with(&more.others);
+        self.lost.union_with(&more.lost);
     }
 
     /// Takes what a rule has merged, and the answers that it would have, as one; absent where there are none.

@@ -79,7 +79,7 @@ async fn add_cores(
     let opened = match open {
         Some(open) => {
             let opened = open.done();
-            add(all, open.gathered);
+            all.absorb(open.gathered);
             opened
         }
         None => IdSet::new(),
@@ -96,7 +96,7 @@ async fn add_cores(
         .ask_quietly("stacks", &opened, &Command::Stacks { full })
         .await;
     if let Some(open) = open {
-        add(all, open.gathered);
+        all.absorb(open.gathered);
     }
     let (leaving, _) = session
         .ask_quietly("detach", &opened, &Command::Detach)
@@ -120,16 +120,4 @@ fn show_start_of_cores(session: &SessionHandle, spec: &CoreSpec) {
 
 fn tasks_of(spec: &CoreSpec) -> IdSet {
     spec.cores.iter().map(|(task, _)| TaskId(*task)).collect()
-}
-
-/// Answers of further tasks.
-fn add(all: &mut Gathered, more: Gathered) {
-    all.ok.extend(more.ok);
-    all.merged.extend(more.merged);
-    for (tasks, failure) in more.failed {
-        sdm_view::gather::join(&mut all.failed, &tasks, failure);
-    }
-    all.others.union_with(&more.others);
-    all.missing.extend(more.missing);
-    all.lost.union_with(&more.lost);
 }

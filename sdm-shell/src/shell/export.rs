@@ -147,7 +147,8 @@ async fn numbers_of(
             if one != Verdict::Done {
                 verdict = one;
             }
-            for (tasks, reply) in open.gathered.ok {
+            let mut gathered = open.gathered;
+            for (tasks, reply) in std::mem::take(&mut gathered.ok) {
                 let array = match &reply {
                     Reply::Text(text) => NumberArray::parse(text),
                     _ => None,
@@ -166,14 +167,7 @@ async fn numbers_of(
                     found.entry(task).or_default().push(array.clone());
                 }
             }
-            for (tasks, failure) in open.gathered.failed {
-                sdm_view::gather::join(&mut rest.failed, &tasks, failure);
-            }
-            for (tasks, why) in open.gathered.missing {
-                sdm_view::gather::join(&mut rest.missing, &tasks, why);
-            }
-            rest.lost.union_with(&open.gathered.lost);
-            rest.others.union_with(&open.gathered.others);
+            rest.absorb(gathered);
             if verdict == Verdict::GivenUp || session.is_over() {
                 return Err(verdict);
             }

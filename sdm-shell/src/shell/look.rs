@@ -107,7 +107,8 @@ impl Look {
         let (verdict, open) = session.ask_quietly("stacks", &standing, &stacks).await;
         self.has_failed |= verdict != Verdict::Done;
         let open = open.filter(|_| verdict != Verdict::GivenUp)?;
-        Some(united(gathered, open.gathered))
+        gathered.absorb(open.gathered);
+        Some(gathered)
     }
 
     /// What was had without gdb; gdb attaches to those of whom it could not be had.
@@ -168,25 +169,4 @@ impl Look {
         self.has_failed |= verdict != Verdict::Done;
         open
     }
-}
-
-/// Two answers as one.
-fn united(mut one: Gathered, other: Gathered) -> Gathered {
-    one.command = other.command;
-    one.to.union_with(&other.to);
-    for (tasks, reply) in other.ok {
-        join(&mut one.ok, &tasks, reply);
-    }
-    for (tasks, bytes) in other.merged {
-        join(&mut one.merged, &tasks, bytes);
-    }
-    for (tasks, failure) in other.failed {
-        join(&mut one.failed, &tasks, failure);
-    }
-    for (tasks, why) in other.missing {
-        join(&mut one.missing, &tasks, why);
-    }
-    one.others.union_with(&other.others);
-    one.lost.union_with(&other.lost);
-    one
 }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use sdm_debug::command::{AttachSpec, LookSpec, SampleSpec};
-use sdm_debug::rules::{Merged, Samples};
-use sdm_debug::{Command, FailureCode};
+use sdm_debug::rules::Merged;
+use sdm_debug::{Command, Failure, FailureCode};
 use sdm_idset::IdSet;
-use sdm_view::gather::join;
 use sdm_view::item::{Gathered, Item};
 use sdm_view::profile::Profile;
 
@@ -107,32 +106,19 @@ impl Sampled {
         let (verdict, Some(open)) = asked.await else {
             return false;
         };
-        let gathered = open.gathered;
-        let (mut tasks, mut samples) = (IdSet::new(), Samples::default());
-        let ok = gathered.ok.iter();
-        let ok = ok.filter_map(|(of, reply)| Some((of, Merged::of(of, reply)?)));
-        let merged = gathered.merged.iter().map(|(of, it)| (of, it.clone()));
-        for (of, merged) in ok.chain(merged) {
-            if let Merged::Samples(more) = merged {
-                tasks.union_with(of);
-                samples.absorb(*more);
-            }
+        let mut gathered = open.gathered;
+        if let Some((tasks, Merged::Samples(samples))) = gathered.take_merged() {
+            self.profile.absorb(&tasks, &samples);
         }
-        self.profile.absorb(&tasks, &samples);
-        for (of, failure) in gathered.failed {
-            self.left.subtract(&of);
-            if failure.code != FailureCode::Cancelled {
-                join(&mut self.failed.failed, &of, failure);
-            }
+        let failed = gathered.failed.iter().map(|(of, _)| of);
+        let missing = gathered.missing.iter().map(|(of, _)| of);
+        for of in failed.chain(missing).chain([&gathered.lost]) {
+            self.left.subtract(of);
         }
-        for (of, why) in gathered.missing {
-            self.left.subtract(&of);
-            join(&mut self.failed.missing, &of, why);
-        }
-        self.left.subtract(&gathered.lost);
-        self.failed.lost.union_with(&gathered.lost);
-        self.failed.command = gathered.command;
-        self.failed.to.union_with(&gathered.to);
+        let is_given_up = |failure: &Failure| failure.code == FailureCode::Cancelled;
+        gathered.failed.retain(|(_, failure)| !is_given_up(failure));
+        (gathered.ok, gathered.others) = Default::default();
+        self.failed.absorb(gathered);
         verdict != Verdict::GivenUp
     }
 }

@@ -49,10 +49,7 @@ pub(super) async fn dump(session: &SessionHandle, said: &Said<'_>, file: &str) -
         if open.has_failed() {
             verdict = Verdict::Failed;
         }
-        all.ok.extend(open.gathered.ok);
-        all.failed.extend(open.gathered.failed);
-        all.missing.extend(open.gathered.missing);
-        all.lost.union_with(&open.gathered.lost);
+        all.absorb(open.gathered);
     }
     session.show(&Item::Answer(all));
     verdict
