@@ -218,3 +218,61 @@ fn ranks_with_equal_values_by_reference_are_one_class() {
     done.expect_part("frame", &frame("ranks 0-1 (2)", 7));
     done.expect_part("frame", &frame("rank 2", 8));
 }
+
+/// The numbers of a file of NumPy's, of one rank, eight bytes each.
+fn numbers_in(place: &Place, name: &str) -> Vec<[u8; 8]> {
+    let file = fs::read(place.path().join(name)).expect("it was written");
+    let (numbers, rest) = file[128..].as_chunks::<8>();
+    assert_eq!((numbers.len(), rest.len()), (30, 0), "{name}");
+    numbers.to_vec()
+}
+
+/// 30 numbers, of which all but the first and the last are equal.
+fn run_of<T: Copy>(first: T, between: T, last: T) -> Vec<T> {
+    [&[first][..], &[between; 28], &[last]].concat()
+}
+
+#[test]
+#[expect(clippy::cast_possible_truncation, reason = "to what they were")]
+fn numbers_of_each_kind_and_language_are_exact() {
+    for compiler in [Compiler::C, Compiler::Cxx, Compiler::Fortran] {
+        let place = Place::new();
+        let program = place.compile("kinds", compiler);
+        let slice = match compiler {
+            Compiler::Fortran => "(1:30)",
+            _ => "[0:29]",
+        };
+        let export = |name: &str| format!("export {name}{slice} {name}.npy");
+        let mut lines = ["whole", "floats", "doubles"].map(export).to_vec();
+        lines.push(format!("stats doubles{slice}"));
+        if compiler != Compiler::Fortran {
+            lines.push(format!("export natural{slice} natural.csv"));
+            lines.push(format!("stats extended{slice}"));
+        }
+        let done = Sdm::run(&place, 1)
+            .lines(&["break look", "continue"])
+            .lines(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+            .program(&program, &[])
+            .finish()
+            .code(0);
+        let whole = numbers_in(&place, "whole.npy");
+        let whole: Vec<_> = whole.into_iter().map(i64::from_le_bytes).collect();
+        assert_eq!(whole, run_of(-i64::MAX, 7, i64::MAX), "{done}");
+        let doubles = numbers_in(&place, "doubles.npy");
+        let doubles: Vec<_> = doubles.into_iter().map(f64::from_le_bytes).collect();
+        assert_eq!(doubles, run_of(0.1, 7.0 / 3.0, f64::MAX), "{done}");
+        // gdb writes nine digits: enough for the number itself, not for it as a number of eight bytes.
+        let floats = numbers_in(&place, "floats.npy").into_iter();
+        let floats: Vec<_> = floats.map(|it| f64::from_le_bytes(it) as f32).collect();
+        assert_eq!(floats, run_of(0.1, 1.0 / 3.0, f32::MAX), "{done}");
+        let line = format!("stats doubles{slice}");
+        done.expect_part(&line, "30 numbers on rank 0\n  min     0.1 on rank 0\n");
+        if compiler != Compiler::Fortran {
+            let table =
+                fs::read_to_string(place.path().join("natural.csv")).expect("it was written");
+            assert!(table.ends_with(&format!(",7,7,{}\n", u64::MAX)), "{table}");
+            let line = format!("stats extended{slice}");
+            done.expect_part(&line, "min     0.1 on rank 0\n");
+        }
+    }
+}
