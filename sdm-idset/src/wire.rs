@@ -53,7 +53,7 @@ const PORTABLE: u8 = portable::FIRST_BYTE;
 const PORTABLE_RUNS: u8 = portable::FIRST_BYTE_RUNS;
 
 impl IdSet {
-    /// Appends the wire form, coded relative to `base` (the link's first id).
+    /// Appends the wire form, coded relative to `base`, which the reader has to know.
     ///
     /// It takes at most as many bytes as the portable Roaring format of the set in its smallest layout, and about the time that writing that takes: for a set
     /// of many changes since it was last [compact](IdSet::compact) a compact copy is made first.
