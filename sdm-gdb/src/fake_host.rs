@@ -134,7 +134,7 @@ impl Host for FakeHost {
     fn ask_debug_library(
         &self,
         _: i32,
-        _: &sdm_pmix::queues::QueuesAsk,
+        _: &sdm_foreign::queues::QueuesAsk,
     ) -> Result<Box<dyn sdm_inspect::queues::PendingAnswer>, sdm_debug::Failure> {
         let text = "no process here has a debug library";
         Err(sdm_debug::Failure::new(

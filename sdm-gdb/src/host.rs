@@ -9,11 +9,11 @@ use std::rc::Rc;
 use sdm_debug::Failure;
 use sdm_debug::fold::FoldRules;
 use sdm_debug::probe::ResourceWait;
+use sdm_foreign::queues::QueuesAsk;
 use sdm_inspect::arrival::Arrival;
 use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::queues::PendingAnswer;
-use sdm_pmix::queues::QueuesAsk;
 
 /// Looks at processes and files of this host. Nothing here changes anything but what is new.
 pub trait Host {

@@ -50,7 +50,7 @@ fn build() -> PathBuf {
         "-p",
         "sdm-server",
         "-p",
-        "sdm-pmix",
+        "sdm-foreign",
         "-p",
         "sdm-agent",
         "-p",

@@ -74,8 +74,8 @@ pub fn targets() -> Vec<Target> {
             expressions(),
         ),
         target("pmix", fuzz_pmix, pmix_frames()),
-        target("pmix-tool", sdm_pmix::asked::fuzz_tool, pmix_frames()),
-        target("queues", sdm_pmix::queues::fuzz_queues, queue_frames()),
+        target("pmix-tool", sdm_foreign::asked::fuzz_tool, pmix_frames()),
+        target("queues", sdm_foreign::queues::fuzz_queues, queue_frames()),
         target(
             "pmix-rendezvous",
             sdm_hosts::pmix::fuzz_rendezvous,
@@ -170,8 +170,8 @@ impl Mutator {
 
 /// What the servers of a session and their PMIx servers say, and these to those of other hosts.
 fn fuzz_pmix(bytes: &[u8]) {
-    sdm_pmix::wire::fuzz_frames(bytes);
-    sdm_pmix::notes::fuzz_notes(bytes);
+    sdm_foreign::wire::fuzz_frames(bytes);
+    sdm_foreign::notes::fuzz_notes(bytes);
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::{Failure, FailureCode, Reply};
+use sdm_foreign::queues::{ProcessQueues, QUEUES_VERSION, QueueKind, QueuesAsk, TypeLayout};
 use sdm_inspect::memory::Memory;
 use sdm_inspect::queues::{
     COMMUNICATORS, Looked, VARIABLES, WITH_CLASS, class_symbol, rows, table,
 };
-use sdm_pmix::queues::{ProcessQueues, QUEUES_VERSION, QueueKind, QueuesAsk, TypeLayout};
 
 use super::python::address;
 use super::ranks::VERSIONS_OF_MPICH;

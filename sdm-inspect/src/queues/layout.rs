@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use sdm_debug::{Failure, FailureCode};
-use sdm_pmix::queues::TypeLayout;
+use sdm_foreign::queues::TypeLayout;
 
 use crate::memory::Memory;
 use crate::mpi::Piece;

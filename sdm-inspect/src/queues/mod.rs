@@ -12,8 +12,8 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::os::unix::process::ExitStatusExt;
 
 use sdm_debug::{Failure, FailureCode};
-use sdm_pmix::queues::{ProcessQueues, QueuesAnswer, QueuesAsk};
-use sdm_pmix::wire::{FRAME_BYTES_MAX, Frames, frame};
+use sdm_foreign::queues::{ProcessQueues, QueuesAnswer, QueuesAsk};
+use sdm_foreign::wire::{FRAME_BYTES_MAX, Frames, frame};
 use sdm_system::proc;
 use sdm_system::programs;
 use sdm_system::signal_name;

@@ -10,8 +10,8 @@ use sdm_core::ids::SessionId;
 use sdm_core::message::{Lane, Status};
 use sdm_debug::event::Stream;
 use sdm_debug::{BackendSettings, Event, Failure, FailureCode, PmixJob, wire};
+use sdm_foreign::{HostJob, HostNode, is_outer};
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::{HostJob, HostNode, is_outer};
 
 use super::Server;
 use super::meeting::Abort;

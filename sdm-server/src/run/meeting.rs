@@ -4,9 +4,9 @@ use bytes::Bytes;
 use sdm_core::message::{ExchangeId, Letter};
 use sdm_core::node::ExchangeFailure;
 use sdm_debug::{Event, TaskState, wire};
+use sdm_foreign::wire::PART_BYTES_MAX;
+use sdm_foreign::{HostLetter, HostProcess, HostState, HostTable, ToHost};
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::wire::PART_BYTES_MAX;
-use sdm_pmix::{HostLetter, HostProcess, HostState, HostTable, ToHost};
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 

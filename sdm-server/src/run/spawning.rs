@@ -9,8 +9,8 @@ use sdm_core::CommandId;
 use sdm_debug::command::{StartPoint, StartSpec, StopAt};
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::{BackendOutput, Command, Event, Failure, Joined, LauncherDuties, Reply};
+use sdm_foreign::{HostProgram, ToHost};
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::{HostProgram, ToHost};
 
 use super::Server;
 use crate::pmix::SpawnRequest;

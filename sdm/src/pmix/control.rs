@@ -2,10 +2,10 @@
 
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, geteuid};
+use sdm_foreign::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
+use sdm_foreign::names::RANK_ALL;
 use sdm_hosts::job::is_this_host;
 use sdm_hosts::pmix::Rendezvous;
-use sdm_pmix::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
-use sdm_pmix::names::RANK_ALL;
 use sdm_system::proc;
 
 use super::error::ToolError;

@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use sdm_foreign::names;
+use sdm_foreign::wire::WireError;
 use sdm_hosts::pmix::{ChoiceError, PmixError};
-use sdm_pmix::names;
-use sdm_pmix::wire::WireError;
 
 /// Why a verb of PMIx was not carried out: each is a sentence for a person.
 #[derive(Debug, thiserror::Error)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use sdm_foreign::asked::{Ask, Datum, Line};
 use sdm_hosts::pmix::Rendezvous;
-use sdm_pmix::asked::{Ask, Datum, Line};
 use sdm_text::printable;
 use serde_json::{Value, json};
 

@@ -6,11 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use sdm_hosts::pmix::Rendezvous;
-use sdm_pmix::asked::{
+use sdm_foreign::asked::{
     Ask, Attribute, AttributeValue, Datum, FromTool, INPUT_BYTES_MAX, JobPart, Line,
 };
-use sdm_pmix::names::{self, RANK_ALL};
+use sdm_foreign::names::{self, RANK_ALL};
+use sdm_hosts::pmix::Rendezvous;
 use serde_json::json;
 
 use super::control::OWN;

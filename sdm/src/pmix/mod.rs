@@ -11,8 +11,8 @@ mod session;
 mod show;
 mod words;
 
+use sdm_foreign::asked::Ask;
 use sdm_hosts::pmix::{Wanted, choose};
-use sdm_pmix::asked::Ask;
 
 use crate::cli::{PmixArgs, PmixChannel, PmixServerArgs, PmixVerb};
 use crate::sink::complain;
@@ -107,7 +107,7 @@ fn number_of(signal: &str) -> Result<i32, ToolError> {
 mod tests {
     use super::words::among;
     use super::*;
-    use sdm_pmix::names::RANK_ALL;
+    use sdm_foreign::names::RANK_ALL;
 
     #[test]
     fn jobs_ranks_and_signals_are_read() {

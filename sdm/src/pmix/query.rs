@@ -1,8 +1,8 @@
 //! What servers know: listed, asked for by key, and filled from elsewhere where they do not answer.
 
+use sdm_foreign::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
+use sdm_foreign::names;
 use sdm_hosts::job::is_this_host;
-use sdm_pmix::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
-use sdm_pmix::names;
 use sdm_system::proc;
 use serde_json::json;
 

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use sdm_foreign::asked::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_foreign::wire::{Frames, frame};
 use sdm_hosts::pmix::{PmixError, Rendezvous, tool};
-use sdm_pmix::asked::{Ask, FromTool, Line, TOOL_VERSION, ToTool};
-use sdm_pmix::wire::{Frames, frame};
 use sdm_system::proc::{self, State};
 use sdm_text::printable;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sdm_pmix::asked::{Datum, JobPart, Line};
-use sdm_pmix::names;
+use sdm_foreign::asked::{Datum, JobPart, Line};
+use sdm_foreign::names;
 use sdm_text::printable;
 use serde_json::{Map, Value, json};
 

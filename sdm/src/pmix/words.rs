@@ -1,7 +1,7 @@
 //! Words of a command line, and exit codes.
 
-use sdm_pmix::asked::JobPart;
-use sdm_pmix::names::RANK_ALL;
+use sdm_foreign::asked::JobPart;
+use sdm_foreign::names::RANK_ALL;
 
 use super::error::ToolError;
 

@@ -1,11 +1,11 @@
 //! What PMIx servers and the servers of a session say to one another, to begin with.
 
-use sdm_pmix::queues::{
+use sdm_foreign::queues::{
     CommunicatorQueues, ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer,
     QueuesAsk, TypeLayout,
 };
-use sdm_pmix::wire::{VERSION, frame};
-use sdm_pmix::{FromHost, HostJob, HostNode, HostProgram, ToHost};
+use sdm_foreign::wire::{VERSION, frame};
+use sdm_foreign::{FromHost, HostJob, HostNode, HostProgram, ToHost};
 
 /// What a session's servers and their PMIx server say to one another.
 pub(super) fn pmix_frames() -> Vec<Vec<u8>> {

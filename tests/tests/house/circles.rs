@@ -78,7 +78,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "a launcher says how it can hold what it starts, and holding asks the launcher",
     ),
     (
-        "sdm-pmix",
+        "sdm-foreign",
         "host host::app host::barrier host::board host::control host::post host::queues host::request host::server host::spawning host::steering host::tools host::upcalls",
         "one type, whose methods are in a file for each concern; what the library asks for names who waits for the answer",
     ),

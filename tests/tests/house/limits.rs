@@ -25,9 +25,9 @@ const LARGE_FILES: &[&str] = &[];
 const LARGE_TYPES: &[(&str, &str)] = &[
     ("sdm-core", "Member"),
     ("sdm-core", "Node"),
+    ("sdm-foreign", "Host"),
     ("sdm-idset", "IdSet"),
     ("sdm-launch", "LaunchSpec"),
-    ("sdm-pmix", "Host"),
     ("sdm-screen", "Debugger"),
     ("sdm-screen", "Top"),
     ("sdm-session", "SessionConfig"),

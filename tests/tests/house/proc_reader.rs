@@ -6,7 +6,7 @@ use crate::sources;
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-system/src/proc.rs", "the reader"),
     (
-        "sdm-pmix/src/",
+        "sdm-foreign/src/",
         "imports nothing of ours, and its keeper allocates nothing",
     ),
     ("sdm-xstate/src/", "is loaded into gdb, without a library"),

@@ -44,19 +44,19 @@ const ALLOWED: [(&str, &str); 15] = [
         "lines for sdm doctor, escaped as they are made, and again as they are read",
     ),
     (
-        "sdm-pmix/src/msgq/mod.rs",
+        "sdm-foreign/src/msgq/mod.rs",
         "has a process's memory there, for reading",
     ),
     (
-        "sdm-pmix/src/say.rs",
+        "sdm-foreign/src/say.rs",
         "tells who has started it, which shows it escaped",
     ),
     (
-        "sdm-pmix/src/main.rs",
+        "sdm-foreign/src/main.rs",
         "answers for who has started it, which shows them escaped",
     ),
     (
-        "sdm-pmix/src/tool/mod.rs",
+        "sdm-foreign/src/tool/mod.rs",
         "frames for who has started it; the library's own output goes to its standard error",
     ),
     (
@@ -154,7 +154,7 @@ fn hold(ways: &[&str], allowed: &[(&str, &str)]) {
         "sdm-keep",
         "sdm-master",
         "sdm-server",
-        "sdm-pmix",
+        "sdm-foreign",
         "sdm-mpi",
         "sdm-inspect",
         "sdm-inferior",

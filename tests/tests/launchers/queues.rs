@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
-use sdm_pmix::queues::{QUEUES_VERSION, QueuesAnswer, QueuesAsk};
-use sdm_pmix::wire::{Frames, frame};
+use sdm_foreign::queues::{QUEUES_VERSION, QueuesAnswer, QueuesAsk};
+use sdm_foreign::wire::{Frames, frame};
 use sdm_system::proc::State;
 use sdm_tests::fixture;
 use sdm_tests::place::{Compiler, Place};

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc;
-use sdm_pmix::notes::{Kept, Told};
+use sdm_foreign::notes::{Kept, Told};
 
 use crate::ffi::{
     ByteObject, Data, DataArray, Info, Proc, ProcInfo, Published, SUCCESS, TYPE_BYTE_OBJECT, Value,

@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use sdm_foreign::wire::{Frames, frame};
+use sdm_foreign::{FromHost, ToHost};
 use sdm_idset::IdSet;
-use sdm_pmix::wire::{Frames, frame};
-use sdm_pmix::{FromHost, ToHost};
 
 /// The most that waits for one of them, in bytes, beside what barriers carry.
 const UNSENT_BYTES_MAX: usize = 16 << 20;

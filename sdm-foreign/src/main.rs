@@ -10,7 +10,7 @@
 //!
 //! `sdm-pmix queues` loads another foreign library, the one that an MPI library has for debuggers: see [`msgq`].
 //!
-//! `sdm-pmix tool LIBRARY PID FILE` does more than that for who has started it: see [`tool`] and `sdm_pmix::asked`.
+//! `sdm-pmix tool LIBRARY PID FILE` does more than that for who has started it: see [`tool`] and `sdm_foreign::asked`.
 //!
 //! ```text
 //! sdm-pmix LIBRARY PID     ->   starting                                      where it has no job yet, and is waited for

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_pmix::notes::{Entry, Kept};
+use sdm_foreign::notes::{Entry, Kept};
 
 use crate::host::request::{Done, LookupCallback};
 use crate::host::{DUPLICATE_KEY, NOT_FOUND, OUT_OF_RESOURCE, PARTIAL_SUCCESS, SUCCESS};

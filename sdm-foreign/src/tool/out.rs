@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::mpsc::SyncSender;
 
-use sdm_pmix::asked::FromTool;
+use sdm_foreign::asked::FromTool;
 
 /// The way to who has started this process.
 static OUT: OnceLock<SyncSender<FromTool>> = OnceLock::new();

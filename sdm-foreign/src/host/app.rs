@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use sdm_pmix::HostProgram;
+use sdm_foreign::HostProgram;
 
 use super::placing::{Placement, Wish};
 use super::request::{Done, Request, SpawnCallback, hand_over};

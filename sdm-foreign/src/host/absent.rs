@@ -1,7 +1,7 @@
 //! Processes that have ended without coming to the library: who waits for them in MPI would wait for ever.
 
+use sdm_foreign::FromHost;
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::FromHost;
 
 use super::Host;
 

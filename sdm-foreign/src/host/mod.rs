@@ -1,7 +1,7 @@
 //! A PMIx server for the processes that a session starts on this node.
 //!
 //! It is started with a socket on its standard input where the session's servers of this node connect, and serves one job. It
-//! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_pmix::wire`].
+//! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_foreign::wire`].
 
 mod absent;
 mod app;
@@ -45,10 +45,10 @@ use peer::Peer;
 use post::{Asker, Post};
 use queues::Queues;
 use request::{Among, Request, Requests};
+use sdm_foreign::notes::Question;
+use sdm_foreign::wire::{PART_BYTES_MAX, VERSION};
+use sdm_foreign::{FromHost, HostJob, Offspring, ToHost};
 use sdm_idset::TaskId;
-use sdm_pmix::notes::Question;
-use sdm_pmix::wire::{PART_BYTES_MAX, VERSION};
-use sdm_pmix::{FromHost, HostJob, Offspring, ToHost};
 use sdm_system::peer::check_this_user;
 use server::Server;
 use spawning::Spawns;

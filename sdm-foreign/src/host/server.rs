@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use nix::unistd::{getegid, geteuid};
+use sdm_foreign::{HostJob, Offspring};
 use sdm_idset::IdSet;
-use sdm_pmix::{HostJob, Offspring};
 
 use crate::ffi::{
     ByteObject, DEBUG_TARGET, Data, Info, Proc, SUCCESS, TYPE_PROC, TYPE_RANK, TYPE_UINT32, load,

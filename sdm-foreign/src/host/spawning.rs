@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sdm_foreign::notes::{Note, Question, Reply};
+use sdm_foreign::wire::frame;
+use sdm_foreign::{FromHost, HostProgram, Offspring, Share};
 use sdm_idset::IdSet;
-use sdm_pmix::notes::{Note, Question, Reply};
-use sdm_pmix::wire::frame;
-use sdm_pmix::{FromHost, HostProgram, Offspring, Share};
 
 use super::placing::{Placed, PlacingError, Wish, place};
 use super::post::Asker;

@@ -2,9 +2,9 @@
 
 use std::ffi::CString;
 
+use sdm_foreign::notes::{Entry, Note, Question, Reply};
+use sdm_foreign::{FromHost, HostLetter};
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::notes::{Entry, Note, Question, Reply};
-use sdm_pmix::{FromHost, HostLetter};
 
 use super::board::{Found, Looker};
 use super::peer::Peer;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sdm_foreign::FromHost;
+use sdm_foreign::notes::{Note, Question, Told};
 use sdm_idset::{IdSet, TaskId};
-use sdm_pmix::FromHost;
-use sdm_pmix::notes::{Note, Question, Told};
 
 use super::barrier::{Comer, Purpose};
 use super::request::{Among, Done, GroupCall, InfoCallback, Known, OpCallback, Request, Waking};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use sdm_pmix::notes::{Entry, Note, Question, Reply};
+use sdm_foreign::notes::{Entry, Note, Question, Reply};
 
 use crate::host::request::{Done, LookupCallback, ModexCallback, OpCallback};
 use crate::host::{OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};

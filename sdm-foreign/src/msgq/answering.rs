@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 
 use anyhow::Result;
-use sdm_pmix::queues::QueuesAnswer;
-use sdm_pmix::wire::frame;
+use sdm_foreign::queues::QueuesAnswer;
+use sdm_foreign::wire::frame;
 
 /// Where the answer goes.
 static SOCKET: OnceLock<UnixStream> = OnceLock::new();

@@ -1,6 +1,6 @@
 //! `sdm-pmix queues`: an MPI library's own debug library, loaded for one look at one process.
 //!
-//! It is started with a socket as its standard input, where it is asked and answers once ([`sdm_pmix::queues`]), and with the memory of
+//! It is started with a socket as its standard input, where it is asked and answers once ([`sdm_foreign::queues`]), and with the memory of
 //! the process as its standard output, for reading. Whatever the library does costs this process and this answer at most: it has
 //! bounds on memory and time, and nothing but these two descriptors.
 
@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
-use sdm_pmix::queues::{
+use sdm_foreign::queues::{
     COMMUNICATORS_MAX, CommunicatorQueues, LIBRARY_BYTES_MAX, LOOKED_AT_MAX, MESSAGES_MAX,
     ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer, QueuesAsk,
 };
-use sdm_pmix::wire::Frames;
+use sdm_foreign::wire::Frames;
 use sdm_text::printable_name;
 
 use answering::{begin, failed, give};

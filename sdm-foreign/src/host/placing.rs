@@ -1,6 +1,6 @@
 //! What a job is that is started, and on which nodes its processes run.
 
-use sdm_pmix::HostProgram;
+use sdm_foreign::HostProgram;
 
 /// What is to be started, as a process or a tool asks for it.
 #[derive(Clone, Debug, Default)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
 use std::time::{Duration, Instant};
 
+use sdm_foreign::notes::{Question, Reply};
+use sdm_foreign::{FromHost, HostProcess, HostState, HostTable};
 use sdm_idset::TaskId;
-use sdm_pmix::notes::{Question, Reply};
-use sdm_pmix::{FromHost, HostProcess, HostState, HostTable};
 
 use super::post::{Asker, Unsigned};
 use super::request::{Done, InfoCallback, Known, ToolCallback, Wanted};
@@ -15,7 +15,7 @@ use crate::ffi::{
     Data, DataArray, Info, NAMESPACE, NAMESPACES, PROCESS_TABLE, Proc, ProcInfo, TYPE_DATA_ARRAY,
     TYPE_PROC, TYPE_PROC_INFO, TYPE_STATUS, TYPE_UINT32,
 };
-use sdm_pmix::notes::Note;
+use sdm_foreign::notes::Note;
 
 /// The processes of the server's own node.
 const LOCAL_TABLE: &CStr = c"pmix.qry.lptable";

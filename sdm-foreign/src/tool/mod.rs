@@ -1,4 +1,4 @@
-//! A tool of ours: it does what it is told on its standard input, and tells on its standard output; see `sdm_pmix::asked`.
+//! A tool of ours: it does what it is told on its standard input, and tells on its standard output; see `sdm_foreign::asked`.
 //!
 //! Callbacks of the library only put a message into a channel that one thread writes. Where who has started it does not read, the library waits.
 #![allow(unsafe_code)]
@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use sdm_pmix::asked::{FromTool, Line, TOOL_VERSION, ToTool};
-use sdm_pmix::wire::{Frames, frame};
+use sdm_foreign::asked::{FromTool, Line, TOOL_VERSION, ToTool};
+use sdm_foreign::wire::{Frames, frame};
 
 use crate::say;
 use out::tell;
@@ -119,7 +119,7 @@ fn answer(number: u32, status: i32, lines: Vec<Line>) {
     let (mut part, mut size) = (Vec::new(), 0);
     for line in lines {
         size += LINE_BYTES + line.key.len();
-        if let sdm_pmix::asked::Datum::Text(text) = &line.value {
+        if let sdm_foreign::asked::Datum::Text(text) = &line.value {
             size += text.len();
         }
         part.push(line);

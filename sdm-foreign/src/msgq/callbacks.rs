@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::libc;
-use sdm_pmix::queues::{LIBRARY_BYTES_MAX, TypeLayout};
+use sdm_foreign::queues::{LIBRARY_BYTES_MAX, TypeLayout};
 
 use super::answering::give_up;
 use super::interface::{
