@@ -60,6 +60,35 @@ fn an_editor_shows_what_references_refer_to() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+    let scopes = editor.ask("scopes", &json!({"frameId": frames[0]["id"]}));
+    let scope = scopes["scopes"][0].clone();
+    assert_eq!(scope["name"], "Arguments", "{scopes}");
+    let all = editor.below(&scope);
+    for (name, expect) in VALUES {
+        let Some(found) = all.iter().find(|one| one["name"] == name) else {
+            continue;
+        };
+        let is_plain = found["variablesReference"] == 0;
+        assert!(!is_plain || found["value"] == expect, "{found}");
+    }
+    let reference = &scope["variablesReference"];
+    for (name, value, expect) in [
+        ("number", "9", "9"),
+        ("color", "Color::Red", "Color::Red"),
+        ("wide", "2.25", "2.25"),
+        ("letter", "'y'", "121 'y'"),
+        ("number", "5", "5"),
+    ] {
+        let arguments = json!({"variablesReference": reference, "name": name, "value": value});
+        let set = editor.ask("setVariable", &arguments);
+        assert_eq!(set["value"], expect, "{name}");
+        let arguments = json!({"expression": name, "frameId": frames[0]["id"]});
+        assert_eq!(
+            editor.ask("evaluate", &arguments)["result"],
+            expect,
+            "{name}"
+        );
+    }
     editor.disconnect();
 }
 
