@@ -1,11 +1,10 @@
-//! What a PMIx server of ours and the servers of a session say to one another.
+//! The words that processes around foreign libraries and whoever starts them say to one another.
 //!
-//! The PMIx server is a process of its own, `sdm-pmix host`, since it is around a foreign library: one on each node, started by
-//! a server of that node and shared by all of them. It is told what the job is like ([`HostJob`]) and answers with the
+//! A library of others is loaded by the program `sdm-pmix` alone, so that whatever it does costs that process at most: libpmix, and the
+//! library by which an MPI library tells debuggers of its messages ([`queues`]). The program's `host` is a PMIx server, one on each node,
+//! started by a server of that node and shared by all of them. It is told what the job is like ([`HostJob`]) and answers with the
 //! variables that the job's processes are to find ([`FromHost::Ready`]); then it tells what processes asked it for that only
-//! the session can do. The words are here ([`wire`]), so that both sides have the same ones; the library is in the program
-//! alone. A second foreign library is treated in the same way: the one by which an MPI library tells debuggers of its messages
-//! ([`queues`]).
+//! the session can do. The words are here ([`wire`]), so that both sides have the same ones.
 
 #![forbid(unsafe_code)]
 

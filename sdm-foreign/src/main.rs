@@ -1,4 +1,4 @@
-//! libpmix behind a process boundary: whatever that does costs this process at most.
+//! Foreign libraries behind a process boundary: whatever they do costs this process at most.
 //!
 //! `sdm-pmix host` is a PMIx server for the programs of a session; see [`host`]. Otherwise it asks the PMIx server in a starter (`prterun`, `prte`) which processes its jobs have.
 //!
