@@ -113,12 +113,15 @@ def opened(path):
 # What is in a file, where it may be executed.
 def trusted(path, objfile, bytes_max=SCRIPT_BYTES_MAX):
     real = os.path.realpath(path)
-    with opened(real) as file:
-        why = doubt(real, os.fstat(file.fileno()), objfile.filename)
-        if why:
-            refuse(path, why)
-            return None
-        return file.read(bytes_max)
+    # It is looked at before it is opened, as that can keep a reader waiting, and again, as it may be another file by then.
+    why = doubt(real, os.stat(real), objfile.filename)
+    if not why:
+        with opened(real) as file:
+            why = doubt(real, os.fstat(file.fileno()), objfile.filename)
+            if not why:
+                return file.read(bytes_max)
+    refuse(path, why)
+    return None
 
 def run_gdb(text, path):
     gdb.execute(text.decode("utf-8", "replace"))

@@ -119,7 +119,7 @@ pub fn begin(
         closed,
     };
     let launch = Launch::new(program, spec, &environment, &config.signals, outfit)?;
-    let preload = preload.get_or_insert_with(|| config.completion.preload());
+    let preload = preload.get_or_insert_with(|| config.completion.preload(false));
     let handed: Vec<_> = way.names.iter().chain([&starter]).collect();
     let child = GdbChild::spawn(
         &gdb,

@@ -27,6 +27,9 @@ const NAME: &str = "sdm-xstate";
 /// The variable that names what is loaded into a program.
 const VARIABLE: &str = "LD_PRELOAD";
 
+/// The variable that names users whose files a gdb reads that has attached, beside root's and the caller's own.
+const OWNERS: &str = "SDM_GDB_OWNERS";
+
 /// How many bytes of registers a gdb older than 14 knows.
 const KNOWN_BYTES: u32 = 2696;
 
@@ -73,9 +76,11 @@ impl Completion {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
 
-    /// The library for gdbs, where they are to load it. Where it cannot be had, that is logged: gdb does without.
-    pub fn preload(self) -> Option<Preload> {
-        if self == Self::Never || !self.is_needed() || LIBRARY.is_empty() {
+    /// The library for gdbs, where they are to load it: where they need it for registers, and where they attach. Where it cannot be had, that is
+    /// logged: gdb does without.
+    pub fn preload(self, attaches: bool) -> Option<Preload> {
+        let is_wanted = self.is_needed() || attaches;
+        if self == Self::Never || !is_wanted || LIBRARY.is_empty() {
             return None;
         }
         Preload::new()
@@ -97,6 +102,12 @@ impl Preload {
         fcntl(&file, FcntlArg::F_ADD_SEALS(SealFlag::all()))?;
         let file = out_of_the_way(file.into());
         Ok(Self { file })
+    }
+
+    /// What a gdb has in its environment that attaches to processes in which are files of these users.
+    pub fn guarding(owners: impl IntoIterator<Item = u32>) -> (OsString, Option<OsString>) {
+        let owners: Vec<String> = owners.into_iter().map(|it| it.to_string()).collect();
+        (OWNERS.into(), Some(owners.join(",").into()))
     }
 
     /// Has a gdb load it; the user's own libraries after it, as without it.
@@ -155,7 +166,7 @@ mod tests {
         let wrong: Result<Completion, _> = "yes".parse();
         let wrong = wrong.unwrap_err().to_string();
         assert_eq!(wrong, "\"yes\": not auto, always or never");
-        assert!(Completion::Never.preload().is_none());
+        assert!(Completion::Never.preload(true).is_none());
     }
 
     #[test]
@@ -179,7 +190,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_program_loads_it_and_what_it_starts_does_not_inherit_it() {
-        let preload = Completion::Always.preload().unwrap();
+        let preload = Completion::Always.preload(false).unwrap();
         let run = |shell: &str| {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", shell, "sh"]);

@@ -3,14 +3,15 @@
 //! What is mapped is read whoever owns it, where it is the very file: the process itself carries it out. What was found by a name is
 //! read only where it belongs to this user, to root, or to whom the mapped file belongs.
 
-use std::fs::{File, Metadata};
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::sys::stat::{major, minor};
 use sdm_system::files;
-use sdm_system::proc::{Mapping, Process};
+use sdm_system::proc::{self, Mapping, Process};
 
 use crate::sys;
 
@@ -65,6 +66,25 @@ impl Opened {
         }
         Self::new(&file, &found)
     }
+}
+
+/// Whose files processes have in memory, and who they are themselves.
+#[must_use]
+pub fn owners(pids: &[i32]) -> BTreeSet<u32> {
+    let mut owners = BTreeSet::new();
+    for process in pids.iter().map(|pid| proc::of(*pid)) {
+        let users = process.status().ok().and_then(|it| it.ids("Uid"));
+        owners.extend(users.unwrap_or_default());
+        let mappings = process.maps().unwrap_or_default();
+        let executed = fs::metadata(process.path("exe")).ok();
+        let mapped = mappings.iter().filter_map(|mapping| {
+            // Another file by that name says nothing of this one.
+            let found = fs::metadata(process.inside(mapping.file()?)).ok()?;
+            is_mapped(&found, mapping).then_some(found)
+        });
+        owners.extend(mapped.chain(executed).map(|found| found.uid()));
+    }
+    owners
 }
 
 /// A path of a process, as this process reaches it.

@@ -12,7 +12,7 @@ pub mod arrival;
 mod assembly;
 mod elf;
 pub mod exchange;
-mod files;
+pub mod files;
 pub mod kernel;
 pub mod looker;
 pub mod memory;

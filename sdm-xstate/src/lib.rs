@@ -5,12 +5,18 @@
 //! [`ptrace`] stands before the C library's. Every request goes on as it came; only where the kernel has refused the write of
 //! a part (`EFAULT`) it reads the whole, lays the part over it, and writes that.
 //!
+//! And what keeps a gdb that attaches to processes from waiting for other users: while a process stands still gdb opens files by names
+//! that stand in programs and libraries, or that a replaced program once had. A FIFO there, or a file whose owner holds a lease on it,
+//! would keep the process standing. So `open` and its kin stand before the C library's too; each file is looked at by a descriptor
+//! that opens nothing, and what that is of is opened, or nothing is ([`opens`]).
+//!
 //! As a crate of the workspace this is an ordinary library, for its tests. What is loaded is made of the same source by the
 //! build script of `sdm-backend-gdbmi`, with `--cfg preload`: a shared object of a few kilobytes that needs no other, so that
 //! it can be loaded with any C library, and by every program that a wrapper of gdb's runs on the way to gdb.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![cfg_attr(preload, no_std)]
 
+pub mod opens;
 mod sys;
 
 pub use sys::{ptrace, room::Room};

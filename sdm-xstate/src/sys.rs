@@ -4,13 +4,15 @@
 use core::arch::asm;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::{Registers, complete};
 
 const PTRACE_TRACEME: c_int = 0;
 const PTRACE_PEEKTEXT: c_int = 1;
 const PTRACE_PEEKUSER: c_int = 3;
+const PTRACE_ATTACH: c_int = 16;
+const PTRACE_SEIZE: c_int = 0x4206;
 const PTRACE_GETREGSET: c_int = 0x4204;
 const PTRACE_SETREGSET: c_int = 0x4205;
 /// The extended registers of x86-64.
@@ -23,7 +25,7 @@ const F_GET_SEALS: c_int = 1034;
 /// What the file that this library was loaded from cannot do any more: change. Nothing else that is inherited is like it.
 const SEALS: c_int = 0xf;
 /// How the file is named that this library was loaded from.
-const OWN_NAME: &[u8] = b"/proc/self/fd/";
+pub(crate) const OWN_NAME: &[u8] = b"/proc/self/fd/";
 
 /// What the kernel says of a write that is not of the whole.
 pub(crate) const EFAULT: c_int = 14;
@@ -33,10 +35,10 @@ type Ptrace = unsafe extern "C" fn(c_int, ...) -> c_long;
 type Lookup = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
 unsafe extern "C" {
-    fn syscall(number: c_long, ...) -> c_long;
+    pub(crate) fn syscall(number: c_long, ...) -> c_long;
     fn __errno_location() -> *mut c_int;
-    fn getenv(name: *const c_char) -> *const c_char;
-    fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+    pub(crate) fn getenv(name: *const c_char) -> *const c_char;
+    pub(crate) fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
 }
 
 #[cfg(preload)]
@@ -74,6 +76,9 @@ pub unsafe extern "C" fn ptrace(
     if request == PTRACE_TRACEME {
         hide_own_file();
     }
+    if matches!(request, PTRACE_ATTACH | PTRACE_SEIZE) {
+        HOLDS.store(true, Ordering::Relaxed);
+    }
     // SAFETY: the caller's request, as it came.
     let result = unsafe { below(request, pid, address, data) };
     let is_write = request == PTRACE_SETREGSET && address as usize == NT_X86_XSTATE;
@@ -97,6 +102,9 @@ pub unsafe extern "C" fn ptrace(
         }
     }
 }
+
+/// This process has attached to another one, which can stand still from now on whenever a file is opened.
+pub(crate) static HOLDS: AtomicBool = AtomicBool::new(false);
 
 /// A thread that is traced.
 struct Traced(c_int);
@@ -223,12 +231,12 @@ fn number(digits: &[u8]) -> Option<c_int> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn errno() -> c_int {
+pub(crate) fn errno() -> c_int {
     // SAFETY: the calling thread's own.
     unsafe { *__errno_location() }
 }
 
-fn set_errno(value: c_int) {
+pub(crate) fn set_errno(value: c_int) {
     // SAFETY: the calling thread's own.
     unsafe { *__errno_location() = value }
 }

@@ -18,7 +18,7 @@ use crate::host::LocalHost;
 use crate::looks::process_of;
 use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
-use sdm_child::{Around, Begun, GdbChild, Streams, begin, find_directory, find_program};
+use sdm_child::{Around, Begun, GdbChild, Preload, Streams, begin, find_directory, find_program};
 use sdm_gdb::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 
 impl GdbBackend {
@@ -61,21 +61,32 @@ impl GdbBackend {
     }
 
     fn spawn_gdb(&mut self, gdb: &Path, directory: &Path) -> Result<GdbChild, Failure> {
-        let options = self.config.start.options.clone();
-        self.spawn_with(gdb, directory, &options, &[])
-    }
-
-    fn spawn_with(
-        &mut self,
-        gdb: &Path,
-        directory: &Path,
-        options: &GdbOptions,
-        leashes: &[Option<Leash>],
-    ) -> Result<GdbChild, Failure> {
-        let completion = self.config.start.completion;
-        let preload = self.preload.get_or_insert_with(|| completion.preload());
+        let config = &self.config.start;
+        let preload = self
+            .preload
+            .get_or_insert_with(|| config.completion.preload(false));
         let around = Around {
             preload: preload.as_ref(),
+            ..Around::default()
+        };
+        let child = GdbChild::spawn(gdb, directory, &config.options, &around, &[], false)?;
+        self.keep(child)
+    }
+
+    /// A gdb that attaches to these processes; it reads only what nobody else can keep it waiting with.
+    fn spawn_attaching(
+        &mut self,
+        gdb: &Path,
+        options: &GdbOptions,
+        pids: &[i32],
+        leashes: &[Option<Leash>],
+    ) -> Result<GdbChild, Failure> {
+        let directory = &find_directory(None)?;
+        let completion = self.config.start.completion;
+        let guard = self.guard.get_or_insert_with(|| completion.preload(true));
+        let around = Around {
+            preload: guard.as_ref(),
+            variables: &[Preload::guarding(sdm_inspect::files::owners(pids))],
             ..Around::default()
         };
         let handed: Vec<_> = leashes.iter().flatten().map(|it| &it.theirs).collect();
@@ -125,10 +136,9 @@ impl GdbBackend {
     ) -> Result<u64, Failure> {
         let pid = self.pid_of(task, spec)?;
         let gdb = self.find_gdb(spec.gdb.as_deref())?;
-        let directory = find_directory(None)?;
         let options = self.config.start.options.clone();
         let leash = [Leash::new()];
-        let child = self.spawn_with(&gdb, &directory, &options, &leash)?;
+        let child = self.spawn_attaching(&gdb, &options, &[pid], &leash)?;
         let [leash] = leash;
         let held = self.hold(pid, spec, &child, leash);
         let mut driver = self.driver(now, child.pid());
@@ -156,7 +166,8 @@ impl GdbBackend {
         let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
             let mut options = self.config.start.options.clone();
             options.settings.push("set non-stop on".to_owned());
-            self.spawn_with(&gdb, &find_directory(None)?, &options, &leashes)
+            let pids: Vec<i32> = wanted.iter().map(|(_, pid)| *pid).collect();
+            self.spawn_attaching(&gdb, &options, &pids, &leashes)
         });
         let child = match spawned {
             Ok(child) => child,

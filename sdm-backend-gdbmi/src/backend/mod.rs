@@ -90,6 +90,8 @@ pub struct GdbBackend {
     ending: Option<EndPolicy>,
     /// What every gdb loads, where there is such a thing; found out before the first one.
     preload: Option<Option<Preload>>,
+    /// The same of those that attach.
+    guard: Option<Option<Preload>>,
     /// Sees to it that gdbs end where this process is killed; there from the first one on.
     warden: Option<Rc<Warden>>,
     /// Those that start the gdbs, where a launcher has started a process for each task.
@@ -132,6 +134,7 @@ impl GdbBackend {
             paused: false,
             ending: None,
             preload: None,
+            guard: None,
             warden: None,
             shims: Shims::default(),
             looks,

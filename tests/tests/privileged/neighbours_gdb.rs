@@ -2,6 +2,7 @@
 
 mod compilers;
 mod planted;
+mod standing;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -84,10 +84,10 @@ pub(super) fn build(
 }
 
 /// A running one, and what it is told by.
-struct Running(Child);
+pub(super) struct Running(Child);
 
 impl Running {
-    fn start(users: &Neighbour, who: Who, program: &Path) -> Self {
+    pub(super) fn start(users: &Neighbour, who: Who, program: &Path) -> Self {
         let mut command = users.command(who, program);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
@@ -97,7 +97,7 @@ impl Running {
         Self(child)
     }
 
-    fn pid(&self) -> String {
+    pub(super) fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }

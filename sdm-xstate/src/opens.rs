@@ -1,0 +1,78 @@
+//! What a gdb may read that has attached to a process.
+
+pub(crate) mod sys;
+
+pub use sys::{fopen, fopen64, open, open64, openat};
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file or a folder.
+    Plain,
+    /// A device that tells its reader what it has: a terminal, `/dev/null`.
+    Device,
+    /// A FIFO, a socket, a disk, a link that is not followed.
+    Other,
+}
+
+impl Kind {
+    /// By the mode that the kernel says.
+    #[must_use]
+    pub fn of(mode: u32) -> Self {
+        match mode & 0o170_000 {
+            0o100_000 | 0o040_000 => Self::Plain,
+            0o020_000 => Self::Device,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether gdb may read what belongs to `owner`: root's, the caller's, and that of `owners`, to whom programs and libraries belong that are
+/// looked at anyway.
+#[must_use]
+pub fn is_readable(kind: Kind, owner: u32, caller: u32, owners: &[u8]) -> bool {
+    let is_own = owner == 0 || owner == caller;
+    let mut named = owners.split(|byte| *byte == b',');
+    let mut is_named = || {
+        named.any(|text| {
+            let text = core::str::from_utf8(text).unwrap_or_default();
+            text.parse() == Ok(owner)
+        })
+    };
+    match kind {
+        Kind::Plain => is_own || is_named(),
+        Kind::Device => is_own,
+        Kind::Other => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_could_keep_is_not_read() {
+        let file = Kind::of(0o100_644);
+        for (kind, owner, readable) in [
+            (file, 0, true),
+            (file, 7, true),
+            (file, 8, true),
+            (file, 99, true),
+            (file, 9, false),
+            (Kind::of(0o040_755), 9, false),
+            (Kind::of(0o020_666), 0, true),
+            (Kind::of(0o020_666), 8, false),
+            (Kind::of(0o010_644), 7, false),
+            (Kind::of(0o120_777), 0, false),
+            (Kind::of(0o140_777), 0, false),
+        ] {
+            assert_eq!(
+                is_readable(kind, owner, 7, b"8,99"),
+                readable,
+                "{kind:?} of {owner}"
+            );
+        }
+        assert!(!is_readable(file, 8, 7, b""));
+        assert!(!is_readable(file, 8, 7, b"88,-8,x"));
+    }
+}
