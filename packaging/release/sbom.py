@@ -67,7 +67,7 @@ def locked():
 def main():
     target, path = sys.argv[1:]
     metadata = json.load(sys.stdin)
-    programs = ["sdm", "sdm-master", "sdm-server", "sdm-agent", "sdm-rm", "sdm-pmix"]
+    programs = ["sdm", "sdm-master", "sdm-server", "sdm-agent", "sdm-rm", "sdm-foreign"]
     packages = {package["id"]: package for package in metadata["packages"]}
     graph = reached(metadata, programs)
     checksums = locked()
