@@ -127,6 +127,7 @@ async fn numbers_of(
     if let Some(verdict) = values::refused(session, said, &slices, expression).await {
         return Err(verdict);
     }
+    let questions = values::questions(session, said, &slices).await;
     let mut verdict = Verdict::Done;
     let mut arrays = Arrays::new();
     let mut rest = Gathered {
@@ -139,8 +140,8 @@ async fn numbers_of(
     for tasks in ranks.chunks(TASKS_AT_ONCE) {
         let tasks: IdSet = tasks.iter().copied().collect();
         let mut found: BTreeMap<TaskId, Vec<NumberArray>> = BTreeMap::new();
-        for command in slices.commands() {
-            let (one, open) = session.ask_quietly(said.line, &tasks, &command).await;
+        for command in &questions {
+            let (one, open) = session.ask_quietly(said.line, &tasks, command).await;
             let Some(open) = open else {
                 return Err(one);
             };

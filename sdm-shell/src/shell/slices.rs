@@ -108,11 +108,17 @@ impl Slices {
         Ok(slices)
     }
 
-    /// The commands that ask for them: each answers with the numbers as text, all of them.
-    pub(super) fn commands(&self) -> Vec<Command> {
+    /// An element of the slice that gdb takes at once, where there is one.
+    pub(super) fn element(&self) -> Option<&str> {
+        let (element, _) = self.questions.first()?.rsplit_once('@')?;
+        Some(element)
+    }
+
+    /// The commands that ask for them, in a format of gdb's (`/d`): each answers with the numbers as text, all of them.
+    pub(super) fn commands(&self, format: &str) -> Vec<Command> {
         let command = |question: &String| Command::Console {
             line: format!(
-                "with max-value-size unlimited -- with print elements unlimited -- with print repeats unlimited -- output {question}"
+                "with max-value-size unlimited -- with print elements unlimited -- with print repeats unlimited -- output{format} {question}"
             ),
         };
         self.questions.iter().map(command).collect()

@@ -204,7 +204,7 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
         Err(error) => return session.complain(error.to_string(), ""),
     };
     let questions = match slices.any {
-        true => slices.commands(),
+        true => questions(session, said, &slices).await,
         false => vec![Command::Evaluate {
             expression: expression.clone(),
         }],
@@ -238,6 +238,28 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
         Some(array) => complain_of_array(session, said, array, &expression).await,
         None => verdict,
     }
+}
+
+/// The commands that ask for all of an expression's numbers. Bytes are text and truth values to gdb, as long as it is not asked for them
+/// as numbers, with a sign or without.
+pub(super) async fn questions(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    slices: &Slices,
+) -> Vec<Command> {
+    let one = said.to.first().map(IdSet::single).unwrap_or_default();
+    let kind = match slices.element() {
+        Some(element) => {
+            let kind = format!("(sizeof({element}) == 1) * (1 + ((__typeof__({element}))-1 > 0))");
+            number_of(session, said, &one, kind).await
+        }
+        None => None,
+    };
+    slices.commands(match kind {
+        Some(1) => "/d",
+        Some(2) => "/u",
+        _ => "",
+    })
 }
 
 /// What became of a section of one of Fortran's arrays that gdb would read wrong: it is evaluated once as other expressions are, which
@@ -299,13 +321,22 @@ async fn last_index(
     tasks: &IdSet,
     expression: &str,
 ) -> Option<u64> {
-    let length = Command::Evaluate {
-        expression: format!("sizeof({expression})/sizeof(({expression})[0])"),
-    };
+    let length = format!("sizeof({expression})/sizeof(({expression})[0])");
     let one = tasks.first().map(IdSet::single)?;
-    let answers = session.answers(said.line, &one, &length).await;
+    number_of(session, said, &one, length).await?.checked_sub(1)
+}
+
+/// The value of an expression that is a number.
+async fn number_of(
+    session: &SessionHandle,
+    said: &Said<'_>,
+    task: &IdSet,
+    expression: String,
+) -> Option<u64> {
+    let command = Command::Evaluate { expression };
+    let answers = session.answers(said.line, task, &command).await;
     answers.iter().find_map(|(_, reply)| match reply {
-        Reply::Value(value) => value.text.parse::<u64>().ok()?.checked_sub(1),
+        Reply::Value(value) => value.text.parse().ok(),
         _ => None,
     })
 }

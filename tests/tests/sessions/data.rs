@@ -248,6 +248,9 @@ fn numbers_of_each_kind_and_language_are_exact() {
         if compiler != Compiler::Fortran {
             lines.push(format!("export natural{slice} natural.csv"));
             lines.push(format!("stats extended{slice}"));
+            let bytes =
+                ["bytes", "small", "flags"].map(|name| format!("export {name}{slice} {name}.npy"));
+            lines.extend(bytes);
         }
         let done = Sdm::run(&place, 1)
             .lines(&["break look", "continue"])
@@ -273,6 +276,15 @@ fn numbers_of_each_kind_and_language_are_exact() {
             assert!(table.ends_with(&format!(",7,7,{}\n", u64::MAX)), "{table}");
             let line = format!("stats extended{slice}");
             done.expect_part(&line, "min     0.1 on rank 0\n");
+            for (name, expect) in [
+                ("bytes", run_of(7, 7, 255)),
+                ("small", run_of(-128, 0, 0)),
+                ("flags", run_of(0, 1, 1)),
+            ] {
+                let bytes = numbers_in(&place, &format!("{name}.npy")).into_iter();
+                let bytes: Vec<_> = bytes.map(i64::from_le_bytes).collect();
+                assert_eq!(bytes, expect, "{name}: {done}");
+            }
         }
     }
 }
