@@ -438,7 +438,10 @@ struct Waiting(Child);
 impl Waiting {
     fn start() -> io::Result<Self> {
         let mut command = programs::helper("cat")?;
-        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().map(Self)
     }
 

@@ -245,7 +245,7 @@ pub struct RankRow {
     pub state: TaskState,
     /// Where it stopped or how it ended.
     pub last: Option<Happening>,
-    /// `silent` or `lost`, where it cannot be reached.
+    /// `silent` or `lost`, where it cannot be reached; `not attached` where gdb has it not yet.
     pub health: Option<&'static str>,
 }
 

@@ -10,25 +10,61 @@ use super::model::Over;
 use super::said::Said;
 use super::{SessionHandle, Verdict, held_back, rerun, run};
 use super::{ask, memory_estimate};
-use crate::commands::SetExpr;
+use crate::commands::{SetExpr, UserCommand};
 use sdm_view::item::Item;
 
-/// Attaches to the `first` of these processes; false where none could be attached to, and where a person has
-/// interrupted it, however many were attached to by then. The others are those that a server is beside, for `attach SET`.
-pub(super) async fn attach(session: &SessionHandle, spec: AttachSpec, first: &IdSet) -> bool {
-    let attached = attach_quietly(session, among(&spec, first), first).await.1;
-    if session.interrupted_since(0) {
-        return false;
-    }
-    session.edit(|model| model.job.attachable = Some(spec));
-    if attached != session.all() && !attached.is_empty() {
-        session.edit(|model| model.sets.focus.clone_from(&attached));
+/// Has gdb attach to those of these tasks that were only looked at; false where there are no others, and that failed.
+pub(super) async fn attach_as_needed(session: &SessionHandle, to: &IdSet) -> bool {
+    let wanted = session.read(|model| model.job.unattached.intersection(to));
+    let spec = session.read(|model| model.job.attachable.clone());
+    let Some(spec) = spec.filter(|_| !wanted.is_empty()) else {
+        return true;
+    };
+    let (verdict, attached) = attach_unannounced(session, among(&spec, &wanted), &wanted).await;
+    if verdict != Verdict::GivenUp {
+        session.edit(|model| model.job.unattached.subtract(&wanted));
     }
     held_back::show_places(session, &attached);
-    !attached.is_empty() && !session.is_over()
+    !attached.is_empty() || wanted != *to
 }
 
-/// How a session ends whose [`attach`] came to nothing.
+/// True for commands that say and do nothing of a task that only its gdb could.
+pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
+    use UserCommand as C;
+    matches!(
+        command,
+        C::Nothing { .. }
+            | C::Breakpoints { .. }
+            | C::SetPending(_)
+            | C::Pagination(_)
+            | C::Attach(_)
+            | C::Detach(_)
+            | C::Quit
+            | C::Focus(_)
+            | C::Ranks(_)
+            | C::DefineSet { .. }
+            | C::ForgetSet(_)
+            | C::Hold { .. }
+            | C::About(_)
+            | C::Stacks { .. }
+            | C::Diagnose(..)
+            | C::More
+            | C::Displays
+            | C::Define(_)
+            | C::ShowDefined(_)
+            | C::System(_)
+            | C::Echo(_)
+            | C::Undisplay(_)
+            | C::Save(_)
+            | C::Load(_)
+            | C::Source(_)
+            | C::Outside(_)
+            | C::Output(_)
+            | C::Help(_)
+    )
+}
+
+/// How a session ends whose attachment came to nothing.
 pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     let (code, reason) = match StacksCode::Interrupted.reason() {
         Some(given_up) if session.interrupted_since(0) => (130, given_up),
@@ -120,6 +156,7 @@ pub(super) async fn attach_unannounced(
     let attached = match open {
         Some(open) => {
             let attached = open.done();
+            session.edit(|model| model.job.unattached.subtract(&attached));
             ask::show_unless_all_well(session, open);
             attached
         }

@@ -53,14 +53,18 @@ pub(super) async fn diagnose(
     (samples, seconds): (u32, Option<u32>),
 ) -> Verdict {
     let looks = Looks::of(samples, seconds);
-    let sampler = Sampler {
-        session,
+    let (free, spec) = session.read(|model| {
+        let free = model.job.unattached.intersection(&said.to);
+        (free, model.job.attachable.clone())
+    });
+    let mut subject = Subject {
         line: said.line,
-        since: session.interrupts(),
-        free: &[],
-        first: Cell::default(),
+        spec: spec.unwrap_or_default(),
+        to: said.to.clone(),
+        free,
+        first: None,
     };
-    let found = diagnosis(said, &sampler, looks, Observed::default()).await;
+    let found = subject.judged(session, looks, Observed::default()).await;
     let Some((found, _)) = found.filter(|_| !session.is_over()) else {
         return Verdict::GivenUp;
     };
@@ -79,6 +83,7 @@ pub(super) async fn diagnose_target(
     let since = session.interrupts();
     attach::announce(session, &spec, &all);
     let mut subject = Subject {
+        line: LINE,
         spec,
         to: IdSet::new(),
         free: IdSet::new(),
@@ -93,15 +98,7 @@ pub(super) async fn diagnose_target(
     }
     let mut found = None;
     if !session.interrupted_since(since) {
-        found = subject.diagnose(session, looks, observed.clone()).await;
-    }
-    let wanting = found.as_ref().and_then(|found| subject.wanting(found));
-    if let Some((tasks, why)) = wanting.filter(|_| !session.is_over()) {
-        say_by_gdb(session, &tasks, why);
-        subject.free.subtract(&tasks);
-        subject.to.subtract(&tasks);
-        subject.attach(session, &tasks).await;
-        found = subject.diagnose(session, looks, observed).await;
+        found = subject.judged(session, looks, observed).await;
     }
     if let Some((found, _)) = found.as_ref().filter(|_| !session.is_over()) {
         session.show(&Item::Diagnosis(found.clone()));
@@ -118,7 +115,9 @@ pub(super) async fn diagnose_target(
 }
 
 /// Who is diagnosed.
-struct Subject {
+struct Subject<'a> {
+    /// The command that it is for.
+    line: &'a str,
     spec: AttachSpec,
     to: IdSet,
     /// Those of them that no gdb has.
@@ -127,7 +126,7 @@ struct Subject {
     first: Option<LookResult>,
 }
 
-impl Subject {
+impl Subject<'_> {
     /// Looks at all once without gdb; gdb attaches to those of whom that cannot be had.
     async fn look_first(
         &mut self,
@@ -137,7 +136,7 @@ impl Subject {
     ) {
         let sampler = Sampler {
             session,
-            line: LINE,
+            line: self.line,
             since: session.interrupts(),
             free: &self.spec.pids,
             first: Cell::default(),
@@ -185,27 +184,47 @@ impl Subject {
         self.to.union_with(&attached);
     }
 
+    /// What is found without gdb, or with it where that could know more.
+    async fn judged(
+        &mut self,
+        session: &SessionHandle,
+        looks: Looks,
+        observed: Observed,
+    ) -> Option<(Diagnosis, Observed)> {
+        let found = self.diagnose(session, looks, observed.clone()).await?;
+        let wanting = self.wanting(&found).filter(|_| !session.is_over());
+        let Some((tasks, why)) = wanting else {
+            return Some(found);
+        };
+        say_by_gdb(session, &tasks, why);
+        self.free.subtract(&tasks);
+        self.to.subtract(&tasks);
+        self.attach(session, &tasks).await;
+        let found = self.diagnose(session, looks, observed).await;
+        // They go on as they did.
+        let standing = session.standing().intersection(&tasks);
+        session
+            .ask_quietly("detach", &standing, &Command::Detach)
+            .await;
+        session.edit(|model| model.job.unattached.union_with(&standing));
+        found
+    }
+
     async fn diagnose(
         &mut self,
         session: &SessionHandle,
         looks: Looks,
         observed: Observed,
     ) -> Option<(Diagnosis, Observed)> {
-        let said = Said {
-            line: LINE,
-            to: self.to.clone(),
-            named: true,
-            depth: 0,
-        };
         let free = attach::among(&self.spec, &self.free).pids;
         let sampler = Sampler {
             session,
-            line: LINE,
+            line: self.line,
             since: session.interrupts(),
             free: &free,
             first: Cell::new(self.first.take()),
         };
-        diagnosis(&said, &sampler, looks, observed).await
+        diagnosis(&self.to, &sampler, looks, observed).await
     }
 }
 
@@ -235,17 +254,17 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
     }
 }
 
-/// Samples the tasks and judges what was seen, which is given too; `known` holds what is known beforehand. Gives nothing
+/// Samples tasks and judges what was seen, which is given too; `known` holds what is known beforehand. Gives nothing
 /// where a person did not wait for it: what was not seen then says nothing about the tasks.
 async fn diagnosis(
-    said: &Said<'_>,
+    to: &IdSet,
     sampler: &Sampler<'_>,
     mut looks: Looks,
     known: Observed,
 ) -> Option<(Diagnosis, Observed)> {
     let (session, since) = (sampler.session, sampler.since);
     session.edit(|model| model.open.set_run_end(RunEnd::Looked));
-    let ran = session.running().intersection(&said.to);
+    let ran = session.running().intersection(to);
     let mut known = known;
     session.read(|model| {
         known.unranked |= model.options.unranked;
@@ -254,12 +273,12 @@ async fn diagnosis(
     let mut found = None;
     for _ in 0..=AGAIN {
         // Who did not stop in time the last time may now.
-        let running = session.running().intersection(&said.to);
-        stop_quietly(session, said.line, &running, since).await;
+        let running = session.running().intersection(to);
+        stop_quietly(session, sampler.line, &running, since).await;
         let mut observed = known.clone();
-        note_absent(session, &said.to, &mut observed);
-        note_outside(session, &said.to, &mut observed);
-        let mut looked = let_run_between(session, &said.to, &mut observed);
+        note_absent(session, to, &mut observed);
+        note_outside(session, to, &mut observed);
+        let mut looked = let_run_between(session, to, &mut observed);
         let apart = all_of(&observed.halted).union(&all_of(&observed.gone));
         looked.union_with(&sampler.free_tasks().difference(&apart));
         let missed = sampler.sample((&looked, looks), &mut observed).await;
@@ -280,7 +299,7 @@ async fn diagnosis(
     session.edit(|model| model.open.set_run_end(RunEnd::Shown));
     let going_on = ran.intersection(&free(session));
     if !going_on.is_empty() && !session.is_over() {
-        session.send_unattended(said.line, &going_on, &Command::Continue, RunEnd::Shown);
+        session.send_unattended(sampler.line, &going_on, &Command::Continue, RunEnd::Shown);
     }
     found.filter(|_| !session.interrupted_since(since))
 }

@@ -7,7 +7,7 @@ use super::said::Said;
 use super::{
     SessionHandle, Verdict, attach, breakpoints, define, diagnose, display, held_back, memory_use,
     pagination, program_input, queues, report, rerun, run, save, script, session_info, sets,
-    system, thread_apply, values, working_directory,
+    stacks, system, thread_apply, values, working_directory,
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
@@ -83,7 +83,10 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
         _ => ListFrom::Selected,
     };
     let thread = parsed.to.as_ref().and_then(SetExpr::thread);
+    let is_ready = attach::needs_no_gdb(&parsed.command) && thread.is_none()
+        || attach::attach_as_needed(session, &said.to).await;
     let verdict = match thread {
+        _ if !is_ready => Verdict::Failed,
         None => carry_out(session, &said, parsed.command).await,
         Some(thread) => thread_apply::with_thread(session, &said, thread, parsed.command).await,
     };
@@ -134,7 +137,7 @@ pub(super) async fn carry_out(session: &SessionHandle, said: &Said<'_>, command:
         C::ForgetSet(name) => sets::forget_set(session, &name),
         C::Hold { to, on } => sets::hold(session, said, to.as_ref(), on).await,
         C::About(topic) => session_info::show_topic(session, topic).await,
-        C::Stacks { full } => run::stacks(session, said, full).await,
+        C::Stacks { full } => stacks::show_stacks(session, said, full).await,
         C::More => run::more(session),
         C::List(what) => display::list(session, said, &what).await,
         C::Values(command) => values::about_values(session, said, command).await,

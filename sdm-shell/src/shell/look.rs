@@ -42,20 +42,25 @@ impl Look {
         by: LookBy,
     ) -> Self {
         let all = session.all();
-        let mut look = Self {
+        attach::announce(session, &spec, &all);
+        let mut look = Self::of(spec, all, full);
+        if by == LookBy::Gdb {
+            let all = std::mem::take(&mut look.free);
+            look.attach(session, &all).await;
+        }
+        look
+    }
+
+    /// At these processes of an attachment, which no gdb has.
+    pub(super) fn of(spec: AttachSpec, free: IdSet, full: bool) -> Self {
+        Self {
             spec,
             full,
-            free: IdSet::new(),
+            free,
             attached: IdSet::new(),
             ended: IdSet::new(),
             has_failed: false,
-        };
-        attach::announce(session, &look.spec, &all);
-        match by {
-            LookBy::Snapshot => look.free = all,
-            LookBy::Gdb => look.attach(session, &all).await,
         }
-        look
     }
 
     /// Whether there is anybody left to look at.

@@ -10,6 +10,7 @@
 
 mod ask;
 mod attach;
+mod attachment;
 mod batch;
 mod board;
 mod breakpoints;
@@ -196,11 +197,12 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(start::start(&session, programs))
     }
 
-    /// Attaches to the `first` of these processes; false where none could be attached to, and where a person has
-    /// interrupted it, however many were attached to by then. The others are those that a server is beside, for `attach SET`.
-    pub fn attach(&mut self, spec: AttachSpec, first: &IdSet) -> bool {
+    /// Attaches to the `first` of these processes, or looks at them and has gdb attach when a command needs one; false where that
+    /// could be done with none, and where a person has interrupted it, however far it had come by then. The others are those that a
+    /// server is beside, for `attach SET`.
+    pub fn attach(&mut self, spec: AttachSpec, first: &IdSet, by: LookBy) -> bool {
         let session = self.handle.clone();
-        self.block_on(attach::attach(&session, spec, first))
+        self.block_on(attachment::attach(&session, spec, first, by))
     }
 
     /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`

@@ -88,7 +88,7 @@ fn write_report(session: &SessionHandle) {
 fn report(session: &SessionHandle) -> Report {
     let took = session.took();
     let (all, states) = session.read(|model| {
-        let states = model.tasks.rank_rows(&model.all);
+        let states = model.tasks.rank_rows(&model.all, &model.job.unattached);
         (model.all.clone(), states)
     });
     session.reporting(|reporting| reporting.recorder.report(&all, states, took))

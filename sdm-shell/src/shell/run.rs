@@ -100,17 +100,6 @@ pub(super) async fn ask(session: &SessionHandle, said: &Said<'_>, command: &Comm
     verdict
 }
 
-/// `stacks [--full]`: all of them where it is full.
-pub(super) async fn stacks(session: &SessionHandle, said: &Said<'_>, full: bool) -> Verdict {
-    let (verdict, open) = session
-        .ask_quietly(said.line, &said.to, &Command::Stacks { full })
-        .await;
-    if let Some(open) = open {
-        session.show(&answer(open.gathered, full));
-    }
-    verdict
-}
-
 /// `more`: the last answer, as a whole.
 pub(super) fn more(session: &SessionHandle) -> Verdict {
     match session.read(|model| model.dialogue.last_answer.clone()) {
@@ -144,6 +133,9 @@ pub(super) async fn end_tasks(
     said: &Said<'_>,
     command: &Command,
 ) -> Verdict {
+    if *command == Command::Detach && leave_unattached(session, said) {
+        return Verdict::Done;
+    }
     let live = session.read(|model| model.tasks.live().intersection(&said.to));
     let to = if said.named || live.is_empty() {
         said.to.clone()
@@ -174,6 +166,18 @@ pub(super) async fn end_tasks(
     held_back::show_held(session);
     session.show(&Item::Answer(open.gathered));
     verdict
+}
+
+/// Those that were only looked at are left alone from now on; true where there are no others.
+fn leave_unattached(session: &SessionHandle, said: &Said<'_>) -> bool {
+    let left = session.read(|model| model.job.unattached.intersection(&said.to));
+    if left.is_empty() {
+        return false;
+    }
+    session.edit(|model| model.job.unattached.subtract(&left));
+    session.happened(&left, Happening::Detached, RunEnd::Shown);
+    held_back::show_held(session);
+    session.read(|model| model.tasks.live().is_disjoint(&said.to))
 }
 
 pub(super) fn quit(session: &SessionHandle, depth: u32) -> Verdict {

@@ -1,11 +1,14 @@
-//! `sdm stacks`: a session that looks at processes, shows merged stacks and leaves.
+//! `sdm stacks`: a session that looks at processes, shows merged stacks and leaves; and `stacks` of a session that stays.
 
 use sdm_debug::command::AttachSpec;
 
-use super::SessionHandle;
+use sdm_debug::Command;
+
 use super::ending::StacksCode;
 use super::look::{Look, LookBy};
 use super::run::answer;
+use super::said::Said;
+use super::{SessionHandle, Verdict};
 
 /// Looks at processes without changing them, shows their merged stacks, and leaves them.
 pub(super) async fn show_stacks_of(
@@ -45,4 +48,38 @@ pub(super) fn code_of_nothing(session: &SessionHandle, since: u64) -> StacksCode
     } else {
         StacksCode::Error
     }
+}
+
+/// `stacks [--full]`, all of them where it is full; those whom no gdb has are looked at without one.
+pub(super) async fn show_stacks(session: &SessionHandle, said: &Said<'_>, full: bool) -> Verdict {
+    let (unattached, spec) = session.read(|model| {
+        let unattached = model.job.unattached.intersection(&said.to);
+        (unattached, model.job.attachable.clone())
+    });
+    let rest = said.to.difference(&unattached);
+    let mut look = Look::of(spec.unwrap_or_default(), unattached, full);
+    let Some(mut gathered) = look.take(session).await else {
+        return Verdict::GivenUp;
+    };
+    let mut verdict = match look.has_failed() {
+        true => Verdict::Failed,
+        false => Verdict::Done,
+    };
+    session.edit(|model| {
+        let gone = look.ended().union(look.attached());
+        model.job.unattached.subtract(&gone);
+    });
+    if !rest.is_empty() {
+        let (asked, open) = session
+            .ask_quietly(said.line, &rest, &Command::Stacks { full })
+            .await;
+        verdict = if verdict == Verdict::Done {
+            asked
+        } else {
+            verdict
+        };
+        gathered.absorb(open.map(|open| open.gathered).unwrap_or_default());
+    }
+    session.show(&answer(gathered, full));
+    verdict
 }

@@ -89,7 +89,7 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
             let what = Happening::Notice("it has ended".to_owned());
             session.show(&Item::Happened { tasks: left, what });
         } else {
-            let rows = session.read(|model| model.tasks.rank_rows(&told));
+            let rows = session.read(|model| model.tasks.rank_rows(&told, &model.job.unattached));
             session.show(&Item::Ranks(rows));
         }
         watch.gone = gone;

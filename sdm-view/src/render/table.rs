@@ -1,5 +1,6 @@
 //! Tables: `ranks` and `info breakpoints`.
 
+use sdm_debug::TaskState;
 use sdm_idset::IdSet;
 use sdm_text::printable;
 
@@ -20,6 +21,7 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
         .iter()
         .map(|row| {
             let state = match row.health {
+                Some(health) if row.state == TaskState::Absent => health.to_owned(),
                 Some(health) => format!("{} ({health})", row.state.name()),
                 None => row.state.name().to_owned(),
             };

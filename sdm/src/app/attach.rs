@@ -15,7 +15,7 @@ use sdm_hosts::HostShare;
 use sdm_hosts::job::{self, Job, JobProcess, Obstacle};
 use sdm_idset::{IdSet, TaskId, set_text};
 use sdm_session::{DebugSession, SessionConfig};
-use sdm_shell::{Options, Shell, Widen, Widened, Widening};
+use sdm_shell::{LookBy, Options, Shell, Widen, Widened, Widening};
 use sdm_view::render::Names;
 
 use super::error::AppError;
@@ -25,7 +25,7 @@ use super::opener::{Opener, Refused, refused, tell_passed_over};
 use super::signals::Signals;
 use super::view::give_up;
 use super::wake::CurrentWake;
-use crate::cli::{AttachArgs, Commands, TargetArgs, TreeArgs};
+use crate::cli::{AttachArgs, By, Commands, TargetArgs, TreeArgs};
 use crate::sink::Sink;
 
 /// The longest set in a message, in bytes.
@@ -381,7 +381,13 @@ fn try_attach<O: Opener>(
         controls,
         wake,
     };
-    let ending = if shell.attach(attachment.spec, &attachment.wanted) {
+    // A script's commands need gdb, and so does the full screen.
+    let is_person = prompts && !has_script && !args.commands.tui;
+    let by = match args.by {
+        By::Snapshot if is_person => LookBy::Snapshot,
+        _ => LookBy::Gdb,
+    };
+    let ending = if shell.attach(attachment.spec, &attachment.wanted, by) {
         carry_out(&mut shell, lines)
     } else {
         shell.failed_attach()

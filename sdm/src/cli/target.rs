@@ -108,6 +108,10 @@ pub struct AttachArgs {
     /// Commands, and whether the session is kept.
     #[command(flatten)]
     pub commands: CommandArgs,
+
+    /// At a prompt, by what they are looked at first: gdb attaches to those that a command needs it for, or to all at once.
+    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    pub by: By,
 }
 
 /// `sdm diagnose`.

@@ -6,6 +6,7 @@ use sdm_tests::ordinary::lower;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::terminal::Terminal;
 
 /// A process that waits for its input, and ends with this.
 struct Waiting(Child);
@@ -94,4 +95,42 @@ fn what_takes_gdb_is_looked_at_by_it_and_said_to_be() {
     assert!(both.out.contains("echo () at work.c:"), "{both}");
     assert!(both.out.contains("narrow.s:"), "{both}");
     drop(stacks(&["--pids", &own.pid(), "--gdb", "/no/gdb"]).code(0));
+}
+
+#[test]
+fn a_prompt_attaches_to_whom_a_command_needs_it_for() {
+    let place = Place::new();
+    let program = place.compile("work", Compiler::C);
+    let start = || Waiting::start(Command::new(&program).arg("echo"));
+    let processes = [start(), start(), start()];
+    let pids: Vec<String> = processes.iter().map(Waiting::pid).collect();
+    let traced = || -> Vec<bool> {
+        let ids = processes.iter().map(|it| it.0.id());
+        ids.map(|id| processes::tracer(id).is_some()).collect()
+    };
+    let list = pids.join(",");
+    let mut terminal = Terminal::start(&place, &["attach", "--pids", &list], 120);
+    let first = terminal.wait("(sdm) ");
+    assert!(first.contains("echo () at work.c:"), "{first}");
+    assert!(first.contains("[all 3: 3 not attached] (sdm) "), "{first}");
+    assert_eq!(traced(), [false; 3]);
+    terminal.ask("diagnose", "3 not attached]");
+    assert_eq!(traced(), [false; 3]);
+    let backtrace = terminal.ask("[1] bt", "2 not attached, 1 stopped]");
+    assert!(backtrace.contains("echo () at work.c:"), "{backtrace}");
+    assert_eq!(traced(), [false, true, false]);
+    let rows = terminal.ask("ranks", "2 not attached, 1 stopped]");
+    let is_row = |line: &str| line.contains(&pids[0]) && line.trim_end().ends_with("not attached");
+    assert!(rows.lines().any(is_row), "{rows}");
+    let mixed = terminal.ask("stacks", "2 not attached, 1 stopped]");
+    assert!(mixed.contains("echo () at work.c:"), "{mixed}");
+    terminal.ask("[0] detach", "1 detached, 1 stopped]");
+    let value = terminal.ask("[2] print 6*7", "1 detached, 2 stopped]");
+    assert!(value.contains("42"), "{value}");
+    assert_eq!(traced(), [false, true, true]);
+    terminal.keys("quit\r");
+    let (code, shown) = terminal.finish();
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(traced(), [false; 3]);
+    place.assert_gone();
 }

@@ -31,6 +31,8 @@ pub(crate) struct Job {
     /// The processes of a job that was running already which can be attached to; absent where the
     /// session has started its job.
     pub(crate) attachable: Option<AttachSpec>,
+    /// Those of them that were only looked at: gdb attaches to them when a command needs one.
+    pub(crate) unattached: IdSet,
     /// Nobody could be started for want of a program: the exit code of that.
     pub(crate) programless: Option<u8>,
     /// Who has ended the job for all its tasks, and with which status.
@@ -174,10 +176,12 @@ impl Model {
     pub(crate) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
         let programs = self.job.several_programs();
         if programs.is_empty() {
-            return self.tasks.rank_rows(among);
+            return self.tasks.rank_rows(among, &self.job.unattached);
         }
         let rows_of = |(program, tasks): &(String, IdSet)| {
-            let rows = self.tasks.rank_rows(&among.intersection(tasks));
+            let rows = self
+                .tasks
+                .rank_rows(&among.intersection(tasks), &self.job.unattached);
             let program = program.clone();
             rows.into_iter().map(move |row| RankRow {
                 program: program.clone(),

@@ -324,6 +324,13 @@ impl Model {
         } else {
             sdm_idset::set_text(focus, 24)
         };
-        format!("[{who}: {}] (sdm) ", self.tasks.summary(focus))
+        let left = focus.difference(&self.job.unattached);
+        let unattached = focus.len() - left.len();
+        let mut states = self.tasks.summary(&left);
+        if unattached > 0 {
+            let gap = if states.is_empty() { "" } else { ", " };
+            states = format!("{unattached} not attached{gap}{states}");
+        }
+        format!("[{who}: {states}] (sdm) ")
     }
 }

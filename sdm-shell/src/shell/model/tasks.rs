@@ -179,14 +179,15 @@ impl TaskTable {
         self.cut_off.subtract(tasks);
     }
 
-    /// The rows of `ranks`, biggest first.
-    pub(crate) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
+    /// The rows of `ranks`, biggest first; gdb has not attached to these yet.
+    pub(crate) fn rank_rows(&self, among: &IdSet, unattached: &IdSet) -> Vec<RankRow> {
         let mut rows = Vec::new();
         let lost = self.lost();
         for row in self.rows_of(among) {
             let reachable = row.tasks.difference(&lost).difference(&self.silent);
             let parts = [
-                (reachable, None),
+                (reachable.difference(unattached), None),
+                (reachable.intersection(unattached), Some("not attached")),
                 (row.tasks.intersection(&self.silent), Some("silent")),
                 (row.tasks.intersection(&lost), Some("lost")),
             ];
@@ -252,7 +253,7 @@ mod tests {
         table.mark_lost(&"1-3".parse().unwrap());
         assert_eq!(table.lost().to_string(), "3");
         assert_eq!(table.cut_off().to_string(), "1-3");
-        let rows = table.rank_rows(&all);
+        let rows = table.rank_rows(&all, &IdSet::new());
         let health = |rank| {
             let row = rows
                 .iter()
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(table.summary(&all), "5 stopped, 2 running, 1 lost");
         assert_eq!(table.running().to_string(), "3,5");
         assert_eq!(table.live().to_string(), "0-6");
-        let rows = table.rank_rows(&all);
+        let rows = table.rank_rows(&all, &IdSet::new());
         let sum: u64 = rows.iter().map(|row| row.tasks.len()).sum();
         assert_eq!(sum, 8);
     }

@@ -55,7 +55,7 @@ fn diagnose(shell: &mut Shell<Fake>) -> Ending {
 }
 
 fn attach(shell: &mut Shell<Fake>) -> Ending {
-    match shell.attach(AttachSpec::default(), &IdSet::all_below(2)) {
+    match shell.attach(AttachSpec::default(), &IdSet::all_below(2), LookBy::Gdb) {
         true => ended(0),
         false => shell.failed_attach(),
     }

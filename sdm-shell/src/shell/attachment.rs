@@ -1,0 +1,61 @@
+//! How `sdm attach` begins.
+
+use sdm_debug::command::AttachSpec;
+use sdm_debug::{Failure, FailureCode};
+use sdm_idset::IdSet;
+
+use super::attach::{among, announce, attach_unannounced};
+use super::look::{Look, LookBy};
+use super::{SessionHandle, held_back, run};
+
+/// Attaches to the `first` of these processes, or looks at them and has gdb attach when a command needs one; false where that
+/// could be done with none, and where a person has interrupted it, however far it had come by then. The others are those that a
+/// server is beside, for `attach SET`.
+pub(super) async fn attach(
+    session: &SessionHandle,
+    spec: AttachSpec,
+    first: &IdSet,
+    by: LookBy,
+) -> bool {
+    announce(session, &among(&spec, first), first);
+    let (unattached, attached) = match by {
+        LookBy::Snapshot => look_first(session, &spec, first).await,
+        LookBy::Gdb => {
+            let attached = attach_unannounced(session, among(&spec, first), first).await;
+            (IdSet::new(), attached.1)
+        }
+    };
+    if session.interrupted_since(0) {
+        return false;
+    }
+    let there = attached.union(&unattached);
+    session.edit(|model| {
+        model.job.attachable = Some(spec);
+        model.job.unattached = unattached;
+        if there != model.all && !there.is_empty() {
+            model.sets.focus.clone_from(&there);
+        }
+    });
+    held_back::show_places(session, &attached);
+    !there.is_empty() && !session.is_over()
+}
+
+/// Shows where all are. Gives who was looked at without gdb, and whom gdb has: all of whom a look cannot be had.
+async fn look_first(session: &SessionHandle, spec: &AttachSpec, first: &IdSet) -> (IdSet, IdSet) {
+    let mut look = Look::of(spec.clone(), first.clone(), false);
+    let Some(mut gathered) = look.take(session).await else {
+        return Default::default();
+    };
+    let is_ended = |failure: &Failure| failure.code == FailureCode::NotRunning;
+    let refused = gathered.failed.iter().filter(|(_, why)| !is_ended(why));
+    let refused = IdSet::union_all(refused.map(|(tasks, _)| tasks));
+    // What attaching says of them is said.
+    gathered.failed.retain(|(_, why)| is_ended(why));
+    session.show(&run::answer(gathered, false));
+    let mut attached = look.attached().clone();
+    if !refused.is_empty() && !session.is_over() {
+        let tried = attach_unannounced(session, among(spec, &refused), &refused).await;
+        attached.union_with(&tried.1);
+    }
+    (look.free().difference(&refused), attached)
+}
