@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use sdm_debug::quoted::referred;
 use sdm_debug::{Failure, FailureCode};
 
 use crate::gdb::Gdb;
@@ -17,7 +18,7 @@ pub(crate) fn own<'a>(gdb: &Gdb, text: &'a str) -> Result<Cow<'a, str>, Failure>
     }
 }
 
-/// Takes note of a value that gdb has numbered; gives what is said of it behind `$N = `.
+/// Takes note of a value that gdb has numbered; gives what is said of it behind `$N = `, without the place of a reference.
 pub(crate) fn note<'a>(gdb: &Gdb, printed: &'a str) -> &'a str {
     let Some((number, value)) = numbered(printed) else {
         return printed;
@@ -25,7 +26,7 @@ pub(crate) fn note<'a>(gdb: &Gdb, printed: &'a str) -> &'a str {
     if let Some(scope) = gdb.edit().origin.scope_mut() {
         scope.history.push(number);
     }
-    value
+    referred(value)
 }
 
 /// gdb's number of a value that it has printed.

@@ -42,17 +42,16 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     Ok(Reply::Variables(variables))
 }
 
-/// What gdb's `print` says of an expression, without its number in the value history and the place of a reference.
+/// What gdb's `print` says of an expression, as [`history::note`] gives it.
 pub(crate) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<Reply, Failure> {
     if !format.is_empty() {
         let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
-        return Ok(Reply::Text(referred(&printed).to_owned()));
+        return Ok(Reply::Text(printed));
     }
     let (number, printed) = print_numbered(gdb, "print", expression).await?;
-    let printed = referred(&printed);
-    let mut value = value(printed);
-    if let Some(number) = number.filter(|_| is_left_out(printed)) {
-        value.cut = Some(content(gdb, &format!("${number}"), printed).await);
+    let mut value = value(&printed);
+    if let Some(number) = number.filter(|_| is_left_out(&printed)) {
+        value.cut = Some(content(gdb, &format!("${number}"), &printed).await);
     }
     Ok(Reply::Value(value))
 }
@@ -183,7 +182,7 @@ pub(crate) async fn unchecked(
 pub(crate) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
     Ok(match print_as(gdb, "call", expression).await?.as_str() {
         "" => Reply::Done,
-        printed => Reply::Value(value(referred(printed))),
+        printed => Reply::Value(value(printed)),
     })
 }
 
