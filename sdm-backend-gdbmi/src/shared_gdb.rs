@@ -440,7 +440,7 @@ impl Slot for SharedGdb {
             self.touch_all();
         }
         if self.gdb.is_press_due(now) {
-            self.held().for_each(Held::freeze);
+            self.held().for_each(Held::catch);
         }
         self.gdb.press(now, || {});
         if self.gdb.is_reap_due(now) {

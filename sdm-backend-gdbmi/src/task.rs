@@ -365,7 +365,7 @@ impl Slot for Task {
         if self.gdb.is_press_due(now)
             && let Some(held) = &mut self.held
         {
-            held.freeze();
+            held.catch();
         }
         self.gdb.press(now, || {
             if let Some(program) = program {

@@ -66,33 +66,30 @@ impl Held {
         self.grip = None;
     }
 
-    /// gdb is dying: stops it, before it runs into what gdb has put into its code. Who has nothing of gdb's in it is not
-    /// stopped: where this process is killed as well nobody might let it go on.
+    /// gdb is dying, or about to be killed: stops it, before it runs into what gdb has put into its code. Who has nothing of gdb's in
+    /// it is not stopped: where this process is killed as well nobody might let it go on.
     pub fn catch(&mut self) {
         let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
         if is_tied || restore::breakpoints(self.who.pid()).is_ok_and(|found| found != self.foreign)
         {
-            self.freeze();
+            self.who.signal(Signal::SIGSTOP);
+            self.frozen = true;
         }
-    }
-
-    /// Stops it, whether it is traced or not: it runs into nothing any more.
-    pub fn freeze(&mut self) {
-        self.who.signal(Signal::SIGSTOP);
-        self.frozen = true;
     }
 
     /// Puts back what gdb has changed in its code. Gives what is to be told of it.
     pub fn restore(&self) -> Option<String> {
         let pid = self.who.pid();
         match restore::remove_breakpoints(pid, &self.foreign) {
-            Ok(0) => None,
-            Ok(1) => Some(format!(
-                "process {pid}: took out a breakpoint that gdb had left in it"
-            )),
-            Ok(count) => Some(format!(
-                "process {pid}: took out {count} breakpoints that gdb had left in it"
-            )),
+            Ok(removed) => match removed.len() {
+                0 => None,
+                1 => Some(format!(
+                    "process {pid}: took out a breakpoint that gdb had left in it"
+                )),
+                count => Some(format!(
+                    "process {pid}: took out {count} breakpoints that gdb had left in it"
+                )),
+            },
             Err(_) if !self.who.is_alive() => None,
             Err(error) => Some(format!(
                 "process {pid}: breakpoints of gdb can be left in it: {error}"

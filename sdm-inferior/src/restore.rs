@@ -7,7 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use sdm_system::files;
@@ -15,12 +15,34 @@ use sdm_system::pagemap::{self, page_size};
 use sdm_system::proc::{self, Mapping};
 use sdm_text::printable_name;
 
-/// What gdb writes over an instruction.
+/// What gdb writes over an instruction, or over its beginning, on this processor.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+const TRAPS: &[&[u8]] = &[&[0xcc]];
 #[cfg(target_arch = "aarch64")]
-const TRAP: &[u8] = &[0x00, 0x00, 0x20, 0xd4];
-/// What gdb writes over the first byte of an instruction.
-#[cfg(not(target_arch = "aarch64"))]
-const TRAP: &[u8] = &[0xcc];
+const TRAPS: &[&[u8]] = &[&[0x00, 0x00, 0x20, 0xd4]];
+#[cfg(any(target_arch = "riscv64", target_arch = "riscv32"))]
+const TRAPS: &[&[u8]] = &[&[0x73, 0x00, 0x10, 0x00], &[0x02, 0x90]];
+#[cfg(all(target_arch = "powerpc64", target_endian = "little"))]
+const TRAPS: &[&[u8]] = &[&[0x08, 0x10, 0x82, 0x7d]];
+#[cfg(all(target_arch = "powerpc64", target_endian = "big"))]
+const TRAPS: &[&[u8]] = &[&[0x7d, 0x82, 0x10, 0x08]];
+#[cfg(target_arch = "s390x")]
+const TRAPS: &[&[u8]] = &[&[0x00, 0x01]];
+#[cfg(target_arch = "loongarch64")]
+const TRAPS: &[&[u8]] = &[&[0x05, 0x00, 0x2a, 0x00]];
+#[cfg(target_arch = "arm")]
+const TRAPS: &[&[u8]] = &[
+    &[0xf0, 0x01, 0xf0, 0xe7],
+    &[0x01, 0x00, 0x9f, 0xef],
+    &[0xf0, 0xf7, 0x00, 0xa0],
+    &[0x01, 0xde],
+];
+
+/// The addresses of instructions are multiples of it.
+const ALIGNMENT: usize = match TRAPS {
+    [first] => first.len(),
+    _ => 2,
+};
 
 /// Code of a file, mapped.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,29 +51,43 @@ struct Code {
     end: u64,
     /// Where in the file it begins.
     offset: u64,
+    inode: u64,
     path: PathBuf,
 }
 
+/// A trap instruction that a process has and the file of its code has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breakpoint {
+    /// Where it is in the process.
+    pub(crate) address: u64,
+    /// The file.
+    pub path: PathBuf,
+    /// Where it is in that.
+    pub offset: u64,
+    /// The file's bytes.
+    before: Vec<u8>,
+}
+
 /// Puts back what stands in the files wherever the process has a breakpoint, but for those at `foreign` addresses;
-/// gives how many.
+/// gives these.
 ///
 /// # Errors
 /// [`io::Error`] where the process is gone, or is not ours to write to, or a file of its code is gone and code of it was written to. What
 /// can be restored is.
-pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<usize> {
+pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<Vec<Breakpoint>> {
     let memory = OpenOptions::new()
         .read(true)
         .write(true)
         .open(proc::of(pid).path("mem"))?;
-    let mut count = 0;
-    each_breakpoint(pid, &memory, |address, before| {
-        if !foreign.contains(&address) {
-            memory.write_all_at(before, address)?;
-            count += 1;
+    let mut removed = Vec::new();
+    each_breakpoint(pid, &memory, |found| {
+        if !foreign.contains(&found.address) {
+            memory.write_all_at(&found.before, found.address)?;
+            removed.push(found);
         }
         Ok(())
     })?;
-    Ok(count)
+    Ok(removed)
 }
 
 /// Where the process has breakpoints now.
@@ -61,18 +97,18 @@ pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<usize>
 pub(crate) fn breakpoints(pid: i32) -> io::Result<Vec<u64>> {
     let memory = File::open(proc::of(pid).path("mem"))?;
     let mut found = Vec::new();
-    each_breakpoint(pid, &memory, |address, _| {
-        found.push(address);
+    each_breakpoint(pid, &memory, |it| {
+        found.push(it.address);
         Ok(())
     })?;
     Ok(found)
 }
 
-/// Gives each address where the process has a trap instruction and the file of its code has not, and what that has.
+/// Gives each place where the process has a trap instruction and the file of its code has not.
 fn each_breakpoint(
     pid: i32,
     memory: &File,
-    mut act: impl FnMut(u64, &[u8]) -> io::Result<()>,
+    mut act: impl FnMut(Breakpoint) -> io::Result<()>,
 ) -> io::Result<()> {
     let maps = proc::of(pid).maps()?;
     let pages = File::open(proc::of(pid).path("pagemap"))?;
@@ -85,9 +121,8 @@ fn each_breakpoint(
         match open(pid, &code) {
             Ok(file) => {
                 for place in places {
-                    let (address, offset) = (code.start + place, code.offset + place);
                     // Another page may be readable where this one is not.
-                    let _ = in_page(address, offset, memory, &file, &mut act);
+                    let _ = in_page(&code, place, memory, &file, &mut act);
                 }
             }
             Err(error) => {
@@ -100,16 +135,22 @@ fn each_breakpoint(
 }
 
 /// The file that code is of. One that is gone or was replaced is seen through the process's own mapping, where that is
-/// allowed (it is root's), or as what it executes.
+/// allowed (it is root's), or as what it executes. Another file at its path says nothing of this code.
 fn open(pid: i32, code: &Code) -> io::Result<File> {
     let process = proc::of(pid);
     let mapped = process.path(&format!("map_files/{:x}-{:x}", code.start, code.end));
-    let executed = process.path("exe");
+    if let Ok(file) = File::open(mapped) {
+        return Ok(file);
+    }
     let is_executed = process.program().is_ok_and(|path| path == code.path);
-    File::open(mapped).or_else(|_| match is_executed {
-        true => File::open(executed),
+    let file = match is_executed {
+        true => File::open(process.path("exe")),
         false => files::open(&code.path),
-    })
+    }?;
+    match file.metadata()?.ino() == code.inode {
+        true => Ok(file),
+        false => Err(io::Error::other("is another file by now")),
+    }
 }
 
 /// Which pages of the code are no longer the file's: where they begin in it.
@@ -122,32 +163,38 @@ fn written_to(code: &Code, pagemap: &File) -> io::Result<Vec<u64>> {
 }
 
 fn in_page(
-    address: u64,
-    offset: u64,
+    code: &Code,
+    place: u64,
     memory: &File,
     file: &File,
-    act: &mut impl FnMut(u64, &[u8]) -> io::Result<()>,
+    act: &mut impl FnMut(Breakpoint) -> io::Result<()>,
 ) -> io::Result<()> {
+    let (address, offset) = (code.start + place, code.offset + place);
     let mut now = vec![0; usize::try_from(page_size()).unwrap_or(4096)];
     let mut before = now.clone();
     memory.read_exact_at(&mut now, address)?;
     // The last page of a file can be cut.
     let length = file.read_at(&mut before, offset)?;
-    for at in traps(&now[..length], &before[..length]) {
-        act(address + at as u64, &before[at..at + TRAP.len()])?;
+    for (at, bytes) in traps(&now[..length], &before[..length]) {
+        act(Breakpoint {
+            address: address + at as u64,
+            path: code.path.clone(),
+            offset: offset + at as u64,
+            before: before[at..at + bytes].to_vec(),
+        })?;
     }
     Ok(())
 }
 
-/// Where `now` has a trap instruction and `before` another one.
-fn traps(now: &[u8], before: &[u8]) -> Vec<usize> {
-    let pairs = now
-        .chunks_exact(TRAP.len())
-        .zip(before.chunks_exact(TRAP.len()));
-    let found = pairs
-        .enumerate()
-        .filter(|(_, (now, before))| *now == TRAP && *before != TRAP);
-    found.map(|(index, _)| index * TRAP.len()).collect()
+/// Where `now` has a trap instruction and `before` another one, and how many bytes that takes.
+fn traps(now: &[u8], before: &[u8]) -> Vec<(usize, usize)> {
+    let trap_at = |at: usize| {
+        let found = TRAPS.iter().find(|trap| now[at..].starts_with(trap))?;
+        let is_new = at + found.len() <= before.len() && !before[at..].starts_with(found);
+        is_new.then_some((at, found.len()))
+    };
+    let places = (0..now.len()).step_by(ALIGNMENT);
+    places.filter_map(trap_at).collect()
 }
 
 /// A mapping that is private code of a file.
@@ -158,6 +205,7 @@ fn code_of(mapping: &Mapping) -> Option<Code> {
         start: mapping.start,
         end: mapping.end,
         offset: mapping.offset,
+        inode: mapping.inode,
         path: path.to_owned(),
     })
 }
@@ -194,13 +242,14 @@ mod tests {
 
     #[test]
     fn traps_that_the_file_does_not_have() {
-        let trap = TRAP[0];
-        let now: Vec<u8> = [&TRAP.repeat(2)[..], &[1; 4]].concat();
-        let mut before = now.clone();
-        assert!(traps(&now, &before).is_empty());
-        before[0] = trap.wrapping_add(1);
-        assert_eq!(traps(&now, &before), [0]);
-        assert!(traps(&before, &now).is_empty(), "what is no trap is left");
+        for trap in TRAPS {
+            let now: Vec<u8> = [&trap.repeat(2)[..], &[1; 4]].concat();
+            let mut before = now.clone();
+            assert!(traps(&now, &before).is_empty());
+            before[0] = trap[0].wrapping_add(1);
+            assert_eq!(traps(&now, &before), [(0, trap.len())]);
+            assert!(traps(&before, &now).is_empty(), "what is no trap is left");
+        }
     }
 
     /// Nobody but root may open it by its mapping.
@@ -230,15 +279,15 @@ mod tests {
         let memory = proc::of(pid).path("mem");
         let memory = OpenOptions::new().read(true).write(true).open(memory);
         let memory = memory.unwrap();
-        let mut before = [0; TRAP.len()];
+        let mut before = [0; TRAPS[0].len()];
         memory.read_exact_at(&mut before, code.start).unwrap();
-        assert_ne!(before, TRAP);
-        memory.write_all_at(TRAP, code.start).unwrap();
+        assert_ne!(before, TRAPS[0]);
+        memory.write_all_at(TRAPS[0], code.start).unwrap();
         assert_eq!(breakpoints(pid).unwrap().len(), 1);
         let foreign = breakpoints(pid).unwrap();
-        assert_eq!(remove_breakpoints(pid, &foreign).unwrap(), 0);
-        assert_eq!(remove_breakpoints(pid, &[]).unwrap(), 1);
-        let mut after = [0; TRAP.len()];
+        assert_eq!(remove_breakpoints(pid, &foreign).unwrap().len(), 0);
+        assert_eq!(remove_breakpoints(pid, &[]).unwrap().len(), 1);
+        let mut after = [0; TRAPS[0].len()];
         memory.read_exact_at(&mut after, code.start).unwrap();
         assert_eq!(after, before);
         child.kill().unwrap();
@@ -252,7 +301,7 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id().cast_signed();
-        assert_eq!(remove_breakpoints(pid, &[]).unwrap(), 0);
+        assert_eq!(remove_breakpoints(pid, &[]).unwrap().len(), 0);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(remove_breakpoints(pid, &[]).is_err());

@@ -268,7 +268,8 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
                 asleep(gdb.pid).is_some_and(|ticks| before.contains(&(gdb.pid, Some(ticks))));
             match step(began.elapsed(), gdb.has_attached()) {
                 WardenStep::Stop if is_idle => {
-                    for program in programs {
+                    // Who stands is not what it waits for, and would stay stopped where this process is killed too.
+                    for program in programs.iter().filter(|pid| is_let_run(**pid)) {
                         let _ = kill(Pid::from_raw(*program), Signal::SIGSTOP);
                     }
                 }
@@ -300,6 +301,16 @@ fn go_on(gdb: &WatchedGdb) {
 fn asleep(pid: i32) -> Option<u64> {
     let stat = proc::of(pid).stat().ok()?;
     stat.cpu_ticks().filter(|_| stat.state() == State('S'))
+}
+
+/// Whether a thread of a traced process runs.
+fn is_let_run(pid: i32) -> bool {
+    let process = proc::of(pid);
+    let mut threads = process.thread_ids().into_iter().flatten();
+    threads.any(|id| {
+        let state = process.thread(id).state();
+        state.is_some_and(|it| !it.is_held() && !it.has_ended())
+    })
 }
 
 /// The processes that a gdb traces.

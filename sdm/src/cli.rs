@@ -91,6 +91,12 @@ pub enum Verb {
     ///
     /// Exit code: 0 nothing is bad, 1 something is, 2 it could not be looked at.
     Doctor(Box<DoctorArgs>),
+    /// Take out what a debugger has left in processes of yours when it was killed, and let go on those that it has stopped.
+    ///
+    /// Breakpoints are found by comparing code with its files. Who was stopped by a terminal (Ctrl-Z) stays so.
+    ///
+    /// Exit code: 0 all run or stand as they should, 2 something went wrong.
+    Rescue(RescueArgs),
     /// What options are unless the command line says otherwise, and where that is said.
     Settings(SettingsArgs),
     /// Write a shell's completions: `sdm completions bash > ...`.
@@ -166,6 +172,14 @@ fn listen(text: &str) -> Result<Listen, ValueError> {
             "expected 127.0.0.1:PORT, [::1]:PORT or unix:PATH",
         )),
     }
+}
+
+/// `sdm rescue`.
+#[derive(Debug, Args)]
+pub struct RescueArgs {
+    /// The processes.
+    #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(i32).range(1..))]
+    pub pids: Vec<i32>,
 }
 
 /// `sdm settings`.

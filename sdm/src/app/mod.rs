@@ -23,6 +23,7 @@ mod pager;
 mod prompt;
 mod queue;
 mod report;
+mod rescue;
 mod roundtrips;
 mod run;
 mod screen;
@@ -101,6 +102,7 @@ fn carry_out<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O
         Verb::Dap(args) => dap::dap(&args, opener),
         Verb::Core(args) => core::core(&args, commands, opener),
         Verb::Doctor(args) => crate::doctor::carry_out(&args),
+        Verb::Rescue(args) => rescue::rescue(&args.pids),
         Verb::Settings(args) => self_description::settings(args.verb.as_deref()),
         Verb::Completions(args) => self_description::written(completion::script(args.shell)),
         Verb::Man(args) => self_description::man(&args.directory),

@@ -63,6 +63,7 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
         );
         findings.push(Finding::bad(Check::Target, text, "as above"));
     }
+    findings.extend(left(pids.iter().copied().filter(is_stopped)));
     if obstacles.is_empty() && !pids.is_empty() {
         let text = format!(
             "nothing stands in the way of attaching to {} processes here",
@@ -72,6 +73,29 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     }
     findings.extend(container(&pids));
     (Section::new(place, findings), hosts)
+}
+
+/// Of what a killed debugger has left among processes of this user's that are not named: a sure sign only.
+pub(super) fn left_behind() -> Option<Finding> {
+    let pids = proc::pids().into_iter().flatten();
+    left(pids.filter(|pid| sdm_inferior::is_left_stopped(*pid)))
+}
+
+/// Of processes that a signal has stopped.
+fn left(pids: impl Iterator<Item = i32>) -> Option<Finding> {
+    let pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
+    let named = pids.join(" ");
+    let text = match pids.len() {
+        0 => return None,
+        1 => format!("process {named} was stopped by a signal, and no debugger holds it"),
+        _ => format!("processes {named} were stopped by a signal, and no debugger holds them"),
+    };
+    let remedy = format!("where a debugger has been killed: sdm rescue {named}");
+    Some(Finding::bad(Check::Target, text, remedy))
+}
+
+fn is_stopped(pid: &i32) -> bool {
+    proc::of(*pid).state().is_some_and(proc::State::is_stopped)
 }
 
 fn remedy(obstacle: &Obstacle) -> &'static str {

@@ -34,6 +34,7 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
     findings.extend(gdb::findings(args.gdb.as_deref(), &Places::here()));
     findings.extend(Machine::default().findings());
     findings.extend([ports(args), ssh(), mpi(), pmix(), slurm()]);
+    findings.extend(super::job::left_behind());
     findings
 }
 

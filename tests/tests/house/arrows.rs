@@ -186,6 +186,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sdm-debug",
             "sdm-fake",
             "sdm-hosts",
+            "sdm-inferior",
             "sdm-launch",
             "sdm-foreign",
             "sdm-rm",

@@ -33,6 +33,7 @@ mod keep;
 mod key_handover;
 mod keys;
 mod killed;
+mod killed_together;
 mod left;
 mod local;
 mod log;

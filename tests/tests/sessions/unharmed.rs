@@ -18,7 +18,7 @@ use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Done, Running, Sdm};
 
-use code::changed_bytes;
+pub(super) use code::changed_bytes;
 
 /// When the blow comes.
 #[derive(Clone, Copy, Debug)]

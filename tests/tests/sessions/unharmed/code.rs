@@ -13,7 +13,7 @@ use sdm_tests::sdm::Sdm;
 use super::{spinning, until};
 
 /// How many bytes of a process's code are not those of its files.
-pub(super) fn changed_bytes(pid: u32) -> usize {
+pub(in super::super) fn changed_bytes(pid: u32) -> usize {
     let process = processes::of(pid);
     let maps = process.maps().expect("it lives");
     let memory = fs::File::open(process.path("mem")).expect("it is ours");

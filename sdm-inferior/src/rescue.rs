@@ -1,0 +1,174 @@
+//! What a debugger leaves in a process that was killed together with all who could have undone it: breakpoints, and a stop.
+//!
+//! A stop is taken back where SIGSTOP made it, as debuggers do. A terminal's stop (Ctrl-Z, SIGTSTP and its kin) is a person's and stays:
+//! the kernel says which it was to whoever seizes the process, which changes nothing in it.
+
+use std::io;
+
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, geteuid};
+use sdm_system::{files, proc};
+
+use crate::held::is_stopped;
+use crate::process::identity;
+use crate::restore::{self, Breakpoint};
+
+/// What was done for a process.
+#[derive(Debug)]
+pub struct Rescue {
+    /// These were taken out.
+    pub removed: Vec<Breakpoint>,
+    /// It was stopped, and goes on.
+    pub goes_on: bool,
+    /// It is stopped, and stays so.
+    pub stays: Option<Stay>,
+}
+
+/// Why a process stays stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// This signal has stopped it, which no debugger sends.
+    By(Signal),
+    /// The kernel does not say which.
+    Unknown(Errno),
+}
+
+/// Why nothing could be done for a process.
+#[derive(Debug, thiserror::Error)]
+pub enum RescueError {
+    /// It has ended.
+    #[error("no such process")]
+    Gone,
+    /// Somebody else's code is nobody's to change.
+    #[error("belongs to {0}: that user can rescue it")]
+    Foreign(String),
+    /// A debugger lives, and knows what it has done.
+    #[error("is traced by {name} (pid {pid}): end that first")]
+    Traced {
+        /// Its name.
+        name: String,
+        /// Its process id.
+        pid: i32,
+    },
+    /// Its code could not be compared with its files, or not all of it.
+    #[error("its code cannot be compared with its files: {0}")]
+    Code(#[from] io::Error),
+}
+
+/// Takes out what debuggers have left in the code of a process of this user's, and lets it go on where one has stopped it.
+///
+/// # Errors
+/// [`RescueError`]; where only a part of the code could be compared the process stays stopped.
+pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
+    let who = identity(pid).ok_or(RescueError::Gone)?;
+    let status = proc::of(pid).status().map_err(|_| RescueError::Gone)?;
+    let own = geteuid().as_raw();
+    let owners = status.ids("Uid").ok_or(RescueError::Gone)?;
+    if let Some(other) = owners.into_iter().find(|id| *id != own) {
+        return Err(RescueError::Foreign(files::user(other)));
+    }
+    if let Some(pid) = status.tracer() {
+        let name = proc::of(pid).name().unwrap_or_default();
+        return Err(RescueError::Traced { name, pid });
+    }
+    let removed = restore::remove_breakpoints(pid, &[])?;
+    let was_stopped = is_stopped(pid);
+    let stays = match was_stopped.then(|| stop_signal(pid)) {
+        None | Some(Ok(Signal::SIGSTOP | Signal::SIGTRAP)) => None,
+        Some(Ok(other)) => Some(Stay::By(other)),
+        Some(Err(errno)) => Some(Stay::Unknown(errno)),
+    };
+    // Where it was seized it is on its way back into the stop.
+    let goes_on = was_stopped && stays.is_none();
+    if goes_on {
+        who.signal(Signal::SIGCONT);
+    }
+    Ok(Rescue {
+        removed,
+        goes_on,
+        stays,
+    })
+}
+
+/// Whether a process of this user's stands still, for no tracer, with breakpoints in its code.
+#[must_use]
+pub fn is_left_stopped(pid: i32) -> bool {
+    is_stopped(pid) && restore::breakpoints(pid).is_ok_and(|found| !found.is_empty())
+}
+
+/// Which signal has stopped the process; SIGTRAP where it runs again by now.
+fn stop_signal(pid: i32) -> Result<Signal, Errno> {
+    let pid = Pid::from_raw(pid);
+    ptrace::seize(pid, ptrace::Options::empty())?;
+    // One that is stopped says so at once; another one says so too then.
+    ptrace::interrupt(pid)?;
+    let found = waitpid(pid, Some(WaitPidFlag::__WALL))?;
+    // It may have been killed.
+    let _ = ptrace::detach(pid, None);
+    match found {
+        WaitStatus::PtraceEvent(_, signal, _) | WaitStatus::Stopped(_, signal) => Ok(signal),
+        _ => Err(Errno::ESRCH),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command, Stdio};
+
+    use nix::sys::signal::kill;
+
+    use super::*;
+
+    fn stopped_by(signal: Signal) -> Child {
+        let mut command = Command::new("cat");
+        // A terminal's signals stop only in a group whose parents are in another one of the session.
+        command.stdin(Stdio::piped()).process_group(0);
+        let child = command.spawn().unwrap();
+        kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+        wait_stopped(&child);
+        child
+    }
+
+    fn wait_stopped(child: &Child) {
+        while !is_stopped(child.id().cast_signed()) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_stop_of_a_terminal_stays_and_sigstop_is_taken_back() {
+        for signal in [Signal::SIGSTOP, Signal::SIGTTIN] {
+            let mut child = stopped_by(signal);
+            let pid = child.id().cast_signed();
+            assert_eq!(stop_signal(pid), Ok(signal));
+            wait_stopped(&child);
+            let done = rescue(pid).unwrap();
+            let is_ours = signal == Signal::SIGSTOP;
+            assert_eq!(done.goes_on, is_ours);
+            assert_eq!(done.stays, (!is_ours).then_some(Stay::By(signal)));
+            match is_ours {
+                true => assert!(!is_stopped(pid)),
+                false => wait_stopped(&child),
+            }
+            assert!(done.removed.is_empty());
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn who_is_traced_is_left_to_its_tracer() {
+        let mut child = stopped_by(Signal::SIGSTOP);
+        let pid = child.id().cast_signed();
+        ptrace::seize(Pid::from_raw(pid), ptrace::Options::empty()).unwrap();
+        let refused = rescue(pid);
+        assert!(matches!(refused, Err(RescueError::Traced { .. })));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(rescue(pid), Err(RescueError::Gone)));
+    }
+}

@@ -1,0 +1,60 @@
+//! `sdm rescue`: what a killed debugger has left in processes.
+
+use std::io;
+
+use sdm_inferior::{Rescue, Stay};
+use sdm_text::printable_name;
+
+use crate::sink::{Sink, complain};
+
+/// Something went wrong.
+const FAILED: u8 = 2;
+/// The most breakpoints of a process that are named.
+const NAMED_MAX: usize = 8;
+
+/// Carries out `sdm rescue`; gives the exit code.
+pub(super) fn rescue(pids: &[i32]) -> u8 {
+    let mut code = 0;
+    for pid in pids {
+        let told = match sdm_inferior::rescue(*pid) {
+            Ok(done) => tell(*pid, &done),
+            Err(error) => {
+                complain(format_args!("sdm: process {pid}: {error}"));
+                code = FAILED;
+                Ok(())
+            }
+        };
+        if told.is_err() {
+            return FAILED;
+        }
+    }
+    code
+}
+
+fn tell(pid: i32, done: &Rescue) -> io::Result<()> {
+    let mut text = format!("process {pid}: ");
+    let count = done.removed.len();
+    match count {
+        0 => text.push_str("no breakpoint is in it"),
+        1 => text.push_str("took out a breakpoint: "),
+        _ => text.push_str(&format!("took out {count} breakpoints: ")),
+    }
+    let places = done.removed.iter().take(NAMED_MAX);
+    let places = places.map(|it| format!("{}+{:#x}", printable_name(&it.path), it.offset));
+    text.push_str(&places.collect::<Vec<_>>().join(", "));
+    if count > NAMED_MAX {
+        text.push_str(", ...");
+    }
+    text.push_str(&match done.stays {
+        Some(Stay::By(signal)) => {
+            format!("; it stays stopped by {signal}, which no debugger sends (`kill -CONT {pid}` ends that)")
+        }
+        Some(Stay::Unknown(errno)) => format!(
+            "; it stays stopped, since the kernel does not say by which signal: {errno} (`kill -CONT {pid}` ends that)"
+        ),
+        None if done.goes_on => "; it was stopped, and goes on".to_owned(),
+        None => "; it runs".to_owned(),
+    });
+    text.push('\n');
+    Sink::Output.show(&text)
+}
