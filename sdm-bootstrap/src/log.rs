@@ -58,10 +58,7 @@ pub fn line(before: &str, event: &[u8]) -> String {
         let end = line.len();
         match c {
             c if c.is_control() => line.extend(c.escape_default()),
-            // Characters that turn the direction of writing round, or hide.
-            '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                line.extend(c.escape_unicode());
-            }
+            c if sdm_text::is_hidden(c) => line.extend(c.escape_unicode()),
             c => line.push(c),
         }
         if line.len() > LINE_BYTES_MAX - CUT.len() {

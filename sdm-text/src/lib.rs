@@ -5,6 +5,7 @@ mod shell;
 use std::ffi::OsStr;
 
 pub use shell::{shell_word, shell_word_of_bytes};
+use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_width::UnicodeWidthChar;
 
 /// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
@@ -64,17 +65,27 @@ fn columns_of(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
+/// Whether a character steers a terminal, turns the direction of writing round, or is there and not seen: by its category in Unicode. Tabs
+/// are none such.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c != '\t' && c.is_ascii_control();
+    }
+    matches!(
+        get_general_category(c),
+        GeneralCategory::Control
+            | GeneralCategory::Format
+            | GeneralCategory::LineSeparator
+            | GeneralCategory::ParagraphSeparator
+    )
+}
+
 fn push(text: &mut String, c: char) {
-    match c {
-        '\t' => text.push(c),
-        c if c.is_control() && u32::from(c) < 0x100 => {
-            text.push_str(&format!("\\x{:02x}", u32::from(c)));
-        }
-        // Characters that turn the direction of writing round, or hide.
-        '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            text.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
-        }
-        c => text.push(c),
+    match (is_hidden(c), u32::from(c)) {
+        (false, _) => text.push(c),
+        (true, number @ ..0x100) => text.push_str(&format!("\\x{number:02x}")),
+        (true, number) => text.push_str(&format!("\\u{{{number:x}}}")),
     }
 }
 
@@ -83,10 +94,13 @@ fn push(text: &mut String, c: char) {
 pub fn record(json: &str) -> String {
     let mut record = String::with_capacity(json.len());
     for c in json.chars() {
-        let kept = matches!(c, '\n') || printable_lines(c.encode_utf8(&mut [0; 4])).starts_with(c);
-        match kept {
-            true => record.push(c),
-            false => record.push_str(&format!("\\u{:04x}", u32::from(c))),
+        if c == '\n' || !is_hidden(c) {
+            record.push(c);
+            continue;
+        }
+        // JSON knows no others than these of 16 bits.
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            record.push_str(&format!("\\u{unit:04x}"));
         }
     }
     record
@@ -106,6 +120,21 @@ mod tests {
             (b"\xff\xfe raw", "\\xff\\xfe raw"),
             ("c1 \u{9b}31m".as_bytes(), "c1 \\x9b31m"),
             ("gr\u{fc}n \u{202e}abc".as_bytes(), "gr\u{fc}n \\u{202e}abc"),
+            ("a\u{61c}b\u{200b}c".as_bytes(), "a\\u{61c}b\\u{200b}c"),
+            (
+                "a\u{200d}\u{2060}\u{2064}".as_bytes(),
+                "a\\u{200d}\\u{2060}\\u{2064}",
+            ),
+            ("so\u{ad}ft \u{feff}".as_bytes(), "so\\xadft \\u{feff}"),
+            (
+                "tag \u{e0041}\u{e007f}".as_bytes(),
+                "tag \\u{e0041}\\u{e007f}",
+            ),
+            ("line\u{2028}\u{2029}".as_bytes(), "line\\u{2028}\\u{2029}"),
+            (
+                "\u{6e29} e\u{301} \u{1f600}".as_bytes(),
+                "\u{6e29} e\u{301} \u{1f600}",
+            ),
         ] {
             assert_eq!(printable(bytes), expect);
         }
@@ -131,10 +160,11 @@ mod tests {
 
     #[test]
     fn a_record_means_the_same() {
-        let text = "a\u{9b}b \u{202e}c \u{1f600}";
+        let text = "a\u{9b}b \u{202e}c \u{1f600} \u{e0041}";
         let json = serde_json::to_string_pretty(&[text]).unwrap();
         let record = record(&json);
-        assert!(record.contains("a\\u009bb \\u202ec \u{1f600}"), "{record}");
+        let shown = "a\\u009bb \\u202ec \u{1f600} \\udb40\\udc41";
+        assert!(record.contains(shown), "{record}");
         let again: Vec<String> = serde_json::from_str(&record).unwrap();
         assert_eq!(again, [text]);
     }
