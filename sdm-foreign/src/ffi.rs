@@ -52,7 +52,8 @@ pub(crate) struct ByteObject {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) union Data {
-    pub(crate) flag: bool,
+    /// A byte that C calls a bool: a library may write any into it.
+    pub(crate) flag: u8,
     pub(crate) uint32: u32,
     pub(crate) pid: libc::pid_t,
     pub(crate) string: *const c_char,
@@ -163,7 +164,7 @@ impl Info {
 
     pub(crate) fn flag(key: &CStr, flag: bool) -> Self {
         let mut data = Data { words: [0; 3] };
-        data.flag = flag;
+        data.flag = u8::from(flag);
         Self::new(key, TYPE_BOOL, data)
     }
 

@@ -95,7 +95,7 @@ pub(super) fn done(callback: Option<OpCallback>, data: *mut c_void) -> Done<OpCa
 /// True for a flag that is set, or that has no value.
 pub(super) fn is_set(value: &Value) -> bool {
     // SAFETY: the type says what it is.
-    value.kind != TYPE_BOOL || unsafe { value.data.flag }
+    value.kind != TYPE_BOOL || unsafe { value.data.flag } != 0
 }
 
 unsafe extern "C" fn on_client(
