@@ -2,11 +2,11 @@
 
 use sdm_idset::{IdSet, TaskId};
 
-use super::Step;
 use super::graph::WaitGraph;
 use super::needs::{Gathering, Needs};
 use super::past::may_be_right;
 use super::verdict::Verdict;
+use super::{Cause, Step};
 
 /// How much of a circle is written out: its beginning and its end.
 const CIRCLE_SHOWN: usize = 12;
@@ -15,6 +15,8 @@ const CIRCLE_SHOWN: usize = 12;
 pub(super) struct Blocked<'a> {
     pub(super) needs: &'a Needs,
     pub(super) blocked: &'a IdSet,
+    /// All ranks of the job.
+    pub(super) all: &'a IdSet,
     /// A circle of them, where it is known for whom each waits.
     pub(super) circle: &'a [u32],
     /// The collective operations that some of them are in, the biggest first.
@@ -23,7 +25,7 @@ pub(super) struct Blocked<'a> {
 
 impl Blocked<'_> {
     pub(super) fn conclude(&self) -> Verdict {
-        if let Some(verdict) = self.twins() {
+        if let Some(verdict) = self.apart() {
             return verdict;
         }
         if let [alone] = self.circle {
@@ -55,7 +57,7 @@ impl Blocked<'_> {
                 "some wait in {}, which others of them have not reached{circle}: no single one is to blame",
                 most.call
             );
-            return Verdict::new(Step::Deadlock, text);
+            return Verdict::new(Step::Deadlock, text).between(self.between(&odd, most));
         }
         if let Some((one, other)) = self.pair(&odd, most) {
             // A circle of two is said by that.
@@ -95,30 +97,42 @@ impl Blocked<'_> {
         is_only.then_some((one.0, *other))
     }
 
-    /// They are in the same operation of two communicators of the same ranks.
-    fn twins(&self) -> Option<Verdict> {
-        let mut pairs = self.there.iter().enumerate().flat_map(|(at, one)| {
-            let others = self.there[at + 1..].iter();
-            others.map(move |other| (one, other))
+    /// Ranks wait for each other in one operation, but of different communicators.
+    fn apart(&self) -> Option<Verdict> {
+        let there = self.there.iter();
+        let candidates = there.filter_map(|one| {
+            let missing = one.missing(self.all)?;
+            let others = self.there.iter().filter(|other| {
+                let waits_for_these = other.missing(self.all);
+                let waits_for_these =
+                    waits_for_these.is_some_and(|missing| !missing.is_disjoint(&one.tasks));
+                one.is_of_other_communicator(other, self.all) && waits_for_these
+            });
+            let covered = IdSet::union_all(others.map(|other| &other.tasks));
+            // With these it would be complete.
+            (!missing.is_empty() && missing.is_subset(&covered)).then_some((one, missing))
         });
-        let (most, other) = pairs.find(|(one, other)| {
-            let is_told = one.context.is_some() && other.context.is_some();
-            one.name == other.name
-                && one.members.is_some()
-                && one.members == other.members
-                && is_told
-                && one.context != other.context
-        })?;
+        let candidates: Vec<_> = candidates.collect();
+        let (most, odd) = candidates.iter().min_by_key(|(_, missing)| missing.len())?;
+        let alike = candidates
+            .iter()
+            .filter(|(_, missing)| missing.len() == odd.len());
+        let between = IdSet::union_all(alike.clone().map(|(_, missing)| missing));
+        let same_ranks = match candidates.len() {
+            0 | 1 => "",
+            _ => " of the same ranks",
+        };
         let text = format!(
-            "they are in {}, but in different communicators of the same ranks",
+            "they are in {}, but in different communicators{same_ranks}",
             most.call
         );
         // Of equally many on either side neither is the odd one.
-        let odd = match other.tasks.len() < most.tasks.len() {
-            true => other.tasks.clone(),
-            false => IdSet::new(),
+        let odd = match alike.count() {
+            1 => odd.clone(),
+            _ => IdSet::new(),
         };
-        Some(Verdict::new(Step::CannotGoOn, text).blaming(odd))
+        let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Communicator);
+        Some(verdict.blaming(odd).between(between))
     }
 
     fn without_collective(&self) -> Verdict {
@@ -130,7 +144,19 @@ impl Blocked<'_> {
                      not known"
                 .to_owned(),
         };
-        Verdict::new(Step::Deadlock, text)
+        let between = match self.circle {
+            [] => self.blocked.clone(),
+            circle => circle.iter().map(|rank| TaskId(*rank)).collect(),
+        };
+        Verdict::new(Step::Deadlock, text).between(between)
+    }
+
+    /// Between whom the error is: those of a circle, else who is elsewhere and who waits for them.
+    fn between(&self, odd: &IdSet, most: &Gathering) -> IdSet {
+        match self.circle {
+            [] => odd.union(&most.tasks),
+            circle => circle.iter().map(|rank| TaskId(*rank)).collect(),
+        }
     }
 
     /// Who is in the operation with most, and has what all of these wait for: a lock, or, where they are several, messages.

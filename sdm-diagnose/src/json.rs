@@ -25,9 +25,19 @@ impl Diagnosis {
                 "evidence": finding.evidence,
             })
         });
+        let guilty = self.guilty.iter().map(|one| {
+            json!({
+                "tasks": set(&one.tasks),
+                "call": one.call,
+                "communicator": one.communicator,
+                "place": one.place,
+            })
+        });
         json!({
             "step": self.step.name(),
             "stuck": self.step.is_proved(),
+            "cause": self.cause.name(),
+            "guilty": guilty.collect::<Vec<_>>(),
             "conclusion": self.conclusion,
             "suspects": set(&self.suspects),
             "held_up_by": set(&self.held_up_by),

@@ -1,23 +1,22 @@
 //! From what was observed to what can be said.
 
-use sdm_debug::probe::{ArgumentRole, Within};
-use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::needs_all;
+use sdm_debug::probe::{ArgumentRole, WaitFor, Within};
+use sdm_idset::IdSet;
 
 use super::blocked::Blocked;
 use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
+use super::guilty::guilty;
+use super::messages::misdirected;
+use super::mismatch::mismatch;
 use super::needs::{Gathering, Members, Needs, resources};
-use super::past::{NAMED_MAX, left_behind, proving};
+use super::past::{absent, left_behind, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
-use super::threads::Waiting;
+use super::threads::{Waiting, is_for_a_thread};
 use super::verdict::Verdict;
-use super::wait::WaitKind;
-use super::{Diagnosis, Observed, Step};
-
-/// How many pairs of sender and receiver are written out.
-const PAIRS_SHOWN: usize = 4;
+use super::wait::{WaitKind, is_of_window};
+use super::{Cause, Diagnosis, Observed, Step};
 
 /// What the samples show.
 #[must_use]
@@ -40,14 +39,19 @@ fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     let evidence = observed.samples.last().map(Evidence::of);
     let evidence = evidence.unwrap_or_default();
     let case = Case::of(observed, seen, &evidence, &still);
-    let verdict = case.conclude();
+    let mut verdict = case.conclude();
+    if verdict.cause == Cause::CallOrdering {
+        verdict.cause = case.cause_of_blocked();
+    }
     let doubtful = case.doubtful();
     let findings = findings(observed, &evidence, seen, &still, &verdict);
     Diagnosis {
         samples: observed.samples.len(),
         span: observed.span,
+        guilty: guilty(&observed.samples, &verdict, &case.needs.gatherings),
         conclusion: verdict.text,
         step: verdict.step,
+        cause: verdict.cause,
         suspects: verdict.suspects,
         held_up_by: verdict.held_up_by,
         circle: case.reduced.circle,
@@ -139,6 +143,22 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The class of what those wait in who are blocked, where no more is known.
+    fn cause_of_blocked(&self) -> Cause {
+        let blocked = &self.reduced.blocked;
+        let mut there = self
+            .still
+            .iter()
+            .filter(|group| !group.tasks.is_disjoint(blocked));
+        if there.any(|group| is_of_window(&group.wait.call)) {
+            return Cause::Rma;
+        }
+        match self.needs.resources.is_disjoint(blocked) {
+            true => Cause::CallOrdering,
+            false => Cause::Resource,
+        }
+    }
+
     /// The strongest of what can be said.
     fn conclude(&self) -> Verdict {
         if self.observed.samples.len() < 2 {
@@ -173,12 +193,20 @@ impl<'a> Case<'a> {
                 true => "a thread waits for a lock that it holds itself",
                 false => "threads wait for each other's locks in a circle",
             };
-            return Some(Verdict::new(Step::Deadlock, text).blaming(locked));
+            return Some(
+                Verdict::new(Step::Deadlock, text)
+                    .of(Cause::Thread)
+                    .blaming(locked),
+            );
         }
         let orphaned = self.evidence.orphaned.intersection(&self.seen.still);
         if !orphaned.is_empty() {
             let text = "they wait for a lock whose holder has ended without giving it back";
-            return Some(Verdict::new(Step::CannotGoOn, text).blaming(orphaned));
+            return Some(
+                Verdict::new(Step::CannotGoOn, text)
+                    .of(Cause::Thread)
+                    .blaming(orphaned),
+            );
         }
         (!lost_on.is_empty()).then(|| self.lost(lost_on))
     }
@@ -199,12 +227,23 @@ impl<'a> Case<'a> {
         let all = |list: &[(IdSet, String)]| IdSet::union_all(list.iter().map(|(who, _)| who));
         let halted = all(&self.observed.halted).intersection(lost_on);
         let gone = all(&self.observed.gone).intersection(lost_on);
-        let text = match (gone.is_empty(), halted.is_empty()) {
-            (true, false) => "the others wait for tasks that a signal has stopped",
-            (false, true) => "the others wait in MPI for tasks that are gone",
-            _ => "the others wait for tasks that are gone, or that a signal has stopped",
+        let (cause, text) = match (gone.is_empty(), halted.is_empty()) {
+            (true, false) => (
+                Cause::Stopped,
+                "the others wait for tasks that a signal has stopped",
+            ),
+            (false, true) => (
+                Cause::Ended,
+                "the others wait in MPI for tasks that are gone",
+            ),
+            _ => (
+                Cause::Ended,
+                "the others wait for tasks that are gone, or that a signal has stopped",
+            ),
         };
-        Verdict::new(Step::CannotGoOn, text).blaming(lost_on.clone())
+        Verdict::new(Step::CannotGoOn, text)
+            .of(cause)
+            .blaming(lost_on.clone())
     }
 
     /// Some wait for each other.
@@ -216,6 +255,7 @@ impl<'a> Case<'a> {
             .collect();
         there.sort_by_key(|one| std::cmp::Reverse(one.tasks.len()));
         let verdict = left_behind(&self.needs, blocked);
+        let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
         let mismatched = || {
             proving(&there, &self.all)
                 .iter()
@@ -224,30 +264,13 @@ impl<'a> Case<'a> {
         if let Some(verdict) = verdict.or_else(mismatched) {
             return verdict;
         }
-        let mismatched = self.needs.mismatched.iter();
-        let mismatched: Vec<_> = mismatched
-            .filter(|(from, to, ..)| {
-                [*from, *to]
-                    .iter()
-                    .all(|rank| blocked.contains(TaskId(*rank)))
-            })
-            .collect();
-        if let Some((from, to, sent, wanted)) = mismatched.first() {
-            let mut text = format!(
-                "{from} sends to {to} under tag {sent}, which waits for tag {wanted} from it"
-            );
-            let more = mismatched.len().saturating_sub(1);
-            for (from, to, sent, wanted) in mismatched.iter().skip(1).take(PAIRS_SHOWN) {
-                text += &format!("; {from} to {to} under {sent} for {wanted}");
-            }
-            if more > PAIRS_SHOWN {
-                text += &format!("; and {} more", more - PAIRS_SHOWN);
-            }
-            return Verdict::new(Step::CannotGoOn, text);
+        if let Some(verdict) = misdirected(&self.needs, blocked) {
+            return verdict;
         }
         Blocked {
             needs: &self.needs,
             blocked,
+            all: &self.all,
             circle: &self.reduced.circle,
             there,
         }
@@ -265,27 +288,36 @@ impl<'a> Case<'a> {
         }
         let polls = self.seen.polling();
         let stood = IdSet::union_all(self.observed.stood.iter().map(|(who, _)| who));
-        let text = match () {
-            () if known.is_subset(&stood) => {
-                "the others wait for tasks that are held at a stop of the debugger's"
-            }
-            () if known.is_subset(&self.acting) => {
-                "the others wait for these, of which another thread goes on while the main one waits"
-            }
-            () if known.is_subset(&polls) => {
+        let (cause, text) = match () {
+            () if known.is_subset(&stood) => (
+                Cause::Stopped,
+                "the others wait for tasks that are held at a stop of the debugger's",
+            ),
+            () if known.is_subset(&self.acting) => (
+                Cause::Thread,
+                "the others wait for these, of which another thread goes on while the main one waits",
+            ),
+            () if known.is_subset(&polls) => (
+                Cause::Polling,
                 "the others wait for these, which ask again and again whether something has come: what they ask for \
-                 does not come, or it is just not their turn"
-            }
-            () if known.is_subset(&self.seen.sleeping()) => {
-                "the others wait for these, which sleep, for once or again and again: it is not known for what"
-            }
-            () if known.is_subset(&self.seen.moving) => {
-                "the others wait for these, which compute: an endless loop, or just long"
-            }
-            () if known.is_subset(&self.seen.still) => {
-                "the others wait for these, which wait for something else: it is not known who can end that"
-            }
-            () => "the others wait for these, which do not wait for them, as far as was seen",
+                 does not come, or it is just not their turn",
+            ),
+            () if known.is_subset(&self.seen.sleeping()) => (
+                Cause::Sleeping,
+                "the others wait for these, which sleep, for once or again and again: it is not known for what",
+            ),
+            () if known.is_subset(&self.seen.moving) => (
+                Cause::Computing,
+                "the others wait for these, which compute: an endless loop, or just long",
+            ),
+            () if known.is_subset(&self.seen.still) => (
+                self.cause_of_still(&known),
+                "the others wait for these, which wait for something else: it is not known who can end that",
+            ),
+            () => (
+                Cause::Unknown,
+                "the others wait for these, which do not wait for them, as far as was seen",
+            ),
         };
         let doubt = match self.reduced.holders_guessed {
             true => "; for whom each of the others waits is not known",
@@ -293,7 +325,27 @@ impl<'a> Case<'a> {
         };
         Verdict {
             held_up_by: known,
-            ..Verdict::new(Step::HeldUp, format!("{text}{doubt}"))
+            ..Verdict::new(Step::HeldUp, format!("{text}{doubt}")).of(cause)
+        }
+    }
+
+    /// The class of what some wait for outside of MPI.
+    fn cause_of_still(&self, tasks: &IdSet) -> Cause {
+        let waits = self.observed.samples.last();
+        let waits = waits.map(|last| &last.waits[..]).unwrap_or_default();
+        let mut waits = waits.iter().filter(|(who, _)| !who.is_disjoint(tasks));
+        let mut stands = self.still.iter();
+        let stands = stands.find(|group| !group.tasks.is_disjoint(tasks));
+        match waits.find_map(|(_, waits)| waits.main()) {
+            Some(WaitFor::Resource(_)) => Cause::Resource,
+            Some(what) if is_for_a_thread(what) => Cause::Thread,
+            _ => match stands.map(|group| group.wait.kind) {
+                Some(WaitKind::Lock) => Cause::Thread,
+                Some(WaitKind::File) => Cause::Resource,
+                Some(WaitKind::Sleep) => Cause::Sleeping,
+                Some(WaitKind::Running) => Cause::Computing,
+                _ => Cause::Unknown,
+            },
         }
     }
 
@@ -345,7 +397,7 @@ impl<'a> Case<'a> {
             let text = "their main threads wait in MPI, while other threads of theirs go on";
             return Verdict {
                 held_up_by: self.acting.clone(),
-                ..Verdict::new(Step::HeldUp, text)
+                ..Verdict::new(Step::HeldUp, text).of(Cause::Thread)
             };
         }
         let stands = self.still.iter().filter(|group| !group.wait.is_mpi());
@@ -376,9 +428,10 @@ impl<'a> Case<'a> {
             true => elsewhere,
             false => self.needs.outside.union(&elsewhere),
         };
+        let cause = self.cause_of_still(&holders);
         Verdict {
             held_up_by: holders,
-            ..Verdict::new(Step::HeldUp, text)
+            ..Verdict::new(Step::HeldUp, text).of(cause)
         }
     }
 
@@ -402,7 +455,7 @@ impl<'a> Case<'a> {
                         always work";
             return Verdict {
                 held_up_by: asking.clone(),
-                ..Verdict::new(Step::HeldUp, text)
+                ..Verdict::new(Step::HeldUp, text).of(Cause::Polling)
             };
         }
         let text = match within.iter().all(|(_, within)| stays(within)) {
@@ -414,56 +467,4 @@ impl<'a> Case<'a> {
         };
         Verdict::new(Step::NoHangSeen, text)
     }
-}
-
-/// Those who are in operations of the same ranks that do not fit together: other ones, or with other arguments.
-fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
-    let verdict = |what: String, most: &Gathering, others: &IdSet, largest: u64| {
-        // Of equally many on either side neither is the odd one.
-        let few = largest < most.tasks.len();
-        let odd = if few { others.clone() } else { IdSet::new() };
-        Verdict::new(Step::CannotGoOn, what).blaming(odd)
-    };
-    // Who has come to the same operation and differs in an argument is the cause of what came after it.
-    let differ = |one: Option<i64>, two| one.zip(two).filter(|(one, two)| one != two);
-    for (index, most) in these.iter().enumerate() {
-        let found = |one: &Gathering| {
-            let key = |one: &Gathering| (one.context, one.communicator.is_none());
-            let roots = differ(most.root, one.root).map(|two| ("roots", two));
-            let found = roots.or_else(|| Some(("counts", differ(most.count, one.count)?)));
-            found.filter(|_| one.name == most.name && key(one) == key(most))
-        };
-        let same = these[index + 1..].iter();
-        let same: Vec<_> = same.filter(|one| found(one).is_some()).collect();
-        let Some((other, (what, (one, two)))) =
-            same.first().and_then(|one| Some((one, found(one)?)))
-        else {
-            continue;
-        };
-        let text = format!(
-            "they are in {}, but with different {what}: {one} and {two}",
-            most.call
-        );
-        let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
-        return Some(verdict(text, most, &others, other.tasks.len()));
-    }
-    let most = these.first()?;
-    let others = these.iter().filter(|one| one.name != most.name);
-    let others: Vec<_> = others.collect();
-    let other = others.first()?;
-    let mut text = format!(
-        "they are in different collective operations: {} and {}",
-        most.call, other.call
-    );
-    let mut odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
-    // Ranks leave such an operation one by one. Those who are still in it may be where they should be, and wait for one that has left it out
-    // and is with the others.
-    if !these.iter().all(|one| needs_all(&one.name)) {
-        if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
-            let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
-            text += &format!(" ({ranks} {odd}, or who has left that out)");
-        }
-        odd = IdSet::new();
-    }
-    Some(verdict(text, most, &odd, other.tasks.len()))
 }

@@ -5,13 +5,16 @@
 //! [`WaitGraph`], reduces it, and says in [`Step`]s what that proves.
 
 mod blocked;
+mod cause;
 mod dot;
 mod evidence;
 mod findings;
 mod graph;
+mod guilty;
 mod json;
 mod judge;
 mod messages;
+mod mismatch;
 mod needs;
 mod observations;
 mod operations;
@@ -29,9 +32,11 @@ use std::time::Duration;
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 
+pub use cause::Cause;
 pub use dot::dot;
 pub use evidence::away_text;
 pub use graph::{Reduced, SetNeed, WaitGraph};
+pub use guilty::Guilty;
 pub use judge::judge;
 pub use observations::{
     OBSERVATIONS_BYTES_MAX, OBSERVATIONS_VERSION, Observations, ObservationsError,
@@ -207,6 +212,10 @@ pub struct Diagnosis {
     pub conclusion: String,
     /// How much that is.
     pub step: Step,
+    /// The class of the error.
+    pub cause: Cause,
+    /// Whose error it is, with the calls that they are in: those to blame, or those between which it is where no single one is.
+    pub guilty: Vec<Guilty>,
     /// Whom the evidence points at, where it is proved that something is stuck; nobody where no single one is to
     /// blame.
     pub suspects: IdSet,

@@ -2,22 +2,45 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sdm_debug::probe::ArgumentRole as R;
+use sdm_debug::probe::{ArgumentRole as R, CallArgument};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::waits_for_several;
 
 use super::needs::{Class, Needs, argument, known};
+use super::verdict::Verdict;
 use super::wait::WaitKind;
+use super::{Cause, Step};
 
 /// The most elements of a message that is there at once when both sides have come to it.
 const SHORT_MAX: i64 = 4096;
 
+/// How many pairs of sender and receiver are written out.
+const PAIRS_SHOWN: usize = 4;
+
 /// What a rank sends.
 struct Sent {
     tag: Option<i64>,
+    communicator: Option<Within>,
     /// True where it may have been taken long ago: it is short, and its sender receives as well and may wait for that.
     may_be_old: bool,
+}
+
+/// In which communicator a message is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// That of all.
+    World,
+    /// One that the MPI library knows by this number at all its ranks.
+    Context(i64),
+}
+
+impl Within {
+    fn of(probes: &Probes, class: &Class<'_>, task: TaskId) -> Option<Self> {
+        let is_world = argument(class, R::Communicator).is_some_and(CallArgument::is_world);
+        let context = known(probes, class, R::Context, task).map(Self::Context);
+        is_world.then_some(Self::World).or(context)
+    }
 }
 
 impl Needs {
@@ -46,6 +69,12 @@ impl Needs {
                 // Of several requests another one can be what is sent.
                 let other = other.filter(|_| !waits_for_several(class.call));
                 let both = [TaskId(from), task];
+                let within = sent.communicator.zip(Within::of(probes, class, task));
+                let is_apart = within.is_some_and(|(own, others)| own != others);
+                if is_apart && !waits_for_several(class.call) {
+                    self.apart.extend(both);
+                    continue;
+                }
                 match other {
                     _ if sent.may_be_old => {
                         // Few elements of a derived type can be long.
@@ -78,6 +107,7 @@ fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> 
             let is_short = count.is_some_and(|count| count <= SHORT_MAX);
             let sent = Sent {
                 tag: known(probes, class, R::Tag, task),
+                communicator: Within::of(probes, class, task),
                 may_be_old: is_short && receives,
             };
             sends.insert((task.0, to), sent);
@@ -100,4 +130,32 @@ fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -
         }
     }
     found.into_iter().map(TaskId).collect()
+}
+
+/// Messages that do not come where they are waited for, as they are sent under other tags or in other communicators.
+pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
+    let apart = needs.apart.intersection(blocked);
+    if !apart.is_empty() {
+        let text = "a message is sent in one communicator and waited for in another one";
+        let verdict = Verdict::new(Step::CannotGoOn, text);
+        return Some(verdict.of(Cause::Communicator).between(apart));
+    }
+    let is_blocked = |rank: &u32| blocked.contains(TaskId(*rank));
+    let mismatched = needs.mismatched.iter();
+    let mismatched: Vec<_> = mismatched
+        .filter(|(from, to, ..)| is_blocked(from) && is_blocked(to))
+        .collect();
+    let (from, to, sent, wanted) = mismatched.first()?;
+    let mut text =
+        format!("{from} sends to {to} under tag {sent}, which waits for tag {wanted} from it");
+    let more = mismatched.len() - 1;
+    for (from, to, sent, wanted) in mismatched.iter().skip(1).take(PAIRS_SHOWN) {
+        text += &format!("; {from} to {to} under {sent} for {wanted}");
+    }
+    if more > PAIRS_SHOWN {
+        text += &format!("; and {} more", more - PAIRS_SHOWN);
+    }
+    let both = mismatched.iter().flat_map(|(from, to, ..)| [from, to]);
+    let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Tag);
+    Some(verdict.between(both.map(|rank| TaskId(*rank)).collect()))
 }

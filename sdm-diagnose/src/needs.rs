@@ -39,6 +39,8 @@ pub(super) struct Needs {
     pub(super) matched: IdSet,
     /// Who sends, who receives, and under which tags: they do not fit.
     pub(super) mismatched: Vec<(u32, u32, i64, i64)>,
+    /// Who sends to another one of them that receives from it, but in different communicators.
+    pub(super) apart: IdSet,
     /// Who is in a call of MPI's that more than the ranks of this job can keep: other programs, a disk. As long as
     /// somebody else is there for whom they can wait, they are taken to wait for that.
     pub(super) outside: IdSet,
@@ -46,6 +48,8 @@ pub(super) struct Needs {
     pub(super) complete: IdSet,
     /// Who waits for messages.
     pub(super) messages: IdSet,
+    /// Who waits for a file, a pipe or a child.
+    pub(super) resources: IdSet,
     /// Who waits for a lock outside of MPI, and which ranks have it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
 }
@@ -85,6 +89,29 @@ impl Gathering {
         let is_told = self.members.is_some() || self.communicator == other.communicator;
         let is_same = self.name == other.name && self.members == other.members;
         is_same && is_told && key(self) == key(other)
+    }
+
+    /// Its ranks: of that of all they are those of the job.
+    pub(super) fn ranks<'a>(&'a self, all: &'a IdSet) -> Option<&'a IdSet> {
+        match &self.communicator {
+            None => Some(all),
+            Some(_) => self.members.as_ref(),
+        }
+    }
+
+    /// Who belongs to it and is not there, where that is known.
+    pub(super) fn missing(&self, all: &IdSet) -> Option<IdSet> {
+        Some(self.ranks(all)?.difference(&self.tasks))
+    }
+
+    /// True where both are in the same operation, and certainly in different communicators.
+    pub(super) fn is_of_other_communicator(&self, other: &Self, all: &IdSet) -> bool {
+        let ranks = self.ranks(all).zip(other.ranks(all));
+        let contexts = self.context.zip(other.context);
+        let is_other = ranks.is_some_and(|(own, others)| own != others)
+            || self.communicator.is_none() != other.communicator.is_none()
+            || contexts.is_some_and(|(own, others)| own != others);
+        self.name == other.name && ranks.is_some() && is_other
     }
 
     /// True where this can be the other one, of which more is known: in which communicator this is was not found out.
@@ -392,6 +419,7 @@ pub(super) fn resources(
             if resource.is_lock() {
                 needs.locks.push((who.clone(), peers.clone()));
             }
+            needs.resources.union_with(&who);
             needs.graph.live.subtract(&who);
             needs.graph.sets.push(SetNeed {
                 who,

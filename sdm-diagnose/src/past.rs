@@ -16,11 +16,8 @@ pub(super) const NAMED_MAX: u64 = 4;
 pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a Gathering>> {
     let mut by_ranks: Vec<(&IdSet, Vec<&Gathering>)> = Vec::new();
     for one in there {
-        let ranks = match &one.communicator {
-            None => Some(all),
-            // Who belongs to it is not known of each.
-            Some(_) => one.members.as_ref(),
-        };
+        // Who belongs to it is not known of each.
+        let ranks = one.ranks(all);
         // Between two groups the roots differ by right: that of one's own group is none.
         let is_between = one.root.is_some_and(|root| root < 0);
         let Some(ranks) = ranks.filter(|_| !is_between) else {
@@ -52,30 +49,84 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
     let is_at_end = |rank: &u32| at_end.contains(TaskId(*rank));
     let (mut behind, mut partners) = (IdSet::new(), IdSet::new());
+    // For whom somebody waits who waits for nobody else.
+    let mut certain = IdSet::new();
     let graph = &needs.graph;
     let ones = graph.ones.iter().map(|(who, one)| (*who, vec![*one]));
     let either = graph.either.iter().map(|(who, two)| (*who, two.to_vec()));
     for (who, wanted) in ones.chain(either) {
         if blocked.contains(TaskId(who)) && wanted.iter().all(is_at_end) {
             behind.insert(TaskId(who));
+            if let [one] = wanted[..] {
+                certain.insert(TaskId(one));
+            }
             partners.extend(wanted.into_iter().map(TaskId));
         }
     }
     if behind.is_empty() {
         return None;
     }
-    // For whom several wait is the one that has left something out.
-    let (blamed, who) = match (behind.len() > 1, partners.len()) {
-        (true, 1) => (partners.clone(), "others"),
-        _ => (behind, "they"),
+    // For whom several wait is the one that has left something out; else either side may be wrong.
+    let is_of_one = behind.len() > 1 && partners.len() == 1;
+    let who = match (is_of_one, behind.len()) {
+        (true, _) => "others wait".to_owned(),
+        (false, 1) => format!("rank {behind} waits"),
+        (false, count) if count <= NAMED_MAX => format!("ranks {behind} wait"),
+        _ => "they wait".to_owned(),
     };
-    let partners = match partners.len() {
-        1 => format!("rank {partners}, which is in MPI_Finalize and sends and receives"),
-        count if count <= NAMED_MAX => {
-            format!("ranks {partners}, which are in MPI_Finalize and send and receive")
-        }
-        _ => "ranks that are in MPI_Finalize and send and receive".to_owned(),
+    let (named, left_out) = match partners.len() {
+        1 => (
+            format!("rank {partners}, which is in MPI_Finalize and sends and receives"),
+            "that one has left a call out",
+        ),
+        count if count <= NAMED_MAX => (
+            format!("ranks {partners}, which are in MPI_Finalize and send and receive"),
+            "those have left calls out",
+        ),
+        _ => (
+            "ranks that are in MPI_Finalize and send and receive".to_owned(),
+            "those have left calls out",
+        ),
     };
-    let text = format!("the message that {who} wait for is one of {partners} nothing more");
+    let doubt = match (is_of_one, behind.len()) {
+        (true, _) => String::new(),
+        _ if certain.is_empty() => String::new(),
+        (false, 1) => format!(": {left_out}, or rank {behind} has one too many"),
+        (false, _) => format!(": {left_out}, or those who wait have too many"),
+    };
+    let blamed = match is_of_one {
+        true => partners,
+        false => behind.union(&certain),
+    };
+    let text = format!("the message that {who} for is one of {named} nothing more{doubt}");
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
+}
+
+/// Who is at the end of the program, while others wait in an operation of a communicator that it belongs to.
+pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
+    let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
+    let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
+    let found = needs.gatherings.iter().filter_map(|one| {
+        let is_owed = one.name != "finalize" && needs_all(&one.name);
+        let waits = !one.tasks.is_disjoint(blocked);
+        let absent = one.ranks(all)?.intersection(&at_end);
+        // Where most have left it out it is once too often here.
+        let is_odd = !absent.is_empty() && absent.len() <= one.tasks.len();
+        (is_owed && waits && is_odd).then_some((one, absent))
+    });
+    let (one, absent) = found.max_by_key(|(one, _)| one.tasks.len())?;
+    let within = match &one.communicator {
+        Some(name) if !name.is_empty() => format!(" in {name}"),
+        _ => String::new(),
+    };
+    let (who, is, has, them) = match absent.len() {
+        1 => (format!("rank {absent}"), "is", "has", "it"),
+        count if count <= NAMED_MAX => (format!("ranks {absent}"), "are", "have", "them"),
+        _ => ("ranks".to_owned(), "are", "have", "them"),
+    };
+    let text = format!(
+        "{who} {is} in MPI_Finalize, while others wait for {them} in {}{within}, which {who} {has} left out",
+        one.call
+    );
+    Some(Verdict::new(Step::CannotGoOn, text).blaming(absent))
 }

@@ -52,7 +52,8 @@ fn parked(last: Option<&Probes>) -> IdSet {
     IdSet::union_all(parked.map(|(tasks, _)| tasks))
 }
 
-fn is_for_a_thread(what: &WaitFor) -> bool {
+/// True for a wait for another thread of the process.
+pub(super) fn is_for_a_thread(what: &WaitFor) -> bool {
     match what {
         WaitFor::Lock(_) | WaitFor::Join(_) => true,
         WaitFor::SystemCall(name) => name == "futex",

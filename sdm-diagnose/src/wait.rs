@@ -3,7 +3,7 @@
 use sdm_debug::calls::{is_file, is_lock, is_sleep, plain, spoken};
 use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{StackFrame, TaskStacks};
-use sdm_mpi::{WaitsFor, waits_for};
+use sdm_mpi::{WaitsFor, mpi_name, waits_for};
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,4 +131,17 @@ pub(super) fn kind(call: &str) -> WaitKind {
         () if is_sleep(call) => WaitKind::Sleep,
         () => WaitKind::Other,
     }
+}
+
+/// True for a call of a window's epochs and locks.
+pub(super) fn is_of_window(call: &str) -> bool {
+    const COLLECTIVE: [&str; 5] = [
+        "win_allocate",
+        "win_allocate_shared",
+        "win_create",
+        "win_create_dynamic",
+        "win_free",
+    ];
+    let name = mpi_name(call).unwrap_or_default();
+    name.starts_with("win_") && !COLLECTIVE.contains(&name.as_str())
 }

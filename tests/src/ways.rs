@@ -78,7 +78,7 @@ pub const HANGS: &[Case] = &[
     (
         "finalize",
         "cannot_go_on",
-        "3",
+        "0,3",
         "rank 0, which is in MPI_Finalize and sends",
     ),
     ("two_orders", "deadlock", "2-3", "MPI_Recv"),

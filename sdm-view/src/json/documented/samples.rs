@@ -10,7 +10,7 @@ use sdm_debug::reply::{
 };
 use sdm_debug::rules::{Bins, Extreme, Histogram, Number, Stats, TotalUsage, Who};
 use sdm_debug::{Failure, FailureCode, TaskState};
-use sdm_diagnose::{Diagnosis, Finding, Kind, Step, WaitGraph};
+use sdm_diagnose::{Cause, Diagnosis, Finding, Guilty, Kind, Step, WaitGraph};
 use sdm_idset::{IdSet, TaskId};
 
 use crate::compare::{Comparison, Difference};
@@ -293,7 +293,12 @@ fn diagnoses() -> Vec<Item> {
         step,
         ..diagnosis()
     };
-    steps.map(|step| Item::Diagnosis(of(step))).into()
+    let causes = Cause::ALL.map(|cause| Diagnosis {
+        cause,
+        ..diagnosis()
+    });
+    let steps = steps.map(of).into_iter();
+    steps.chain(causes).map(Item::Diagnosis).collect()
 }
 
 fn diagnosis() -> Diagnosis {
@@ -317,6 +322,13 @@ fn diagnosis() -> Diagnosis {
         samples: 3,
         span: Duration::from_secs(1),
         conclusion: text("rank 3 is to blame"),
+        cause: Cause::Tag,
+        guilty: vec![Guilty {
+            tasks: some(),
+            call: text("MPI_Recv"),
+            communicator: text("MPI_COMM_WORLD"),
+            place: text("main () at a.c:7"),
+        }],
         suspects: some(),
         step: Step::Deadlock,
         held_up_by: some(),

@@ -1,0 +1,80 @@
+//! The class of an error.
+
+/// The class of an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Nothing is known to be wrong.
+    #[default]
+    None,
+    /// It is not known.
+    Unknown,
+    /// A call was left out, is there once too often, or stands in another order than elsewhere.
+    CallOrdering,
+    /// Ranks are in one operation, but of different communicators.
+    Communicator,
+    /// Ranks name different roots.
+    Root,
+    /// Ranks give different counts.
+    Count,
+    /// A message is sent under another tag than the one that is waited for.
+    Tag,
+    /// An epoch or a lock of a window is not closed, or not opened.
+    Rma,
+    /// A thread waits for another one of its process, or for a lock.
+    Thread,
+    /// A file, a pipe, a socket, a child.
+    Resource,
+    /// A rank has ended.
+    Ended,
+    /// A signal or a debugger has stopped a rank.
+    Stopped,
+    /// A rank computes.
+    Computing,
+    /// A rank asks again and again whether something has come.
+    Polling,
+    /// A rank sleeps.
+    Sleeping,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::None,
+        Self::Unknown,
+        Self::CallOrdering,
+        Self::Communicator,
+        Self::Root,
+        Self::Count,
+        Self::Tag,
+        Self::Rma,
+        Self::Thread,
+        Self::Resource,
+        Self::Ended,
+        Self::Stopped,
+        Self::Computing,
+        Self::Polling,
+        Self::Sleeping,
+    ];
+
+    /// Its name, as in `--json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Unknown => "unknown",
+            Self::CallOrdering => "call_ordering",
+            Self::Communicator => "communicator",
+            Self::Root => "root",
+            Self::Count => "count",
+            Self::Tag => "tag",
+            Self::Rma => "rma",
+            Self::Thread => "thread",
+            Self::Resource => "resource",
+            Self::Ended => "ended",
+            Self::Stopped => "stopped",
+            Self::Computing => "computing",
+            Self::Polling => "polling",
+            Self::Sleeping => "sleeping",
+        }
+    }
+}

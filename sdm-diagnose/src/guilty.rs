@@ -1,0 +1,67 @@
+//! Whose error it is, and the calls that they are in.
+
+use sdm_debug::rules::Probes;
+use sdm_idset::IdSet;
+
+use super::Step;
+use super::needs::Gathering;
+use super::seen::groups;
+use super::verdict::Verdict;
+use super::wait::{WaitKind, place};
+
+/// Ranks that an error is one of, with the call that they are in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guilty {
+    /// The ranks.
+    pub tasks: IdSet,
+    /// The runtime's function, or their own where they are in none; empty where they are gone.
+    pub call: String,
+    /// The communicator of a collective operation, as far as it is known.
+    pub communicator: String,
+    /// The user's frame: `exchange () at halo.c:60`.
+    pub place: String,
+}
+
+/// The ranks that an error is one of: those to blame; where nobody is to blame alone, those between which it is.
+pub(super) fn guilty(
+    samples: &[Probes],
+    verdict: &Verdict,
+    gatherings: &[Gathering],
+) -> Vec<Guilty> {
+    let named = match (verdict.suspects.is_empty(), verdict.step) {
+        (false, _) => &verdict.suspects,
+        (true, Step::HeldUp) => &verdict.held_up_by,
+        (true, _) => &verdict.between,
+    };
+    let communicator = |tasks: &IdSet| {
+        let known = gatherings.iter().find(|one| tasks.is_subset(&one.tasks));
+        let known = known.map(|one| match &one.communicator {
+            None => sdm_mpi::COMM_WORLD.to_owned(),
+            Some(name) => name.clone(),
+        });
+        known.unwrap_or_default()
+    };
+    let mut list = Vec::new();
+    let mut rest = named.clone();
+    for group in groups(samples, named) {
+        rest.subtract(&group.tasks);
+        list.push(Guilty {
+            communicator: communicator(&group.tasks),
+            call: match group.wait.kind {
+                WaitKind::Running => group.wait.frame.function.clone(),
+                _ => group.wait.call.clone(),
+            },
+            place: place(&group.wait.frame),
+            tasks: group.tasks,
+        });
+    }
+    if !rest.is_empty() {
+        list.push(Guilty {
+            tasks: rest,
+            call: String::new(),
+            communicator: String::new(),
+            place: String::new(),
+        });
+    }
+    list
+}

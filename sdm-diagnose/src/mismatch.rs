@@ -1,0 +1,88 @@
+//! Operations of the same ranks that do not fit together.
+
+use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::needs_all;
+
+use super::needs::Gathering;
+use super::past::NAMED_MAX;
+use super::verdict::Verdict;
+use super::{Cause, Step};
+
+/// Those who are in operations of the same ranks that do not fit together: other ones, or with other arguments.
+pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
+    let verdict = |what: String, most: &Gathering, others: &IdSet, largest: u64| {
+        // Of equally many on either side neither is the odd one.
+        let few = largest < most.tasks.len();
+        let between = match few {
+            true => others.clone(),
+            false => others.union(&most.tasks),
+        };
+        let odd = if few { others.clone() } else { IdSet::new() };
+        let verdict = Verdict::new(Step::CannotGoOn, what);
+        verdict.blaming(odd).between(between)
+    };
+    // Who has come to the same operation and differs in an argument is the cause of what came after it.
+    let differ = |one: Option<i64>, two| one.zip(two).filter(|(one, two)| one != two);
+    for (index, most) in these.iter().enumerate() {
+        let found = |one: &Gathering| {
+            let key = |one: &Gathering| (one.context, one.communicator.is_none());
+            let roots = differ(most.root, one.root).map(|two| (Cause::Root, two));
+            let found = roots.or_else(|| Some((Cause::Count, differ(most.count, one.count)?)));
+            found.filter(|_| one.name == most.name && key(one) == key(most))
+        };
+        let same = these[index + 1..].iter();
+        let same: Vec<_> = same.filter(|one| found(one).is_some()).collect();
+        let Some((other, (cause, (one, two)))) =
+            same.first().and_then(|one| Some((one, found(one)?)))
+        else {
+            continue;
+        };
+        let text = format!(
+            "they are in {}, but with different {}s: {one} and {two}",
+            most.call,
+            cause.name()
+        );
+        let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
+        let verdict = verdict(text, most, &others, other.tasks.len()).of(cause);
+        // It is there until all have given it their parts.
+        let strays = std::iter::once(*most).chain(same.iter().map(|one| **one));
+        let strays = strays.filter(|one| is_root_past(one, these));
+        let strays = IdSet::union_all(strays.map(|one| &one.tasks));
+        let is_told = !strays.is_empty() && strays.len() < verdict.between.len();
+        return Some(match is_told && verdict.suspects.is_empty() {
+            true => verdict.blaming(strays),
+            false => verdict,
+        });
+    }
+    let most = these.first()?;
+    let others = these.iter().filter(|one| one.name != most.name);
+    let others: Vec<_> = others.collect();
+    let other = others.first()?;
+    let mut text = format!(
+        "they are in different collective operations: {} and {}",
+        most.call, other.call
+    );
+    let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
+    // Ranks leave such an operation one by one. Those who are still in it may be where they should be, and wait for one that has left it out
+    // and is with the others.
+    if !these.iter().all(|one| needs_all(&one.name)) {
+        if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
+            let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
+            text += &format!(" ({ranks} {odd}, or who has left that out)");
+        }
+        let verdict = verdict(text, most, &odd, other.tasks.len());
+        return Some(verdict.blaming(IdSet::new()));
+    }
+    Some(verdict(text, most, &odd, other.tasks.len()))
+}
+
+/// True where the root that some name has left the operation, which it does last.
+fn is_root_past(one: &Gathering, these: &[&Gathering]) -> bool {
+    let root = one.root.and_then(|root| u32::try_from(root).ok());
+    let is_there = |root| {
+        let mut same = these.iter().filter(|other| other.name == one.name);
+        same.any(|other| other.tasks.contains(TaskId(root)))
+    };
+    matches!(one.name.as_str(), "gather" | "gatherv" | "reduce")
+        && root.is_some_and(|root| !is_there(root))
+}

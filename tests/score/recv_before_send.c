@@ -1,0 +1,13 @@
+// score: ranks=2 cause=call_ordering guilty=0-1 calls=0:MPI_Recv,1:MPI_Recv
+#include <mpi.h>
+int main(int argc, char **argv) {
+    int me, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int in = 0, out = me;
+    MPI_Recv(&in, 1, MPI_INT, 1 - me, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(&out, 1, MPI_INT, 1 - me, 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,13 @@
+// score: ranks=2 cause=none guilty= calls=
+#include <mpi.h>
+int main(int argc, char **argv) {
+    int me, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    volatile double sum = 0;
+    if (me == 0) for (;;) sum += 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,12 @@
+// score: ranks=3 cause=root guilty=1 calls=1:MPI_Scatter
+#include <mpi.h>
+int main(int argc, char **argv) {
+    int me, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    static double part[1 << 18], all[3 << 18];
+    MPI_Scatter(all, 1 << 18, MPI_DOUBLE, part, 1 << 18, MPI_DOUBLE, me == 1 ? 2 : 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}

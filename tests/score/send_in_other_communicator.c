@@ -1,0 +1,15 @@
+// score: ranks=2 cause=communicator guilty=0-1 calls=0:MPI_Ssend,1:MPI_Recv
+#include <mpi.h>
+int main(int argc, char **argv) {
+    int me, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    int x = 0;
+    if (me == 0) MPI_Ssend(&x, 1, MPI_INT, 1, 0, copy);
+    else MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
