@@ -77,7 +77,8 @@ pub struct ProcessState {
 /// What the threads of a task wait in.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskWaits {
-    /// The call of a runtime that the main thread is in.
+    /// The call of a runtime that the main thread is in; of one that waits for other threads the call of MPI's that the only other thread is in
+    /// that is in any.
     pub call: Option<Call>,
     /// The threads with a user frame that wait, by number.
     pub threads: Vec<ThreadWait>,
@@ -188,6 +189,18 @@ pub enum Known {
     Callee,
     /// It lies where the call has put it: in a register that the function that is called has kept, or on the stack.
     Kept,
+}
+
+impl WaitFor {
+    /// True for a wait for another thread of the process.
+    #[must_use]
+    pub fn is_for_a_thread(&self) -> bool {
+        match self {
+            Self::Lock(_) | Self::Join(_) => true,
+            Self::SystemCall(name) => name == "futex",
+            Self::Resource(_) | Self::Polling => false,
+        }
+    }
 }
 
 impl TaskWaits {

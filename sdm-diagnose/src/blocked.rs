@@ -1,9 +1,11 @@
 //! Of those who are blocked for good: how that is said, and who is likely to blame.
 
 use sdm_idset::{IdSet, TaskId};
+use sdm_mpi::needs_all;
 
 use super::graph::WaitGraph;
 use super::needs::{Gathering, Needs};
+use super::operations::NONBLOCKING;
 use super::past::may_be_right;
 use super::verdict::Verdict;
 use super::{Cause, Step};
@@ -17,6 +19,8 @@ pub(super) struct Blocked<'a> {
     pub(super) blocked: &'a IdSet,
     /// All ranks of the job.
     pub(super) all: &'a IdSet,
+    /// Who waits for a lock of a window.
+    pub(super) locking: &'a IdSet,
     /// A circle of them, where it is known for whom each waits.
     pub(super) circle: &'a [u32],
     /// The collective operations that some of them are in, the biggest first.
@@ -25,13 +29,13 @@ pub(super) struct Blocked<'a> {
 
 impl Blocked<'_> {
     pub(super) fn conclude(&self) -> Verdict {
-        if let Some(verdict) = self.apart() {
-            return verdict;
-        }
         if let [alone] = self.circle {
             let text = "it waits for a message of its own";
             let alone = IdSet::single(TaskId(*alone));
             return Verdict::new(Step::Deadlock, text).blaming(alone);
+        }
+        if let Some(verdict) = self.alone().or_else(|| self.left_out()) {
+            return verdict;
         }
         let Some(most) = self.there.first() else {
             return self.without_collective();
@@ -51,6 +55,14 @@ impl Blocked<'_> {
         let circle = circle.map_or_else(String::new, |circle| format!(" ({circle})"));
         if let Some((whom, text)) = self.wanted_of(&odd, most) {
             return Verdict::new(Step::Deadlock, text + &circle).blaming(whom);
+        }
+        if !odd.is_empty() && odd.is_subset(self.locking) {
+            let text = format!(
+                "some wait for a window of another rank, of which one of those who wait in {} may hold the lock: which one \
+                 of them is not known",
+                most.call
+            );
+            return Verdict::new(Step::Deadlock, text);
         }
         if odd.is_empty() || odd.len() >= most.tasks.len() {
             let text = format!(
@@ -85,6 +97,35 @@ impl Blocked<'_> {
         Verdict::new(Step::Deadlock, text).blaming(odd)
     }
 
+    /// Who waits for a message of anybody where nobody else is.
+    fn alone(&self) -> Option<Verdict> {
+        let sets = self.needs.graph.sets.iter();
+        let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
+        let alone = IdSet::union_all(alone.map(|set| &set.who)).intersection(self.blocked);
+        let text = "waiting for a message of anybody in a communicator in which nobody else is";
+        (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
+    }
+
+    /// Who has left out an operation of some ranks, and waits in one of more ranks for those who wait for it there.
+    fn left_out(&self) -> Option<Verdict> {
+        let most = self.there.first()?;
+        let wanted = most.missing(self.all)?;
+        let found = self.there.iter().skip(1).find_map(|one| {
+            let missing = one.missing(self.all)?;
+            let is_owed = needs_all(&one.name) || one.name == NONBLOCKING;
+            let is_one = one.communicator.is_some() && is_owed;
+            let waits = missing.is_subset(&most.tasks) && !one.tasks.is_disjoint(&wanted);
+            let is_odd = !missing.is_empty() && missing.len() <= one.tasks.len();
+            (is_one && waits && is_odd).then_some((one, missing))
+        });
+        let (one, missing) = found?;
+        let text = format!(
+            "others wait in {} for these, which have left that out and wait in {}",
+            one.call, most.call
+        );
+        Some(Verdict::new(Step::Deadlock, text).blaming(missing))
+    }
+
     /// The one who is elsewhere, and the only one that it waits for, who is in the operation with most: either the one communicates once too
     /// often, or the other has left that out, which nothing here tells.
     fn pair(&self, odd: &IdSet, most: &Gathering) -> Option<(u32, u32)> {
@@ -98,7 +139,7 @@ impl Blocked<'_> {
     }
 
     /// Ranks wait for each other in one operation, but of different communicators.
-    fn apart(&self) -> Option<Verdict> {
+    pub(super) fn apart(&self) -> Option<Verdict> {
         let there = self.there.iter();
         let candidates = there.filter_map(|one| {
             let missing = one.missing(self.all)?;

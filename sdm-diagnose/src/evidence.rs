@@ -9,6 +9,7 @@ use sdm_debug::probe::{
 use sdm_debug::rules::{Alike, Probes};
 use sdm_idset::{IdSet, set_text};
 
+use super::operations::is_of_collective;
 use super::wait::{WaitKind, kind, place};
 
 /// The most different calls or circles that are told of one group.
@@ -116,11 +117,19 @@ impl<'a> Evidence<'a> {
     fn facts(&self, call: &Call, tasks: &IdSet) -> Vec<String> {
         use ArgumentRole as R;
         let mut facts = Vec::new();
+        if is_of_collective(Some(call)) {
+            facts.push("for a collective operation that does not block".to_owned());
+        }
         for argument in &call.arguments {
             let expression = &argument.expression;
             let word = match argument.role {
                 R::Destination => "to",
                 R::Source => "from",
+                R::Tag if expression == sdm_mpi::UNEXPECTED => {
+                    let tag = argument.value.as_ref().map(|value| &value.text);
+                    facts.extend(tag.map(|tag| format!("a message under tag {tag} has come")));
+                    continue;
+                }
                 R::Tag | R::ReceiveTag => "tag",
                 R::Root => "root",
                 R::Target if kind(&call.function) == WaitKind::Message => "with",

@@ -5,12 +5,12 @@ use sdm_idset::IdSet;
 
 use super::Step;
 use super::needs::Gathering;
-use super::seen::groups;
+use super::seen::{SamePlace, groups};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
 
 /// Ranks that an error is one of, with the call that they are in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guilty {
     /// The ranks.
     pub tasks: IdSet,
@@ -24,7 +24,7 @@ pub struct Guilty {
 
 /// The ranks that an error is one of: those to blame; where nobody is to blame alone, those between which it is.
 pub(super) fn guilty(
-    samples: &[Probes],
+    (samples, still): (&[Probes], &[SamePlace]),
     verdict: &Verdict,
     gatherings: &[Gathering],
 ) -> Vec<Guilty> {
@@ -43,7 +43,17 @@ pub(super) fn guilty(
     };
     let mut list = Vec::new();
     let mut rest = named.clone();
-    for group in groups(samples, named) {
+    let known = still.iter().map(|group| SamePlace {
+        tasks: group.tasks.intersection(named),
+        wait: group.wait.clone(),
+    });
+    let known: Vec<SamePlace> = known.collect();
+    let found = IdSet::union_all(known.iter().map(|group| &group.tasks));
+    let others = groups(samples, &named.difference(&found));
+    for group in known.into_iter().chain(others) {
+        if group.tasks.is_empty() {
+            continue;
+        }
         rest.subtract(&group.tasks);
         list.push(Guilty {
             communicator: communicator(&group.tasks),

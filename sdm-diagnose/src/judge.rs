@@ -13,9 +13,9 @@ use super::mismatch::mismatch;
 use super::needs::{Gathering, Members, Needs, resources};
 use super::past::{absent, left_behind, proving};
 use super::seen::{SamePlace, Seen, all_of, groups};
-use super::threads::{Waiting, is_for_a_thread};
+use super::threads::{Waiting, by_other_threads};
 use super::verdict::Verdict;
-use super::wait::{WaitKind, is_of_window};
+use super::wait::{WaitKind, is_of_window, locks_window};
 use super::{Cause, Diagnosis, Observed, Step};
 
 /// What the samples show.
@@ -36,6 +36,7 @@ pub fn judge(observed: &Observed) -> Diagnosis {
 
 fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     let still = groups(&observed.samples, &seen.still);
+    let still = by_other_threads(observed.samples.last(), still);
     let evidence = observed.samples.last().map(Evidence::of);
     let evidence = evidence.unwrap_or_default();
     let case = Case::of(observed, seen, &evidence, &still);
@@ -48,7 +49,11 @@ fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     Diagnosis {
         samples: observed.samples.len(),
         span: observed.span,
-        guilty: guilty(&observed.samples, &verdict, &case.needs.gatherings),
+        guilty: guilty(
+            (&observed.samples, &still),
+            &verdict,
+            &case.needs.gatherings,
+        ),
         conclusion: verdict.text,
         step: verdict.step,
         cause: verdict.cause,
@@ -254,27 +259,30 @@ impl<'a> Case<'a> {
             .filter(|one| !one.tasks.is_disjoint(blocked))
             .collect();
         there.sort_by_key(|one| std::cmp::Reverse(one.tasks.len()));
-        let verdict = left_behind(&self.needs, blocked);
-        let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
-        let mismatched = || {
-            proving(&there, &self.all)
-                .iter()
-                .find_map(|these| mismatch(these))
-        };
-        if let Some(verdict) = verdict.or_else(mismatched) {
-            return verdict;
-        }
-        if let Some(verdict) = misdirected(&self.needs, blocked) {
-            return verdict;
-        }
-        Blocked {
+        let locking = self
+            .still
+            .iter()
+            .filter(|group| locks_window(&group.wait.call));
+        let locking = IdSet::union_all(locking.map(|group| &group.tasks));
+        let case = Blocked {
             needs: &self.needs,
             blocked,
+            locking: &locking,
             all: &self.all,
             circle: &self.reduced.circle,
             there,
-        }
-        .conclude()
+        };
+        let mismatched = || {
+            proving(&case.there, &self.all)
+                .iter()
+                .find_map(|these| mismatch(these))
+        };
+        let verdict = misdirected(&self.needs, blocked);
+        let verdict = verdict.or_else(|| left_behind(&self.needs, blocked));
+        let verdict = verdict.or_else(|| case.apart());
+        let verdict = verdict.or_else(|| absent(&self.needs, blocked, &self.all));
+        let verdict = verdict.or_else(mismatched);
+        verdict.unwrap_or_else(|| case.conclude())
     }
 
     fn held_up(&self) -> Verdict {
@@ -338,7 +346,7 @@ impl<'a> Case<'a> {
         let stands = stands.find(|group| !group.tasks.is_disjoint(tasks));
         match waits.find_map(|(_, waits)| waits.main()) {
             Some(WaitFor::Resource(_)) => Cause::Resource,
-            Some(what) if is_for_a_thread(what) => Cause::Thread,
+            Some(what) if what.is_for_a_thread() => Cause::Thread,
             _ => match stands.map(|group| group.wait.kind) {
                 Some(WaitKind::Lock) => Cause::Thread,
                 Some(WaitKind::File) => Cause::Resource,

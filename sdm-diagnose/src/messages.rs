@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sdm_debug::probe::{ArgumentRole as R, CallArgument};
 use sdm_debug::rules::Probes;
 use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::waits_for_several;
+use sdm_mpi::{waits_for_requests, waits_for_several};
 
 use super::needs::{Class, Needs, argument, known};
 use super::verdict::Verdict;
@@ -37,6 +37,10 @@ enum Within {
 
 impl Within {
     fn of(probes: &Probes, class: &Class<'_>, task: TaskId) -> Option<Self> {
+        // Of a request its ranks are told as those of the job, and not its communicator.
+        if waits_for_requests(class.call) {
+            return None;
+        }
         let is_world = argument(class, R::Communicator).is_some_and(CallArgument::is_world);
         let context = known(probes, class, R::Context, task).map(Self::Context);
         is_world.then_some(Self::World).or(context)
@@ -52,6 +56,7 @@ impl Needs {
             .collect();
         let sends = sends(probes, &classes);
         let mut fit = BTreeMap::new();
+        let ones: BTreeSet<(u32, u32)> = self.graph.ones.iter().copied().collect();
         for class in classes {
             let tag_role = match argument(class, R::ReceiveTag) {
                 Some(_) => R::ReceiveTag,
@@ -60,10 +65,19 @@ impl Needs {
             for task in class.tasks.iter() {
                 let from = known(probes, class, R::Source, task).map(u32::try_from);
                 let Some(Ok(from)) = from else { continue };
+                let wanted = known(probes, class, tag_role, task);
+                let other = come(class).zip(wanted);
+                let other = other.filter(|(come, wanted)| *wanted >= 0 && come != wanted);
+                // Who waits for a message of somebody else may send what is waited for after that.
+                let is_last =
+                    || !self.messages.contains(TaskId(from)) || ones.contains(&(from, task.0));
+                if let Some((come, wanted)) = other.filter(|_| is_last()) {
+                    self.mismatched.push((from, task.0, come, wanted));
+                    continue;
+                }
                 let Some(sent) = sends.get(&(from, task.0)) else {
                     continue;
                 };
-                let wanted = known(probes, class, tag_role, task);
                 let tags = sent.tag.zip(wanted);
                 let other = tags.filter(|(sent, wanted)| *wanted >= 0 && sent != wanted);
                 // Of several requests another one can be what is sent.
@@ -93,6 +107,13 @@ impl Needs {
         self.matched.union_with(&all_fitting(both_ways, &fit));
         self.graph.live.union_with(&self.matched);
     }
+}
+
+/// The tag of a message that has come from whom a call waits for.
+fn come(class: &Class<'_>) -> Option<i64> {
+    let mut arguments = class.known?.arguments.iter();
+    let come = arguments.find(|one| one.role == R::Tag && one.expression == sdm_mpi::UNEXPECTED)?;
+    come.value.as_ref()?.text.parse().ok()
 }
 
 /// What is sent from whom to whom.

@@ -44,7 +44,6 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
         );
         let others = IdSet::union_all(same.iter().map(|one| &one.tasks));
         let verdict = verdict(text, most, &others, other.tasks.len()).of(cause);
-        // It is there until all have given it their parts.
         let strays = std::iter::once(*most).chain(same.iter().map(|one| **one));
         let strays = strays.filter(|one| is_root_past(one, these));
         let strays = IdSet::union_all(strays.map(|one| &one.tasks));
@@ -76,13 +75,12 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     Some(verdict(text, most, &odd, other.tasks.len()))
 }
 
-/// True where the root that some name has left the operation, which it does last.
+/// True where the root that some name has left the operation: it would have given them, or taken, their parts.
 fn is_root_past(one: &Gathering, these: &[&Gathering]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
     let is_there = |root| {
         let mut same = these.iter().filter(|other| other.name == one.name);
         same.any(|other| other.tasks.contains(TaskId(root)))
     };
-    matches!(one.name.as_str(), "gather" | "gatherv" | "reduce")
-        && root.is_some_and(|root| !is_there(root))
+    root.is_some_and(|root| !is_there(root))
 }

@@ -8,7 +8,9 @@ use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, waits_for_requests};
 
 use super::graph::{SetNeed, WaitGraph};
-use super::operations::{is_with_other_jobs, members_of, names_ranks_of_the_job};
+use super::operations::{
+    NONBLOCKING, is_of_collective, is_with_other_jobs, members_of, names_ranks_of_the_job,
+};
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind};
 
@@ -71,7 +73,7 @@ pub(super) struct Class<'a> {
     pub(super) tasks: IdSet,
     pub(super) kind: WaitKind,
     pub(super) call: &'a str,
-    known: Option<&'a Call>,
+    pub(super) known: Option<&'a Call>,
 }
 
 impl Class<'_> {
@@ -138,6 +140,7 @@ impl Needs {
                 {
                     needs.outside(&class.tasks, members);
                 }
+                WaitKind::Message if is_of_collective(class.known) => needs.gather(probes, class),
                 WaitKind::Message => needs.message(probes, class, members),
                 WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
                     // Of an operation on files that all take part in those wait for others who are at no file.
@@ -245,8 +248,11 @@ impl Needs {
 
     fn gather(&mut self, probes: &Probes, class: &Class<'_>) {
         use ArgumentRole as R;
-        let name = mpi_name(class.call).unwrap_or_default();
         let call = class.known;
+        let name = match is_of_collective(call) {
+            true => NONBLOCKING.to_owned(),
+            false => mpi_name(class.call).unwrap_or_default(),
+        };
         let argument = |role| call?.arguments.iter().find(|one| one.role == role);
         let communicator = match argument(R::Communicator) {
             Some(argument) if argument.is_world() => None,

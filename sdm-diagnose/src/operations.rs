@@ -2,6 +2,7 @@
 
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_idset::IdSet;
+use sdm_mpi::waits_for_requests;
 
 /// True where a call waits for processes of another job.
 pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
@@ -24,4 +25,17 @@ pub(super) fn members_of(communicator: &CallArgument) -> Option<IdSet> {
     let text = &communicator.value.as_ref()?.text;
     let members: IdSet = text.parse().ok()?;
     Some(members).filter(|members| !members.is_empty())
+}
+
+/// What collective operations that do not block are called here, of which the request says no more.
+pub(super) const NONBLOCKING: &str = "nonblocking";
+
+/// True for a call that waits for a collective operation that does not block: of its request a communicator is known, and no message.
+pub(super) fn is_of_collective(call: Option<&Call>) -> bool {
+    use ArgumentRole as R;
+    let Some(call) = call.filter(|call| waits_for_requests(&call.function)) else {
+        return false;
+    };
+    let has = |role| call.arguments.iter().any(|one| one.role == role);
+    has(R::Communicator) && ![R::Source, R::Destination, R::Target].into_iter().any(has)
 }

@@ -5,6 +5,7 @@ use sdm_mpi::needs_all;
 
 use super::Step;
 use super::needs::{Gathering, Needs};
+use super::operations::NONBLOCKING;
 use super::verdict::Verdict;
 
 /// The most ranks that are named one by one.
@@ -107,7 +108,11 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
     let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
     let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
     let found = needs.gatherings.iter().filter_map(|one| {
-        let is_owed = one.name != "finalize" && needs_all(&one.name);
+        let is_owed = match one.name.as_str() {
+            "finalize" => false,
+            // Who has begun it, too, would have to wait for it before.
+            name => needs_all(name) || name == NONBLOCKING,
+        };
         let waits = !one.tasks.is_disjoint(blocked);
         let absent = one.ranks(all)?.intersection(&at_end);
         // Where most have left it out it is once too often here.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sdm_debug::probe::Within;
+use sdm_debug::probe::{WaitFor, Within};
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
@@ -69,9 +69,10 @@ impl Seen {
         let looked = looked.difference(&starved);
         let changed = later.iter().map(|sample| sample.marks.changed());
         let changed = changed.fold(IdSet::new(), |all, more| all.union(&more));
-        let still = steady(samples, &looked)
-            .difference(&changed)
-            .difference(&busy(samples));
+        let steady = steady(samples, &looked);
+        // What a call of the kernel's has given back that a look has broken off is no progress.
+        let changed = changed.difference(&broken_off(samples));
+        let still = steady.difference(&changed).difference(&busy(samples));
         let moving = looked.difference(&still);
         let exchanged = IdSet::union_all(later.iter().map(|sample| &sample.marks.exchanged));
         let within = outermost(later, &moving);
@@ -137,6 +138,21 @@ fn busy(samples: &[Probes]) -> IdSet {
     let running = last.unwrap_or_default().iter();
     let running = running.filter(|(_, stacks)| runs(stacks));
     IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&IdSet::union_all(spent))
+}
+
+/// Those who spent no processor time, and wait in the end for what a file, a pipe or a child does.
+fn broken_off(samples: &[Probes]) -> IdSet {
+    let later = samples.iter().skip(1);
+    let idle = later.map(|sample| {
+        let idle = sample.cpu_ms.iter().filter(|(_, ms)| *ms == 0);
+        IdSet::union_all(idle.map(|(tasks, _)| tasks))
+    });
+    let idle = idle.reduce(|all, more| all.intersection(&more));
+    let waits = samples.last().map(|last| &last.waits[..]);
+    let waits = waits.unwrap_or_default().iter();
+    let waits = waits.filter(|(_, waits)| matches!(waits.main(), Some(WaitFor::Resource(_))));
+    let waits = IdSet::union_all(waits.map(|(tasks, _)| tasks));
+    idle.unwrap_or_default().intersection(&waits)
 }
 
 /// Those who were seen at least once in a call of this kind, by the call that was seen last. Who asks, or sleeps, and computes in turn may

@@ -13,6 +13,7 @@ use sdm_idset::IdSet;
 use super::*;
 
 mod beside;
+mod causes;
 mod exchange;
 mod odd;
 mod past;

@@ -7,6 +7,7 @@ use sdm_debug::probe::{TaskWaits, WaitFor};
 use sdm_debug::reply::TaskStacks;
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
+use sdm_mpi::mpi_name;
 
 use super::seen::SamePlace;
 use super::wait::{Wait, WaitKind};
@@ -24,6 +25,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn of(last: Option<&Probes>, still: &[SamePlace], never: &IdSet) -> Self {
         let beside = last.map(Beside::of).unwrap_or_default();
+        let of_one = last.map(of_one_thread).unwrap_or_default();
         let in_place = |is: fn(&SamePlace) -> bool| {
             let groups = still.iter().filter(|group| is(group));
             IdSet::union_all(groups.map(|group| &group.tasks)).difference(never)
@@ -37,28 +39,72 @@ impl Waiting {
         let for_threads = for_threads.union(&parked).intersection(&beside.in_mpi);
         let waiting = in_mpi.difference(&acting).union(&for_threads);
         Self {
-            beside: waiting.intersection(&beside.in_mpi),
+            beside: waiting.intersection(&beside.in_mpi).difference(&of_one),
             waiting,
             acting,
         }
     }
 }
 
+/// Where those stand whose main thread waits for other threads of theirs, one of which alone is in MPI: there, as the others wait for it.
+pub(super) fn by_other_threads(last: Option<&Probes>, still: Vec<SamePlace>) -> Vec<SamePlace> {
+    let of_one = last.map(of_one_thread).unwrap_or_default();
+    let stacks = last.map(|last| &last.stacks[..]).unwrap_or_default();
+    let mut places: Vec<SamePlace> = Vec::new();
+    for mut group in still {
+        let mut elsewhere = group.tasks.intersection(&of_one);
+        if group.wait.is_mpi() {
+            elsewhere = IdSet::new();
+        }
+        group.tasks.subtract(&elsewhere);
+        for (tasks, stacks) in stacks {
+            let tasks = tasks.intersection(&elsewhere);
+            let wait = in_mpi(stacks).filter(|_| !tasks.is_empty());
+            let Some(wait) = wait else { continue };
+            match places.iter_mut().find(|place| place.wait == wait) {
+                Some(place) => place.tasks.union_with(&tasks),
+                None => places.push(SamePlace { tasks, wait }),
+            }
+        }
+        if !group.tasks.is_empty() {
+            places.push(group);
+        }
+    }
+    places
+}
+
+/// Those of whom the main thread waits for other threads, and one of these alone is in a call of MPI's, of which the arguments are known.
+fn of_one_thread(last: &Probes) -> IdSet {
+    let parked = last.waits.iter().filter(|(_, waits)| {
+        let in_mpi = waits
+            .call
+            .as_ref()
+            .and_then(|call| mpi_name(&call.function));
+        in_mpi.is_some() && waits.main().is_some_and(WaitFor::is_for_a_thread)
+    });
+    let parked = IdSet::union_all(parked.map(|(tasks, _)| tasks));
+    let alone = last.stacks.iter();
+    let alone = alone.filter(|(_, stacks)| in_mpi(stacks).is_some());
+    IdSet::union_all(alone.map(|(tasks, _)| tasks)).intersection(&parked)
+}
+
+/// Where the only thread waits that is in a call of MPI's, beside the main one.
+fn in_mpi(stacks: &TaskStacks) -> Option<Wait> {
+    let others = stacks.threads.iter().filter(|thread| !thread.main);
+    let mut in_mpi = others.filter_map(|thread| {
+        let wait = Wait::of_frames(&thread.frames).filter(Wait::is_mpi)?;
+        Some((thread.count, wait))
+    });
+    let (count, wait) = in_mpi.next()?;
+    (count == 1 && in_mpi.next().is_none()).then_some(wait)
+}
+
 /// Whose main thread the kernel has in a wait for another thread.
 fn parked(last: Option<&Probes>) -> IdSet {
     let waits = last.map(|last| &last.waits[..]).unwrap_or_default();
     let parked = waits.iter();
-    let parked = parked.filter(|(_, waits)| waits.main().is_some_and(is_for_a_thread));
+    let parked = parked.filter(|(_, waits)| waits.main().is_some_and(WaitFor::is_for_a_thread));
     IdSet::union_all(parked.map(|(tasks, _)| tasks))
-}
-
-/// True for a wait for another thread of the process.
-pub(super) fn is_for_a_thread(what: &WaitFor) -> bool {
-    match what {
-        WaitFor::Lock(_) | WaitFor::Join(_) => true,
-        WaitFor::SystemCall(name) => name == "futex",
-        WaitFor::Resource(_) | WaitFor::Polling => false,
-    }
 }
 
 /// What the threads beside the main one do, by tasks.
@@ -120,7 +166,7 @@ impl Counted {
     /// so that those in a function that locks are taken to be among those that the kernel has in such a wait.
     fn goes_on(&self, waits: &TaskWaits) -> bool {
         let beside = waits.threads.iter().filter(|wait| wait.thread != 1);
-        let parked = beside.filter(|wait| is_for_a_thread(&wait.what));
+        let parked = beside.filter(|wait| wait.what.is_for_a_thread());
         parked.count() < (self.rest + self.locks) as usize
     }
 }

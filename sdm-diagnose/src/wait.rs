@@ -145,3 +145,10 @@ pub(super) fn is_of_window(call: &str) -> bool {
     let name = mpi_name(call).unwrap_or_default();
     name.starts_with("win_") && !COLLECTIVE.contains(&name.as_str())
 }
+
+/// True for a call that waits for a window's lock, or until what was done under it is.
+pub(super) fn locks_window(call: &str) -> bool {
+    const BEGINNINGS: [&str; 3] = ["win_lock", "win_unlock", "win_flush"];
+    let name = mpi_name(call).unwrap_or_default();
+    BEGINNINGS.iter().any(|part| name.starts_with(part))
+}

@@ -2,14 +2,20 @@
 
 /// The communicator of all ranks.
 pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
+/// The communicator of each rank alone.
+pub const COMM_SELF: &str = "MPI_COMM_SELF";
 /// A receive from anybody.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 /// A receive under any tag.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
+/// In the place of a tag's expression: that of a message that has come, and for which nothing was ready.
+pub const UNEXPECTED: &str = "unexpected";
 /// What both libraries have for any tag.
 pub const ANY_TAG_NUMBER: i32 = -1;
 /// MPICH's handle of the communicator of all ranks.
 pub const MPICH_WORLD: i32 = 0x4400_0000;
+/// That of the communicator of each rank alone.
+pub const MPICH_SELF: u32 = 0x4400_0001;
 /// The variable that it is in Open MPI.
 pub const OPEN_MPI_WORLD: &str = "ompi_mpi_comm_world";
 

@@ -13,6 +13,7 @@ pub use functions::{
     waits_for_requests, waits_for_several,
 };
 pub use handles::{
-    ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, COMM_WORLD, MPICH_WORLD, OPEN_MPI_WORLD, is_world,
+    ANY_SOURCE, ANY_TAG, ANY_TAG_NUMBER, COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD,
+    OPEN_MPI_WORLD, UNEXPECTED, is_world,
 };
 pub use names::{TORCH_PREFIX, fortran_name, mpi_name, outer_name};

@@ -1,4 +1,4 @@
-// score: ranks=2 cause=call_ordering guilty=0-1 calls=0:MPI_Barrier,1:MPI_Finalize
+// score: ranks=2 cause=call_ordering guilty=1|0-1 calls=1:MPI_Finalize
 #include <mpi.h>
 int main(int argc, char **argv) {
     int me, size;

@@ -6,13 +6,15 @@ use sdm_debug::fold::RawFrame;
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
 use sdm_debug::reply::{Value, Variable};
 use sdm_inspect::mpi::{Communicator, Mpich};
-use sdm_mpi::{COMM_WORLD, MPICH_WORLD, fortran_name, mpi_name, waits_for_requests};
+use sdm_mpi::{
+    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, fortran_name, mpi_name, waits_for_requests,
+};
 
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::kept::{Kept, kept};
 use super::narrow;
-use super::ranks::{Place, pointer, requests, translate};
+use super::ranks::{Place, pointer, requests, translate, unexpected};
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::variable;
@@ -61,7 +63,9 @@ pub(super) async fn call(
             continue;
         };
         if *role == ArgumentRole::Communicator {
-            communicator = value.as_ref().and_then(communicator_of);
+            // It is no variable of MPICH's.
+            let alone = (expression == COMM_SELF).then_some(Communicator::Handle(MPICH_SELF));
+            communicator = value.as_ref().and_then(communicator_of).or(alone);
             found.extend(communicator.and_then(handle_of));
         }
         found.push(argument(*role, expression, value, known));
@@ -206,13 +210,13 @@ fn shown_source(gdb: &Gdb, user: &GdbFrame, text: &str) -> String {
     }
 }
 
-/// The communicator of a value: MPICH's handle of one that is not one of its own, by the bits that say what a handle is of, or Open MPI's
+/// The communicator of a value: MPICH's handle of one that is not that of all, by the bits that say what a handle is of, or Open MPI's
 /// address.
 fn communicator_of(value: &Value) -> Option<Communicator> {
     let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
     let address = pointer(value);
     let handle = number.or_else(|| u32::try_from(address?).ok());
-    let handle = handle.filter(|handle| Mpich::is_later_communicator(*handle));
+    let handle = handle.filter(|handle| Mpich::is_of_some(*handle));
     handle
         .map(Communicator::Handle)
         .or(address.map(Communicator::At))
@@ -246,7 +250,7 @@ async fn in_callers_frame(
 async fn by_ranks_of_the_job(
     place: &Place<'_>,
     (function, in_source): (&str, &Option<Vec<String>>),
-    communicator: Option<Communicator>,
+    mut communicator: Option<Communicator>,
     found: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
     if waits_for_requests(function) {
@@ -256,7 +260,14 @@ async fn by_ranks_of_the_job(
         let at = usize::from(!roles(function).is_empty());
         let list = in_source.as_ref().and_then(|all| all.get(at));
         let list = list.map(String::as_str);
-        found.extend(requests(place, (list, count), at).await?);
+        let (pending, of_collective) = requests(place, (list, count), at).await?;
+        found.extend(pending);
+        communicator = communicator.or(of_collective);
+    }
+    let receives = found.iter().any(|it| it.role == ArgumentRole::Source);
+    if receives && !waits_for_requests(function) {
+        let come = unexpected(place, communicator, found).await?;
+        found.extend(come);
     }
     let is_other = |it: &CallArgument| it.role == ArgumentRole::Communicator && !it.is_world();
     if let Some(communicator) = communicator.filter(|_| found.iter().any(is_other)) {

@@ -6,7 +6,7 @@
 use sdm_debug::calls::is_file;
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::fold::{FoldRules, RawThread, fold_task, innermost_user_frame, is_whole};
-use sdm_debug::probe::{ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
+use sdm_debug::probe::{Call, ProcessState, TaskProbe, TaskWaits, ThreadWait, WaitFor};
 use sdm_debug::{Failure, Reply};
 use sdm_inspect::kernel;
 use sdm_mpi::mpi_name;
@@ -268,7 +268,25 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
             what,
         }));
     }
+    if waits.main().is_some_and(WaitFor::is_for_a_thread) {
+        waits.call = call_of_another(gdb, threads).await?.or(waits.call);
+    }
     Ok(waits)
+}
+
+/// The call of MPI's of the one thread that is in it beside the main one, which waits for other threads.
+async fn call_of_another(gdb: &Gdb, threads: &[ReadThread]) -> Result<Option<Call>, Failure> {
+    let config = gdb.get().config.clone();
+    let others = threads.iter().filter(|thread| !thread.raw.main);
+    let mut in_mpi = others.filter_map(|thread| {
+        let user = innermost_user_frame(&thread.raw.frames, &config.fold)?;
+        let function = user.inside.filter(|name| mpi_name(name).is_some())?;
+        Some((thread, function, user.index))
+    });
+    let Some((thread, function, index)) = in_mpi.next().filter(|_| in_mpi.next().is_none()) else {
+        return Ok(None);
+    };
+    call(gdb, thread, &function, index).await
 }
 
 /// What a thread waits in that is in an operation of MPI's on files: at a file, or for others.

@@ -8,7 +8,7 @@ use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
 use sdm_inspect::memory::Memory;
-use sdm_inspect::mpi::{Communicator, Members, Message, Mpich, OpenMpi, OwnObjects};
+use sdm_inspect::mpi::{Communicator, Direction, Members, Message, Mpich, OpenMpi, OwnObjects};
 
 use super::evaluate::unchecked;
 use super::frame_states::{STACK_POINTER, read_registers};
@@ -137,50 +137,118 @@ pub(super) async fn translate(
     Ok(())
 }
 
-/// The message that a call waits for at least, as arguments. Where it waits for several, one of them is as good as
-/// any: it needs all of them.
+/// A request that a call waits for.
+enum PendingRequest {
+    Message(Message),
+    /// A collective operation that does not block, in a communicator; in that of all where none is told.
+    Collective(Option<Communicator>),
+}
+
+/// What a call waits for at least, as arguments, and the communicator of a collective operation that does not block. Where it waits for several
+/// requests, one of them is as good as any: it needs all of them.
 pub(super) async fn requests(
     place: &Place<'_>,
     (list, count): (Option<&str>, Option<i64>),
     at: usize,
-) -> Result<Vec<CallArgument>, Failure> {
+) -> Result<(Vec<CallArgument>, Option<Communicator>), Failure> {
     let count = count.map_or(Some(1), |count| u64::try_from(count).ok());
     let count = count.unwrap_or_default().min(REQUESTS_MAX);
     let Some(list) = list_of(place, list, at).await? else {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     };
-    let mut found = Vec::new();
-    if let Some((memory, objects)) = of_process(place).await? {
+    let pending = if let Some((memory, objects)) = of_process(place).await? {
         let stack = stack(place).await?;
-        let pending = OpenMpi::learn(&*memory, objects).and_then(|known| {
+        OpenMpi::learn(&*memory, objects).and_then(|known| {
             (0..count).find_map(|index| {
                 let mut word = [0; 8];
                 memory.read(list.wrapping_add(8 * index), &mut word)?;
                 let request = u64::from_ne_bytes(word);
                 // A single one is what it waits for.
                 let waits = count == 1 || known.is_waited_for(request, stack.clone());
-                known.message(request).filter(|_| waits)
+                let message = known.message(request).map(PendingRequest::Message);
+                let pending = message.or_else(|| {
+                    let communicator = known.collective(request)?;
+                    let other = Some(communicator).filter(|it| *it != objects.world);
+                    Some(PendingRequest::Collective(other.map(Communicator::At)))
+                });
+                pending.filter(|_| waits)
             })
-        });
-        // It may be a send.
-        found.extend(pending.map(|message| told(ArgumentRole::Target, message)));
+        })
     } else if let Some((memory, variables)) = with_mpich(place).await? {
         let known = Mpich::learn(&*memory, &variables);
         let receives = known.as_ref().and_then(Mpich::receives);
-        let pending = receives.and_then(|known| {
+        receives.and_then(|known| {
             (0..count).find_map(|index| {
                 let mut handle = [0; 4];
                 memory.read(list.wrapping_add(4 * index), &mut handle)?;
-                known.message(u32::from_ne_bytes(handle))
+                let request = u32::from_ne_bytes(handle);
+                let message = known.message(request).map(PendingRequest::Message);
+                message.or_else(|| {
+                    let handle = known.collective(request)?;
+                    let other = Some(handle).filter(|it| Mpich::is_later_communicator(*it));
+                    Some(PendingRequest::Collective(other.map(Communicator::Handle)))
+                })
             })
-        });
-        if let Some(message) = pending {
+        })
+    } else {
+        return Ok((Vec::new(), None));
+    };
+    let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
+    Ok(match pending {
+        Some(PendingRequest::Message(message)) => {
+            let role = match message.direction {
+                Some(Direction::Received) => ArgumentRole::Source,
+                Some(Direction::Sent) => ArgumentRole::Destination,
+                None => ArgumentRole::Target,
+            };
             // Its rank is that of the job.
-            let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
-            found.push([told(ArgumentRole::Source, message), vec![all]].concat());
+            ([told(role, message), vec![all]].concat(), None)
         }
-    }
-    Ok(found.concat())
+        Some(PendingRequest::Collective(None)) => (vec![all], None),
+        Some(PendingRequest::Collective(communicator)) => {
+            let its = argument(ArgumentRole::Communicator, "its communicator", None);
+            (vec![its], communicator)
+        }
+        None => (Vec::new(), None),
+    })
+}
+
+/// The tag of a message that has come from the rank that a receive waits for, and is under another tag; `found` has the call's arguments, with
+/// ranks of its communicator.
+pub(super) async fn unexpected(
+    place: &Place<'_>,
+    communicator: Option<Communicator>,
+    found: &[CallArgument],
+) -> Result<Option<CallArgument>, Failure> {
+    use ArgumentRole as R;
+    let of = |role| found.iter().find(|one| one.role == role);
+    let number = |argument: Option<&CallArgument>| argument?.number;
+    let source = number(of(R::Source)).and_then(|rank| usize::try_from(rank).ok());
+    let wanted = number(of(R::ReceiveTag).or(of(R::Tag)));
+    let Some((source, wanted)) = source.zip(wanted.filter(|tag| *tag >= 0)) else {
+        return Ok(None);
+    };
+    let Some((memory, objects)) = of_process(place).await? else {
+        return Ok(None);
+    };
+    let address = match communicator {
+        Some(Communicator::At(address)) => address,
+        _ if of(R::Communicator).is_some_and(CallArgument::is_world) => objects.world,
+        _ => return Ok(None),
+    };
+    let known = OpenMpi::learn(&*memory, objects);
+    let tags = known.map(|known| known.unexpected(address, source));
+    let tags = tags.unwrap_or_default();
+    // One that it waits for is about to be received.
+    let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);
+    let tag = tags.first().filter(|_| !is_due);
+    Ok(tag.map(|tag| CallArgument {
+        value: Some(Value {
+            text: tag.to_string(),
+            cut: None,
+        }),
+        ..argument(R::Tag, sdm_mpi::UNEXPECTED, None)
+    }))
 }
 
 fn told(role: ArgumentRole, message: Message) -> Vec<CallArgument> {

@@ -30,6 +30,17 @@ pub struct Message {
     pub peer: u32,
     /// Its tag.
     pub tag: i32,
+    /// Which way it goes, where that is known.
+    pub direction: Option<Direction>,
+}
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the other one.
+    Sent,
+    /// From the other one.
+    Received,
 }
 
 /// A communicator as calls name it.

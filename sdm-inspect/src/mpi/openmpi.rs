@@ -9,16 +9,19 @@
 
 #[cfg(test)]
 mod tests;
+mod unexpected;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Members, Message, Piece, WORD, WORLD_NAME, only};
+use super::{Direction, Members, Message, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;
 
 /// The most of a name that is looked at, in bytes.
 const NAME_BYTES: usize = 64;
 /// What the names begin with that Open MPI gives to others.
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
+/// What the classes of requests of nonblocking collective operations begin with.
+const COLLECTIVE: &str = "ompi_coll_";
 /// How much of a communicator, a group, a process and a request is looked at, in bytes.
 const COMMUNICATOR_BYTES: usize = 512;
 const GROUP_BYTES: usize = 96;
@@ -253,7 +256,42 @@ impl<'a> OpenMpi<'a> {
         Some(Message {
             peer: self.rank(block.word(at))?,
             tag: block.number(at - WORD + 4),
+            direction: self.direction(&block),
         })
+    }
+
+    /// The communicator of a request of a nonblocking collective operation.
+    pub fn collective(&self, request: u64) -> Option<u64> {
+        let block = Piece::read(self.memory, request, STATE_BYTES)?;
+        let is_collective = self.class_of(&block)?.starts_with(COLLECTIVE);
+        let mut words = block.words().filter(|_| is_collective);
+        words.find(|word| self.processes(*word).is_some())
+    }
+
+    /// The name of an object's class: it begins with that, and that with its name.
+    fn class_of(&self, object: &Piece) -> Option<String> {
+        let class = Piece::read(self.memory, object.word(0), WORD)?;
+        let mut name = Vec::new();
+        for at in 0..NAME_BYTES as u64 {
+            let mut byte = [0];
+            self.memory
+                .read(class.word(0).checked_add(at)?, &mut byte)?;
+            if byte[0] == 0 {
+                return String::from_utf8(name).ok();
+            }
+            name.push(byte[0]);
+        }
+        None
+    }
+
+    /// Which way the message of a request goes.
+    fn direction(&self, request: &Piece) -> Option<Direction> {
+        let class = self.class_of(request)?;
+        match () {
+            () if class.ends_with("_send_request_t") => Some(Direction::Sent),
+            () if class.ends_with("_recv_request_t") => Some(Direction::Received),
+            () => None,
+        }
     }
 
     /// True where the state of a request leads to this part of the stack: to where a thread waits for it.

@@ -99,6 +99,11 @@ impl<'a> Mpich<'a> {
         is_later(handle, COMMUNICATORS)
     }
 
+    /// True for handles of communicators whose ranks are told: all but that of all.
+    pub fn is_of_some(handle: u32) -> bool {
+        handle == ALONE.cast_unsigned() || Self::is_later_communicator(handle)
+    }
+
     /// How many ranks the job has.
     pub fn size(&self) -> usize {
         self.size as usize
@@ -106,6 +111,9 @@ impl<'a> Mpich<'a> {
 
     /// The ranks of a communicator as ranks of the job, in its order.
     pub fn members(&self, handle: u32) -> Option<Members> {
+        if handle == ALONE.cast_unsigned() {
+            return Some(Members::Of(vec![self.rank]));
+        }
         self.members_of(&self.communicator(handle)?)
     }
 

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use super::objects::{Objects, REQUESTS};
-use super::{Members, Mpich, Piece, WORD, only};
-use crate::mpi::Message;
+use super::{HEAD_BYTES, Members, Mpich, Piece, WORD, WORLD, only};
+use crate::mpi::{Direction, Message};
 
 /// Where in a request its kind stands, in bytes, what a receive is, and one that can be started again: it has another request each time.
 const KIND: usize = 8;
 const RECEIVE: i32 = 2;
 const PERSISTENT_RECEIVE: i32 = 4;
+const COLLECTIVE: i32 = 10;
 /// The part of a request in which it is said how much of it is to come, in bytes.
 const COUNTER_BYTES: usize = 64;
 /// How much of what UCX has of a receive is looked at: so many bytes in front of what MPICH knows of it.
@@ -70,6 +71,22 @@ impl Receives<'_> {
         }
     }
 
+    /// The communicator of a request of a nonblocking collective operation that is not over.
+    pub fn collective(&self, request: u32) -> Option<u32> {
+        let memory = self.mpich.memory;
+        let (address, block) = self.requests.object(memory, request)?;
+        if block.number(KIND) != COLLECTIVE || !is_to_come(address, &block) {
+            return None;
+        }
+        let mut heads = block.words().filter_map(|word| {
+            let head = Piece::read(memory, word, HEAD_BYTES)?;
+            Some(head.number(0).cast_unsigned()).filter(|_| head.number(4) > 0)
+        });
+        heads.find(|handle| {
+            *handle == WORLD.cast_unsigned() || Mpich::is_later_communicator(*handle)
+        })
+    }
+
     /// The request at an address, where there is one.
     fn request_at(&self, address: u64) -> Option<(u64, Piece)> {
         let memory = self.mpich.memory;
@@ -98,7 +115,12 @@ impl Receives<'_> {
             0 => sdm_mpi::ANY_TAG_NUMBER,
             _ => i32::try_from(wanted & OF_ONE_TAG).ok()?,
         };
-        Some(Message { peer, tag })
+        let direction = Some(Direction::Received);
+        Some(Message {
+            peer,
+            tag,
+            direction,
+        })
     }
 
     /// What UCX has of a receive with this request, where it is that: the number, and the mask.

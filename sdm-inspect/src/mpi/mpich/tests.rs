@@ -2,6 +2,7 @@
 
 use super::objects::REQUESTS;
 use super::*;
+use crate::mpi::Direction;
 use crate::mpi::Message;
 use crate::mpi::pieces::MemoryPieces;
 
@@ -81,6 +82,8 @@ fn check(table: Table<'_>, rank: i32, expect: Option<&[u32]>) {
     let expect = expect.map(|ranks| Members::Of(ranks.to_vec()));
     assert_eq!(known.members(handle), expect, "{table:?}");
     assert_eq!(known.context(handle), Some(0x1e0));
+    let alone = known.members(ALONE.cast_unsigned());
+    assert_eq!(alone, Some(Members::Of(vec![5])));
 }
 
 #[test]
@@ -191,13 +194,22 @@ fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> MemoryPi
     memory
 }
 
+fn received(peer: u32, tag: i32) -> Message {
+    let direction = Some(Direction::Received);
+    Message {
+        peer,
+        tag,
+        direction,
+    }
+}
+
 fn message_of(memory: &MemoryPieces, request: u32) -> Option<Message> {
     learn(memory)?.receives()?.message(request)
 }
 
 #[test]
 fn a_receive_waits_for_the_rank_that_it_names() {
-    let message = |peer, tag| Some(Message { peer, tag });
+    let message = |peer, tag| Some(received(peer, tag));
     for (request, expect) in [
         ((2, 1, (0x0000_0003_0000_0063, OF_ONE)), message(3, 99)),
         ((2, 1, (0x01e0_0002_0000_0001, OF_ONE)), message(6, 1)),
@@ -224,7 +236,7 @@ fn a_receive_that_was_started_again_is_that_of_its_last_start() {
     let started = REQUESTS_AT + REQUEST_BYTES as u64;
     let head = [(REQUEST + 1).cast_signed(), 1, 4];
     memory.numbers(REQUESTS_AT, 2 * REQUEST_BYTES, &head);
-    let message = Message { peer: 3, tag: 99 };
+    let message = received(3, 99);
     assert_eq!(message_of(&memory, REQUEST + 1), None);
     memory.set(REQUESTS_AT, 2 * REQUEST_BYTES + 80, &started.to_ne_bytes());
     assert_eq!(message_of(&memory, REQUEST + 1), Some(message));
@@ -247,7 +259,7 @@ fn without_a_communicator_of_its_own_a_job_has_its_requests() {
     let has = (0x0000_0003_0000_0063, OF_ONE);
     let mut memory = with_request(2, 1, has);
     memory.numbers(FIRST, 0, &[0]);
-    let message = Message { peer: 3, tag: 99 };
+    let message = received(3, 99);
     assert_eq!(message_of(&memory, REQUEST), Some(message));
     // Numbers of communicators that are others than UCX is given.
     memory.numbers(OF_ALL, 0x40 + SIZE + COUNT - 4, &[2]);
@@ -318,4 +330,25 @@ fn any_memory_is_read_to_its_end() {
             assert!((message.peer as usize) < known.size(), "{message:?}");
         }
     }
+}
+
+#[test]
+fn a_collective_operation_that_does_not_block_has_a_communicator() {
+    const COLLECTIVE: i32 = 10;
+    let of = |kind, to_come, communicator: u64| {
+        let mut memory = with_request(kind, to_come, (0, 0));
+        memory.set(0x70_0000, 0, &0x4400_0000_u32.to_ne_bytes());
+        memory.set(0x70_0000, 4, &2_u32.to_ne_bytes());
+        let at = REQUEST_BYTES + 0x60;
+        memory.set(REQUESTS_AT, at, &communicator.to_ne_bytes());
+        let known = learn(&memory).unwrap();
+        known.receives().unwrap().collective(REQUEST)
+    };
+    let half = FIRST + SIZE as u64;
+    assert_eq!(of(COLLECTIVE, 1, 0x70_0000), Some(0x4400_0000));
+    assert_eq!(of(COLLECTIVE, 1, half), Some(0x8400_0001));
+    assert_eq!(of(COLLECTIVE, 1, half + 8), None);
+    // It is over, or another kind of request.
+    assert_eq!(of(COLLECTIVE, 0, half), None);
+    assert_eq!(of(2, 1, half), None);
 }

@@ -113,7 +113,15 @@ fn a_message_is_believed_where_all_of_it_fits() {
     // A process with another number in front of it is something else.
     memory.set(REQUEST, 600, &process(6).to_ne_bytes());
     memory.set(REQUEST, 64, &0x7000_u64.to_ne_bytes());
-    let message = Message { peer: 5, tag: 99 };
+    // Its class says which way it goes.
+    memory.set(REQUEST, 0, &0x900_0000_u64.to_ne_bytes());
+    memory.set(0x900_0000, 0, &0x910_0000_u64.to_ne_bytes());
+    memory.set(0x910_0000, 0, b"mca_pml_ob1_recv_request_t\0");
+    let message = Message {
+        peer: 5,
+        tag: 99,
+        direction: Some(Direction::Received),
+    };
     {
         let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
         assert_eq!(known.message(REQUEST), Some(message));
@@ -186,4 +194,64 @@ fn a_rank_before_mpi_init_has_no_place() {
     memory.set(WORLD, 400, &other.to_ne_bytes());
     memory.set(ALONE, 400, &other.to_ne_bytes());
     assert_eq!(OpenMpi::world(&memory, OBJECTS), None);
+}
+
+#[test]
+fn a_collective_operation_that_does_not_block_has_a_communicator() {
+    let mut memory = memory();
+    memory.set(REQUEST, 0, &0x900_0000_u64.to_ne_bytes());
+    memory.set(REQUEST, 176, &HALF.to_ne_bytes());
+    let of = |memory: &mut MemoryPieces, class: &[u8]| {
+        memory.set(0x900_0000, 0, &0x910_0000_u64.to_ne_bytes());
+        memory.set(0x910_0000, 0, class);
+        let known = OpenMpi::learn(memory, OBJECTS).unwrap();
+        known.collective(REQUEST)
+    };
+    let class = b"ompi_coll_libnbc_request_t\0";
+    assert_eq!(of(&mut memory, class), Some(HALF));
+    assert_eq!(of(&mut memory, b"mca_pml_ob1_recv_request_t\0"), None);
+    memory.set(REQUEST, 176, &process(3).to_ne_bytes());
+    assert_eq!(of(&mut memory, class), None);
+}
+
+impl MemoryPieces {
+    /// An object of a class whose name is told at another address.
+    fn object(&mut self, address: u64, at: usize, (class, name): (u64, &[u8])) {
+        self.set(address, at, &class.to_ne_bytes());
+        self.set(class, 0, &(class + 0x100).to_ne_bytes());
+        self.set(class, 0x100, name);
+    }
+}
+
+#[test]
+fn messages_that_have_come_are_found_with_their_tags() {
+    const OF_COMMUNICATOR: u64 = 0xa10_0000;
+    const RANKS: u64 = 0xa20_0000;
+    const OF_RANK: u64 = 0xa30_0000;
+    const MESSAGES: [u64; 2] = [0xa40_0000, 0xa50_0000];
+    let list = (0xb30_0000, &b"opal_list_t\0"[..]);
+    let mut memory = memory();
+    memory.set(HALF, 312, &OF_COMMUNICATOR.to_ne_bytes());
+    memory.object(OF_COMMUNICATOR, 0, (0xb10_0000, b"mca_pml_ob1_comm_t\0"));
+    memory.set(OF_COMMUNICATOR, 200, &RANKS.to_ne_bytes());
+    memory.set(OF_COMMUNICATOR, 208, &3_u64.to_ne_bytes());
+    memory.set(RANKS, 2 * WORD, &OF_RANK.to_ne_bytes());
+    memory.object(OF_RANK, 0, (0xb20_0000, b"mca_pml_ob1_comm_proc_t\0"));
+    // The receives that wait, of which there is none, and the messages.
+    memory.object(OF_RANK, 40, list);
+    memory.set(OF_RANK, 40 + 32, &(OF_RANK + 40 + 16).to_ne_bytes());
+    memory.object(OF_RANK, 104, list);
+    let end = OF_RANK + 104 + 16;
+    let next = [MESSAGES[0], MESSAGES[1], end];
+    memory.set(OF_RANK, 104 + 32, &next[0].to_ne_bytes());
+    for ((at, next), tag) in MESSAGES.into_iter().zip(&next[1..]).zip([81_i32, 7]) {
+        memory.set(at, 16, &next.to_ne_bytes());
+        memory.set(at, 60, &2_i32.to_ne_bytes());
+        memory.set(at, 64, &tag.to_ne_bytes());
+    }
+    let known = OpenMpi::learn(&memory, OBJECTS).unwrap();
+    assert_eq!(known.unexpected(HALF, 2), [81, 7]);
+    assert_eq!(known.unexpected(HALF, 1), Vec::<i32>::new());
+    assert_eq!(known.unexpected(HALF, 9), Vec::<i32>::new());
+    assert_eq!(known.unexpected(WORLD, 2), Vec::<i32>::new());
 }

@@ -280,7 +280,6 @@ fn numbers() -> Stats {
     }
 }
 
-/// One of each step.
 fn diagnoses() -> Vec<Item> {
     let steps = [
         Step::Deadlock,
@@ -289,16 +288,13 @@ fn diagnoses() -> Vec<Item> {
         Step::NoHangSeen,
         Step::CannotTell,
     ];
-    let of = |step| Diagnosis {
-        step,
+    let of = |(cause, step): (Cause, &Step)| Diagnosis {
+        cause,
+        step: *step,
         ..diagnosis()
     };
-    let causes = Cause::ALL.map(|cause| Diagnosis {
-        cause,
-        ..diagnosis()
-    });
-    let steps = steps.map(of).into_iter();
-    steps.chain(causes).map(Item::Diagnosis).collect()
+    let all = Cause::ALL.into_iter().zip(steps.iter().cycle());
+    all.map(|one| Item::Diagnosis(of(one))).collect()
 }
 
 fn diagnosis() -> Diagnosis {
@@ -326,8 +322,7 @@ fn diagnosis() -> Diagnosis {
         guilty: vec![Guilty {
             tasks: some(),
             call: text("MPI_Recv"),
-            communicator: text("MPI_COMM_WORLD"),
-            place: text("main () at a.c:7"),
+            ..Guilty::default()
         }],
         suspects: some(),
         step: Step::Deadlock,

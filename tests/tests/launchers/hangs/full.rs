@@ -121,17 +121,14 @@ fn a_program_without_debug_information_is_told_too() {
 fn ranks_of_communicators_and_requests_are_those_of_the_job() {
     for (number, compiler) in installed().into_iter().enumerate() {
         let folder = Folder::new(&format!("hangs-ranks-{number}"));
-        let with = match compiler {
-            Compiler::Mpich => "from 0 (its request), tag 99",
-            _ => "with 0 (its request), tag 99",
-        };
+        let from = "from 0 (its request), tag 99";
         let program = folder.compile(compiler, "hangs");
         for case in [
             ("ring_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
             ("grid", "deadlock", "", "0 -> 3 -> 7 -> 4 -> 0"),
             ("ring_beside", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
             ("requests", "deadlock", "", "0 -> 7 -> 6 -> 5 -> 4"),
-            ("request", "deadlock", "0,3", with),
+            ("request", "deadlock", "0,3", from),
             ("requests_of_some", "deadlock", "", "4 -> 7 -> 6 -> 5 -> 4"),
             ("halves", "deadlock", "3", "in half (ranks 0-3)"),
             ("twins", "cannot_go_on", "3", "different communicators"),
