@@ -124,8 +124,8 @@ fn a_prompt_attaches_to_whom_a_command_needs_it_for() {
     assert!(rows.lines().any(is_row), "{rows}");
     let mixed = terminal.ask("stacks", "2 not attached, 1 stopped]");
     assert!(mixed.contains("echo () at work.c:"), "{mixed}");
-    terminal.ask("[0] detach", "1 detached, 1 stopped]");
-    let value = terminal.ask("[2] print 6*7", "1 detached, 2 stopped]");
+    terminal.ask("[0] detach", "1 not attached, 1 stopped, 1 detached]");
+    let value = terminal.ask("[2] print 6*7", "2 stopped, 1 detached]");
     assert!(value.contains("42"), "{value}");
     assert_eq!(traced(), [false, true, true]);
     terminal.keys("quit\r");
