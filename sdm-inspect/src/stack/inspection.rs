@@ -177,10 +177,31 @@ impl Inspection {
     #[must_use]
     pub fn evaluate(&self, thread: usize, level: usize, expression: &str) -> Option<String> {
         let variable = |name: &str| self.variable(name);
-        let value = self.within(thread, level, |scope| {
-            evaluate(scope, expression, &variable)
+        let of = |level| {
+            self.within(thread, level, |scope| {
+                evaluate(scope, expression, &variable)
+            })?
+        };
+        let value = of(level).or_else(|| of(self.host(thread, level, expression)?));
+        self.text(&value?)
+    }
+
+    /// The frame of the function around the one of a frame, where no name of an expression is one of the inner function's own. Of several
+    /// frames it is not known which one's variables are meant.
+    fn host(&self, thread: usize, level: usize, expression: &str) -> Option<usize> {
+        let hosts = self.within(thread, level, |scope| {
+            let is_own = scope.has_any_of(expression);
+            (!is_own).then(|| scope.hosts())
         })??;
-        self.text(&value)
+        let unit = |scope: &Scope<'_>| scope.unit.header.offset();
+        let inner = self.within(thread, level, unit)?;
+        let is_host = |level: &usize| {
+            let found = self.within(thread, *level, |scope| (unit(scope), scope.function));
+            found.is_some_and(|(unit, function)| unit == inner && hosts.contains(&function))
+        };
+        let frames = self.threads.get(thread)?.details.len();
+        let mut around = (level + 1..frames).filter(is_host);
+        around.next().filter(|_| around.next().is_none())
     }
 
     fn text(&self, value: &Value) -> Option<String> {

@@ -144,8 +144,51 @@ impl Scope<'_> {
         let locals = self.locals().into_iter().filter(|it| it.name == name);
         match locals.max_by_key(|it| it.depth) {
             Some(local) => self.object(local.offset),
-            None => self.object(self.global(name)?),
+            None => self.object(self.of_host(name).or_else(|| self.global(name))?),
         }
+    }
+
+    /// The variable of this name of a function around this one, where it is in no frame.
+    fn of_host(&self, name: &str) -> Option<UnitOffset> {
+        let mut hosts = self.hosts().into_iter().rev();
+        hosts.find_map(|host| {
+            let mut variables = self.children(host).into_iter();
+            let is_it = |of: UnitOffset| self.name(of).as_deref() == Some(name);
+            let found =
+                variables.find(|(offset, tag)| *tag == gimli::DW_TAG_variable && is_it(*offset))?;
+            self.is_fixed(found.0).then_some(found.0)
+        })
+    }
+
+    /// True where a name in an expression of Fortran is that of a variable of the function's own.
+    pub(crate) fn has_any_of(&self, expression: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let names = expression.split(|c: char| !is_part(c));
+        let names: Vec<String> = names.map(str::to_ascii_lowercase).collect();
+        self.locals()
+            .iter()
+            .any(|local| names.contains(&local.name))
+    }
+
+    /// The functions around this one, outermost first: in Fortran what contains it.
+    pub(crate) fn hosts(&self) -> Vec<UnitOffset> {
+        let mut hosts: Vec<(isize, UnitOffset)> = Vec::new();
+        let mut entries = self.unit.entries();
+        let mut left = ENTRIES_MAX;
+        while let Ok(Some(entry)) = entries.next_dfs() {
+            left -= 1;
+            if left == 0 {
+                return Vec::new();
+            }
+            hosts.retain(|(depth, _)| *depth < entry.depth());
+            if entry.offset() == self.function {
+                return hosts.into_iter().map(|(_, host)| host).collect();
+            }
+            if entry.tag() == gimli::DW_TAG_subprogram {
+                hosts.push((entry.depth(), entry.offset()));
+            }
+        }
+        Vec::new()
     }
 
     fn global(&self, name: &str) -> Option<UnitOffset> {

@@ -240,7 +240,25 @@ impl<'a> Parser<'a> {
         let mut operand = self.primary()?;
         loop {
             if self.is_fortran {
-                return (!self.rest.starts_with(['(', '%'])).then_some(operand);
+                let Operand::Variable(object) = &operand else {
+                    return (!self.rest.starts_with(['(', '%'])).then_some(operand);
+                };
+                operand = match () {
+                    () if self.take("(") => {
+                        let indices = self.indices()?;
+                        Operand::Variable(self.scope.element(object, &indices)?)
+                    }
+                    () if self.take("%") => {
+                        let of = self.scope.load(object.clone())?;
+                        let name = name_at(self.rest);
+                        let Value::Object(of) = of else { return None };
+                        let member = self.scope.member(&of, &name.to_ascii_lowercase())?;
+                        self.take(name);
+                        Operand::Variable(member)
+                    }
+                    () => return Some(operand),
+                };
+                continue;
             }
             if self.take("[") {
                 let index = self.binary(0)?;
@@ -265,6 +283,21 @@ impl<'a> Parser<'a> {
             let Value::Object(of) = of else { return None };
             operand = Operand::Variable(self.scope.member(&of, name)?);
             self.take(name);
+        }
+    }
+
+    /// Those of an element, up to the parenthesis behind them.
+    fn indices(&mut self) -> Option<Vec<i128>> {
+        let mut indices = Vec::new();
+        loop {
+            let index = self.binary(0)?;
+            indices.push(self.number(index)?.value);
+            if self.take(")") {
+                return Some(indices);
+            }
+            if !self.take(",") {
+                return None;
+            }
         }
     }
 

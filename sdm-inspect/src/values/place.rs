@@ -1,7 +1,8 @@
 //! Where a variable is.
 
 use gimli::{
-    AttributeValue, EvaluationResult, Expression, Location, UnitOffset, Value as Word, ValueType,
+    AttributeValue, EvaluationResult, Expression, Location, Operation, UnitOffset, Value as Word,
+    ValueType,
 };
 
 use super::scope::{Scope, Storage};
@@ -40,7 +41,7 @@ impl Scope<'_> {
     }
 
     fn located(&self, expression: Expression<Slice>) -> Option<Storage> {
-        let pieces = self.pieces(expression, true)?;
+        let pieces = self.pieces(expression, true, None)?;
         match pieces {
             Location::Address { address } => Some(Storage::At(address)),
             Location::Register { register } => {
@@ -56,9 +57,32 @@ impl Scope<'_> {
         }
     }
 
+    /// A number that the debug information has, or that comes of what an object has at its beginning.
+    pub(super) fn computed(&self, value: &AttributeValue<Slice>, object: u64) -> Option<i128> {
+        match value {
+            AttributeValue::Sdata(number) => Some(i128::from(*number)),
+            AttributeValue::Exprloc(expression) => {
+                match self.pieces(*expression, true, Some(object))? {
+                    Location::Address { address } => Some(i128::from(address.cast_signed())),
+                    _ => None,
+                }
+            }
+            // One without a sign of its own.
+            value => value.udata_value().map(i128::from),
+        }
+    }
+
     /// The one location that an expression comes to.
-    fn pieces(&self, expression: Expression<Slice>, has_base: bool) -> Option<Location<Slice>> {
+    fn pieces(
+        &self,
+        expression: Expression<Slice>,
+        has_base: bool,
+        object: Option<u64>,
+    ) -> Option<Location<Slice>> {
         let mut evaluation = expression.evaluation(self.unit.encoding());
+        if let Some(object) = object {
+            evaluation.set_object_address(object);
+        }
         evaluation.set_max_iterations(OPERATIONS_MAX);
         let mut state = evaluation.evaluate().ok()?;
         loop {
@@ -75,7 +99,7 @@ impl Scope<'_> {
                     evaluation.resume_with_memory(Word::Generic(u64::from_le_bytes(word)))
                 }
                 EvaluationResult::RequiresFrameBase if has_base => {
-                    let base = self.pieces(self.frame_base?, false)?;
+                    let base = self.pieces(self.frame_base?, false, None)?;
                     let base = match base {
                         Location::Address { address } => address,
                         Location::Register { register } => self.registers.get(register.0)?,
@@ -105,6 +129,24 @@ impl Scope<'_> {
             [piece] if piece.size_in_bits.is_none() => Some(piece.location),
             _ => None,
         }
+    }
+
+    /// True for a variable that is at one address, whichever function stands where.
+    pub(super) fn is_fixed(&self, offset: UnitOffset) -> bool {
+        let Some(AttributeValue::Exprloc(expression)) =
+            self.attribute(offset, gimli::DW_AT_location)
+        else {
+            return false;
+        };
+        let mut operations = expression.operations(self.unit.encoding());
+        let first = operations.next();
+        let is_address = matches!(
+            first,
+            Ok(Some(
+                Operation::Address { .. } | Operation::AddressIndex { .. }
+            ))
+        );
+        is_address && matches!(operations.next(), Ok(None))
     }
 
     fn word_type(&self, offset: UnitOffset) -> Option<ValueType> {

@@ -57,7 +57,7 @@ impl Scope<'_> {
     }
 
     /// The entries right below one.
-    fn children(&self, of: UnitOffset) -> Vec<(UnitOffset, DwTag)> {
+    pub(super) fn children(&self, of: UnitOffset) -> Vec<(UnitOffset, DwTag)> {
         let mut children = Vec::new();
         let Ok(mut entries) = self.unit.entries_at_offset(of) else {
             return children;
@@ -96,6 +96,59 @@ impl Scope<'_> {
             last.checked_add(1)?.checked_sub(first.unwrap_or(0))
         });
         counts.collect()
+    }
+
+    /// An element of an array of Fortran's, which a descriptor can tell of in place of its type.
+    pub(super) fn element(&self, array: &Object, indices: &[i128]) -> Option<Object> {
+        let (kind, tag) = self.bare(array.kind)?;
+        let Storage::At(descriptor) = array.place else {
+            return None;
+        };
+        if tag != gimli::DW_TAG_array_type {
+            return None;
+        }
+        let computed = |of, name| self.computed(&self.attribute(of, name)?, descriptor);
+        let data = match self.attribute(kind, gimli::DW_AT_data_location) {
+            Some(place) => self.computed(&place, descriptor)?,
+            None => i128::from(descriptor),
+        };
+        // Nothing is allocated, or associated.
+        if data == 0 {
+            return None;
+        }
+        let dimensions = self.children(kind).into_iter();
+        let dimensions = dimensions.filter(|(_, tag)| *tag == gimli::DW_TAG_subrange_type);
+        let dimensions: Vec<UnitOffset> = dimensions.map(|(offset, _)| offset).collect();
+        if dimensions.len() != indices.len() {
+            return None;
+        }
+        let element = self.kind(kind)?;
+        let mut stride = Some(i128::from(self.size(element)?));
+        let mut offset = 0_i128;
+        for (dimension, index) in dimensions.into_iter().zip(indices) {
+            let first = match self.attribute(dimension, gimli::DW_AT_lower_bound) {
+                Some(bound) => self.computed(&bound, descriptor)?,
+                None => 1,
+            };
+            // The last may be another variable's value: no more than the next dimension's stride needs it.
+            let last = computed(dimension, gimli::DW_AT_upper_bound);
+            let own = computed(dimension, gimli::DW_AT_byte_stride);
+            stride = own.or(stride);
+            if *index < first || last.is_some_and(|last| *index > last) {
+                return None;
+            }
+            let by = index.checked_sub(first)?;
+            offset = offset.checked_add(by.checked_mul(stride?)?)?;
+            let count = last.and_then(|last| last.checked_sub(first)?.checked_add(1));
+            stride = stride
+                .zip(count)
+                .and_then(|(it, count)| it.checked_mul(count));
+        }
+        let at = data.checked_add(offset)?;
+        Some(Object {
+            place: Storage::At(u64::try_from(at).ok()?),
+            kind: element,
+        })
     }
 
     /// The value of a variable; what is no plain one stays what it is.

@@ -433,6 +433,7 @@ fn the_page_has_every_check() {
         "sessions/doctor.rs",
         "sessions/doctor_faults.rs",
         "sessions/containers.rs",
+        "sessions/killed_together.rs",
         "privileged/ssh/doctor.rs",
         "privileged/slurm.rs",
     ];

@@ -99,8 +99,8 @@ fn what_takes_gdb_is_looked_at_by_it_and_said_to_be() {
 
 #[test]
 fn a_prompt_attaches_to_whom_a_command_needs_it_for() {
-    let place = Place::new();
-    let program = place.compile("work", Compiler::C);
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let program = elsewhere.compile("work", Compiler::C);
     let start = || Waiting::start(Command::new(&program).arg("echo"));
     let processes = [start(), start(), start()];
     let pids: Vec<String> = processes.iter().map(Waiting::pid).collect();
