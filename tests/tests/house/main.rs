@@ -15,6 +15,7 @@ mod newcomer;
 mod observations;
 mod proc_reader;
 mod programs;
+mod prose;
 mod questions;
 mod settings;
 mod sink;
