@@ -14,6 +14,9 @@ const PARAGRAPH_WORDS_MAX: usize = 120;
 /// The most words of a sentence; `;` and `:` end one.
 const SENTENCE_WORDS_MAX: usize = 30;
 
+/// The most characters of a line of CHANGELOG.md.
+const CHANGE_CHARS_MAX: usize = 120;
+
 /// The headings of a decision, in their order.
 const HEADINGS: [&str; 4] = ["Context", "Choice", "Rejected", "Test"];
 
@@ -167,6 +170,15 @@ fn documents_have_their_bounds() {
     assert!(
         count <= ARCHITECTURE_WORDS_MAX,
         "ARCHITECTURE.md: {count} words"
+    );
+    let changes = read("CHANGELOG.md");
+    let long: Vec<&str> = changes
+        .lines()
+        .filter(|it| it.chars().count() > CHANGE_CHARS_MAX || it.starts_with(' '))
+        .collect();
+    assert!(
+        long.is_empty(),
+        "CHANGELOG.md: one line for each change: {long:#?}"
     );
 }
 
