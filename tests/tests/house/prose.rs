@@ -1,5 +1,6 @@
 //! The documents are short enough to be read: words, paragraphs and sentences have a bound, and decisions have one form.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -262,10 +263,19 @@ fn dead(document: &str, target: &str) -> Option<String> {
 /// Links of documents, outside of examples, lead to files and headings that are there.
 #[test]
 fn links_lead_to_files_and_headings() {
-    let indexes = ["docs/SUMMARY.md", "docs/adr/README.md"].map(str::to_owned);
+    let mut all: BTreeSet<String> = documents().into_iter().collect();
+    all.extend(["CONTRIBUTING.md", "SECURITY.md", "docs/adr/README.md"].map(str::to_owned));
+    let pages = fs::read_dir(root().join("docs")).expect("there are pages");
+    let names = pages.map(|it| it.expect("it can be read").file_name());
+    let names = names.filter_map(|it| it.into_string().ok());
+    all.extend(
+        names
+            .filter(|it| it.ends_with(".md"))
+            .map(|it| format!("docs/{it}")),
+    );
     let mut wrong = Vec::new();
     let mut count = 0;
-    for document in documents().into_iter().chain(indexes) {
+    for document in all {
         for paragraph in paragraphs(&read(&document)) {
             for link in paragraph.split("](").skip(1) {
                 count += 1;
