@@ -1,7 +1,7 @@
 //! Benchmarks: what SDM costs beside the least that the same job can cost, measured in one run.
 //!
 //! Each program in `src/bin` measures one thing, prints a table and writes it as CSV;
-//! `scripts/bench` runs them all and writes `docs/performance.md`. Absolute times are those of one
+//! `scripts/bench` runs them all and writes `target/bench/report.md`. Absolute times are those of one
 //! machine on one day: what counts are ratios within a run.
 
 pub mod alone;

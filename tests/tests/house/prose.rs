@@ -17,6 +17,8 @@ const SENTENCE_WORDS_MAX: usize = 30;
 
 /// The most characters of a line of CHANGELOG.md.
 const CHANGE_CHARS_MAX: usize = 120;
+/// The most lines of docs/performance.md.
+const PERFORMANCE_LINES_MAX: usize = 200;
 
 /// The headings of a decision, in their order.
 const HEADINGS: [&str; 4] = ["Context", "Choice", "Rejected", "Test"];
@@ -171,6 +173,11 @@ fn documents_have_their_bounds() {
     assert!(
         count <= ARCHITECTURE_WORDS_MAX,
         "ARCHITECTURE.md: {count} words"
+    );
+    let count = read("docs/performance.md").lines().count();
+    assert!(
+        count <= PERFORMANCE_LINES_MAX,
+        "docs/performance.md: {count} lines"
     );
     let changes = read("CHANGELOG.md");
     let long: Vec<&str> = changes
