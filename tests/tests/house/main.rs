@@ -22,5 +22,6 @@ mod sink;
 mod skips;
 mod sources;
 mod supervise;
+mod vocabulary;
 mod wire;
 mod words;
