@@ -24,7 +24,34 @@ const PERFORMANCE_LINES_MAX: usize = 200;
 const HEADINGS: [&str; 4] = ["Context", "Choice", "Rejected", "Test"];
 
 /// Documents of which every paragraph and every sentence has its bound; the decisions are among them.
-const DOCUMENTS: &[&str] = &["ARCHITECTURE.md", "docs/modules.md", "docs/tutorial.md"];
+const DOCUMENTS: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/agent.md",
+    "docs/api.md",
+    "docs/clusters.md",
+    "docs/diagnosis.md",
+    "docs/doctor.md",
+    "docs/editors.md",
+    "docs/errors.md",
+    "docs/files.md",
+    "docs/guide.md",
+    "docs/install.md",
+    "docs/invoke.md",
+    "docs/launchers.md",
+    "docs/limits.md",
+    "docs/modules.md",
+    "docs/performance.md",
+    "docs/pmix.md",
+    "docs/reference.md",
+    "docs/screen.md",
+    "docs/simulator.md",
+    "docs/skips.md",
+    "docs/test-parts.md",
+    "docs/tutorial.md",
+];
 
 /// Paragraphs that are longer: the document, and how the paragraph begins. No entry is added.
 const LONG_PARAGRAPHS: &[(&str, &str)] = &[];
