@@ -13,6 +13,7 @@ mod limits;
 mod new_files;
 mod newcomer;
 mod observations;
+mod options;
 mod proc_reader;
 mod programs;
 mod prose;

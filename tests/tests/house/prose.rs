@@ -24,7 +24,7 @@ const PERFORMANCE_LINES_MAX: usize = 200;
 const HEADINGS: [&str; 4] = ["Context", "Choice", "Rejected", "Test"];
 
 /// Documents of which every paragraph and every sentence has its bound; the decisions are among them.
-const DOCUMENTS: &[&str] = &[
+pub(super) const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "README.md",
