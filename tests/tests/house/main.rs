@@ -25,4 +25,5 @@ mod sources;
 mod supervise;
 mod vocabulary;
 mod wire;
+mod wording;
 mod words;

@@ -156,7 +156,7 @@ fn sentences(paragraph: &str) -> Vec<String> {
     found
 }
 
-/// What is too long, each with its words, and the exceptions that are none any more.
+/// Pieces that are too long, with their words, and exceptions without a piece.
 fn wrong<'a>(
     pieces: impl Iterator<Item = (&'a str, String)>,
     words_max: usize,

@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::sources::{self, root};
 
-/// Where a word comes from.
+/// The origins of words.
 const SOURCES: &[&str] = &[
     "DAP",
     "DWARF",
