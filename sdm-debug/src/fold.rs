@@ -295,8 +295,16 @@ fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
         Some(name) if rules.is_entry(name, common) => Kind::Entry,
         Some(name) if name.starts_with("__vdso_") => Kind::Runtime,
         _ if rules.is_runtime_module(&frame.module) => Kind::Runtime,
+        // Its templates stand in the program.
+        Some(name) if is_of_standard_library(name) => Kind::Runtime,
         _ => Kind::User,
     }
+}
+
+/// True for functions of C++'s standard library, and of Rust's.
+fn is_of_standard_library(function: &str) -> bool {
+    const NAMESPACES: [&str; 2] = ["std::", "__gnu_cxx::"];
+    NAMESPACES.iter().any(|space| function.starts_with(space))
 }
 
 /// The one frame that a run of runtime frames (innermost first) is shown as: its outermost entry,

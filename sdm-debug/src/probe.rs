@@ -82,6 +82,17 @@ pub struct TaskWaits {
     pub call: Option<Call>,
     /// The threads with a user frame that wait, by number.
     pub threads: Vec<ThreadWait>,
+    /// The locks of windows that the process has.
+    pub window_locks: Vec<WindowLock>,
+}
+
+/// A lock that a process has of a window of MPI's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WindowLock {
+    /// The number that tells the window from others at all ranks, as [`ArgumentRole::Context`] does it of the window of a call.
+    pub window: i64,
+    /// The rank in the job whose part of the window it is of; absent where it is of those of all.
+    pub target: Option<u32>,
 }
 
 /// A thread that waits.
@@ -106,6 +117,8 @@ pub enum WaitFor {
     Join(JoinWait),
     /// Nothing of the kernel's: in an operation of MPI's that reads or writes files it is at no file, but asks for others again and again.
     Polling,
+    /// Another thread of its process, of which there is none.
+    Nobody,
 }
 
 /// A thread whose end another one of its process waits for.
@@ -196,7 +209,7 @@ impl WaitFor {
     #[must_use]
     pub fn is_for_a_thread(&self) -> bool {
         match self {
-            Self::Lock(_) | Self::Join(_) => true,
+            Self::Lock(_) | Self::Join(_) | Self::Nobody => true,
             Self::SystemCall(name) => name == "futex",
             Self::Resource(_) | Self::Polling => false,
         }
@@ -211,10 +224,10 @@ impl TaskWaits {
         main.map(|wait| &wait.what)
     }
 
-    /// True where nothing is known to be waited for.
+    /// True where nothing is known to be waited for, nor held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.call.is_none() && self.threads.is_empty()
+        self.call.is_none() && self.threads.is_empty() && self.window_locks.is_empty()
     }
 }
 

@@ -1,14 +1,11 @@
 //! Of those who are blocked for good: how that is said, and who is likely to blame.
 
-use sdm_idset::{IdSet, TaskId};
-use sdm_mpi::needs_all;
-
 use super::graph::WaitGraph;
 use super::needs::{Gathering, Needs};
-use super::operations::NONBLOCKING;
-use super::past::may_be_right;
+use super::past::{is_owed, may_be_right};
 use super::verdict::Verdict;
 use super::{Cause, Step};
+use sdm_idset::{IdSet, TaskId};
 
 /// How much of a circle is written out: its beginning and its end.
 const CIRCLE_SHOWN: usize = 12;
@@ -69,7 +66,8 @@ impl Blocked<'_> {
                 "some wait in {}, which others of them have not reached{circle}: no single one is to blame",
                 most.call
             );
-            return Verdict::new(Step::Deadlock, text).between(self.between(&odd, most));
+            let between = self.of_circle().unwrap_or_else(|| odd.union(&most.tasks));
+            return Verdict::new(Step::Deadlock, text).between(between);
         }
         if let Some((one, other)) = self.pair(&odd, most) {
             // A circle of two is said by that.
@@ -112,7 +110,7 @@ impl Blocked<'_> {
         let wanted = most.missing(self.all)?;
         let found = self.there.iter().skip(1).find_map(|one| {
             let missing = one.missing(self.all)?;
-            let is_owed = needs_all(&one.name) || one.name == NONBLOCKING;
+            let is_owed = is_owed(&one.name);
             let is_one = one.communicator.is_some() && is_owed;
             let waits = missing.is_subset(&most.tasks) && !one.tasks.is_disjoint(&wanted);
             let is_odd = !missing.is_empty() && missing.len() <= one.tasks.len();
@@ -177,27 +175,27 @@ impl Blocked<'_> {
     }
 
     fn without_collective(&self) -> Verdict {
+        let of_locks = IdSet::union_all(self.needs.locks.iter().map(|(who, _)| who));
+        let what = match self.of_circle().is_some_and(|it| it.is_subset(&of_locks)) {
+            true => "locks",
+            false => "messages",
+        };
         let text = match circle_text(self.circle) {
             Some(circle) => format!(
-                "they wait for each other's messages in a circle ({circle}): no single one is to blame"
+                "they wait for each other's {what} in a circle ({circle}): no single one is to blame"
             ),
             None => "all wait for others of them, and nobody is left who could send anything; for whom each waits is \
                      not known"
                 .to_owned(),
         };
-        let between = match self.circle {
-            [] => self.blocked.clone(),
-            circle => circle.iter().map(|rank| TaskId(*rank)).collect(),
-        };
+        let between = self.of_circle().unwrap_or_else(|| self.blocked.clone());
         Verdict::new(Step::Deadlock, text).between(between)
     }
 
-    /// Between whom the error is: those of a circle, else who is elsewhere and who waits for them.
-    fn between(&self, odd: &IdSet, most: &Gathering) -> IdSet {
-        match self.circle {
-            [] => odd.union(&most.tasks),
-            circle => circle.iter().map(|rank| TaskId(*rank)).collect(),
-        }
+    /// Those of the circle, where there is one.
+    fn of_circle(&self) -> Option<IdSet> {
+        let ranks = self.circle.iter().map(|rank| TaskId(*rank));
+        (!self.circle.is_empty()).then(|| ranks.collect())
     }
 
     /// Who is in the operation with most, and has what all of these wait for: a lock, or, where they are several, messages.

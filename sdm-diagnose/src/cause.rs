@@ -24,6 +24,8 @@ pub enum Cause {
     Thread,
     /// A file, a pipe, a socket, a child.
     Resource,
+    /// A rank crashes, or ends the job.
+    Aborted,
     /// A rank has ended.
     Ended,
     /// A signal or a debugger has stopped a rank.
@@ -38,7 +40,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::None,
         Self::Unknown,
         Self::CallOrdering,
@@ -49,6 +51,7 @@ impl Cause {
         Self::Rma,
         Self::Thread,
         Self::Resource,
+        Self::Aborted,
         Self::Ended,
         Self::Stopped,
         Self::Computing,
@@ -70,6 +73,7 @@ impl Cause {
             Self::Rma => "rma",
             Self::Thread => "thread",
             Self::Resource => "resource",
+            Self::Aborted => "aborted",
             Self::Ended => "ended",
             Self::Stopped => "stopped",
             Self::Computing => "computing",

@@ -1,5 +1,8 @@
 //! What is waited in, put into words: messages, locks, files, and the kernel's word on those who run.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use sdm_debug::probe::{
@@ -29,6 +32,8 @@ pub(super) struct Evidence<'a> {
     pub(super) circles: Vec<(IdSet, Vec<String>)>,
     /// Whose main thread waits for a lock that nobody is left to give back.
     pub(super) orphaned: IdSet,
+    /// Tasks of one thread, which waits for another one.
+    pub(super) alone: IdSet,
     /// What is known of files and system calls that are waited in.
     others: Vec<(IdSet, Vec<String>)>,
 }
@@ -80,11 +85,24 @@ impl<'a> Evidence<'a> {
                     self.orphaned.union_with(tasks);
                 }
             }
+            Some(WaitFor::Nobody) => {
+                let line = "for another thread of its process, which has no other one".to_owned();
+                self.others.push((tasks.clone(), vec![line]));
+                self.alone.union_with(tasks);
+            }
             Some(WaitFor::Join(join)) => {
                 let line = format!("for thread {} to end", join.thread);
                 self.others.push((tasks.clone(), vec![line]));
             }
             _ => {}
+        }
+        let locks = waits.window_locks.iter().map(|lock| match lock.target {
+            Some(rank) => format!("has the lock of a window at rank {rank}"),
+            None => "has the locks of a window at all ranks".to_owned(),
+        });
+        let locks: Vec<String> = locks.take(GROUPS_MAX).collect();
+        if !locks.is_empty() {
+            self.others.push((tasks.clone(), locks));
         }
         if let Some(circle) = circle(waits) {
             self.circles.push((tasks.clone(), circle));
@@ -151,6 +169,11 @@ impl<'a> Evidence<'a> {
                     facts.push("with processes of another job".to_owned());
                     continue;
                 }
+                R::Window if expression == "?" => continue,
+                R::Window => {
+                    facts.push(format!("of the window {expression}"));
+                    continue;
+                }
                 R::Count | R::File | R::Context | R::Handle => continue,
             };
             // A name without a value: `MPI_ANY_SOURCE`.
@@ -187,7 +210,8 @@ impl<'a> Evidence<'a> {
         }
         let alike = self.probes?.numbers.get(&argument.role)?.alike(Some(tasks));
         let text = |alike: &Alike| match alike {
-            Alike::Same(number) => number.to_string(),
+            Alike::Same(number) => sdm_mpi::constant(argument.role, *number)
+                .map_or_else(|| number.to_string(), str::to_owned),
             Alike::Away(by) if names_rank(argument.role) => away_text(*by),
             Alike::Away(0) => "its own rank".to_owned(),
             Alike::Away(by) => format!("its own rank {} {}", sign(*by), by.unsigned_abs()),
@@ -291,7 +315,9 @@ fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
             let what = format!("thread {} to end", join.thread);
             (join.thread, &join.place, what)
         }
-        WaitFor::SystemCall(_) | WaitFor::Resource(_) | WaitFor::Polling => return None,
+        WaitFor::SystemCall(_) | WaitFor::Resource(_) | WaitFor::Polling | WaitFor::Nobody => {
+            return None;
+        }
     };
     let thread = wait.thread;
     let words = format!("thread {thread} waits in {} for {what}", place(at));
@@ -322,147 +348,5 @@ pub fn away_text(by: i64) -> String {
         0 => "itself".to_owned(),
         ..0 => format!("the rank {} below", by.unsigned_abs()),
         by => format!("the rank {by} above"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use sdm_debug::probe::{TaskProbe, ThreadWait};
-    use sdm_debug::reply::StackFrame;
-    use sdm_idset::TaskId;
-
-    use super::*;
-
-    fn waits(holders: &[(u32, u32)]) -> TaskWaits {
-        let wait = |(thread, holder): &(u32, u32)| ThreadWait {
-            thread: *thread,
-            what: WaitFor::Lock(LockWait {
-                mutex: "&m".to_owned(),
-                place: StackFrame::own("f", "a.c", 1),
-                holder: Some(*holder),
-                orphaned: false,
-            }),
-        };
-        TaskWaits {
-            call: None,
-            threads: holders.iter().map(wait).collect(),
-        }
-    }
-
-    #[test]
-    fn a_circle_of_owners_is_found_and_a_chain_is_none() {
-        let words = circle(&waits(&[(1, 2), (2, 3), (3, 2)])).unwrap();
-        assert_eq!(
-            words,
-            [
-                "thread 2 waits in f () at a.c:1 for &m, which thread 3 holds",
-                "thread 3 waits in f () at a.c:1 for &m, which thread 2 holds"
-            ]
-        );
-        assert_eq!(circle(&waits(&[(1, 2), (2, 3)])), None);
-    }
-
-    /// Rank 0 receives from one rank, the others from those that follow.
-    fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
-        let argument = |role, expression: &str, number| CallArgument {
-            role,
-            expression: expression.to_owned(),
-            value: None,
-            number,
-            known: Known::Source,
-        };
-        let (name, handle) = communicator;
-        let call = |source: i64| Call {
-            function: "MPI_Recv".to_owned(),
-            place: StackFrame::own("halo", "halo.c", 60),
-            source: "MPI_Recv(...)".to_owned(),
-            arguments: vec![
-                argument(ArgumentRole::Count, "1", Some(1)),
-                argument(ArgumentRole::Source, "left", Some(source)),
-                argument(ArgumentRole::Tag, "MPI_ANY_TAG", None),
-                argument(ArgumentRole::Communicator, name, handle),
-            ],
-        };
-        let mut probes = Probes::default();
-        for (rank, source) in (0..).zip(from) {
-            let waits = TaskWaits {
-                call: Some(call(*source)),
-                threads: Vec::new(),
-            };
-            let probe = TaskProbe {
-                waits: Some(waits),
-                ..TaskProbe::default()
-            };
-            probes.absorb(Probes::of(&IdSet::single(TaskId(rank)), probe));
-        }
-        let ranks = u32::try_from(from.len()).unwrap();
-        Evidence::of(&probes).lines(&IdSet::all_below(ranks))
-    }
-
-    /// A tag that goes with the rank is no rank.
-    #[test]
-    fn a_tag_is_told_as_a_number() {
-        let lines = |by: i64| {
-            let mut probes = Probes::default();
-            for rank in 0..4 {
-                let tag = CallArgument {
-                    role: ArgumentRole::Tag,
-                    expression: "tag".to_owned(),
-                    value: None,
-                    number: Some(i64::from(rank) + by),
-                    known: Known::Source,
-                };
-                let call = Call {
-                    function: "MPI_Recv".to_owned(),
-                    place: StackFrame::own("halo", "halo.c", 60),
-                    source: "MPI_Recv(...)".to_owned(),
-                    arguments: vec![tag],
-                };
-                let waits = TaskWaits {
-                    call: Some(call),
-                    threads: Vec::new(),
-                };
-                let probe = TaskProbe {
-                    waits: Some(waits),
-                    ..TaskProbe::default()
-                };
-                probes.absorb(Probes::of(&IdSet::single(TaskId(rank)), probe));
-            }
-            Evidence::of(&probes).lines(&IdSet::all_below(4))[1].clone()
-        };
-        assert_eq!(lines(101), "tag its own rank + 101 (tag)");
-        assert_eq!(lines(-3), "tag its own rank - 3 (tag)");
-        assert_eq!(lines(0), "tag its own rank (tag)");
-    }
-
-    fn facts(source: i64, communicator: (&str, Option<i64>)) -> String {
-        let lines = received(&[source], communicator);
-        assert_eq!(lines[0], "60: MPI_Recv(...)");
-        lines[1].clone()
-    }
-
-    #[test]
-    fn a_few_values_are_told_with_their_ranks() {
-        let facts = |from: &[i64]| received(from, ("MPI_COMM_WORLD", None))[1].clone();
-        let ring = facts(&[1, 2, 3, 0]);
-        assert_eq!(
-            ring,
-            "from the rank 1 above [0-2], 0 [3] (left), tag MPI_ANY_TAG"
-        );
-        let scattered = [4, 9, 4, 4, 9, 4, 9, 9, 9, 4].repeat(40);
-        let scattered = facts(&scattered);
-        assert!(scattered.contains(",...] (left)"), "{scattered}");
-        assert!(scattered.len() < 140, "{scattered}");
-        let many = facts(&[9, 7, 12, 5, 30]);
-        assert_eq!(many, "from 5 different values (left), tag MPI_ANY_TAG");
-    }
-
-    #[test]
-    fn what_a_message_is_told_by() {
-        let plain = facts(2, ("MPI_COMM_WORLD", None));
-        assert_eq!(plain, "from 2 (left), tag MPI_ANY_TAG");
-        assert_eq!(facts(2, ("comm", Some(1_140_850_688))), plain);
-        let row = facts(2, ("row", Some(-2_080_374_784)));
-        assert_eq!(row, "from 2 (left), tag MPI_ANY_TAG, in row");
     }
 }

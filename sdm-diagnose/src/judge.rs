@@ -4,6 +4,7 @@ use sdm_debug::probe::{ArgumentRole, WaitFor, Within};
 use sdm_idset::IdSet;
 
 use super::blocked::Blocked;
+use super::endings::{aborts, over};
 use super::evidence::Evidence;
 use super::findings::findings;
 use super::graph::Reduced;
@@ -110,6 +111,7 @@ impl<'a> Case<'a> {
         let locked = IdSet::union_all(evidence.circles.iter().map(|(tasks, _)| tasks));
         let locked = locked.intersection(&seen.still);
         let never = never.union(&locked).union(&evidence.orphaned);
+        let never = never.union(&evidence.alone.intersection(&seen.still));
         let live = all.difference(&never).difference(&waiting);
         let members = Members {
             all: &all,
@@ -166,6 +168,9 @@ impl<'a> Case<'a> {
 
     /// The strongest of what can be said.
     fn conclude(&self) -> Verdict {
+        if let Some(verdict) = aborts(self.observed).or_else(|| over(self.observed, &self.all)) {
+            return verdict;
+        }
         if self.observed.samples.len() < 2 {
             let text = "nobody could be sampled twice: nothing can be said of progress";
             return Verdict::new(Step::CannotTell, text);
@@ -213,13 +218,23 @@ impl<'a> Case<'a> {
                     .blaming(orphaned),
             );
         }
+        let alone = self.evidence.alone.intersection(&self.seen.still);
+        if !alone.is_empty() {
+            let text = "they wait for another thread of their process, in which there is none: it has ended, or they \
+                        were forked without it";
+            let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Thread);
+            return Some(verdict.blaming(alone));
+        }
         (!lost_on.is_empty()).then(|| self.lost(lost_on))
     }
 
     /// Who would be proved to be stuck, were it not for data that some of them exchange.
     fn doubtful(&self) -> IdSet {
         let blocked = &self.reduced.blocked;
-        let in_doubt = !blocked.is_disjoint(&self.seen.exchanged) && self.beyond_doubt().is_none();
+        // Who waits for a lock that another one has gets none by data.
+        let locks = IdSet::union_all(self.needs.locks.iter().map(|(who, _)| who));
+        let in_doubt = blocked.difference(&locks);
+        let in_doubt = !in_doubt.is_disjoint(&self.seen.exchanged) && self.beyond_doubt().is_none();
         if in_doubt {
             blocked.clone()
         } else {

@@ -7,6 +7,7 @@
 mod blocked;
 mod cause;
 mod dot;
+mod endings;
 mod evidence;
 mod findings;
 mod graph;
@@ -25,6 +26,7 @@ mod tests;
 mod threads;
 mod verdict;
 mod wait;
+mod window_locks;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +56,8 @@ pub struct Observed {
     pub ran: Duration,
     /// Tasks that are gone, and how: `exited with code 1`.
     pub gone: Vec<(IdSet, String)>,
+    /// Tasks that are about to crash or to abort, or that have ended the job for all, and how.
+    pub aborting: Vec<(IdSet, String)>,
     /// Tasks whose process had been stopped by a signal before anybody looked, and how.
     pub halted: Vec<(IdSet, String)>,
     /// Tasks whose process is in a state of its own: `in the kernel, not to be interrupted`.

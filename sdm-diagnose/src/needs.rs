@@ -9,10 +9,11 @@ use sdm_mpi::{is_of_all, is_of_world, is_outside, mpi_name, needs_all, waits_for
 
 use super::graph::{SetNeed, WaitGraph};
 use super::operations::{
-    NONBLOCKING, is_of_collective, is_with_other_jobs, members_of, names_ranks_of_the_job,
+    NONBLOCKING, alternatives, is_of_collective, is_with_other_jobs, members_of,
+    names_ranks_of_the_job,
 };
 use super::seen::SamePlace;
-use super::wait::{WaitKind, kind};
+use super::wait::{WaitKind, kind, locks_window};
 
 /// Tasks that are in a collective operation together, as far as its arguments say.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,9 +51,11 @@ pub(super) struct Needs {
     pub(super) complete: IdSet,
     /// Who waits for messages.
     pub(super) messages: IdSet,
+    /// Tasks that wait for the first of several messages, and whose these are.
+    pub(super) alternatives: Vec<(IdSet, IdSet)>,
     /// Who waits for a file, a pipe or a child.
     pub(super) resources: IdSet,
-    /// Who waits for a lock outside of MPI, and which ranks have it.
+    /// Tasks that wait for a lock, of a window or outside of MPI, and the ranks that have it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
 }
 
@@ -154,6 +157,9 @@ impl Needs {
                     }
                 }
                 WaitKind::Collective => needs.gather(probes, class),
+                WaitKind::Mpi if locks_window(class.call) => {
+                    needs.window_lock(probes, class, members);
+                }
                 WaitKind::Mpi => needs.any_other(&class.tasks, members),
                 _ => {}
             }
@@ -176,7 +182,7 @@ impl Needs {
         self.any_other(who, members);
     }
 
-    fn any_other(&mut self, who: &IdSet, members: &Members<'_>) {
+    pub(super) fn any_other(&mut self, who: &IdSet, members: &Members<'_>) {
         if who.is_empty() {
             return;
         }
@@ -194,6 +200,18 @@ impl Needs {
         let Some(call) = class.known.filter(|call| names_ranks_of_the_job(call)) else {
             return self.any_other(&class.tasks, members);
         };
+        if let Some(peers) = alternatives(call) {
+            let who = class.tasks.clone();
+            self.graph.by_request.union_with(&who);
+            self.alternatives.push((who.clone(), peers.clone()));
+            self.graph.sets.push(SetNeed {
+                peers: peers.intersection(members.all),
+                who,
+                all: false,
+                guessed: false,
+            });
+            return;
+        }
         let of = |role| call.arguments.iter().find(|argument| argument.role == role);
         // Of a request it is known who is at its other end.
         let source = of(R::Source).or(of(R::Target));
@@ -260,7 +278,8 @@ impl Needs {
             None if is_of_world(&name) => None,
             None => Some(String::new()),
         };
-        let members = argument(R::Communicator).and_then(members_of);
+        let members = argument(R::Communicator).or(argument(R::Window));
+        let members = members.and_then(members_of);
         let numbers = |role| {
             argument(role)?.number?;
             probes.numbers.get(&role)

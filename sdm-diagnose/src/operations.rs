@@ -2,7 +2,7 @@
 
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_idset::IdSet;
-use sdm_mpi::waits_for_requests;
+use sdm_mpi::{waits_for_any_request, waits_for_requests};
 
 /// True where a call waits for processes of another job.
 pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
@@ -18,6 +18,16 @@ pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
         ArgumentRole::Target => true,
         _ => false,
     })
+}
+
+/// Of whom the messages are of which a call waits for the first one.
+pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
+    let mut arguments = call.arguments.iter();
+    let is_it = |one: &&CallArgument| one.role == ArgumentRole::Target;
+    let argument = arguments
+        .find(is_it)
+        .filter(|_| waits_for_any_request(&call.function));
+    members_of(argument?)
 }
 
 /// The ranks of a communicator, where they are known.

@@ -64,6 +64,19 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
             partners.extend(wanted.into_iter().map(TaskId));
         }
     }
+    let alternatives = needs.alternatives.iter();
+    for (who, wanted) in alternatives.filter(|(_, wanted)| wanted.is_subset(&at_end)) {
+        let who = who.intersection(blocked);
+        if who.is_empty() {
+            continue;
+        }
+        // None of these has sent what it was to send.
+        if wanted.len() <= NAMED_MAX {
+            certain.union_with(wanted);
+        }
+        behind.union_with(&who);
+        partners.union_with(wanted);
+    }
     if behind.is_empty() {
         return None;
     }
@@ -103,6 +116,12 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }
 
+/// True for operations that nobody leaves who belongs to them before all have come. Who has begun one that does not block would have to wait
+/// for it before what comes later; a fence is none where it begins an epoch and ends none, so that nobody stays in it.
+pub(super) fn is_owed(name: &str) -> bool {
+    needs_all(name) || name == NONBLOCKING || name == "win_fence"
+}
+
 /// Who is at the end of the program, while others wait in an operation of a communicator that it belongs to.
 pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
     let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
@@ -110,8 +129,7 @@ pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verd
     let found = needs.gatherings.iter().filter_map(|one| {
         let is_owed = match one.name.as_str() {
             "finalize" => false,
-            // Who has begun it, too, would have to wait for it before.
-            name => needs_all(name) || name == NONBLOCKING,
+            name => is_owed(name),
         };
         let waits = !one.tasks.is_disjoint(blocked);
         let absent = one.ranks(all)?.intersection(&at_end);

@@ -76,7 +76,7 @@ fn call(seen: &mut Observed, tasks: &str, function: &str, arguments: &[(Argument
     let probe = TaskProbe {
         waits: Some(TaskWaits {
             call: Some(call),
-            threads: Vec::new(),
+            ..TaskWaits::default()
         }),
         ..TaskProbe::default()
     };
@@ -118,6 +118,7 @@ fn circle_of_locks() -> TaskWaits {
     TaskWaits {
         call: None,
         threads: vec![waits_for_lock(1, Some(2)), waits_for_lock(2, Some(1))],
+        ..TaskWaits::default()
     }
 }
 

@@ -59,6 +59,7 @@ impl Task {
                 .first()
                 .and_then(|stack| self.call(scenario, id, &stack.frames)),
             threads: locks.collect(),
+            window_locks: Vec::new(),
         }
     }
 

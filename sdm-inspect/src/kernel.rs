@@ -26,6 +26,12 @@ pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     }
 }
 
+/// True for a wait for other threads of the process, of which no other process knows, and that has no end.
+pub fn waits_for_own((number, arguments): (i64, [u64; 6])) -> bool {
+    let private = u64::from(libc::FUTEX_PRIVATE_FLAG.cast_unsigned());
+    number == libc::SYS_futex && arguments[TIME_LIMIT] == 0 && arguments[1] & private != 0
+}
+
 /// The name of a system call in which a thread can wait; `number N` for another one, and `None` for none, and for the one
 /// by which the kernel goes on with a call that was interrupted, which does not say what that was.
 pub fn name_of(number: i64) -> Option<String> {

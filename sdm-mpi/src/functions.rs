@@ -33,6 +33,8 @@ pub enum ArgumentRole {
     OtherJobs,
     /// The handle that MPICH has given a communicator at this rank; others may have another one for the same.
     Handle,
+    /// The window of the call.
+    Window,
 }
 
 impl ArgumentRole {
@@ -48,6 +50,7 @@ impl ArgumentRole {
             Self::Target => &["rank"],
             Self::Count | Self::Requests => &["count"],
             Self::Communicator => &["comm", "oldcomm", "comm_old"],
+            Self::Window => &["win"],
             _ => &[],
         }
     }
@@ -78,7 +81,7 @@ use WaitsFor as W;
 
 /// Those of which something is known, by their names.
 #[rustfmt::skip]
-const FUNCTIONS: [Function; 85] = [
+const FUNCTIONS: [Function; 90] = [
     ("address", W::Nobody, &[]),
     ("allgather", W::All, &[(6, R::Communicator)]),
     ("allgatherv", W::All, &[(7, R::Communicator)]),
@@ -156,12 +159,17 @@ const FUNCTIONS: [Function; 85] = [
     ("win_allocate_shared", W::All, &[(3, R::Communicator)]),
     ("win_create", W::All, &[(4, R::Communicator)]),
     ("win_create_dynamic", W::All, &[(1, R::Communicator)]),
-    ("win_fence", W::Members, &[]),
-    ("win_flush", W::Other, &[(0, R::Target)]),
+    ("win_fence", W::Members, &[(1, R::Window)]),
+    ("win_flush", W::Other, &[(0, R::Target), (1, R::Window)]),
+    ("win_flush_all", W::Other, &[(0, R::Window)]),
+    ("win_flush_local", W::Other, &[(0, R::Target), (1, R::Window)]),
+    ("win_flush_local_all", W::Other, &[(0, R::Window)]),
     ("win_free", W::Members, &[]),
-    ("win_lock", W::Other, &[(1, R::Target)]),
+    ("win_lock", W::Other, &[(1, R::Target), (3, R::Window)]),
+    ("win_lock_all", W::Other, &[(1, R::Window)]),
     ("win_test", W::Poll, &[]),
-    ("win_unlock", W::Other, &[(0, R::Target)]),
+    ("win_unlock", W::Other, &[(0, R::Target), (1, R::Window)]),
+    ("win_unlock_all", W::Other, &[(0, R::Window)]),
     ("wtick", W::Nobody, &[]),
     ("wtime", W::Nobody, &[]),
 ];
@@ -209,6 +217,12 @@ pub fn needs_all(name: &str) -> bool {
 #[must_use]
 pub fn waits_for_requests(function: &str) -> bool {
     matches!(mpi_name(function).as_deref(), Some("wait" | "waitall"))
+}
+
+/// True for calls that wait for one of several requests.
+#[must_use]
+pub fn waits_for_any_request(function: &str) -> bool {
+    matches!(mpi_name(function).as_deref(), Some("waitany" | "waitsome"))
 }
 
 /// True for the call that waits for all of several requests.

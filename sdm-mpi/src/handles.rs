@@ -1,5 +1,7 @@
 //! Constants of MPI's, by name and as the two libraries have them.
 
+use crate::ArgumentRole;
+
 /// The communicator of all ranks.
 pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
 /// The communicator of each rank alone.
@@ -19,6 +21,19 @@ pub const MPICH_SELF: u32 = 0x4400_0001;
 /// The variable that it is in Open MPI.
 pub const OPEN_MPI_WORLD: &str = "ompi_mpi_comm_world";
 
+/// The constant that an argument of a call which waits has in place of a number, in either library: both have numbers below 0 for them, and
+/// not the same ones. What a receive may take from whom a call sends to is not told apart where a call does both.
+#[must_use]
+pub fn constant(role: ArgumentRole, number: i64) -> Option<&'static str> {
+    use ArgumentRole as R;
+    match (role, number) {
+        (R::Root, -4 | -3) => Some("MPI_ROOT"),
+        (R::Root | R::Destination, -2 | -1) => Some("MPI_PROC_NULL"),
+        (R::Tag | R::ReceiveTag, -1) => Some(ANY_TAG),
+        _ => None,
+    }
+}
+
 /// True for a communicator's value that is the one of all ranks: its name, or what a library has for it.
 #[must_use]
 pub fn is_world(value: &str) -> bool {
@@ -28,6 +43,17 @@ pub fn is_world(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn constants_have_their_names_in_both_libraries() {
+        use ArgumentRole as R;
+        let roots = [-4, -3, -2, -1, 0].map(|number| constant(R::Root, number));
+        let (root, nobody) = (Some("MPI_ROOT"), Some("MPI_PROC_NULL"));
+        assert_eq!(roots, [root, root, nobody, nobody, None]);
+        assert_eq!(constant(R::Tag, -1), Some(ANY_TAG));
+        assert_eq!(constant(R::Source, -1), None, "one has it for anybody");
+        assert_eq!(constant(R::Count, -1), None);
+    }
 
     #[test]
     fn the_communicator_of_all_is_known_in_both_libraries() {

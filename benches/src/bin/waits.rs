@@ -173,7 +173,7 @@ fn waiting(function: &str, arguments: &[(ArgumentRole, Option<i64>)]) -> TaskPro
         cpu_ms: Some(490),
         waits: Some(TaskWaits {
             call: Some(call),
-            threads: Vec::new(),
+            ..TaskWaits::default()
         }),
         ..TaskProbe::default()
     }

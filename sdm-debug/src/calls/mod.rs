@@ -10,7 +10,7 @@ pub use fortran::{
     Form, array_names, fortran_argument, fortran_arguments, is_array_type, statement,
 };
 pub use source::{call_arguments, is_harmless};
-pub use waiting::{is_file, is_join, is_lock, is_mutex, is_sleep, plain};
+pub use waiting::{is_file, is_join, is_lock, is_mutex, is_once, is_sleep, plain};
 
 /// The function that a user has called, by the name that stands in the source: Open MPI's own functions stand in the
 /// place of those that end by calling them.
@@ -40,6 +40,12 @@ mod tests {
         assert_eq!(roles("usleep"), []);
         assert_eq!(roles("MPI_Mprobe")[0], (0, ArgumentRole::Source));
         assert_eq!(spoken("__GI___libc_read"), "read");
+        let waits = "std::condition_variable::wait";
+        assert_eq!(
+            spoken(&format!("{waits}<main()::{{lambda()#1}}>(int)")),
+            waits
+        );
+        assert!(is_lock(&format!("{waits}<f>")));
         assert_eq!(spoken("ompi_mpi_finalize"), "MPI_Finalize");
         assert_eq!(spoken("ompi_mpi_"), "ompi_mpi_");
     }

@@ -9,6 +9,7 @@ const LOCKS: &[&str] = &[
     "pthread_barrier_wait",
     "pthread_join",
     "pthread_once",
+    "pthread_once_slow",
     "pthread_spin_lock",
     "sem_wait",
     "mtx_lock",
@@ -93,6 +94,15 @@ const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 /// Functions that wait for a mutex.
 const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
 
+/// Functions that call another one once, and wait for who does so.
+const ONCE: &[&str] = &["call_once", "pthread_once", "pthread_once_slow"];
+
+/// True for a function that waits until another thread has called what is to be called once.
+#[must_use]
+pub fn is_once(function: &str) -> bool {
+    ONCE.contains(&plain(function))
+}
+
 /// True for a function that waits for the end of a thread.
 #[must_use]
 pub fn is_join(function: &str) -> bool {
@@ -117,7 +127,16 @@ pub fn is_file(function: &str) -> bool {
 pub fn plain(function: &str) -> &str {
     let function = function.split('@').next().unwrap_or(function);
     let function = match function.starts_with("std::") {
-        true => function.split('(').next().unwrap_or(function),
+        true => {
+            let name = function.split('(').next().unwrap_or(function);
+            // One that is a template of what is waited for.
+            let of_all = name.split('<').next().unwrap_or(name);
+            if LOCKS.contains(&of_all) {
+                of_all
+            } else {
+                name
+            }
+        }
         false => function,
     };
     let inner = ["__GI___libc_", "__GI___", "__GI_", "__libc_", "___", "__"];

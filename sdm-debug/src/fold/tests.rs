@@ -1,5 +1,7 @@
 //! Stacks as gdb 13.1 showed them of running programs, typed in by hand.
 
+mod templates;
+
 use super::*;
 
 const OMPI: &str = "libmpi.so.40";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Holder, JoinWait, LockWait, ProcessState, ResourceWait,
-    TaskWaits, ThreadWait, WaitFor, Within,
+    TaskWaits, ThreadWait, WaitFor, WindowLock, Within,
 };
 use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack, Value as Shown};
 use sdm_debug::rules::{Marks, Numbers, Probes};
@@ -41,6 +41,7 @@ pub(super) fn file(value: Value) -> Result<Observations, E> {
             span: time(fields, "span_ns")?,
             ran: time(fields, "ran_ns")?,
             gone: told(fields, "gone")?,
+            aborting: told(fields, "aborting")?,
             halted: told(fields, "halted")?,
             states: told(fields, "states")?,
             stood: told(fields, "stood")?,
@@ -211,6 +212,13 @@ fn waits(fields: &mut Fields) -> Result<TaskWaits, E> {
     Ok(TaskWaits {
         call: fields.object("call", call)?,
         threads: fields.list("threads", thread_wait)?,
+        window_locks: fields.list("window_locks", |one| {
+            let window = one.number("window")?;
+            Ok(WindowLock {
+                window: one.need("window", window)?,
+                target: one.number("target")?,
+            })
+        })?,
     })
 }
 
@@ -259,10 +267,11 @@ fn thread_wait(fields: &mut Fields) -> Result<ThreadWait, E> {
         fields.object("resource", resource)?.map(WaitFor::Resource),
         fields.object("join", join)?.map(WaitFor::Join),
         fields.flag("polling")?.then_some(WaitFor::Polling),
+        fields.flag("nobody")?.then_some(WaitFor::Nobody),
     ];
     let mut found = found.into_iter().flatten();
     let (Some(what), None) = (found.next(), found.next()) else {
-        let expected = "one of them, `system_call`, `resource`, `join` or `polling`";
+        let expected = "one of them, `system_call`, `resource`, `join`, `polling` or `nobody`";
         return Err(fields.wrong("lock", expected));
     };
     Ok(ThreadWait {

@@ -59,6 +59,7 @@ pub(super) fn file(kept: &Observations) -> Value {
         .with("span_ns", nanoseconds(observed.span))
         .with("ran_ns", nanoseconds(observed.ran))
         .with("gone", told(&observed.gone))
+        .with("aborting", told(&observed.aborting))
         .with("halted", told(&observed.halted))
         .with("states", told(&observed.states))
         .with("stood", told(&observed.stood))
@@ -186,9 +187,14 @@ fn process(object: Object, process: &ProcessState) -> Object {
 
 fn waits(object: Object, waits: &TaskWaits) -> Object {
     let threads = waits.threads.iter().map(thread_wait);
+    let window_locks = waits.window_locks.iter().map(|lock| {
+        let object = Object::default().with("window", lock.window);
+        Value::from(object.with("target", lock.target))
+    });
     object
         .with("call", waits.call.as_ref().map(call))
         .with("threads", threads.collect::<Vec<_>>())
+        .with("window_locks", window_locks.collect::<Vec<_>>())
 }
 
 fn call(call: &Call) -> Value {
@@ -228,6 +234,7 @@ fn thread_wait(wait: &ThreadWait) -> Value {
             object.with("join", join.with("place", frame(&wait.place)))
         }
         WaitFor::Polling => object.with("polling", true),
+        WaitFor::Nobody => object.with("nobody", true),
     };
     object.into()
 }

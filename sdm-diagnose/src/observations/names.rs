@@ -3,7 +3,7 @@
 use sdm_debug::probe::{ArgumentRole, Known};
 
 /// Each role of an argument, and its word.
-pub(super) const ROLES: [(ArgumentRole, &str); 13] = [
+pub(super) const ROLES: [(ArgumentRole, &str); 14] = [
     (ArgumentRole::Count, "count"),
     (ArgumentRole::Destination, "destination"),
     (ArgumentRole::Tag, "tag"),
@@ -17,6 +17,7 @@ pub(super) const ROLES: [(ArgumentRole, &str); 13] = [
     (ArgumentRole::Context, "context"),
     (ArgumentRole::OtherJobs, "other_jobs"),
     (ArgumentRole::Handle, "handle"),
+    (ArgumentRole::Window, "window"),
 ];
 
 /// Each way to know the value of an argument, and its word.

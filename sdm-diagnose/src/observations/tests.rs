@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use sdm_debug::probe::{
     Call, CallArgument, Holder, JoinWait, LockWait, ProcessState, ResourceWait, TaskWaits,
-    ThreadWait, WaitFor, Within,
+    ThreadWait, WaitFor, WindowLock, Within,
 };
 use sdm_debug::reply::{StackFrame, TaskStacks, ThreadStack, Value as Shown};
 use sdm_debug::rules::{Marks, Numbers, Probes};
@@ -100,6 +100,7 @@ fn wait_for() -> impl Strategy<Value = WaitFor> {
         resource.prop_map(WaitFor::Resource),
         join.prop_map(WaitFor::Join),
         Just(WaitFor::Polling),
+        Just(WaitFor::Nobody),
     ]
 }
 
@@ -113,8 +114,14 @@ fn waits() -> impl Strategy<Value = TaskWaits> {
     });
     let thread = (any::<u32>(), wait_for());
     let thread = thread.prop_map(|(thread, what)| ThreadWait { thread, what });
-    let parts = (option::of(call), vec(thread, 0..3));
-    parts.prop_map(|(call, threads)| TaskWaits { call, threads })
+    let lock = (any::<i64>(), option::of(any::<u32>()));
+    let lock = lock.prop_map(|(window, target)| WindowLock { window, target });
+    let parts = (option::of(call), vec(thread, 0..3), vec(lock, 0..3));
+    parts.prop_map(|(call, threads, window_locks)| TaskWaits {
+        call,
+        threads,
+        window_locks,
+    })
 }
 
 fn marks() -> impl Strategy<Value = Marks> {
@@ -201,6 +208,7 @@ fn observed() -> impl Strategy<Value = Observed> {
         of_each(text()).boxed(),
         of_each(text()).boxed(),
         of_each(text()).boxed(),
+        of_each(text()).boxed(),
     ];
     let pids = btree_map(any::<i32>(), (0..40_u32).prop_map(TaskId), 0..4);
     let parts = (
@@ -213,12 +221,13 @@ fn observed() -> impl Strategy<Value = Observed> {
         pids,
     );
     parts.prop_map(|(samples, span, ran, lists, outside, unranked, pids)| {
-        let [gone, halted, states, stood, unseen] = lists;
+        let [gone, aborting, halted, states, stood, unseen] = lists;
         Observed {
             samples,
             span,
             ran,
             gone,
+            aborting,
             halted,
             states,
             stood,
@@ -301,8 +310,8 @@ fn errors_name_place_and_field() {
         ),
         (
             with("samples", wait(json!({ "thread": 1 }))),
-            "observations.samples[0].waits[0].threads[0].lock: expected one of them, `system_call`, `resource`, `join` or \
-             `polling`",
+            "observations.samples[0].waits[0].threads[0].lock: expected one of them, `system_call`, `resource`, `join`, \
+             `polling` or `nobody`",
         ),
         (
             with("samples", wait(json!({ "polling": true }))),
@@ -393,9 +402,9 @@ fn every_role_has_a_word() {
         match role {
             R::Count | R::Destination | R::Tag | R::Source | R::ReceiveTag | R::Communicator => {}
             R::File | R::Root | R::Requests | R::Target | R::Context | R::OtherJobs => {}
-            R::Handle => {}
+            R::Handle | R::Window => {}
         }
     }
     let words: std::collections::BTreeSet<_> = ROLES.iter().map(|(role, _)| *role).collect();
-    assert_eq!(words.len(), 13);
+    assert_eq!(words.len(), 14);
 }

@@ -13,6 +13,7 @@ fn locks_and_files() {
     let orphaned = TaskWaits {
         call: None,
         threads: vec![waits_for_lock(1, None)],
+        ..TaskWaits::default()
     };
     seen.samples.last_mut().unwrap().waits = vec![(set("0-3"), orphaned)];
     check(&seen, Step::CannotGoOn, "0-3", "whose holder has ended");
@@ -49,6 +50,7 @@ fn a_circle_can_go_through_the_lock_of_a_file() {
             thread: 1,
             what: WaitFor::Resource(resource),
         }],
+        ..TaskWaits::default()
     };
     seen.samples[1].waits.push((set("0"), waits));
     check(&seen, Step::HeldUp, "0", "wait for something else");
@@ -120,6 +122,7 @@ fn real_input_and_output_is_no_deadlock() {
         let waits = TaskWaits {
             call: None,
             threads: vec![ThreadWait { thread: 1, what }],
+            ..TaskWaits::default()
         };
         seen.samples[1].waits.push((set(tasks), waits));
         seen
@@ -346,6 +349,7 @@ fn who_waits_for_threads_waits_for_what_these_wait_for() {
             thread: 1,
             what: WaitFor::SystemCall("futex".to_owned()),
         }],
+        ..TaskWaits::default()
     };
     found.samples[1].waits.push((set("1"), waits));
     check(

@@ -1,7 +1,7 @@
 //! The class of an error, and whose it is with which calls.
 
 use sdm_debug::probe::ArgumentRole as R;
-use sdm_debug::probe::JoinWait;
+use sdm_debug::probe::{JoinWait, WindowLock};
 
 use super::*;
 
@@ -162,6 +162,101 @@ fn who_waits_for_the_lock_of_a_window_is_not_to_blame_alone() {
     check_cause(&seen, Cause::Rma, &[]);
 }
 
+/// Some tasks are in a call for the lock of a rank's part of the window, of which all four are.
+fn lock_window(seen: &mut Observed, tasks: &str, function: &str, target: &str) {
+    let arguments = [(R::Target, target), (R::Window, "win"), (R::Context, "480")];
+    call(seen, tasks, function, &arguments);
+    let (_, waits) = seen.samples.last_mut().unwrap().waits.last_mut().unwrap();
+    let text = "0-3".to_owned();
+    waits.call.as_mut().unwrap().arguments[1].value = Some(Value { text, cut: None });
+}
+
+/// Some tasks have that lock.
+fn hold_lock(seen: &mut Observed, tasks: &str, target: Option<u32>) {
+    let window_locks = vec![WindowLock {
+        window: 480,
+        target,
+    }];
+    let all = &mut seen.samples.last_mut().unwrap().waits;
+    let mut held = vec![(set(tasks), TaskWaits::default())];
+    for (of, waits) in all.iter_mut() {
+        let both = of.intersection(&set(tasks));
+        of.subtract(&both);
+        held[0].0.subtract(&both);
+        held.push((both, waits.clone()));
+    }
+    all.extend(held.into_iter().map(|(of, waits)| {
+        let window_locks = window_locks.clone();
+        (
+            of,
+            TaskWaits {
+                window_locks,
+                ..waits
+            },
+        )
+    }));
+    all.retain(|(of, _)| !of.is_empty());
+}
+
+#[test]
+fn who_has_the_lock_of_a_window_is_named() {
+    let look: Look<'_> = &[
+        ("0,2-3", BARRIER, "", ""),
+        ("1", "main:6 MPI_Win_lock:6", "", ""),
+    ];
+    for (target, line) in [
+        (Some(0), "has the lock of a window at rank 0"),
+        (None, "has the locks of a window at all ranks"),
+    ] {
+        let mut seen = standing(look);
+        call(&mut seen, "0,2-3", "MPI_Barrier", &[WORLD]);
+        hold_lock(&mut seen, "2", target);
+        lock_window(&mut seen, "1", "MPI_Win_lock", "0");
+        check_cause(&seen, Cause::Rma, &["2 MPI_Barrier"]);
+        let found = judge(&seen);
+        assert!(found.conclusion.contains("a lock that is held here"));
+        let mut lines = found.findings.iter().flat_map(|one| &one.evidence);
+        assert!(lines.any(|one| one == line), "{found:#?}");
+    }
+    // The lock of another part of the window is in nobody's way.
+    let mut seen = standing(look);
+    call(&mut seen, "0,2-3", "MPI_Barrier", &[WORLD]);
+    hold_lock(&mut seen, "0,2-3", Some(2));
+    lock_window(&mut seen, "1", "MPI_Win_lock", "0");
+    assert_eq!(judge(&seen).suspects, IdSet::new());
+}
+
+#[test]
+fn who_computes_and_has_a_lock_keeps_those_who_want_it() {
+    let look: Look<'_> = &[
+        ("0-1", "main:6 MPI_Win_lock:6", "", ""),
+        ("2", "main:9 work:9", "", ""),
+        ("3", BARRIER, "", ""),
+    ];
+    let later: Look<'_> = &[look[0], ("2", "main:9 work:9", "x", ""), look[2]];
+    let mut seen = observed(&[look, later, look]);
+    lock_window(&mut seen, "0-1", "MPI_Win_lock", "0");
+    call(&mut seen, "3", "MPI_Barrier", &[WORLD]);
+    hold_lock(&mut seen, "2", Some(0));
+    check(&seen, Step::HeldUp, "2", "which compute");
+}
+
+#[test]
+fn locks_of_windows_in_a_circle_are_told() {
+    let mut seen = standing(&[("0-1", "main:6 MPI_Win_lock:6", "", "")]);
+    for (task, other, own) in [("0", "1", 0), ("1", "0", 1)] {
+        lock_window(&mut seen, task, "MPI_Win_lock", other);
+        hold_lock(&mut seen, task, Some(own));
+    }
+    check_cause(&seen, Cause::Rma, &["0-1 MPI_Win_lock"]);
+    let said =
+        "they wait for each other's locks in a circle (0 -> 1 -> 0): no single one is to blame";
+    assert_eq!(judge(&seen).conclusion, said);
+    // That data is exchanged meanwhile gives nobody a lock.
+    seen.samples[1].marks.exchanged = set("0-1");
+    assert_eq!(judge(&seen).conclusion, said);
+}
+
 /// What has come under another tag than the one that is waited for.
 #[test]
 fn a_message_that_has_come_under_another_tag_is_told() {
@@ -189,6 +284,54 @@ fn a_message_that_has_come_under_another_tag_is_told() {
 }
 
 #[test]
+fn who_aborts_is_named_whatever_the_others_wait_in() {
+    let mut seen = standing(&[("0,2", BARRIER, "", ""), ("1", "main:5 quit:7", "", "")]);
+    call(&mut seen, "0,2", "MPI_Barrier", &[WORLD]);
+    let what = "about to call MPI_Abort in quit () at a.c:7".to_owned();
+    seen.gone.push((set("1"), format!("at their end: {what}")));
+    seen.aborting.push((set("1"), what));
+    check_cause(&seen, Cause::Aborted, &["1 quit"]);
+    let said = "rank 1: about to call MPI_Abort in quit () at a.c:7";
+    assert_eq!(judge(&seen).conclusion, said);
+}
+
+#[test]
+fn a_job_that_has_ended_is_told_as_that() {
+    let look: Look<'_> = &[("0-3", BARRIER, "", "")];
+    let mut seen = observed(&[look]);
+    seen.gone
+        .push((set("0-2"), "ended by themselves".to_owned()));
+    let only_some = judge(&seen);
+    assert_eq!(only_some.step, Step::CannotTell, "{only_some:#?}");
+    seen.gone
+        .push((set("3"), "ended with exit code 1".to_owned()));
+    let said = "the job is over, nobody is left: ended by themselves; ended with exit code 1";
+    check(&seen, Step::NoHangSeen, "", said);
+    // Of whom only the server is lost it is not known.
+    seen.gone[0].1 = "lost: their server is gone".to_owned();
+    assert_eq!(judge(&seen).step, Step::CannotTell);
+}
+
+#[test]
+fn one_thread_that_waits_for_another_one_waits_for_nobody() {
+    let mut seen = standing(&[
+        ("0", "main:5 waitpid:5", "", ""),
+        ("1", "main:6 work:9 pthread_mutex_lock:9", "", ""),
+    ]);
+    let waits = TaskWaits {
+        threads: vec![ThreadWait {
+            thread: 1,
+            what: WaitFor::Nobody,
+        }],
+        ..TaskWaits::default()
+    };
+    seen.samples[1].waits.push((set("1"), waits));
+    check_cause(&seen, Cause::Thread, &["1 pthread_mutex_lock"]);
+    let part = "another thread of their process, in which there is none";
+    check(&seen, Step::CannotGoOn, "1", part);
+}
+
+#[test]
 fn a_root_that_has_left_its_gather_is_none() {
     let gather = "main:6 MPI_Gather:6";
     let mut seen = standing(&[
@@ -201,6 +344,71 @@ fn a_root_that_has_left_its_gather_is_none() {
         call(&mut seen, task, "MPI_Gather", &[(R::Root, root), WORLD]);
     }
     check_cause(&seen, Cause::Root, &["2 MPI_Gather"]);
+}
+
+#[test]
+fn who_leaves_a_fence_of_its_own_window_out_is_named() {
+    let mut seen = standing(&[
+        ("2", "main:6 MPI_Win_fence:6", "", ""),
+        ("0-1,3", BARRIER, "", ""),
+    ]);
+    call(
+        &mut seen,
+        "2",
+        "MPI_Win_fence",
+        &[(R::Window, "win"), (R::Context, "480")],
+    );
+    let (_, waits) = seen.samples[1].waits.last_mut().unwrap();
+    let text = "2-3".to_owned();
+    waits.call.as_mut().unwrap().arguments[0].value = Some(Value { text, cut: None });
+    call(&mut seen, "0-1,3", "MPI_Barrier", &[WORLD]);
+    check_cause(&seen, Cause::Rma, &["3 MPI_Barrier"]);
+    let found = judge(&seen);
+    let mut lines = found.findings.iter().flat_map(|one| &one.evidence);
+    assert!(lines.any(|one| one == "of the window win"), "{found:#?}");
+}
+
+#[test]
+fn who_has_left_an_operation_of_neighbours_is_not_named() {
+    let neighbours = "main:6 MPI_Neighbor_allgather:6";
+    let mut seen = standing(&[("0,2", neighbours, "", ""), ("1,3", BARRIER, "", "")]);
+    within(&mut seen, "0,2", "MPI_Neighbor_allgather", "0-3");
+    call(&mut seen, "1,3", "MPI_Barrier", &[WORLD]);
+    let found = judge(&seen);
+    assert!(
+        found.step.is_proved() && found.guilty.is_empty(),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn of_alternatives_none_has_come_whose_ranks_are_at_the_end() {
+    let any = "main:6 MPI_Waitany:6";
+    let seen = |peers: &str| {
+        let mut seen = standing(&[("0", any, "", ""), ("1-3", AT_END, "", "")]);
+        call(&mut seen, "1-3", "MPI_Finalize", &[]);
+        call(
+            &mut seen,
+            "0",
+            "MPI_Waitany",
+            &[(R::Target, "its requests"), WORLD],
+        );
+        let (_, waits) = seen.samples[1].waits.last_mut().unwrap();
+        let text = peers.to_owned();
+        let each = &mut waits.call.as_mut().unwrap().arguments[0];
+        each.value = Some(Value { text, cut: None });
+        seen
+    };
+    let guilty = ["1-2 MPI_Finalize", "0 MPI_Waitany"];
+    check_cause(&seen("1-2"), Cause::CallOrdering, &guilty);
+    // One of them goes on.
+    let mut on = seen("1-2");
+    for (sample, line) in on.samples.iter_mut().zip(["main:7", "main:8"]) {
+        sample.stacks.retain(|(tasks, _)| *tasks == set("0"));
+        sample.stacks.push((set("1,3"), stacks(AT_END)));
+        sample.stacks.push((set("2"), stacks(line)));
+    }
+    assert_eq!(judge(&on).step, Step::HeldUp);
 }
 
 #[test]

@@ -7,14 +7,15 @@ use sdm_debug::probe::{ArgumentRole, Call, CallArgument, Known};
 use sdm_debug::reply::{Value, Variable};
 use sdm_inspect::mpi::{Communicator, Mpich};
 use sdm_mpi::{
-    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, fortran_name, mpi_name, waits_for_requests,
+    COMM_SELF, COMM_WORLD, MPICH_SELF, MPICH_WORLD, fortran_name, mpi_name, waits_for_any_request,
+    waits_for_requests,
 };
 
 use super::evaluate::{evaluate, is_known, number};
 use super::frames::GdbFrame;
 use super::kept::{Kept, kept};
 use super::narrow;
-use super::ranks::{Place, pointer, requests, translate, unexpected};
+use super::ranks::{Named, Place, alternatives, pointer, requests, translate, unexpected};
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::variable;
@@ -30,7 +31,7 @@ pub(super) async fn call(
     index: usize,
 ) -> Result<Option<Call>, Failure> {
     let roles = roles(function);
-    let for_requests = waits_for_requests(function);
+    let for_requests = waits_for_requests(function) || waits_for_any_request(function);
     let user = thread.frames.get(index);
     let Some(user) = user.filter(|_| for_requests || !roles.is_empty()) else {
         return Ok(None);
@@ -49,7 +50,7 @@ pub(super) async fn call(
         None => Vec::new(),
     };
     let mut found = Vec::new();
-    let mut communicator = None;
+    let (mut communicator, mut window) = (None, None);
     let mut copied = None;
     let told = ArgumentSources {
         user,
@@ -68,6 +69,9 @@ pub(super) async fn call(
             communicator = value.as_ref().and_then(communicator_of).or(alone);
             found.extend(communicator.and_then(handle_of));
         }
+        if *role == ArgumentRole::Window {
+            window = value.as_ref().and_then(window_of);
+        }
         found.push(argument(*role, expression, value, known));
     }
     if for_requests && copied.is_none() {
@@ -80,6 +84,9 @@ pub(super) async fn call(
         level: frames.level,
         kept: copied.as_ref().and_then(Option::as_ref),
     };
+    if let Some(window) = window {
+        translate(&place, Named::Window(window), &mut found).await?;
+    }
     by_ranks_of_the_job(&place, (function, &in_source), communicator, &mut found).await?;
     let shown = shown_source(gdb, user, &text);
     Ok(Some(Call {
@@ -118,7 +125,7 @@ impl ArgumentSources<'_> {
             false => all.get(place).cloned(),
         });
         // Open MPI has other handles for Fortran than for itself.
-        let is_handle = is_fortran && role == ArgumentRole::Communicator;
+        let is_handle = is_fortran && is_object(role);
         let in_source = (expression.as_ref(), role);
         let known = match is_handle {
             true => None,
@@ -222,6 +229,22 @@ fn communicator_of(value: &Value) -> Option<Communicator> {
         .or(address.map(Communicator::At))
 }
 
+/// The window of a value: MPICH's handle, or Open MPI's address.
+fn window_of(value: &Value) -> Option<Communicator> {
+    let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
+    let address = pointer(value);
+    let handle = number.or_else(|| u32::try_from(address?).ok());
+    let handle = handle.filter(|handle| Mpich::is_window(*handle));
+    handle
+        .map(Communicator::Handle)
+        .or(address.map(Communicator::At))
+}
+
+/// True for arguments that stand for an object of the MPI library's: MPICH has numbers for them, Open MPI addresses.
+fn is_object(role: ArgumentRole) -> bool {
+    matches!(role, ArgumentRole::Communicator | ArgumentRole::Window)
+}
+
 /// MPICH's handle, by which it is compared where no more is known.
 fn handle_of(communicator: Communicator) -> Option<CallArgument> {
     match communicator {
@@ -253,13 +276,17 @@ async fn by_ranks_of_the_job(
     mut communicator: Option<Communicator>,
     found: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
-    if waits_for_requests(function) {
+    if waits_for_requests(function) || waits_for_any_request(function) {
         let count = found.iter().find(|it| it.role == ArgumentRole::Requests);
         let count = count.map(|count| count.number.unwrap_or_default());
         // Where it waits for several their list is the second argument.
         let at = usize::from(!roles(function).is_empty());
         let list = in_source.as_ref().and_then(|all| all.get(at));
         let list = list.map(String::as_str);
+        if waits_for_any_request(function) {
+            found.extend(alternatives(place, (list, count), at).await?);
+            return Ok(());
+        }
         let (pending, of_collective) = requests(place, (list, count), at).await?;
         found.extend(pending);
         communicator = communicator.or(of_collective);
@@ -271,7 +298,7 @@ async fn by_ranks_of_the_job(
     }
     let is_other = |it: &CallArgument| it.role == ArgumentRole::Communicator && !it.is_world();
     if let Some(communicator) = communicator.filter(|_| found.iter().any(is_other)) {
-        translate(place, communicator, found).await?;
+        translate(place, Named::Communicator(communicator), found).await?;
     }
     Ok(())
 }
@@ -283,7 +310,7 @@ async fn from_call(
     kept: &Kept,
     (place, role): (usize, ArgumentRole),
 ) -> Result<Option<Value>, Failure> {
-    let is_handle = role == ArgumentRole::Communicator;
+    let is_handle = is_object(role);
     let bytes = if is_handle { 8 } else { 4 };
     let Some(number) = kept.argument(gdb, thread, (place, bytes)).await? else {
         return Ok(None);
@@ -319,8 +346,8 @@ fn argument(
         number,
         known,
     };
-    if role == ArgumentRole::Communicator {
-        let world = argument.is_world();
+    if is_object(role) {
+        let world = role == ArgumentRole::Communicator && argument.is_world();
         (argument.value, argument.number) = (None, None);
         if world {
             argument.expression = COMM_WORLD.to_owned();

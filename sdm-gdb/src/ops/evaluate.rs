@@ -81,7 +81,10 @@ pub(super) async fn number(
 ) -> Result<Option<Value>, Failure> {
     let value = evaluate(gdb, thread, frame, expression).await?;
     let is_name = |value: &Value| value.text.starts_with(|c: char| c.is_alphabetic());
-    let is_number = !matches!(role, ArgumentRole::Communicator | ArgumentRole::File);
+    let is_number = !matches!(
+        role,
+        ArgumentRole::Communicator | ArgumentRole::File | ArgumentRole::Window
+    );
     if !is_number || !value.as_ref().is_some_and(is_name) {
         return Ok(value);
     }

@@ -1,7 +1,8 @@
 //! The lock, or the end of a thread, that a thread waits for.
 
 use sdm_debug::Failure;
-use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, plain};
+use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, is_once, plain};
+use sdm_debug::fold::RawFrame;
 use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
 use sdm_inspect::kernel;
 
@@ -27,7 +28,10 @@ pub(super) async fn lock(
     let Some(at) = (0..raw.len()).find(|index| is_lock(function(*index))) else {
         return Ok(None);
     };
+    let is_once = is_once(function(at));
     let with_source = (at + 1..raw.len()).find(|index| raw[*index].line > 0);
+    // Between what is called once and its caller there are templates of the standard library.
+    let with_source = with_source.filter(|_| !is_once);
     let Some(caller) = with_source.or(Some(user).filter(|user| *user > at)) else {
         return Ok(None);
     };
@@ -53,6 +57,7 @@ pub(super) async fn lock(
         let known = evaluate(gdb, thread, frame, &owner_of).await?;
         owner = known.and_then(|owner| owner.text.parse::<i32>().ok());
     }
+    let once = in_once(thread, threads, function(at));
     let word = word.filter(|_| is_mutex(function(at)));
     if let Some((address, _)) = word.filter(|_| owner.is_none()) {
         owner = owner_at(gdb, address);
@@ -60,19 +65,52 @@ pub(super) async fn lock(
     let mutex = match (in_source, word) {
         (Some(mutex), _) => mutex,
         (None, Some((address, _))) => name_of(gdb, thread, frame, address).await?,
+        (None, None) if is_once => "what is called once".to_owned(),
         (None, None) => return Ok(None),
     };
     // Of a mutex that processes share the holder is elsewhere.
     let is_all = owner
         .zip(gdb.get().pid())
         .is_some_and(|(owner, pid)| gdb.host().thread_is_gone(pid, owner));
-    let holder = of_kernel(threads, owner);
+    let holder = of_kernel(threads, owner).or(once);
     Ok(Some(WaitFor::Lock(LockWait {
         mutex,
         place: frame.stack_frame(),
         holder: holder.map(|thread| thread.number),
         orphaned: owner.is_some_and(|owner| owner > 0) && holder.is_none() && is_all,
     })))
+}
+
+/// The thread that is in the function which a thread waits for that is to be called once: the only one that is further inside of it.
+fn in_once<'a>(
+    thread: &ReadThread,
+    threads: &'a [ReadThread],
+    function: &str,
+) -> Option<&'a ReadThread> {
+    if !is_once(function) {
+        return None;
+    }
+    let inside = |one: &&ReadThread| {
+        let frames = &one.raw.frames;
+        let is_it = |name: &Option<String>| name.as_deref().is_some_and(is_once);
+        let mut places = (0..frames.len()).filter(|at| is_it(&frames[*at].function));
+        let innermost = places.next();
+        match one.id == thread.id {
+            // It calls it from within.
+            true => places
+                .next()
+                .is_some_and(|outer| has_source(&frames[..outer])),
+            false => innermost.is_some_and(|at| has_source(&frames[..at])),
+        }
+    };
+    let mut calling = threads.iter().filter(inside);
+    calling.next().filter(|_| calling.next().is_none())
+}
+
+/// True where a function with a source of its own is among these frames.
+fn has_source(frames: &[RawFrame]) -> bool {
+    let own = |frame: &RawFrame| frame.line > 0 && frame.module.is_empty();
+    frames.iter().any(own)
 }
 
 /// The thread that the kernel knows by a number.

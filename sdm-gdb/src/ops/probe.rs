@@ -15,6 +15,7 @@ use super::call::call;
 use super::frame_states::frame_states;
 use super::frames::GdbFrame;
 use super::locks::lock;
+use super::ranks::window_locks;
 use super::returns::{follow, follow_call};
 use super::stack::{ReadThread, read_threads};
 use crate::gdb::Gdb;
@@ -262,16 +263,42 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
                 None => outside(gdb, thread),
             },
         };
+        let what = match what {
+            // What only threads of its process can end, of which it is the only one.
+            Some(what) if threads.len() == 1 && is_futex(&what) && waits_for_own(gdb, thread) => {
+                Some(WaitFor::Nobody)
+            }
+            what => what,
+        };
         let number = thread.number;
         waits.threads.extend(what.map(|what| ThreadWait {
             thread: number,
             what,
         }));
     }
+    if let Some(thread) = threads.first() {
+        waits.window_locks = window_locks(gdb, thread.id).await?;
+    }
     if waits.main().is_some_and(WaitFor::is_for_a_thread) {
         waits.call = call_of_another(gdb, threads).await?.or(waits.call);
     }
     Ok(waits)
+}
+
+/// True for a wait for another thread of which it is not known which one.
+fn is_futex(what: &WaitFor) -> bool {
+    match what {
+        WaitFor::Lock(lock) => lock.holder.is_none() && !lock.orphaned,
+        WaitFor::SystemCall(name) => name == "futex",
+        _ => false,
+    }
+}
+
+/// True for a thread that the kernel has in a wait that threads of no other process can end, and no time.
+fn waits_for_own(gdb: &Gdb, thread: &ReadThread) -> bool {
+    let ids = gdb.get().pid().zip(thread.kernel_id);
+    let call = ids.and_then(|(pid, id)| gdb.host().system_call(pid, id));
+    call.is_some_and(kernel::waits_for_own)
 }
 
 /// The call of MPI's of the one thread that is in it beside the main one, which waits for other threads.

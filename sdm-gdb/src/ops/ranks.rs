@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sdm_debug::calls::is_harmless;
-use sdm_debug::probe::{ArgumentRole, CallArgument, Known};
+use sdm_debug::probe::{ArgumentRole, CallArgument, Known, WindowLock};
 use sdm_debug::reply::Value;
 use sdm_debug::{Failure, FailureCode};
 use sdm_idset::{IdSet, TaskId};
@@ -20,6 +20,9 @@ use crate::text::value;
 
 /// A symbol by which MPICH's library is known.
 pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
+/// No request: in Open MPI a variable, in MPICH a handle.
+const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
+const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
 /// The most requests of one call that are looked at.
 const REQUESTS_MAX: u64 = 4096;
 /// Ranks that are in more communicators than so many are not told apart by them.
@@ -45,6 +48,16 @@ pub(super) fn pointer(value: &Value) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
+/// The variable in which Open MPI has all windows.
+const WINDOWS_OF_OPEN_MPI: &str = "ompi_mpi_windows";
+
+/// The communicator or the window that a call names.
+#[derive(Clone, Copy)]
+pub(super) enum Named {
+    Communicator(Communicator),
+    Window(Communicator),
+}
+
 /// What an MPI library knows of a communicator.
 #[derive(Default)]
 struct Told {
@@ -57,13 +70,20 @@ struct Told {
 
 impl Told {
     /// What Open MPI knows.
-    async fn by_open_mpi(place: &Place<'_>, address: u64) -> Result<Self, Failure> {
+    async fn by_open_mpi(
+        place: &Place<'_>,
+        (address, is_window): (u64, bool),
+    ) -> Result<Self, Failure> {
         let process = of_process(place).await?;
         let known = process.as_ref().and_then(|(memory, objects)| {
             let known = OpenMpi::learn(&**memory, *objects)?;
+            let (context, members) = match is_window {
+                true => known.window(address).unzip(),
+                false => (known.context(address), known.members(address)),
+            };
             Some(Self {
-                context: known.context(address),
-                members: known.members(address),
+                context,
+                members,
                 size: known.size(),
             })
         });
@@ -71,13 +91,20 @@ impl Told {
     }
 
     /// What MPICH knows.
-    async fn by_mpich(place: &Place<'_>, handle: u32) -> Result<Self, Failure> {
+    async fn by_mpich(
+        place: &Place<'_>,
+        (handle, is_window): (u32, bool),
+    ) -> Result<Self, Failure> {
         let process = with_mpich(place).await?;
         let known = process.as_ref().and_then(|(memory, variables)| {
             let known = Mpich::learn(&**memory, variables)?;
+            let (context, members) = match is_window {
+                true => known.window(handle).unzip(),
+                false => (known.context(handle), known.members(handle)),
+            };
             Some(Self {
-                context: known.context(handle),
-                members: known.members(handle),
+                context,
+                members,
                 size: known.size(),
             })
         });
@@ -89,13 +116,17 @@ impl Told {
 /// it from others.
 pub(super) async fn translate(
     place: &Place<'_>,
-    communicator: Communicator,
+    named: Named,
     arguments: &mut Vec<CallArgument>,
 ) -> Result<(), Failure> {
     use ArgumentRole as R;
-    let known = match communicator {
-        Communicator::At(address) => Told::by_open_mpi(place, address).await?,
-        Communicator::Handle(handle) => Told::by_mpich(place, handle).await?,
+    let (by, is_window) = match named {
+        Named::Communicator(by) => (by, false),
+        Named::Window(by) => (by, true),
+    };
+    let known = match by {
+        Communicator::At(address) => Told::by_open_mpi(place, (address, is_window)).await?,
+        Communicator::Handle(handle) => Told::by_mpich(place, (handle, is_window)).await?,
     };
     if let Some(context) = known.context {
         // A handle may be another one at each rank.
@@ -122,12 +153,12 @@ pub(super) async fn translate(
     }
     for argument in arguments {
         match argument.role {
-            R::Source | R::Destination | R::Root => {
+            R::Source | R::Destination | R::Root | R::Target => {
                 let rank = argument.number.and_then(|it| usize::try_from(it).ok());
                 let rank = rank.and_then(|rank| named.get(rank));
                 argument.number = rank.map(|rank| i64::from(*rank)).or(argument.number);
             }
-            R::Communicator => {
+            R::Communicator | R::Window => {
                 let text = text.clone();
                 argument.value = Some(Value { text, cut: None });
             }
@@ -211,6 +242,61 @@ pub(super) async fn requests(
         }
         None => (Vec::new(), None),
     })
+}
+
+/// Of whom the messages are of which a call waits for the first one, as an argument; nothing where that is not known of each.
+pub(super) async fn alternatives(
+    place: &Place<'_>,
+    (list, count): (Option<&str>, Option<i64>),
+    at: usize,
+) -> Result<Vec<CallArgument>, Failure> {
+    let count = count.and_then(|count| u64::try_from(count).ok());
+    let count = count.filter(|count| (1..=REQUESTS_MAX).contains(count));
+    let list = list_of(place, list, at).await?;
+    let Some((list, count)) = list.zip(count) else {
+        return Ok(Vec::new());
+    };
+    let peers: Option<IdSet> = if let Some((memory, objects)) = of_process(place).await? {
+        let none = symbol(place.gdb, place.thread.id, NO_REQUEST_OF_OPEN_MPI).await?;
+        OpenMpi::learn(&*memory, objects).and_then(|known| {
+            let request = |index| {
+                let mut word = [0; 8];
+                memory.read(list.wrapping_add(8 * index), &mut word)?;
+                Some(u64::from_ne_bytes(word)).filter(|it| Some(*it) != none)
+            };
+            let requests = (0..count).filter_map(request);
+            let peer = |request| Some(TaskId(known.message(request)?.peer));
+            requests.map(peer).collect()
+        })
+    } else if let Some((memory, variables)) = with_mpich(place).await? {
+        let known = Mpich::learn(&*memory, &variables);
+        let receives = known.as_ref().and_then(Mpich::receives);
+        receives.and_then(|known| {
+            let request = |index| {
+                let mut handle = [0; 4];
+                memory.read(list.wrapping_add(4 * index), &mut handle)?;
+                Some(u32::from_ne_bytes(handle)).filter(|it| *it != NO_REQUEST_OF_MPICH)
+            };
+            let requests = (0..count).filter_map(request);
+            let peer = |request| Some(TaskId(known.message(request)?.peer));
+            requests.map(peer).collect()
+        })
+    } else {
+        None
+    };
+    let Some(peers) = peers.filter(|peers| !peers.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let text = peers.to_string();
+    if text.len() > TEXT_BYTES_MAX {
+        return Ok(Vec::new());
+    }
+    let each = CallArgument {
+        value: Some(Value { text, cut: None }),
+        ..argument(ArgumentRole::Target, "one of its requests", None)
+    };
+    let all = argument(ArgumentRole::Communicator, sdm_mpi::COMM_WORLD, None);
+    Ok(vec![each, all])
 }
 
 /// The tag of a message that has come from the rank that a receive waits for, and is under another tag; `found` has the call's arguments, with
@@ -305,6 +391,21 @@ pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, 
     let variables = variables_of_mpich(gdb, thread).await?;
     let known = variables.and_then(|variables| Mpich::world(&*memory, &variables));
     Ok(known)
+}
+
+/// The locks of windows that a process has.
+pub(super) async fn window_locks(gdb: &Gdb, thread: u32) -> Result<Vec<WindowLock>, Failure> {
+    let Some((_, memory)) = memory(gdb) else {
+        return Ok(Vec::new());
+    };
+    if let Some(windows) = symbol(gdb, thread, WINDOWS_OF_OPEN_MPI).await? {
+        let objects = objects(gdb, thread).await?;
+        let known = objects.and_then(|objects| OpenMpi::learn(&*memory, objects));
+        return Ok(known.map_or_else(Vec::new, |known| known.window_locks(windows)));
+    }
+    let variables = variables_of_mpich(gdb, thread).await?;
+    let known = variables.and_then(|variables| Mpich::learn(&*memory, &variables));
+    Ok(known.map_or_else(Vec::new, |known| known.window_locks()))
 }
 
 /// The memory of a process with MPICH, and where its variables are.

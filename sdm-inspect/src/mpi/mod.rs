@@ -43,6 +43,9 @@ pub enum Direction {
     Received,
 }
 
+/// The most windows of a process that are looked at.
+const WINDOWS_MAX: u32 = 64;
+
 /// A communicator as calls name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Communicator {
@@ -64,6 +67,19 @@ impl Piece {
         let mut block = vec![0; bytes];
         memory.read(address, &mut block)?;
         Some(Self(block))
+    }
+
+    /// As many of these bytes as there are, where there is less than so much: memory ends where a page does.
+    pub fn read_some(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
+        const PAGE: usize = 4096;
+        let whole = Self::read(memory, address, bytes);
+        whole.or_else(|| {
+            let of_page = usize::try_from(address).ok()? % PAGE;
+            let ends = (1..).map(|page| page * PAGE - of_page);
+            let ends: Vec<usize> = ends.take_while(|end| *end < bytes).collect();
+            let mut shorter = ends.into_iter().rev();
+            shorter.find_map(|end| Self::read(memory, address, end))
+        })
     }
 
     /// The word at a distance from its beginning, which has to be in it.

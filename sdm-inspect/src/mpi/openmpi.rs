@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 mod unexpected;
+mod windows;
 
 use xxhash_rust::xxh3::xxh3_64;
 

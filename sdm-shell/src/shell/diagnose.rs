@@ -10,7 +10,7 @@ use sdm_debug::probe::{ArgumentRole, CallArgument};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Failure, FailureCode, TaskState};
 use sdm_diagnose::{Diagnosis, Observed, Step, judge};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, TaskId};
 
 use super::look::LookBy;
 use super::model::open_commands::RunEnd;
@@ -283,6 +283,7 @@ async fn diagnosis(
         looked.union_with(&sampler.free_tasks().difference(&apart));
         let missed = sampler.sample((&looked, looks), &mut observed).await;
         note_ended(session, &looked, &mut observed);
+        note_abort(session, to, &mut observed);
         let is_whole = note_missed(missed, &mut observed);
         let mut judged = judge(&observed);
         if look_at_doubtful(sampler, &judged, (&looked, &mut observed)).await {
@@ -361,6 +362,17 @@ fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
     }
 }
 
+/// Notes a rank that has ended the job for all.
+fn note_abort(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
+    let Some((rank, how)) = session.read(|model| model.job.abort_words.clone()) else {
+        return;
+    };
+    let by = IdSet::single(TaskId(rank));
+    if by.is_subset(to) && observed.aborting.is_empty() {
+        observed.aborting.push((by, how));
+    }
+}
+
 /// Who is gone, and who cannot be reached.
 fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let all_lost = session.read(|model| model.tasks.lost());
@@ -392,8 +404,15 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let crashed = crashed.difference(&halted);
     for row in session.read(|model| model.tasks.rows_of(&crashed)) {
         if let Some(Happening::Stopped(stop)) = &row.last {
-            let what = format!("at their end: {}", sdm_view::render::stopped(stop));
-            join(&mut observed.gone, &row.tasks, what);
+            let what = sdm_view::render::stopped(stop);
+            join(
+                &mut observed.gone,
+                &row.tasks,
+                format!("at their end: {what}"),
+            );
+            if stop.reason.is_crash() {
+                join(&mut observed.aborting, &row.tasks, what);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod objects;
 mod receives;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::ops::Range;
 

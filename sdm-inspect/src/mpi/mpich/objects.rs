@@ -5,6 +5,7 @@ use crate::memory::Memory;
 
 /// What handles are of.
 pub(super) const COMMUNICATORS: u32 = 0x1;
+pub(super) const WINDOWS: u32 = 0x8;
 pub(super) const REQUESTS: u32 = 0xb;
 
 /// The bits of a handle: where the object is, of what it is, and which one; of those in blocks the upper ones of these are the block's.
@@ -67,8 +68,8 @@ impl Objects {
         self.any(memory, handle).filter(|(_, one)| is_owned(one))
     }
 
-    /// The same, also of one that was freed: it keeps its handle.
-    fn any(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
+    /// The same, also of one that was freed, which keeps its handle, and of those whose owners are not counted.
+    pub(super) fn any(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         let index = handle & INDEX;
         let at = |list: u64, index: u32| {
             let bytes = u64::from(index).checked_mul(self.size_bytes as u64)?;
@@ -92,12 +93,16 @@ impl Objects {
 
     /// Those of the first list and of the first block that somebody owns, among so many of each.
     pub(super) fn all(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
+        self.every(memory, most).filter(is_owned)
+    }
+
+    /// The same, also of those that were freed, and of those whose owners are not counted.
+    pub(super) fn every(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
         let lists = [DIRECT, INDIRECT].into_iter();
-        let all = lists.flat_map(move |list| {
+        lists.flat_map(move |list| {
             let handles = (0..most).map(move |index| list << WHERE | self.kind << KIND | index);
             handles.map_while(move |handle| Some(self.any(memory, handle)?.1))
-        });
-        all.filter(is_owned)
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory as MPICH 4.0 has it, and what does not fit.
 
-use super::objects::REQUESTS;
+use super::objects::{REQUESTS, WINDOWS};
 use super::*;
 use crate::mpi::Direction;
 use crate::mpi::Message;
@@ -293,6 +293,69 @@ fn how_many_own_it_is_not_how_many_are_in_it() {
     // Freed, it keeps its handle.
     memory.numbers(FIRST, SIZE + 4, &[0]);
     assert_eq!(learn(&memory).unwrap().members(DIRECT + 1), None);
+}
+
+const WINDOW: u32 = 0xa000_0001;
+const WINDOWS_AT: u64 = 0x80_0000;
+const WINDOW_BYTES: usize = 0x200;
+const TARGETS: [u64; 2] = [0x90_0000, 0x91_0000];
+
+/// The memory with a window of ranks 4 to 7, of whose parts two were used: the rank, the kind of epoch, and whether the lock is there.
+fn with_window(parts: [[i32; 3]; 2]) -> MemoryPieces {
+    let mut memory = memory();
+    let size = i32::try_from(WINDOW_BYTES).unwrap();
+    memory.numbers(LISTS, 0x200 + 36, &[WINDOWS.cast_signed(), size]);
+    memory.set(LISTS, 0x200 + 48, &WINDOWS_AT.to_ne_bytes());
+    memory.numbers(WINDOWS_AT, 0, &[(WINDOW - 1).cast_signed()]);
+    memory.numbers(WINDOWS_AT, WINDOW_BYTES, &[WINDOW.cast_signed(), 0]);
+    let half = (DIRECT + 1, 0x1e0_01e0, 1);
+    memory.mpich((FIRST, SIZE), half, (&[3, 0, 4, 4], ONE));
+    let half = (FIRST + SIZE as u64).to_ne_bytes();
+    memory.set(WINDOWS_AT, WINDOW_BYTES + 0x48, &half);
+    memory.set(WINDOWS_AT, WINDOW_BYTES + 0x120, &TARGETS[0].to_ne_bytes());
+    for (address, [rank, epoch, locked]) in TARGETS.into_iter().zip(parts) {
+        memory.numbers(address, 12, &[epoch, locked, 0, rank]);
+        memory.set(address, 32 + 40, &(address + 24).to_ne_bytes());
+        memory.numbers(address, 32 + 48, &[4]);
+    }
+    memory.set(TARGETS[0], 32 + 16, &TARGETS[1].to_ne_bytes());
+    memory
+}
+
+#[test]
+fn locks_of_windows_that_are_there_are_found() {
+    for (parts, expect) in [
+        ([[1, 1, 1], [3, 1, 1]], &[5, 7][..]),
+        // It is not there yet, of no lock, of a rank that there is not.
+        ([[1, 1, 0], [3, 1, 1]], &[7]),
+        ([[1, 2, 1], [3, 1, 0]], &[]),
+        ([[4, 1, 1], [-1, 1, 1]], &[]),
+    ] {
+        let memory = with_window(parts);
+        let known = learn(&memory).unwrap();
+        let members = Members::Of(vec![4, 5, 6, 7]);
+        assert_eq!(known.window(WINDOW), Some((0x1e0, members)));
+        let locks = known.window_locks();
+        assert!(locks.iter().all(|lock| lock.window == 0x1e0));
+        let targets: Vec<u32> = locks.iter().filter_map(|lock| lock.target).collect();
+        assert_eq!(targets, expect, "{parts:?}");
+    }
+    // Those of all, which not all have given.
+    for (given, expect) in [(3, 0), (4, 1)] {
+        let mut memory = with_window([[1, 1, 0], [3, 1, 0]]);
+        memory.numbers(WINDOWS_AT, WINDOW_BYTES + 0x140, &[6, 0]);
+        memory.numbers(WINDOWS_AT, WINDOW_BYTES + 0x160, &[given]);
+        let locks = learn(&memory).unwrap().window_locks();
+        assert_eq!(locks.len(), expect);
+        assert!(locks.iter().all(|lock| lock.target.is_none()));
+    }
+    // One that was freed, and what is no key.
+    let mut memory = with_window([[1, 1, 1], [3, 1, 1]]);
+    memory.numbers(TARGETS[0], 32 + 48, &[8]);
+    assert_eq!(learn(&memory).unwrap().window_locks(), []);
+    let mut memory = with_window([[1, 1, 1], [3, 1, 1]]);
+    memory.numbers(FIRST, SIZE + 4, &[0]);
+    assert_eq!(learn(&memory).unwrap().window_locks(), []);
 }
 
 /// Whatever stands in the memory, ranks are those of the job.

@@ -255,3 +255,125 @@ fn messages_that_have_come_are_found_with_their_tags() {
     assert_eq!(known.unexpected(HALF, 9), Vec::<i32>::new());
     assert_eq!(known.unexpected(WORLD, 2), Vec::<i32>::new());
 }
+
+const WINDOWS: u64 = 0xc00_0000;
+const LIST: u64 = 0xc10_0000;
+const WINDOW: u64 = 0xc20_0000;
+const MODULE: u64 = 0xc30_0000;
+const LOCK: u64 = 0xc40_0000;
+const OF_WINDOW: (u64, &[u8]) = (0xc50_0000, b"ompi_win_t\0");
+
+/// A window of ranks 7, 5 and 6, whose module has a communicator of its own.
+fn with_window() -> MemoryPieces {
+    let mut memory = memory();
+    memory.set(WORLD, 80, WORLD_NAME);
+    memory.set(HALF, 80, b"MPI COMMUNICATOR 3 DUP FROM 0\0");
+    memory.set(WINDOWS, 120, &LIST.to_ne_bytes());
+    // The first one stands for none.
+    memory.set(LIST, 0, &(WINDOW + 0x1000).to_ne_bytes());
+    memory.set(LIST, 16, &WINDOW.to_ne_bytes());
+    memory.object(WINDOW, 0, OF_WINDOW);
+    memory.object(WINDOW + 0x1000, 0, OF_WINDOW);
+    memory.set(WINDOW, 400, &MODULE.to_ne_bytes());
+    memory.0.insert(MODULE, vec![0; 8192]);
+    memory.set(MODULE, 304, &HALF.to_ne_bytes());
+    for function in 0..30 {
+        let address = 0x7f00_0000_0000_u64 + 0x40 * function;
+        memory.set(
+            MODULE,
+            8 * usize::try_from(function).unwrap(),
+            &address.to_ne_bytes(),
+        );
+    }
+    // What lies beside it.
+    memory.set(WINDOW, 24, &(MODULE + 256).to_ne_bytes());
+    memory
+}
+
+fn held(memory: &MemoryPieces) -> Vec<Option<u32>> {
+    let known = OpenMpi::learn(memory, OBJECTS).unwrap();
+    let members = Members::Of(vec![7, 5, 6]);
+    let context = known.context(HALF).unwrap();
+    assert_eq!(known.window(WINDOW), Some((context, members)));
+    let locks = known.window_locks(WINDOWS).into_iter();
+    locks
+        .map(|lock| {
+            assert_eq!(lock.window, context);
+            lock.target
+        })
+        .collect()
+}
+
+#[test]
+fn locks_that_are_kept_as_objects_are_found() {
+    let of_pt2pt = (0xc60_0000_u64, &b"ompi_osc_pt2pt_sync_t\0"[..]);
+    let of_rdma = (0xc60_0000_u64, &b"ompi_osc_rdma_sync_t\0"[..]);
+    let lock = |memory: &mut MemoryPieces, at: u64, class, numbers: [i32; 2]| {
+        memory.object(at, 0, class);
+        memory.set(at, 64, &MODULE.to_ne_bytes());
+        memory.set(at, 72, &numbers[0].to_ne_bytes());
+        memory.set(at, 80, &numbers[1].to_ne_bytes());
+        memory.set(at, 64 + 48, &[1]);
+    };
+    // In a table, as `pt2pt` has them.
+    let with_table = || {
+        let mut memory = with_window();
+        memory.object(MODULE, 512, (0xc70_0000, b"opal_hash_table_t\0"));
+        memory.set(MODULE, 512 + 16, &(LIST + 0x1000).to_ne_bytes());
+        memory.set(MODULE, 512 + 24, &4_u64.to_ne_bytes());
+        memory.set(LIST + 0x1000, 32 + 24, &LOCK.to_ne_bytes());
+        memory
+    };
+    let mut memory = with_table();
+    lock(&mut memory, LOCK, of_pt2pt, [1, 2]);
+    assert_eq!(held(&memory), [Some(6)]);
+    // An answer is to come, it may not be used, it is no lock, of a rank that there is not.
+    memory.set(LOCK, 64 + 44, &1_i32.to_ne_bytes());
+    assert_eq!(held(&memory), []);
+    memory.set(LOCK, 64 + 44, &[0; 5]);
+    assert_eq!(held(&memory), []);
+    let mut memory = with_table();
+    lock(&mut memory, LOCK, of_pt2pt, [2, 2]);
+    assert_eq!(held(&memory), []);
+    lock(&mut memory, LOCK, of_pt2pt, [1, 9]);
+    assert_eq!(held(&memory), []);
+    // That of all stands in the module; `rdma` has a list.
+    let mut memory = with_window();
+    memory.set(MODULE, 600, &of_rdma.0.to_ne_bytes());
+    lock(&mut memory, LOCK, of_rdma, [1, 1]);
+    memory.set(MODULE, 1000, &(LIST + 0x1000).to_ne_bytes());
+    memory.set(LIST + 0x1000, WORD, &LOCK.to_ne_bytes());
+    assert_eq!(held(&memory), [Some(5)]);
+    let mut memory = with_window();
+    memory.object(MODULE, 1200, of_pt2pt);
+    memory.set(MODULE, 1200 + 64, &MODULE.to_ne_bytes());
+    memory.set(MODULE, 1200 + 72, &1_i32.to_ne_bytes());
+    memory.set(MODULE, 1200 + 80, &(-1_i32).to_ne_bytes());
+    memory.set(MODULE, 1200 + 64 + 48, &[1]);
+    assert_eq!(held(&memory), [None]);
+}
+
+#[test]
+fn locks_in_shared_memory_are_found() {
+    const SHARED: u64 = 0xc80_0000;
+    let mut memory = with_window();
+    memory.object(MODULE, 800, (0xc70_0000, b"opal_mutex_t\0"));
+    for (before, address) in [
+        (40, LIST + 0x1000),
+        (32, SHARED),
+        (24, SHARED + 168),
+        (16, SHARED + 128),
+    ] {
+        memory.set(MODULE, 800 - before, &address.to_ne_bytes());
+    }
+    for (at, state) in [(0, 2_i32), (4, 1), (8, 3)] {
+        memory.set(LIST + 0x1000, at, &state.to_ne_bytes());
+    }
+    assert_eq!(held(&memory), [Some(6), Some(7)]);
+    // Other numbers than it has for locks, and a mutex of something else.
+    memory.set(LIST + 0x1000, 4, &4_i32.to_ne_bytes());
+    assert_eq!(held(&memory), []);
+    memory.set(LIST + 0x1000, 4, &0_i32.to_ne_bytes());
+    memory.set(MODULE, 800 - 16, &LOCK.to_ne_bytes());
+    assert_eq!(held(&memory), []);
+}

@@ -241,6 +241,8 @@ impl Model {
                     true => String::new(),
                     false => format!(": {text}"),
                 };
+                let words = format!("ended the job with status {status}{why}");
+                self.job.abort_words.get_or_insert((by, words));
                 Happening::Notice(format!("rank {by} ends the job with status {status}{why}"))
             }
             // A single task may well be alone.

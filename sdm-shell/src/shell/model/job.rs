@@ -37,6 +37,8 @@ pub(crate) struct Job {
     pub(crate) programless: Option<u8>,
     /// Who has ended the job for all its tasks, and with which status.
     pub(crate) aborted: Option<(u32, i32)>,
+    /// The same in words: who, and `ended the job with status 17`.
+    pub(crate) abort_words: Option<(u32, String)>,
     /// True where the session can start the job anew.
     pub(crate) can_rerun: bool,
 }

@@ -48,6 +48,7 @@ fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
                 1 => vec![lock(1, 2), lock(2, 1)],
                 _ => Vec::new(),
             },
+            window_locks: Vec::new(),
         }),
         cpu_ms: spec.compare.then_some(490),
         process: Some(ProcessState {
@@ -175,9 +176,8 @@ fn who_was_not_seen_at_each_look_is_looked_at_again_and_not_judged() {
     }
 }
 
-/// Task 2 comes to a breakpoint while the tasks run between the first look and the second.
-#[test]
-fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
+/// A diagnosis in which task 2 stops by itself while the tasks run between the first look and the second.
+fn with_stop(reason: StopReason, function: &'static str) -> Run {
     let mut runs = 0;
     let mut interrupted = session();
     let responder: Responder = Box::new(move |id, to, command| {
@@ -186,14 +186,18 @@ fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
         }
         let mut said = interrupted(id, to, command);
         if *command == Command::Continue && runs == 2 {
-            let hit = StopReason::Breakpoint { number: 1 };
-            let hit = class("2", stop(hit, "exchange", 71, "  halo();"));
-            said.push((1, answer(id, vec![hit])));
+            let stopped = class("2", stop(reason.clone(), function, 71, "  halo();"));
+            said.push((1, answer(id, vec![stopped])));
         }
         said
     });
     let lines = ["continue &", "diagnose"];
-    let done = run((4, 100), Options::default(), &lines, responder);
+    run((4, 100), Options::default(), &lines, responder)
+}
+
+#[test]
+fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
+    let done = with_stop(StopReason::Breakpoint { number: 1 }, "exchange");
     let continued = done
         .sent
         .iter()
@@ -212,4 +216,12 @@ fn who_stops_by_itself_while_it_is_looked_at_stays_there_and_is_shown() {
     for part in ["breakpoint 1", "stopped while they were looked at"] {
         assert!(done.screen.contains(part), "{part}: {}", done.screen);
     }
+}
+
+#[test]
+fn an_abort_while_it_is_looked_at_is_the_verdict() {
+    let what = "MPI_Abort".to_owned();
+    let done = with_stop(StopReason::Internal { what }, "quit");
+    let verdict = "rank 2: about to call MPI_Abort";
+    assert!(done.screen.contains(verdict), "{}", done.screen);
 }

@@ -3,7 +3,7 @@
 use sdm_debug::event::{Phase, Stream};
 use sdm_debug::probe::{
     ArgumentRole, Call, CallArgument, Holder, JoinWait, Known, LockWait, ProcessState,
-    ResourceWait, TaskProbe, TaskWaits, ThreadWait, WaitFor, Within,
+    ResourceWait, TaskProbe, TaskWaits, ThreadWait, WaitFor, WindowLock, Within,
 };
 use sdm_debug::queues::{MessageKind, QueueMessage, QueueName, TaskQueues};
 use sdm_debug::reply::{
@@ -187,6 +187,10 @@ pub(super) fn probe() -> TaskProbe {
                 thread: 2,
                 what: WaitFor::SystemCall(text("futex")),
             }],
+            window_locks: vec![WindowLock {
+                window: 480,
+                target: Some(3),
+            }],
         }),
         cpu_ms: Some(470),
         process: Some(ProcessState {
@@ -229,6 +233,7 @@ fn roles() -> Vec<(String, ArgumentRole)> {
         ArgumentRole::Context => ArgumentRole::Context,
         ArgumentRole::OtherJobs => ArgumentRole::OtherJobs,
         ArgumentRole::Handle => ArgumentRole::Handle,
+        ArgumentRole::Window => ArgumentRole::Window,
     )
 }
 
@@ -245,6 +250,7 @@ fn waits() -> Vec<(String, WaitFor)> {
             place: stack_frame(),
         }),
         WaitFor::Polling => WaitFor::Polling,
+        WaitFor::Nobody => WaitFor::Nobody,
         WaitFor::SystemCall(_) => WaitFor::SystemCall(text("futex")),
         WaitFor::Resource(_) => WaitFor::Resource(ResourceWait {
             call: text("flock"),

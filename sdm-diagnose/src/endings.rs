@@ -1,0 +1,40 @@
+//! Jobs that end while they are looked at.
+
+use sdm_idset::IdSet;
+
+use super::past::NAMED_MAX;
+use super::verdict::Verdict;
+use super::{Cause, Observed, Step};
+
+/// The verdict where a rank crashes or ends the job: the waits of the others say no more.
+pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
+    let aborting = &observed.aborting;
+    let (first, what) = aborting.first()?;
+    let who = IdSet::union_all(aborting.iter().map(|(tasks, _)| tasks));
+    let ranks = match first.len() {
+        1 => format!("rank {first}"),
+        count if count <= NAMED_MAX => format!("ranks {first}"),
+        count => format!("{count} ranks"),
+    };
+    let more = match who.len() - first.len() {
+        0 => String::new(),
+        more => format!("; {more} more end as well"),
+    };
+    let text = format!("{ranks}: {what}{more}");
+    let verdict = Verdict::new(Step::CannotGoOn, text).of(Cause::Aborted);
+    Some(verdict.blaming(who))
+}
+
+/// All have ended, which was seen of each.
+pub(super) fn over(observed: &Observed, all: &IdSet) -> Option<Verdict> {
+    let gone = &observed.gone;
+    let ended = IdSet::union_all(gone.iter().map(|(tasks, _)| tasks));
+    // Whose server or gdb is lost may run on.
+    let is_seen = gone.iter().all(|(_, how)| how.starts_with("ended"));
+    let is_over = is_seen && !ended.is_empty() && all.is_subset(&ended);
+    is_over.then(|| {
+        let how: Vec<&str> = gone.iter().map(|(_, how)| how.as_str()).collect();
+        let text = format!("the job is over, nobody is left: {}", how.join("; "));
+        Verdict::new(Step::NoHangSeen, text)
+    })
+}

@@ -1,0 +1,114 @@
+//! Windows of MPICH, and the locks of them that a process has.
+//!
+//! A window has a communicator of its own, which is freed with it. Of each rank whose part of the window was used it keeps an object in a table (`uthash`): the table's part of it
+//! says where the number is that it is found by, the rank, and in front of that stands whether this process has its lock.
+
+use sdm_debug::probe::WindowLock;
+
+use super::objects::{Objects, WINDOWS, is_later};
+use super::{Members, Mpich};
+use crate::mpi::{Piece, WINDOWS_MAX, WORD};
+
+/// The part of a rank's object that is looked at, in bytes.
+const TARGET_BYTES: usize = 160;
+/// In the table's part: the one that follows, and where the number is, behind which stands how long that is. In bytes.
+const NEXT: usize = 16;
+const KEY: usize = 40;
+/// In front of the rank: of what kind the epoch is, and whether the lock is there. In bytes.
+const EPOCH: usize = 12;
+const LOCKED: usize = 8;
+/// The kind of epoch that a lock begins, and that one of the locks of all.
+const IS_LOCK: i32 = 1;
+const IS_LOCK_OF_ALL: i32 = 6;
+/// Behind the kind of a window's own epoch it stands how many ranks have given the lock, in bytes.
+const GIVEN: usize = 32;
+const TARGETS_MAX: usize = 4096;
+
+impl Mpich<'_> {
+    /// True for handles of windows.
+    pub fn is_window(handle: u32) -> bool {
+        is_later(handle, WINDOWS)
+    }
+
+    /// The number that tells a window's communicator from others at all its ranks, and these ranks.
+    pub fn window(&self, handle: u32) -> Option<(i64, Members)> {
+        let (_, window) = self.windows()?.any(self.memory, handle)?;
+        let (context, ranks) = self.of_window(&window)?;
+        Some((context, Members::Of(ranks)))
+    }
+
+    /// The locks of windows that this process has.
+    pub fn window_locks(&self) -> Vec<WindowLock> {
+        let Some(windows) = self.windows() else {
+            return Vec::new();
+        };
+        let mut locks = Vec::new();
+        for window in windows.every(self.memory, WINDOWS_MAX) {
+            let Some((context, ranks)) = self.of_window(&window) else {
+                continue;
+            };
+            let held = window.words().flat_map(|word| self.held(word));
+            let held = held.filter_map(|rank| ranks.get(rank).map(|rank| Some(*rank)));
+            let of_all = has_all(&window, ranks.len()).then_some(None);
+            locks.extend(held.chain(of_all).map(|target| WindowLock {
+                window: context,
+                target,
+            }));
+        }
+        locks.sort_unstable();
+        locks.dedup();
+        locks
+    }
+
+    fn windows(&self) -> Option<Objects> {
+        Objects::find(self.memory, &self.variables, (WINDOWS, None))
+    }
+
+    /// The number and the ranks of the communicator that a window has.
+    fn of_window(&self, window: &Piece) -> Option<(i64, Vec<u32>)> {
+        let all = self.communicators.as_ref()?;
+        let mut communicators = window.words().filter_map(|word| {
+            let handle = Piece::read(self.memory, word, 4)?.number(0).cast_unsigned();
+            let found = all.object(self.memory, handle);
+            found.filter(|(at, _)| *at == word)
+        });
+        communicators.find_map(|(_, one)| match self.members_of(&one)? {
+            Members::Of(ranks) => Some((self.context_of(&one)?.into(), ranks)),
+            Members::Between(..) | Members::WithOtherJobs => None,
+        })
+    }
+
+    /// The ranks in the table that begins with what is at this address, whose locks are there.
+    fn held(&self, address: u64) -> Vec<usize> {
+        let first = self.target(address);
+        let all = std::iter::successors(first, |(_, next)| self.target(*next));
+        let ranks = all.take(TARGETS_MAX).filter_map(|(rank, _)| rank);
+        ranks.collect()
+    }
+
+    /// A rank's object: the rank where its lock is there, and the address of the object that follows.
+    fn target(&self, address: u64) -> Option<(Option<usize>, u64)> {
+        let piece = Piece::read_some(self.memory, address, TARGET_BYTES)?;
+        let mut keys =
+            ((KEY + EPOCH).next_multiple_of(WORD)..piece.0.len().checked_sub(WORD)?).step_by(WORD);
+        let key = keys.find_map(|at| {
+            let key = usize::try_from(piece.word(at).checked_sub(address)?).ok()?;
+            let is_key = (EPOCH..at - KEY).contains(&key) && piece.number(at + WORD) == 4;
+            is_key.then_some((at - KEY, key))
+        });
+        let (table, key) = key?;
+        let [epoch, locked, rank] = [key - EPOCH, key - LOCKED, key].map(|at| piece.number(at));
+        let rank = usize::try_from(rank).ok()?;
+        let is_held = epoch == IS_LOCK && locked == 1;
+        Some((is_held.then_some(rank), piece.word(table + NEXT)))
+    }
+}
+
+/// True for a window of so many ranks whose locks this process has all.
+fn has_all(window: &Piece, count: usize) -> bool {
+    let mut places = (0..window.0.len().saturating_sub(GIVEN)).step_by(4);
+    places.any(|at| {
+        let given = usize::try_from(window.number(at + GIVEN));
+        window.number(at) == IS_LOCK_OF_ALL && given == Ok(count)
+    })
+}

@@ -1,0 +1,214 @@
+//! Windows of Open MPI, and the locks of them that a process has.
+//!
+//! A window has a module that moves its data, and that has a communicator of its own. The modules `pt2pt` and `rdma` keep an object for each lock; it
+//! begins with its class, which has its name in it. Where all ranks share memory the module `sm` has a list of what this process has of each.
+
+use sdm_debug::probe::WindowLock;
+
+use super::{OpenMpi, RANKS_MAX, is_address, words};
+use crate::mpi::{Members, Piece, WINDOWS_MAX, WORD};
+
+const WINDOW: &str = "ompi_win_t";
+const TABLE: &str = "opal_hash_table_t";
+const MUTEX: &str = "opal_mutex_t";
+const OF_PT2PT: &str = "ompi_osc_pt2pt_sync_t";
+const OF_RDMA: &str = "ompi_osc_rdma_sync_t";
+/// The parts of a window and of its module that are looked at, in bytes: the path of a file stands in that of `sm`.
+const WINDOW_BYTES: usize = 1024;
+const MODULE_BYTES: usize = 8 << 10;
+/// Which words of a module are functions in any case, and how large the library that has them is at most, in bytes.
+const FUNCTIONS: std::ops::Range<usize> = 3..19;
+const LIBRARY_BYTES: u64 = 64 << 20;
+/// The part of the list of all windows in which its address stands, in bytes.
+const LIST_BYTES: usize = 192;
+/// In a table: its entries, the number that it has room for, and the size of each. In bytes.
+const TABLE_ENTRIES: usize = 16;
+const TABLE_ROOM: usize = 24;
+const ENTRY_BYTES: usize = 32;
+/// The most entries that are looked at.
+const ENTRIES_MAX: usize = 1 << 16;
+/// Of more ranks `rdma` has a table in the place of a list.
+const LISTED_MAX: usize = 256;
+/// The part of a lock's object that is looked at; behind the module that it is of stand its type and whose part of the window it is of, and, with
+/// `pt2pt`, how many answers are to come, and whether it may be used. All in bytes.
+const LOCK_BYTES: usize = 256;
+const LOCK_TYPE: usize = 8;
+const LOCK_TARGET: usize = 16;
+const LOCK_EXPECTED: usize = 44;
+const LOCK_ACTIVE: usize = 48;
+/// The type of what is kept of locks.
+const IS_LOCK: i32 = 1;
+/// In front of the mutex of `sm`, in bytes: the list of what this process has of each rank, what all ranks share, what is this one's of it, and that
+/// of the first rank.
+const SM_LOCKS: usize = 40;
+const SM_SHARED: usize = 32;
+const SM_OWN: usize = 24;
+const SM_FIRST: usize = 16;
+/// The first rank's part lies so near behind the common one, in bytes.
+const SM_SHARED_BYTES: u64 = 4096;
+/// The numbers that `sm` has for a lock that nobody else may have, and for one that several may have, its greatest one.
+const SM_HELD: [i32; 2] = [2, 3];
+
+/// A window's module, and its communicator.
+struct WindowModule {
+    address: u64,
+    piece: Piece,
+    context: i64,
+    ranks: Vec<u32>,
+}
+
+impl OpenMpi<'_> {
+    /// The number that tells a window's communicator from others at all its ranks, and these ranks.
+    pub fn window(&self, window: u64) -> Option<(i64, Members)> {
+        let module = self.module(window)?;
+        Some((module.context, Members::Of(module.ranks)))
+    }
+
+    /// The locks of windows that this process has, of all windows, which the library has in a list.
+    pub fn window_locks(&self, list: u64) -> Vec<WindowLock> {
+        let windows = self.windows(list).unwrap_or_default().into_iter();
+        let modules = windows.filter_map(|window| self.module(window));
+        let mut locks = Vec::new();
+        for module in modules {
+            let targets = self.kept(&module).chain(self.shared(&module));
+            for target in targets {
+                // It names no rank where it is of all.
+                let target = match usize::try_from(target) {
+                    Ok(rank) => module.ranks.get(rank).map(|rank| Some(*rank)),
+                    Err(_) => Some(None),
+                };
+                locks.extend(target.map(|target| WindowLock {
+                    window: module.context,
+                    target,
+                }));
+            }
+        }
+        locks.sort_unstable();
+        locks.dedup();
+        locks
+    }
+
+    /// The addresses of all windows.
+    fn windows(&self, list: u64) -> Option<Vec<u64>> {
+        let head = Piece::read(self.memory, list, LIST_BYTES)?;
+        let bytes = WINDOWS_MAX as usize * WORD;
+        let read = |address| Piece::read_some(self.memory, address, bytes);
+        let mut lists = head.words().filter_map(read);
+        // The first one is that of no window.
+        let all = lists.find(|all| self.is_of(all.word(0), WINDOW))?;
+        let all = all
+            .words()
+            .take_while(|one| *one == 0 || self.is_of(*one, WINDOW));
+        Some(all.skip(1).filter(|one| *one != 0).collect())
+    }
+
+    fn module(&self, window: u64) -> Option<WindowModule> {
+        let head = Piece::read_some(self.memory, window, WINDOW_BYTES)?;
+        head.words().find_map(|address| {
+            let piece = Piece::read_some(self.memory, address, MODULE_BYTES)?;
+            if !begins_with_functions(&piece) {
+                return None;
+            }
+            let known = |it| self.context(it).zip(self.members(it));
+            let known = piece.words().find_map(known);
+            match known? {
+                (context, Members::Of(ranks)) => Some(WindowModule {
+                    address,
+                    piece,
+                    context,
+                    ranks,
+                }),
+                _ => None,
+            }
+        })
+    }
+
+    /// Of which ranks the modules `pt2pt` and `rdma` keep a lock that they have.
+    fn kept<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
+        let places = (0..module.piece.0.len() / WORD).map(|at| at * WORD);
+        let kept = places.flat_map(move |at| {
+            let word = module.piece.word(at);
+            // In a table, in a list that has a place for each rank, in the module itself.
+            let mut kept = match self.class_of_class(word).as_deref() {
+                Some(TABLE) => self.entries(&module.piece, at).unwrap_or_default(),
+                Some(_) => vec![module.address + at as u64],
+                None => Vec::new(),
+            };
+            let count = module.ranks.len();
+            let is_list = count <= LISTED_MAX && is_address(word);
+            let list = is_list.then(|| words(self.memory, word, count)).flatten();
+            kept.extend(list.into_iter().flatten());
+            kept
+        });
+        kept.filter_map(move |address| self.lock(module, address))
+    }
+
+    /// The words that lead to the entries of a table, which stands in a module.
+    fn entries(&self, module: &Piece, at: usize) -> Option<Vec<u64>> {
+        let room = usize::try_from(module.word(at + TABLE_ROOM)).ok()?;
+        let room = Some(room).filter(|room| *room <= ENTRIES_MAX)?;
+        let entries = module.word(at + TABLE_ENTRIES);
+        let entries = Piece::read(self.memory, entries, room * ENTRY_BYTES)?;
+        Some(entries.words().filter(|word| *word != 0).collect())
+    }
+
+    /// The rank of which an object says that its part of a window is locked; less than 0 for those of all.
+    fn lock(&self, module: &WindowModule, address: u64) -> Option<i32> {
+        let class = self.class_at(Some(address).filter(|it| is_address(*it))?)?;
+        if class != OF_PT2PT && class != OF_RDMA {
+            return None;
+        }
+        let piece = Piece::read_some(self.memory, address, LOCK_BYTES)?;
+        let at = piece.words().position(|word| word == module.address)? * WORD;
+        let is_there = class == OF_RDMA
+            || piece.number(at + LOCK_EXPECTED) == 0 && piece.0.get(at + LOCK_ACTIVE) == Some(&1);
+        let is_lock = piece.number(at + LOCK_TYPE) == IS_LOCK;
+        (is_lock && is_there).then(|| piece.number(at + LOCK_TARGET))
+    }
+
+    /// Of which ranks the module `sm` has locks.
+    fn shared<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
+        let count = module.ranks.len().min(RANKS_MAX);
+        let places = (SM_LOCKS..module.piece.0.len()).step_by(WORD);
+        let mutexes = places.filter(|at| {
+            let class = self.class_of_class(module.piece.word(*at));
+            class.as_deref() == Some(MUTEX)
+        });
+        let lists = mutexes.filter_map(move |at| {
+            let word = |before: usize| module.piece.word(at - before);
+            let [first, own, common] = [SM_FIRST, SM_OWN, SM_SHARED].map(word);
+            let is_near = (1..SM_SHARED_BYTES).contains(&first.checked_sub(common)?);
+            let is_sm = is_near && common != 0 && own >= first;
+            let list = Piece::read(self.memory, word(SM_LOCKS), 4 * count).filter(|_| is_sm)?;
+            let list: Vec<i32> = (0..count).map(|rank| list.number(4 * rank)).collect();
+            let is_list = list.iter().all(|it| (0..=SM_HELD[1]).contains(it));
+            is_list.then_some(list)
+        });
+        let held = lists.flat_map(|list| (0..).zip(list));
+        held.filter(|(_, state)| SM_HELD.contains(state))
+            .map(|(rank, _)| rank)
+    }
+
+    fn is_of(&self, address: u64, class: &str) -> bool {
+        self.class_at(address).as_deref() == Some(class)
+    }
+
+    /// The name of the class of an object at an address.
+    fn class_at(&self, address: u64) -> Option<String> {
+        self.class_of(&Piece::read(self.memory, address, WORD)?)
+    }
+
+    /// The name of a class, which is what an object begins with.
+    fn class_of_class(&self, class: u64) -> Option<String> {
+        self.class_of(&Piece(class.to_ne_bytes().to_vec()))
+    }
+}
+
+/// True for what begins with a module's functions: all of one library, and of the first of them there may be none.
+fn begins_with_functions(module: &Piece) -> bool {
+    let functions = FUNCTIONS.map(|at| module.word(at * WORD));
+    let (Some(least), Some(most)) = (functions.clone().min(), functions.clone().max()) else {
+        return false;
+    };
+    least != 0 && least != most && most - least < LIBRARY_BYTES
+}

@@ -1,0 +1,31 @@
+// score: ranks=4 cause=rma guilty=3|2-3 calls=3:MPI_Barrier
+#include <mpi.h>
+int main(int argc, char **argv) {
+    int me, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, me / 2, -me, &half);
+    MPI_Win win;
+    static int box[4];
+    int x = me;
+    MPI_Win_create(box, sizeof box, sizeof(int), MPI_INFO_NULL, half, &win);
+    /* Ranks stand in the other order in the half: 3 is its rank 0. */
+    if (me == 3) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+        MPI_Put(&x, 1, MPI_INT, 1, 0, 1, MPI_INT, win);
+        MPI_Win_flush(1, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me == 2) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+        MPI_Put(&x, 1, MPI_INT, 1, 0, 1, MPI_INT, win);
+        MPI_Win_unlock(1, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me == 3) MPI_Win_unlock(1, win);
+    MPI_Win_free(&win);
+    MPI_Finalize();
+    return 0;
+}
