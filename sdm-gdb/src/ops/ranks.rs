@@ -314,16 +314,27 @@ pub(super) async fn unexpected(
     let Some((source, wanted)) = source.zip(wanted.filter(|tag| *tag >= 0)) else {
         return Ok(None);
     };
-    let Some((memory, objects)) = of_process(place).await? else {
-        return Ok(None);
+    let is_world = of(R::Communicator).is_some_and(CallArgument::is_world);
+    let tags = if let Some((memory, objects)) = of_process(place).await? {
+        let address = match communicator {
+            Some(Communicator::At(address)) => Some(address),
+            _ => is_world.then_some(objects.world),
+        };
+        let known = OpenMpi::learn(&*memory, objects);
+        let known = known.zip(address);
+        known.map(|(known, address)| known.unexpected(address, source))
+    } else if let Some((memory, variables)) = with_mpich(place).await? {
+        let known = Mpich::learn(&*memory, &variables);
+        known.as_ref().and_then(|known| {
+            let context = match communicator {
+                Some(Communicator::Handle(handle)) => known.context(handle),
+                _ => is_world.then_some(0),
+            };
+            Some(known.receives()?.unexpected(context?, source))
+        })
+    } else {
+        None
     };
-    let address = match communicator {
-        Some(Communicator::At(address)) => address,
-        _ if of(R::Communicator).is_some_and(CallArgument::is_world) => objects.world,
-        _ => return Ok(None),
-    };
-    let known = OpenMpi::learn(&*memory, objects);
-    let tags = known.map(|known| known.unexpected(address, source));
     let tags = tags.unwrap_or_default();
     // One that it waits for is about to be received.
     let is_due = tags.iter().any(|tag| i64::from(*tag) == wanted);

@@ -93,15 +93,20 @@ impl Objects {
 
     /// Those of the first list and of the first block that somebody owns, among so many of each.
     pub(super) fn all(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
-        self.every(memory, most).filter(is_owned)
+        let every = self.every(memory, most).map(|(_, one)| one);
+        every.filter(is_owned)
     }
 
-    /// The same, also of those that were freed, and of those whose owners are not counted.
-    pub(super) fn every(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
+    /// The same, also of those that were freed, and of those whose owners are not counted, each with its address.
+    pub(super) fn every(
+        &self,
+        memory: &dyn Memory,
+        most: u32,
+    ) -> impl Iterator<Item = (u64, Piece)> {
         let lists = [DIRECT, INDIRECT].into_iter();
         lists.flat_map(move |list| {
             let handles = (0..most).map(move |index| list << WHERE | self.kind << KIND | index);
-            handles.map_while(move |handle| Some(self.any(memory, handle)?.1))
+            handles.map_while(move |handle| self.any(memory, handle))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Whom a receive of MPICH's waits for that goes through UCX: both know of each other, and UCX has the communicator's number, the rank and the
 //! tag as one number, with a mask of what of it has to fit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{Objects, REQUESTS};
 use super::{HEAD_BYTES, Members, Mpich, Piece, WORD, WORLD, only};
@@ -25,8 +25,20 @@ const RANKS: u64 = 0xffff;
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
-/// The most communicators that are looked at.
+/// The most communicators that are looked at, and the most requests.
 const COMMUNICATORS_MAX: u32 = 256;
+const REQUESTS_MAX: u32 = 256;
+/// The part of UCX's worker that is looked at, in which the messages begin that have come, in bytes.
+const WORKER_BYTES: usize = 4096;
+/// Behind a message's place in that list: its length, the length of its head, and its number. In bytes.
+const MESSAGE_BYTES: usize = 40;
+const LENGTH: usize = 16;
+const HEAD_LENGTH: usize = 20;
+const NUMBER: usize = 32;
+/// The length of a message's head: its number.
+const MESSAGE_HEAD: i32 = 8;
+/// The most messages that are looked at.
+const MESSAGES_MAX: usize = 64;
 
 /// The receives of a process.
 pub struct Receives<'a> {
@@ -87,6 +99,53 @@ impl Receives<'_> {
         })
     }
 
+    /// The tags of the messages that have come from a rank in the communicator of this number and are not received.
+    pub fn unexpected(&self, context: i64, source: usize) -> Vec<i32> {
+        let numbers = u64::try_from(context).ok().zip(u64::try_from(source).ok());
+        let is_kept = |(context, source): &(u64, u64)| *context <= RANKS && *source <= RANKS;
+        let Some((context, source)) = numbers.filter(is_kept) else {
+            return Vec::new();
+        };
+        let wanted = context << CONTEXT | source << RANK;
+        let mut workers = BTreeSet::new();
+        for (address, block) in self.requests.every(self.mpich.memory, REQUESTS_MAX) {
+            let of_ucx = block.words().filter_map(|word| self.of_ucx(word, address));
+            workers.extend(of_ucx.flatten().filter(|word| *word != 0));
+        }
+        let mut tags = workers.into_iter().map(|worker| self.come(worker, wanted));
+        tags.find(|tags| !tags.is_empty()).unwrap_or_default()
+    }
+
+    /// The tags of messages of this number in the list of a worker, where there is one at the address.
+    fn come(&self, worker: u64, wanted: u64) -> Vec<i32> {
+        let memory = self.mpich.memory;
+        let Some(piece) = Piece::read_some(memory, worker, WORKER_BYTES) else {
+            return Vec::new();
+        };
+        let mut lists = (0..piece.0.len()).step_by(WORD).filter_map(|at| {
+            let (head, first) = (worker.checked_add(at as u64)?, piece.word(at));
+            let link = Piece::read(memory, first, 2 * WORD).filter(|_| first != head)?;
+            (link.word(WORD) == head).then_some((head, first))
+        });
+        let tags = |(head, first)| {
+            let next = |at: u64| {
+                let next = Piece::read(memory, at, WORD)?.word(0);
+                Some(next).filter(|next| *next != head)
+            };
+            let links = std::iter::successors(Some(first), |at| next(*at)).take(MESSAGES_MAX);
+            let tags = links.filter_map(|link| {
+                let message = Piece::read(memory, link, MESSAGE_BYTES)?;
+                let number = message.word(NUMBER);
+                let is_it = message.number(HEAD_LENGTH) == MESSAGE_HEAD
+                    && message.number(LENGTH) >= MESSAGE_HEAD
+                    && number & OF_ONE_RANK == wanted;
+                is_it.then(|| i32::try_from(number & OF_ONE_TAG).ok())?
+            });
+            Some(tags.collect()).filter(|tags: &Vec<i32>| !tags.is_empty())
+        };
+        lists.find_map(tags).unwrap_or_default()
+    }
+
     /// The request at an address, where there is one.
     fn request_at(&self, address: u64) -> Option<(u64, Piece)> {
         let memory = self.mpich.memory;
@@ -125,18 +184,21 @@ impl Receives<'_> {
 
     /// What UCX has of a receive with this request, where it is that: the number, and the mask.
     fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
-        let from = address.checked_sub(UCX_BYTES as u64)?;
-        let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;
-        let words: Vec<u64> = block.words().collect();
-        if !words.contains(&request) {
-            return None;
-        }
+        let words = self.of_ucx(address, request)?;
         let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
         // What is found twice may be something else once.
         only(pairs.filter(|(_, mask)| {
             let tag = mask & OF_ONE_TAG;
             mask & (OF_ONE_RANK | NEVER) == OF_ONE_RANK && (tag == 0 || tag == OF_ONE_TAG)
         }))
+    }
+
+    /// The words that UCX has of a receive with this request, where it is that.
+    fn of_ucx(&self, address: u64, request: u64) -> Option<Vec<u64>> {
+        let from = address.checked_sub(UCX_BYTES as u64)?;
+        let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;
+        let words: Vec<u64> = block.words().collect();
+        words.contains(&request).then_some(words)
     }
 
     /// The ranks of the one communicator of this number: no more than the number of a rank has bits for.

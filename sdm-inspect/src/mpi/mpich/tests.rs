@@ -231,6 +231,45 @@ fn a_receive_waits_for_the_rank_that_it_names() {
 }
 
 #[test]
+fn messages_that_have_come_are_found_with_their_tags() {
+    const WORKER: u64 = 0xa0_0000;
+    const LINKS: [u64; 3] = [0xb0_0020, 0xb1_0020, 0xb2_0020];
+    let mut memory = with_request(2, 1, (0x01e0_0002_0000_0001, OF_ONE));
+    memory.set(OF_UCX, 0x150, &WORKER.to_ne_bytes());
+    memory.0.insert(WORKER, vec![0; 4096]);
+    let head = WORKER + 0x3a0;
+    // A list of nothing, and one that is of something else.
+    memory.set(WORKER, 0x100, &(WORKER + 0x100).to_ne_bytes());
+    memory.set(WORKER, 0x200, &LINKS[1].to_ne_bytes());
+    let of = |from: u64, tag: u64| 0x01e0_0000_0000_0000 | from << 32 | tag;
+    let numbers = [of(2, 81), of(3, 9), of(2, 7)];
+    memory.set(WORKER, 0x3a0, &LINKS[0].to_ne_bytes());
+    let around = [head, LINKS[0], LINKS[1], LINKS[2], head];
+    for (at, number) in numbers.into_iter().enumerate() {
+        let link = LINKS[at] - 0x20;
+        memory.set(link, 0x20, &around[at + 2].to_ne_bytes());
+        memory.set(link, 0x28, &around[at].to_ne_bytes());
+        memory.numbers(link, 0x30, &[12, 8]);
+        memory.set(link, 0x40, &number.to_ne_bytes());
+    }
+    let unexpected = |memory: &MemoryPieces, context, source| {
+        let known = learn(memory).unwrap();
+        known.receives().unwrap().unexpected(context, source)
+    };
+    assert_eq!(unexpected(&memory, 0x1e0, 2), [81, 7]);
+    assert_eq!(unexpected(&memory, 0x1e0, 3), [9]);
+    for (context, source) in [(0x1e0, 1), (0, 2), (-1, 2), (1 << 40, 2)] {
+        assert_eq!(unexpected(&memory, context, source), [0_i32; 0]);
+    }
+    // What is shorter than its head is no message.
+    memory.numbers(LINKS[0] - 0x20, 0x30, &[7, 8]);
+    assert_eq!(unexpected(&memory, 0x1e0, 2), [7]);
+    // Nor is what does not lead back.
+    memory.set(LINKS[0] - 0x20, 0x28, &LINKS[2].to_ne_bytes());
+    assert_eq!(unexpected(&memory, 0x1e0, 2), [0_i32; 0]);
+}
+
+#[test]
 fn a_receive_that_was_started_again_is_that_of_its_last_start() {
     let mut memory = with_request(2, 1, (0x0000_0003_0000_0063, OF_ONE));
     let started = REQUESTS_AT + REQUEST_BYTES as u64;

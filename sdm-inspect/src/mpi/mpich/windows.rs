@@ -43,7 +43,7 @@ impl Mpich<'_> {
             return Vec::new();
         };
         let mut locks = Vec::new();
-        for window in windows.every(self.memory, WINDOWS_MAX) {
+        for (_, window) in windows.every(self.memory, WINDOWS_MAX) {
             let Some((context, ranks)) = self.of_window(&window) else {
                 continue;
             };
