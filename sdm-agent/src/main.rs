@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
@@ -21,7 +22,8 @@ use sdm_agent::slurm::Slurm;
 use sdm_agent::ssh::{Ssh, at_host};
 use sdm_agent::worker::Worker;
 use sdm_hosts::HostShare;
-use sdm_system::{files, listening};
+use sdm_system::files;
+use sdm_system::listening::{self, Refusals};
 use sdm_text::printable_name;
 
 /// Tells a client over the resource-manager proxy protocol what a resource manager has, and submits jobs to it.
@@ -202,8 +204,11 @@ fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
         Proxy::Unix => {
             let path = arguments.path.as_ref().context("--path is missing")?;
             let shown = printable_name(path);
+            let mut refusals = Refusals::default();
             let stream = listening::wait_at_path(path, &mut |why| {
-                eprintln!("sdm-agent: a client is let go: {why}");
+                if let Some(why) = refusals.line(Instant::now(), &why) {
+                    eprintln!("sdm-agent: a client is let go: {why}");
+                }
             })
             .with_context(|| format!("--path {shown}"))?;
             Ok(Some(stream.into()))

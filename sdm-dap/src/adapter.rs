@@ -111,7 +111,7 @@ impl Adapter {
 
     /// The next bytes for the client.
     pub fn poll_output(&mut self) -> Option<Vec<u8>> {
-        self.connection.outbox.output.pop_front()
+        self.connection.outbox.pop()
     }
 
     /// The next thing to be done with the session.
@@ -123,6 +123,12 @@ impl Adapter {
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.connection.phase >= Phase::Closing || self.connection.anew.given_up
+    }
+
+    /// True once something was left out, as nobody has called [`Adapter::poll_output`] for long: the client does not read.
+    #[must_use]
+    pub fn is_overrun(&self) -> bool {
+        self.connection.outbox.overrun
     }
 
     /// True once nothing more can come of it.

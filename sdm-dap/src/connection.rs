@@ -27,6 +27,8 @@ use crate::tasks::Tasks;
 
 /// The most messages that wait for the client.
 const OUTPUT_MAX: usize = 1 << 16;
+/// The most bytes that they have before nothing more is put behind them.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,10 +109,26 @@ pub(crate) struct Manner {
 /// What is on its way to the client, and what is to be done.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    pub(crate) output: VecDeque<Vec<u8>>,
+    output: VecDeque<Vec<u8>>,
+    output_bytes: usize,
+    /// Something was left out, as the client does not read.
+    pub(crate) overrun: bool,
     pub(crate) actions: VecDeque<Action>,
     /// The number of the last message of ours.
     pub(crate) seq: i64,
+}
+
+impl Outbox {
+    /// The next message for the client.
+    pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
+        let bytes = self.output.pop_front()?;
+        self.output_bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    fn is_full(&self) -> bool {
+        self.output.len() >= OUTPUT_MAX || self.output_bytes >= OUTPUT_BYTES_MAX
+    }
 }
 
 /// What is known of one client and its session.
@@ -180,13 +198,16 @@ impl Connection {
 
     pub(crate) fn write(&mut self, mut message: Value) {
         // A client that does not read costs the session nothing but what it does not see.
-        if self.outbox.output.len() >= OUTPUT_MAX {
+        if self.outbox.is_full() {
+            self.outbox.overrun = true;
             return;
         }
         self.outbox.seq += 1;
         message["seq"] = json!(self.outbox.seq);
         let body = message.to_string();
-        self.outbox.output.push_back(framed(body.as_bytes()));
+        let bytes = framed(body.as_bytes());
+        self.outbox.output_bytes += bytes.len();
+        self.outbox.output.push_back(bytes);
     }
 
     pub(crate) fn event(&mut self, name: &str, body: Value) {

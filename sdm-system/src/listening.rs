@@ -8,6 +8,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use crate::{files, peer, tcp_peer};
+pub use refusals::Refusals;
+
+mod refusals;
 
 /// Waits at a path for a client of this user's; `refused` hears why others are let go. The socket is there until one has come;
 /// its folder is made where it is missing.
@@ -112,7 +115,8 @@ fn first_own<S>(
 ) -> io::Result<S> {
     loop {
         let stream = match accept() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Whoever has gone before is no reason to let nobody in any more.
+            Err(error) if is_passing(&error) => continue,
             accepted => accepted?,
         };
         match check(&stream) {
@@ -120,6 +124,11 @@ fn first_own<S>(
             Err(why) => refused(why),
         }
     }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted};
+    matches!(error.kind(), ConnectionAborted | Interrupted)
 }
 
 /// Removes a socket at which nobody listens any more.

@@ -22,11 +22,14 @@ const LISTENS: &str = "0A";
 pub fn check(stream: &TcpStream) -> io::Result<()> {
     let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
     let look = || {
-        let tables = ["net/tcp", "net/tcp6"].map(proc::of_machine);
-        let mut tables = tables.into_iter().flatten();
-        let known = tables.find_map(|table| owner(&table, theirs, ours));
-        // Who is asked for just this one knows it in whatever crowd.
-        known.or_else(|| sock_diag::user(theirs, ours).ok().flatten())
+        // Who is asked for just this one knows it in whatever crowd, at once: a table takes the longer the more connections
+        // there are, and a crowd of strangers would keep the owner waiting by it.
+        let known = sock_diag::user(theirs, ours).ok().flatten();
+        known.or_else(|| {
+            let tables = ["net/tcp", "net/tcp6"].map(proc::of_machine);
+            let mut tables = tables.into_iter().flatten();
+            tables.find_map(|table| owner(&table, theirs, ours))
+        })
     };
     // The kernel writes a table in pieces, and leaves rows out where others come and go meanwhile. Whoever has gone again is not
     // looked for: there is nothing to find, and each look costs milliseconds.

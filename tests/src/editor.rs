@@ -427,7 +427,10 @@ pub fn kept_messages(bytes: &[u8]) -> Vec<Value> {
 }
 
 /// The next message; nothing at the end.
-fn read(output: &mut impl BufRead) -> Option<Value> {
+///
+/// # Panics
+/// Where what comes is no message.
+pub fn read(output: &mut impl BufRead) -> Option<Value> {
     let mut length = None;
     loop {
         let mut line = String::new();

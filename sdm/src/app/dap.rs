@@ -4,9 +4,11 @@ mod clients;
 mod connection;
 mod console_machine;
 mod jobs;
+mod outlet;
 mod plan;
+mod slots;
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -20,7 +22,7 @@ use super::signals::Signals;
 use super::wake::{CurrentWake, Wake};
 use crate::cli::{DapArgs, Listen};
 use crate::sink::{Records, complain, tell};
-use clients::{ClientEvent, Door, Mailbox, let_go};
+use clients::{Bouncer, ClientEvent, Door, Mailbox, Stream};
 use connection::Connection;
 
 /// Serves one editor; gives the exit code.
@@ -47,21 +49,24 @@ fn jobs_as_json() -> String {
 
 /// Where an editor is: what it says, where it is answered, and where further clients of its session come.
 struct Place {
-    input: Box<dyn Read + Send>,
-    output: Box<dyn Write>,
+    stream: Stream,
     /// Gives the next one.
     door: Option<Door>,
     /// The socket's file, as long as clients may come.
     _file: Option<SocketFile>,
 }
 
-fn editor(args: &DapArgs) -> io::Result<Place> {
+fn editor(args: &DapArgs, bouncer: Bouncer) -> io::Result<Place> {
     let mut file = None;
     let mut door: Door = match &args.listen {
         None => {
             return Ok(Place {
-                input: Box::new(io::stdin()),
-                output: Box::new(Records),
+                stream: Stream {
+                    input: Box::new(io::stdin()),
+                    output: Box::new(Records),
+                    // Nobody else comes, so that nobody goes before the end.
+                    hang_up: Box::new(|| {}),
+                },
                 door: None,
                 _file: None,
             });
@@ -71,31 +76,32 @@ fn editor(args: &DapArgs) -> io::Result<Place> {
             // Who has started it waits for this line, or nobody does.
             let _ = tell(&format!("listening at {}", listener.local_addr()?));
             Box::new(move || {
+                let mut let_go = |why| bouncer.let_go(&why);
                 let stream = listening::next_at_loopback(&listener, &mut let_go)?;
                 stream.set_nodelay(true)?;
-                Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+                Stream::of_tcp(stream)
             })
         }
         Some(Listen::Unix(path)) => {
             let (listener, own) = listening::listen_at_path(path)?;
             file = Some(own);
             Box::new(move || {
+                let mut let_go = |why| bouncer.let_go(&why);
                 let stream = listening::next_at_path(&listener, &mut let_go)?;
-                Ok((Box::new(stream.try_clone()?), Box::new(stream)))
+                Stream::of_unix(stream)
             })
         }
     };
-    let (input, output) = door()?;
     Ok(Place {
-        input,
-        output,
+        stream: door()?,
         door: Some(door),
         _file: file,
     })
 }
 
 fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
-    let place = editor(args)?;
+    let bouncer = Bouncer::default();
+    let place = editor(args, bouncer.clone())?;
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))?;
     let idle: Wake = Arc::new(|| {});
     let wake = CurrentWake::new(idle);
@@ -106,10 +112,17 @@ fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
     if let Some(door) = place.door {
         clients::take_in(door, mailbox.clone())?;
     }
-    clients::read_client(0, place.input, mailbox.clone(), Some(Arc::clone(&given_up)))?;
-    let heard = (heard, mailbox);
-    let mut connection = Connection::new(opener.clone(), place.output, heard, wake, given_up);
+    let Stream {
+        input,
+        output,
+        hang_up,
+    } = place.stream;
+    clients::read_client(0, input, mailbox.clone(), Some(Arc::clone(&given_up)))?;
+    let (from, to) = ((heard, mailbox), (output, hang_up));
+    let waked = (wake, given_up);
+    let mut connection = Connection::new(opener.clone(), to, from, waked, bouncer.clone())?;
     connection.run();
+    bouncer.tell_rest();
     Ok(())
 }
 

@@ -4,19 +4,25 @@
 //! socket without a file. Its name is drawn at random, so that nobody has taken it before; it is no secret, as the kernel
 //! shows it to everybody: both ends ask the kernel whose the other is, and speak with this user's processes only.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use sdm_dap::Adapter;
 use sdm_dap::frame::{Framed, Framer, framed};
+use sdm_system::listening::Refusals;
 use sdm_system::peer;
 
 use super::super::wake::Wake;
+use super::outlet::Outlet;
+use super::slots::{Slot, Slots};
 use crate::sink::complain;
 
 /// How much is read at once, in bytes.
@@ -28,27 +34,87 @@ const NAME_BYTES: usize = 16;
 
 /// What reaches `sdm dap` from outside its session.
 pub(super) enum ClientEvent {
-    /// A client has said so; nothing at its end.
-    Input(u32, Vec<u8>),
+    /// Something for a client's adapter.
+    Said(u32, Said),
     /// Another client.
-    Came(Stream),
-    /// The session of another process has said so; nothing at its end.
-    Passed(Vec<u8>),
-    /// A command of this machine that a client's console has started prints so.
-    Printed(u32, Vec<u8>),
+    Came(Stream, Slot),
+    /// A client reads again what it has not read.
+    Room,
     /// A signal wants the end.
     Signal,
 }
 
+/// Something for one client's adapter; the place that it has among those that wait is free when this is dropped.
+pub(super) struct Said {
+    pub(super) what: ToAdapter,
+    pub(super) _slot: Slot,
+}
+
+/// Words for an adapter.
+pub(super) enum ToAdapter {
+    /// The client has said so; nothing at its end.
+    Input(Vec<u8>),
+    /// The session of another process has said so; nothing at its end.
+    Passed(Vec<u8>),
+    /// A command of this machine that the client's console has started prints so.
+    Printed(Vec<u8>),
+}
+
 /// What a client says, and where it is answered.
-pub(super) type Stream = (Box<dyn Read + Send>, Box<dyn Write + Send>);
+pub(super) struct Stream {
+    pub(super) input: Box<dyn Read + Send>,
+    pub(super) output: Box<dyn Write + Send>,
+    /// Ends both, also for who is reading or writing.
+    pub(super) hang_up: HangUp,
+}
+
+/// Ends a connection.
+pub(super) type HangUp = Box<dyn Fn() + Send>;
+
+impl Stream {
+    pub(super) fn of_tcp(stream: TcpStream) -> io::Result<Self> {
+        let (input, ended) = (stream.try_clone()?, stream.try_clone()?);
+        Ok(Self {
+            input: Box::new(input),
+            output: Box::new(stream),
+            // It may be gone by itself.
+            hang_up: Box::new(move || drop(ended.shutdown(Shutdown::Both))),
+        })
+    }
+
+    pub(super) fn of_unix(stream: UnixStream) -> io::Result<Self> {
+        let (input, ended) = (stream.try_clone()?, stream.try_clone()?);
+        Ok(Self {
+            input: Box::new(input),
+            output: Box::new(stream),
+            hang_up: Box::new(move || drop(ended.shutdown(Shutdown::Both))),
+        })
+    }
+}
 
 /// Waits for the next client of this user's.
 pub(super) type Door = Box<dyn FnMut() -> io::Result<Stream> + Send>;
 
-/// A client that is not let in.
-pub(super) fn let_go(why: io::Error) {
-    complain(format_args!("sdm: a client is let go: {why}"));
+/// Those that are not let in: said now and then, however many they are.
+#[derive(Clone, Default)]
+pub(super) struct Bouncer(Arc<Mutex<Refusals>>);
+
+impl Bouncer {
+    /// Somebody is not let in.
+    pub(super) fn let_go(&self, why: &io::Error) {
+        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = refusals.line(Instant::now(), why) {
+            complain(format_args!("sdm: a client is let go: {why}"));
+        }
+    }
+
+    /// Says how many were not let in and not told of yet.
+    pub(super) fn tell_rest(&self) {
+        let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rest) = refusals.rest() {
+            complain(format_args!("sdm: {rest}"));
+        }
+    }
 }
 
 /// Where all that is put, and who is woken by it.
@@ -69,6 +135,16 @@ impl Mailbox {
         (self.wake)();
         sent
     }
+
+    /// A client reads again; where nobody listens any more it makes no difference.
+    fn tell_room(&self) {
+        self.send(ClientEvent::Room);
+    }
+
+    /// The same of what is said to a client's adapter.
+    pub(super) fn say(&self, client: u32, what: ToAdapter, slot: Slot) -> bool {
+        self.send(ClientEvent::Said(client, Said { what, _slot: slot }))
+    }
 }
 
 /// One client.
@@ -76,27 +152,51 @@ pub(super) struct Client {
     /// 0 for the one whose session it is.
     pub(super) number: u32,
     pub(super) adapter: Adapter,
-    pub(super) output: Box<dyn Write>,
+    pub(super) outlet: Outlet,
+    hang_up: HangUp,
+    /// Words that came while it did not read: at most as many as have a place ([`Slots`]).
+    pub(super) held: VecDeque<Said>,
     pub(super) over: bool,
 }
 
 impl Client {
-    pub(super) fn new(number: u32, adapter: Adapter, output: Box<dyn Write>) -> Self {
-        Self {
+    /// One that is answered there.
+    ///
+    /// # Errors
+    /// There can be no thread that writes to it.
+    pub(super) fn new(
+        number: u32,
+        adapter: Adapter,
+        (output, hang_up): (Box<dyn Write + Send>, HangUp),
+        mailbox: &Mailbox,
+    ) -> io::Result<Self> {
+        let mailbox = mailbox.clone();
+        let outlet = Outlet::new(output, move || mailbox.tell_room())?;
+        Ok(Self {
             number,
             adapter,
-            output,
+            outlet,
+            hang_up,
+            held: VecDeque::new(),
             over: false,
+        })
+    }
+
+    /// Writes what is to be written, as far as the client reads.
+    pub(super) fn write(&mut self) {
+        while self.outlet.has_room()
+            && let Some(bytes) = self.adapter.poll_output()
+        {
+            self.outlet.put(bytes);
         }
     }
 
-    /// Writes what is to be written.
-    pub(super) fn write(&mut self) {
-        while let Some(bytes) = self.adapter.poll_output() {
-            // A client that does not read is gone, which its input says.
-            let _ = self.output.write_all(&bytes);
+    /// Does without one that does not read: what it did not see cannot be said to it any more.
+    pub(super) fn give_up_unread(&mut self) {
+        if self.adapter.is_overrun() && !self.over {
+            (self.hang_up)();
+            self.adapter.handle_gone();
         }
-        let _ = self.output.flush();
     }
 }
 
@@ -107,30 +207,35 @@ pub(super) fn read_client(
     mailbox: Mailbox,
     ends: Option<Arc<AtomicBool>>,
 ) -> io::Result<()> {
-    let take = move |bytes: Vec<u8>| {
+    let take = move |bytes: Vec<u8>, slot| {
         if let Some(ends) = ends.as_ref().filter(|_| bytes.is_empty()) {
             ends.store(true, Ordering::SeqCst);
         }
-        mailbox.send(ClientEvent::Input(number, bytes))
+        mailbox.say(number, ToAdapter::Input(bytes), slot)
     };
     read_all(input, take)
 }
 
-/// Gives all that is read to `take`, in a thread of its own; nothing at the end.
+/// Gives all that is read to `take`, in a thread of its own; nothing at the end. It reads on where what it has given was
+/// taken in.
 pub(super) fn read_all(
     mut input: impl Read + Send + 'static,
-    mut take: impl FnMut(Vec<u8>) -> bool + Send + 'static,
+    mut take: impl FnMut(Vec<u8>, Slot) -> bool + Send + 'static,
 ) -> io::Result<()> {
     let reader = thread::Builder::new().name("client".to_owned());
+    let slots = Slots::default();
     reader.spawn(move || {
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            let count = match input.read(&mut buffer) {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => 0,
+            let slot = slots.take();
+            let count = loop {
+                match input.read(&mut buffer) {
+                    Ok(count) => break count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break 0,
+                }
             };
-            if !take(buffer[..count].to_vec()) || count == 0 {
+            if !take(buffer[..count].to_vec(), slot) || count == 0 {
                 return;
             }
         }
@@ -139,7 +244,7 @@ pub(super) fn read_all(
 }
 
 /// Listens for further clients; gives the word by which they come.
-pub(super) fn invite(mailbox: Mailbox) -> io::Result<String> {
+pub(super) fn invite(mailbox: Mailbox, bouncer: Bouncer) -> io::Result<String> {
     let mut chance = [0; NAME_BYTES];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut chance)?;
     let word: String = chance.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -149,8 +254,8 @@ pub(super) fn invite(mailbox: Mailbox) -> io::Result<String> {
         loop {
             let (stream, _) = listener.accept()?;
             match peer::check_this_user(&stream) {
-                Ok(()) => return Ok((Box::new(stream.try_clone()?) as _, Box::new(stream) as _)),
-                Err(why) => let_go(why),
+                Ok(()) => return Stream::of_unix(stream),
+                Err(why) => bouncer.let_go(&why),
             }
         }
     };
@@ -161,48 +266,62 @@ pub(super) fn invite(mailbox: Mailbox) -> io::Result<String> {
 /// Takes in whoever comes, in a thread of its own.
 pub(super) fn take_in(mut door: Door, mailbox: Mailbox) -> io::Result<()> {
     let accept = thread::Builder::new().name("clients".to_owned());
-    accept
-        .spawn(move || while door().is_ok_and(|came| mailbox.send(ClientEvent::Came(came))) {})?;
+    let slots = Slots::default();
+    accept.spawn(move || {
+        loop {
+            let slot = slots.take();
+            if !door().is_ok_and(|came| mailbox.send(ClientEvent::Came(came, slot))) {
+                return;
+            }
+        }
+    })?;
     Ok(())
 }
 
-/// Goes to the session of another process: `said` is what the client has said so far, and its first answer is not passed
-/// on, since the client has one.
-pub(super) fn relay(word: &str, said: &[u8], mailbox: Mailbox) -> io::Result<UnixStream> {
-    let mut stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(word)?)?;
+/// Goes to the session of another process for a client: `said` is what the client has said so far, and its first answer is not
+/// passed on, since the client has one.
+pub(super) fn relay(word: &str, said: Vec<u8>, mailbox: Mailbox) -> io::Result<Outlet> {
+    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(word)?)?;
     peer::check_this_user(&stream)?;
-    stream.write_all(said)?;
     let mut framer = Framer::default();
     let mut is_first = true;
-    read_all(stream.try_clone()?, move |bytes| {
+    let heard = mailbox.clone();
+    read_all(stream.try_clone()?, move |bytes, slot| {
         if bytes.is_empty() {
-            return mailbox.send(ClientEvent::Passed(bytes));
+            return heard.say(0, ToAdapter::Passed(bytes), slot);
         }
-        let mut listened = true;
+        let mut passed = Vec::new();
         framer.handle_bytes(&bytes, &mut |message| {
-            let Framed::Body(body) = message else {
-                return;
-            };
-            if !std::mem::take(&mut is_first) {
-                listened &= mailbox.send(ClientEvent::Passed(framed(&body)));
+            if let Framed::Body(body) = message
+                && !std::mem::take(&mut is_first)
+            {
+                passed.extend(framed(&body));
             }
         });
-        listened
+        passed.is_empty() || heard.say(0, ToAdapter::Passed(passed), slot)
     })?;
-    Ok(stream)
+    let outlet = Outlet::new(stream, move || mailbox.tell_room())?;
+    outlet.put(said);
+    Ok(outlet)
 }
 
 /// A client that has come is one of these from now on.
 pub(super) fn let_in(
     clients: &mut Vec<Client>,
     number: u32,
-    (adapter, (input, output)): (Adapter, Stream),
+    (adapter, stream): (Adapter, Stream),
     mailbox: Mailbox,
 ) -> io::Result<()> {
     if clients.len() >= CLIENTS_MAX {
         return Err(io::Error::other(format!("{CLIENTS_MAX} are here already")));
     }
+    let Stream {
+        input,
+        output,
+        hang_up,
+    } = stream;
+    let client = Client::new(number, adapter, (output, hang_up), &mailbox)?;
     read_client(number, input, mailbox, None)?;
-    clients.push(Client::new(number, adapter, output));
+    clients.push(client);
     Ok(())
 }

@@ -1,10 +1,9 @@
 //! The session of an editor, its clients, and the loop that serves both.
 
 use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 use sdm_dap::{Action, Adapter, Opened, Opening, RequestError};
@@ -13,9 +12,10 @@ use sdm_session::{DebugSession, SessionEvent, StartProgress};
 
 use super::super::opener::{Opener, Refused, refused};
 use super::super::wake::CurrentWake;
-use super::clients::{self, Client, ClientEvent, Mailbox};
+use super::clients::{self, Bouncer, Client, ClientEvent, HangUp, Mailbox, Said, ToAdapter};
 use super::console_machine::ConsoleMachine;
 use super::jobs;
+use super::outlet::Outlet;
 use super::plan::{Begin, Plan, plan};
 use crate::sink::complain;
 
@@ -34,21 +34,25 @@ pub(super) struct Connection<O: Opener> {
     /// The word by which other clients come, once one was asked for.
     word: Option<String>,
     /// The session is that of another process.
-    relay: Option<UnixStream>,
+    relay: Option<Outlet>,
+    /// The ways to clients that have gone, until all is written.
+    leaving: Vec<Outlet>,
+    /// Tells of those that are not let in.
+    bouncer: Bouncer,
 }
 
 impl<O: Opener> Connection<O> {
     pub(super) fn new(
         opener: O,
-        output: Box<dyn Write>,
+        to: (Box<dyn Write + Send>, HangUp),
         (heard, mailbox): (Receiver<ClientEvent>, Mailbox),
-        wake: CurrentWake,
-        given_up: Arc<AtomicBool>,
-    ) -> Self {
+        (wake, given_up): (CurrentWake, Arc<AtomicBool>),
+        bouncer: Bouncer,
+    ) -> io::Result<Self> {
         let mut adapter = Adapter::new(Instant::now());
         give_machine(&mut adapter, 0, mailbox.clone());
-        let editor = Client::new(0, adapter, output);
-        Self {
+        let editor = Client::new(0, adapter, to, &mailbox)?;
+        Ok(Self {
             clients: vec![editor],
             last_client: 0,
             opener,
@@ -59,7 +63,9 @@ impl<O: Opener> Connection<O> {
             given_up,
             word: None,
             relay: None,
-        }
+            leaving: Vec::new(),
+            bouncer,
+        })
     }
 
     /// Serves the editor until it is gone.
@@ -77,6 +83,9 @@ impl<O: Opener> Connection<O> {
                 complain(format_args!("sdm: {error}"));
             }
         }
+        let clients = self.clients.iter().map(|client| &client.outlet);
+        let all = clients.chain(&self.leaving).chain(&self.relay);
+        all.for_each(Outlet::finish);
     }
 
     /// Waits for the next thing to happen, and takes it in.
@@ -85,12 +94,19 @@ impl<O: Opener> Connection<O> {
         let until = due.filter_map(|it| it.adapter.poll_timeout()).min();
         let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
         let event = match &mut self.session {
-            Some(session) => session.next_event(wait),
-            None => {
+            // What the session has to say is waited with where its owner does not read; its programs wait then, too.
+            Some(session) if self.clients[0].outlet.has_room() => session.next_event(wait),
+            waits => {
                 // Without a session only clients have something to say.
-                match self.heard.recv() {
+                let wait = wait.filter(|_| waits.is_some());
+                let heard = match wait {
+                    Some(wait) => self.heard.recv_timeout(wait),
+                    None => self.heard.recv().map_err(RecvTimeoutError::from),
+                };
+                match heard {
                     Ok(heard) => self.hear(heard),
-                    Err(_) => self.clients[0].over = true,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => self.clients[0].over = true,
                 }
                 None
             }
@@ -105,33 +121,26 @@ impl<O: Opener> Connection<O> {
         while let Ok(heard) = self.heard.try_recv() {
             self.hear(heard);
         }
+        for client in &mut self.clients {
+            take_held(client, self.relay.as_ref());
+        }
     }
 
     /// Takes in what reaches the clients from outside the session.
     fn hear(&mut self, heard: ClientEvent) {
         match heard {
-            ClientEvent::Input(number, bytes) => {
+            ClientEvent::Said(number, said) => {
                 let mut clients = self.clients.iter_mut();
                 if let Some(client) = clients.find(|client| client.number == number) {
-                    take_input(client, &bytes);
+                    client.held.push_back(said);
                 }
             }
-            ClientEvent::Printed(number, bytes) => {
-                let mut clients = self.clients.iter_mut();
-                if let Some(client) = clients.find(|client| client.number == number) {
-                    client.adapter.handle_printed(&bytes);
-                }
-            }
+            ClientEvent::Room => {}
             // Who ends the adapter ends what the editor would have ended.
             ClientEvent::Signal => self.clients[0].adapter.handle_terminated(),
-            ClientEvent::Passed(bytes) if bytes.is_empty() => self.clients[0].adapter.handle_gone(),
-            ClientEvent::Passed(bytes) => {
-                // An editor that does not read is gone, which its input says.
-                let _ = self.clients[0].output.write_all(&bytes);
-            }
-            ClientEvent::Came(stream) => {
+            ClientEvent::Came(stream, _slot) => {
                 if let Err(why) = self.let_in(stream) {
-                    clients::let_go(why);
+                    self.bouncer.let_go(&why);
                 }
             }
         }
@@ -152,7 +161,7 @@ impl<O: Opener> Connection<O> {
     fn word(&mut self) -> io::Result<String> {
         let word = match &self.word {
             Some(word) => word.clone(),
-            None => clients::invite(self.mailbox.clone())?,
+            None => clients::invite(self.mailbox.clone(), self.bouncer.clone())?,
         };
         Ok(self.word.insert(word).clone())
     }
@@ -162,7 +171,11 @@ impl<O: Opener> Connection<O> {
         let mut some = false;
         for at in 0..self.clients.len() {
             loop {
-                self.clients[at].write();
+                let client = &mut self.clients[at];
+                client.write();
+                if client.number != 0 {
+                    client.give_up_unread();
+                }
                 let Some(action) = self.clients[at].adapter.poll_action() else {
                     break;
                 };
@@ -170,8 +183,10 @@ impl<O: Opener> Connection<O> {
                 self.act(at, action);
             }
         }
-        self.clients
-            .retain(|client| client.number == 0 || !client.over);
+        self.leaving.retain(|outlet| !outlet.is_done());
+        let over = |client: &mut Client| client.number != 0 && client.over;
+        let over = self.clients.extract_if(.., over);
+        self.leaving.extend(over.map(|client| client.outlet));
         some
     }
 
@@ -223,15 +238,15 @@ impl<O: Opener> Connection<O> {
                 }
             }
             Action::Relay { address, said } => {
-                match clients::relay(&address, &said, self.mailbox.clone()) {
-                    Ok(stream) => self.relay = Some(stream),
+                match clients::relay(&address, said, self.mailbox.clone()) {
+                    Ok(relay) => self.relay = Some(relay),
                     Err(why) => self.clients[at].adapter.handle_unreached(&why.to_string()),
                 }
             }
             Action::Pass(bytes) => {
-                if let Some(relay) = &mut self.relay {
-                    // Where it is gone its end is heard.
-                    let _ = relay.write_all(&bytes);
+                // Where it is gone its end is heard.
+                if let Some(relay) = &self.relay {
+                    relay.put(bytes);
                 }
             }
             Action::Leave => self.clients[at].over = true,
@@ -271,12 +286,13 @@ impl<O: Opener> Connection<O> {
             adapter.handle_progress(progress.phase, count, progress.note.as_deref());
             while let Ok(heard) = heard.try_recv() {
                 match heard {
-                    ClientEvent::Input(0, bytes) => take_input(editor, &bytes),
+                    ClientEvent::Said(0, said) => editor.held.push_back(said),
                     ClientEvent::Signal => editor.adapter.handle_terminated(),
                     // A session that is being opened has no other clients.
                     _ => {}
                 }
             }
+            take_held(editor, None);
             if editor.adapter.is_ending() {
                 given_up.store(true, Ordering::SeqCst);
             }
@@ -308,10 +324,25 @@ impl<O: Opener> Connection<O> {
     }
 }
 
-fn take_input(client: &mut Client, bytes: &[u8]) {
-    match bytes {
-        [] => client.adapter.handle_gone(),
-        bytes => client.adapter.handle_bytes(Instant::now(), bytes),
+/// Takes in what a client has said, as far as it reads the answers, and the session behind a relay takes it.
+fn take_held(client: &mut Client, relay: Option<&Outlet>) {
+    let has_room = |client: &Client| {
+        let relay = relay.filter(|_| client.number == 0);
+        client.outlet.has_room() && relay.is_none_or(Outlet::has_room)
+    };
+    while has_room(client)
+        && let Some(Said { what, .. }) = client.held.pop_front()
+    {
+        let now = Instant::now();
+        match what {
+            ToAdapter::Input(bytes) | ToAdapter::Passed(bytes) if bytes.is_empty() => {
+                client.adapter.handle_gone();
+            }
+            ToAdapter::Input(bytes) => client.adapter.handle_bytes(now, &bytes),
+            ToAdapter::Passed(bytes) => client.outlet.put(bytes),
+            ToAdapter::Printed(bytes) => client.adapter.handle_printed(&bytes),
+        }
+        client.write();
     }
 }
 

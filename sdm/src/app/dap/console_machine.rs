@@ -12,7 +12,7 @@ use sdm_shell::{LocalEnd, LocalMachine, LocalProcess};
 use sdm_system::programs;
 
 use super::super::local::ThisMachine;
-use super::clients::{self, ClientEvent, Mailbox};
+use super::clients::{self, Mailbox, ToAdapter};
 
 /// The machine of one client's console.
 pub(super) struct ConsoleMachine {
@@ -67,8 +67,8 @@ impl LocalMachine for ConsoleMachine {
         ];
         for output in printed.into_iter().flatten() {
             let (client, mailbox) = (self.client, self.mailbox.clone());
-            clients::read_all(output, move |bytes| {
-                bytes.is_empty() || mailbox.send(ClientEvent::Printed(client, bytes))
+            clients::read_all(output, move |bytes, slot| {
+                bytes.is_empty() || mailbox.say(client, ToAdapter::Printed(bytes), slot)
             })?;
         }
         Ok(Box::new(ConsoleProcess(child)))

@@ -1,6 +1,7 @@
 //! Sockets between the members of a host: others see their names, and come to nothing there.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::Stdio;
@@ -67,4 +68,49 @@ fn whoever_is_somebody_else_is_sent_away_at_once() {
     ask("6 * 8", "ranks 0-2 (3): 48");
     drop(typed);
     assert!(sdm.wait().expect("it is a child").success());
+}
+
+/// A crowd of another user's is told of once, and the owner is served as if nobody else were there.
+#[test]
+fn a_crowd_of_strangers_at_an_adapter_is_told_of_once() {
+    let Some(neighbour) = Neighbour::new() else {
+        return;
+    };
+    let mut command = neighbour.sdm(Who::User, ["dap", "--listen", "127.0.0.1:0"]);
+    command.stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut sdm = command.spawn().expect("it starts");
+    let mut line = String::new();
+    let mut said = BufReader::new(sdm.stdout.take().expect("a pipe"));
+    said.read_line(&mut line).expect("it says where it listens");
+    let address = line.trim_end().strip_prefix("listening at ");
+    let address: std::net::SocketAddr = address.expect("where").parse().expect("an address");
+    let crowd = |count: u32| {
+        // Each waits until it is sent away.
+        let each = format!(
+            "for n in $(seq {count}); do exec 3<>/dev/tcp/127.0.0.1/{}; read -r -u 3; done 2>&-",
+            address.port()
+        );
+        let mut bash = neighbour.command(Who::Neighbour, "/bin/bash");
+        assert!(!bash.args(["-c", &each]).status().expect("bash").success());
+    };
+    crowd(500);
+    // Root may come as well.
+    let mut owner = TcpStream::connect(address).expect("it listens");
+    crowd(500);
+    let request = sdm_dap::frame::framed(
+        br#"{"seq":1,"type":"request","command":"initialize","arguments":{"adapterID":"sdm"}}"#,
+    );
+    owner.write_all(&request).expect("it reads");
+    let mut said = BufReader::new(owner);
+    let answer = sdm_tests::editor::read(&mut said).expect("an answer");
+    assert_eq!(answer["command"], "initialize");
+    drop(said);
+    let output = sdm.wait_with_output().expect("a child");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = told.lines().filter(|line| line.contains("let go"));
+    // One a minute, and one at the end.
+    assert!((2..6).contains(&lines.count()), "{told}");
+    assert!(told.contains("it is user 65533's"), "{told}");
+    assert!(told.contains("that were not told of: "), "{told}");
 }

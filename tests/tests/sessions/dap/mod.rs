@@ -12,6 +12,7 @@ mod life;
 mod looking;
 mod picked;
 mod transcript;
+mod unread;
 
 use std::path::Path;
 

@@ -1,0 +1,64 @@
+//! Those who are not let in, told of so that a crowd of them fills no log and keeps nobody waiting.
+
+use std::fmt::Display;
+use std::time::{Duration, Instant};
+
+/// The least time between two lines about them.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// A count of those that were not let in, and the time of the last line about them.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    said: Option<Instant>,
+    /// Those that came since.
+    unsaid: u64,
+}
+
+impl Refusals {
+    /// Counts one; what to say of it now, if anything.
+    pub fn line(&mut self, now: Instant, why: &dyn Display) -> Option<String> {
+        if self.said.is_some_and(|said| now < said + SAY_EVERY) {
+            self.unsaid += 1;
+            return None;
+        }
+        self.said = Some(now);
+        Some(match std::mem::take(&mut self.unsaid) {
+            0 => why.to_string(),
+            more => format!("{why} (and {more} more since one was last told of)"),
+        })
+    }
+
+    /// The last line: those that were not told of.
+    pub fn rest(&mut self) -> Option<String> {
+        let rest = std::mem::take(&mut self.unsaid);
+        (rest > 0).then(|| format!("clients let go that were not told of: {rest}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_is_told_of_once_in_a_while() {
+        let start = Instant::now();
+        let mut refusals = Refusals::default();
+        let mut at = |seconds, why: &str| {
+            let now = start + Duration::from_secs(seconds);
+            refusals.line(now, &why)
+        };
+        assert_eq!(at(0, "a").as_deref(), Some("a"));
+        for n in 0..1000 {
+            assert_eq!(at(1, &n.to_string()), None);
+        }
+        let expect = "b (and 1000 more since one was last told of)";
+        assert_eq!(at(60, "b").as_deref(), Some(expect));
+        assert_eq!(at(120, "c").as_deref(), Some("c"));
+        assert_eq!(at(121, "c"), None);
+        assert_eq!(
+            refusals.rest().as_deref(),
+            Some("clients let go that were not told of: 1")
+        );
+        assert_eq!(refusals.rest(), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! Places for the words of one sender that wait to be taken in.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// The most pieces of one sender's that wait, each of at most what is read at once.
+const PIECES_MAX: usize = 16;
+
+/// The places of one sender, which waits where all are taken.
+#[derive(Clone, Default)]
+pub(super) struct Slots(Arc<(Mutex<usize>, Condvar)>);
+
+impl Slots {
+    /// A place for one piece, once one is free.
+    pub(super) fn take(&self) -> Slot {
+        let (taken, freed) = &*self.0;
+        let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken >= PIECES_MAX {
+            taken = freed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken += 1;
+        Slot(self.clone())
+    }
+}
+
+/// A place that is taken, free once this is dropped.
+pub(super) struct Slot(Slots);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let (taken, freed) = &*self.0.0;
+        *taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_waits_for_what_it_has_said() {
+        let slots = Slots::default();
+        let mut held: Vec<Slot> = (0..PIECES_MAX).map(|_| slots.take()).collect();
+        let (to, taken) = channel();
+        let sender = std::thread::spawn(move || to.send(slots.take()).unwrap());
+        assert!(taken.try_recv().is_err());
+        held.pop();
+        drop(taken.recv().unwrap());
+        sender.join().unwrap();
+    }
+}
