@@ -18,6 +18,7 @@ use super::explain::named;
 use super::opener::Opener;
 use super::view::{give_up, view, write};
 use crate::cli::DiagnoseArgs;
+use crate::sink;
 
 /// The exit code where something went wrong.
 const ERROR: u8 = 2;
@@ -47,10 +48,10 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
     let (code, reason) = match shell.diagnose_target(spec, (looks, args.by.into()), observed) {
         Diagnosed::Judged(judged) => {
             let (found, observed) = *judged;
-            write(args.dot.as_deref(), || dot(&found))?;
+            write(args.dot.as_deref(), || dot(&found));
             let code = found.step.exit_code();
             let text = || Observations::new(observed, &found).encode();
-            write(args.observations.as_deref(), text)?;
+            write(args.observations.as_deref(), text);
             (code, None)
         }
         Diagnosed::Unseen => (ERROR, None),
@@ -79,8 +80,8 @@ fn replay(path: &Path, args: &DiagnoseArgs) -> Result<u8, AppError> {
         source,
     })?;
     let found = kept.judge();
-    write(args.dot.as_deref(), || dot(&found))?;
-    let code = found.step.exit_code();
+    write(args.dot.as_deref(), || dot(&found));
+    let code = sink::exit_code(found.step.exit_code());
     let json = args.target.json;
     let mut view = view(json, Names::ranks(), None);
     view.show(Duration::ZERO, &Item::Diagnosis(found));

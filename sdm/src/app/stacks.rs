@@ -49,8 +49,8 @@ fn try_profile<O: Opener>(
     let (mut shell, spec, all) = open_to_look(target, attachment, opener)?;
     let (mut code, profile) = shell.profile_of(spec, sampling);
     if let Some(profile) = profile {
-        write(files.flame.as_deref(), || flame(&profile, &names))?;
-        write(files.speedscope.as_deref(), || speedscope(&profile, &names))?;
+        write(files.flame.as_deref(), || flame(&profile, &names));
+        write(files.speedscope.as_deref(), || speedscope(&profile, &names));
     }
     if !all && code != StacksCode::Interrupted {
         code = StacksCode::Error;

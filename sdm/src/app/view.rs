@@ -12,7 +12,7 @@ use sdm_view::render::{Names, TextView};
 use super::error::AppError;
 use super::queue::Queue;
 use super::screen::Stdout;
-use crate::sink::{Records, Sink, complain};
+use crate::sink::{Records, Sink, complain, complain_of_loss};
 
 /// Where what a session says is shown.
 pub(super) fn view(json: bool, names: Names, queue: Option<Arc<Queue>>) -> Box<dyn View> {
@@ -48,11 +48,11 @@ pub(super) fn give_up(json: bool, code: u8, message: String) -> u8 {
     code
 }
 
-/// Writes a file that the user names, where one is named.
-pub(super) fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), AppError> {
-    let Some(path) = path else { return Ok(()) };
-    files::replace(path, text().as_bytes()).map_err(|source| AppError::File {
-        path: path.to_owned(),
-        source,
-    })
+/// Writes a file that the user names, where one is named; what cannot be written is a loss that the exit code tells.
+pub(super) fn write(path: Option<&Path>, text: impl FnOnce() -> String) {
+    let Some(path) = path else { return };
+    if let Err(source) = files::replace(path, text().as_bytes()) {
+        let path = path.to_owned();
+        complain_of_loss(format_args!("sdm: {}", AppError::File { path, source }));
+    }
 }

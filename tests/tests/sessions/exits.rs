@@ -1,7 +1,9 @@
 //! What `sdm` ends with, and what it says then.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
+use sdm_tests::ordinary::{give, lower};
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
@@ -76,4 +78,49 @@ fn who_is_not_read_any_more_ends_as_by_sigpipe() {
         let done = done.finish().code(141);
         assert!(!done.err.contains("write standard output"), "{done}");
     }
+}
+
+/// A file that cannot be written is told of, by the code too, and leaves nothing in its place.
+#[test]
+fn a_full_disk_leaves_no_empty_file() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let work = elsewhere.compile("work", Compiler::C);
+    // A file of no size is what a full disk has room for.
+    let prefix = [
+        "/bin/sh",
+        "-c",
+        "ulimit -c 0; ulimit -f 0; exec \"$@\"",
+        "sh",
+    ];
+    let folder = elsewhere.path().join("full");
+    fs::create_dir(&folder).expect("a folder");
+    give(&folder);
+    let path = |name: &str| {
+        let path = folder.join(name);
+        path.to_str().expect("text").to_owned()
+    };
+    for (words, option) in [
+        (&["diagnose", "--samples", "2"][..], "--dot"),
+        (&["diagnose", "--samples", "2"], "--observations"),
+        (&["stacks", "--for", "1"], "--flame"),
+        (&["stacks", "--for", "1"], "--speedscope"),
+    ] {
+        let mut process = Command::new(&work);
+        process.arg("echo").stdin(Stdio::piped());
+        let mut process = lower(process.stdout(Stdio::null())).spawn();
+        let process = process.as_mut().expect("it was compiled");
+        let sdm = Sdm::wrapped(&prefix, &place, words[0]).args(&words[1..]);
+        let sdm = sdm.args([option, &path(option)]);
+        let done = sdm.args([process.id().to_string()]).finish().code(125);
+        assert!(done.err.contains("File too large"), "{option}: {done}");
+        drop(process.stdin.take());
+        assert_eq!(process.wait().expect("it is a child").code(), Some(0));
+    }
+    let report = path("report");
+    let sdm = Sdm::behind(&prefix, &place, 1).args(["--batch", "--report", &report]);
+    let done = sdm.program(&work, &[]).finish().code(125);
+    assert!(done.err.contains("no report: "), "{done}");
+    let left = fs::read_dir(&folder).expect("a folder");
+    let left: Vec<_> = left.map(|it| it.expect("an entry").file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
