@@ -1,10 +1,16 @@
-//! The only unsafe code of this crate: a signal that the kernel keeps ready, and a copy of this process.
+//! The only unsafe code of this crate: signals that the kernel keeps ready, and a copy of this process.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 use nix::libc;
+use nix::sys::signal::{
+    SaFlags, SigAction, SigEvent, SigHandler, SigSet, SigevNotify, Signal, sigaction,
+};
+use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
+use nix::time::ClockId;
 
 /// `fcntl`: which signal tells of a file that is ready. The C library's crate has it for few machines.
 const F_SETSIG: i32 = 10;
@@ -22,6 +28,38 @@ pub(crate) fn untie(pipe: &OwnedFd) {
     // It is open, and takes any flags.
     let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);
 }
+
+/// A clock of the kernel's that has this process go on each time, whoever has stopped it: it runs on while the process stands.
+pub(crate) struct GoOn(Timer);
+
+impl GoOn {
+    /// The first time after `every`, and then again and again.
+    pub(crate) fn start(every: Duration) -> io::Result<Self> {
+        // A clock whose signal is ignored, as this one is by default, may tick only once.
+        let action = SigAction::new(
+            SigHandler::Handler(on_nothing),
+            SaFlags::SA_RESTART,
+            SigSet::empty(),
+        );
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(Signal::SIGCONT, &action) }?;
+        let signal = SigevNotify::SigevSignal {
+            signal: Signal::SIGCONT,
+            si_value: 0,
+        };
+        let mut clock = Self(Timer::new(ClockId::CLOCK_MONOTONIC, SigEvent::new(signal))?);
+        clock.tick(every)?;
+        Ok(clock)
+    }
+
+    /// So often from now on.
+    pub(crate) fn tick(&mut self, every: Duration) -> io::Result<()> {
+        let every = Expiration::Interval(every.into());
+        Ok(self.0.set(every, TimerSetTimeFlags::empty())?)
+    }
+}
+
+extern "C" fn on_nothing(_: libc::c_int) {}
 
 /// Sets a property of a descriptor.
 fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {

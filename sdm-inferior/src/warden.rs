@@ -33,6 +33,10 @@ const STOP_PAUSE: Duration = Duration::from_secs(1);
 const LATE_STOP: Duration = Duration::from_millis(100);
 /// How often it is looked for in between.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
+/// The kernel has this process go on so often where somebody has stopped it: before it has something to do, so that it costs
+/// nothing, and afterwards. Its parent's end does so too, at that moment.
+const GO_ON_WAITING: Duration = Duration::from_secs(60);
+const GO_ON: Duration = Duration::from_millis(200);
 /// What the process is called in lists of processes, at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-warden";
 
@@ -123,8 +127,13 @@ impl WatchedGdb {
 /// What the copy does until all is done.
 fn keep(pipe: &OwnedFd) {
     let mut kept: Vec<WatchedGdb> = Vec::new();
+    // Where there is none it is as it was without: whoever stops this process keeps it from its work.
+    let mut clock = sys::GoOn::start(GO_ON_WAITING).ok();
     while let Some(word) = read_word(pipe) {
         note(&mut kept, word);
+    }
+    if let Some(clock) = &mut clock {
+        let _ = clock.tick(GO_ON);
     }
     let deadline = Instant::now() + STEP_WAIT;
     kept.iter().for_each(go_on);

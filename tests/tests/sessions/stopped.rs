@@ -271,3 +271,38 @@ fn the_first_ctrl_c_reaches_a_gdb_that_is_stopped() {
         }
     }
 }
+
+/// The warden does what is left to do behind the end of its server, and nobody else does.
+#[test]
+fn a_warden_that_is_stopped_behind_its_servers_end_ends() {
+    let place = Place::new();
+    let mut sdm = start(&place, "local");
+    let server = processes::servers(place.mark())[&2];
+    let below = |name: &str| sdm_tests::job::below(server, name);
+    let ([warden], [gdb], [program]) = (
+        &below("sdm-warden")[..],
+        &below("gdb")[..],
+        &below("work")[..],
+    ) else {
+        panic!("one of each");
+    };
+    // A gdb that waits for it does not read the end of its input, and the warden has something to do for seconds.
+    sdm.ask("[2] print wait_for_ever(0)", "print wait_for_ever(0)\n");
+    until("it is called", || {
+        processes::of(*program).state() == Some(State('S'))
+    });
+    processes::signal(server, Signal::SIGKILL);
+    until("the server is gone", || {
+        processes::parent(*warden) != Some(server)
+    });
+    processes::signal(*warden, Signal::SIGSTOP);
+    leftovers::assert_none_left(|| {
+        let alive = |pid: &&u32| {
+            let state = processes::of(**pid).state();
+            state.is_some_and(|it| !it.has_ended())
+        };
+        let left = [warden, gdb, program].into_iter().filter(alive);
+        left.map(|pid| (*pid, processes::name(*pid))).collect()
+    });
+    let _ = sdm.finish();
+}
