@@ -130,6 +130,12 @@ impl Session {
         self.driver.waker()
     }
 
+    /// The tasks whose server is gone: behind the end, those whose server was so before it said that it ends.
+    #[must_use]
+    pub fn lost(&self) -> &IdSet {
+        &self.lost
+    }
+
     /// The master's Unix process id, where it was started here.
     #[must_use]
     pub fn master_pid(&self) -> Option<u32> {

@@ -2,11 +2,15 @@
 
 use nix::sys::signal::Signal;
 use sdm_debug::EndPolicy;
+use sdm_idset::{IdSet, set_text};
 use sdm_view::item::MergedStacks;
 
 use super::controls::ScriptLine;
 use super::model::Over;
 use super::{SessionHandle, Verdict, held_back};
+
+/// The longest set in a reason, in bytes.
+const SET_BYTES_MAX: usize = 60;
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +23,33 @@ pub struct Ending {
     pub reason: Option<String>,
 }
 
-/// Why a look at a job came to nothing, where a person did not wait for it.
-const INTERRUPTED: &str = "interrupted; every process was left as it was";
+/// Why a look at a job came to nothing, where a person did not wait for it. How the processes were left is known when the session is
+/// closed.
+const INTERRUPTED: &str = "interrupted";
+
+impl Ending {
+    /// Says of a look or an attach that a person gave up how the processes were left: `closed` where the session ended in order, and
+    /// `unsure` holds the tasks of which nobody said that they were let go.
+    pub fn tell_left(&mut self, closed: bool, unsure: &IdSet) {
+        let given_up = StacksCode::Interrupted as u8;
+        let is_given_up = self.code == given_up && self.policy == EndPolicy::Detach;
+        let Some(reason) = self.reason.as_mut().filter(|_| is_given_up) else {
+            return;
+        };
+        match (closed, unsure.is_empty()) {
+            (true, true) => reason.push_str("; every process was left as it was"),
+            (false, true) => {
+                reason.push_str("; it is not known that every process was left as it was");
+            }
+            (_, false) => {
+                let who = set_text(unsure, SET_BYTES_MAX);
+                reason.push_str(&format!(
+                    "; it is not known that {who} were left as they were"
+                ));
+            }
+        }
+    }
+}
 
 /// What `sdm stacks` found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,5 +138,44 @@ pub(super) fn ending_of_failure(
         code,
         policy: EndPolicy::KillStarted,
         reason: Some(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_said_to_be_left_who_may_not_be() {
+        let told = |code, policy, closed, unsure: &str| {
+            let mut ending = Ending {
+                code,
+                policy,
+                reason: Some("interrupted".to_owned()),
+            };
+            ending.tell_left(closed, &unsure.parse().unwrap());
+            ending.reason.unwrap()
+        };
+        let given_up = StacksCode::Interrupted as u8;
+        let detach = EndPolicy::Detach;
+        assert_eq!(
+            told(given_up, detach, true, ""),
+            "interrupted; every process was left as it was"
+        );
+        assert_eq!(
+            told(given_up, detach, false, ""),
+            "interrupted; it is not known that every process was left as it was"
+        );
+        for closed in [true, false] {
+            assert_eq!(
+                told(given_up, detach, closed, "1,4-5"),
+                "interrupted; it is not known that 1,4-5 were left as they were"
+            );
+        }
+        assert_eq!(told(124, detach, true, ""), "interrupted");
+        assert_eq!(
+            told(given_up, EndPolicy::KillStarted, true, ""),
+            "interrupted"
+        );
     }
 }

@@ -80,6 +80,7 @@ use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use sdm_debug::TaskState;
 use sdm_debug::command::{AttachSpec, CoreSpec, StartSpec};
 use sdm_idset::IdSet;
 
@@ -142,6 +143,14 @@ impl<D: DebugSession + 'static> Shell<D> {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.handle.is_over()
+    }
+
+    /// The tasks of which nobody says whether they were let go: their gdb was killed, or their server is gone.
+    #[must_use]
+    pub fn unsure(&self) -> IdSet {
+        let is_dead = |state: &TaskState| *state == TaskState::GdbDead;
+        self.handle
+            .read(|model| model.tasks.in_state(is_dead).union(&model.tasks.lost()))
     }
 
     /// A person takes over from a script.

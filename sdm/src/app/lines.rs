@@ -88,14 +88,18 @@ pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: 
 
 /// Closes the session and says how it ended.
 pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, ending: Ending) -> u8 {
-    let ending = shell.leave(ending);
+    let mut ending = shell.leave(ending);
+    let mut unsure = shell.unsure();
+    let (mut session, mut ended) = shell.into_parts();
+    let closed = opener.close(&mut session, ending.policy);
+    unsure.union_with(opener.lost(&session));
+    ending.tell_left(closed.is_ok(), &unsure);
     let Ending {
         mut code,
-        policy,
         mut reason,
+        ..
     } = ending;
-    let (mut session, mut ended) = shell.into_parts();
-    if let Err(error) = opener.close(&mut session, policy) {
+    if let Err(error) = closed {
         let why = error.to_string();
         code = if code == 0 { 1 } else { code };
         reason = Some(reason.map_or(why.clone(), |reason| format!("{reason}; {why}")));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sdm_debug::EndPolicy;
+use sdm_idset::IdSet;
 use sdm_launch::Launch;
 use sdm_session::{Session, SessionConfig, StartProgress};
 
@@ -40,6 +41,10 @@ impl Opener for Live {
 
     fn close(&mut self, session: &mut Session, policy: EndPolicy) -> Result<(), AppError> {
         Ok(session.end(policy)?)
+    }
+
+    fn lost<'a>(&self, session: &'a Session) -> &'a IdSet {
+        session.lost()
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use sdm_debug::EndPolicy;
+use sdm_idset::IdSet;
 use sdm_launch::Launch;
 use sdm_session::{DebugSession, SessionConfig, StartProgress};
 use sdm_system::files;
@@ -55,6 +56,9 @@ pub trait Opener: Clone + 'static {
     /// # Errors
     /// [`AppError`]: what could not be ended.
     fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), AppError>;
+
+    /// The tasks whose server is gone, or was before it said that it ends.
+    fn lost<'a>(&self, session: &'a Self::Session) -> &'a IdSet;
 }
 
 /// Says which of these words stand on `PATH` in a folder out of which nothing is started.

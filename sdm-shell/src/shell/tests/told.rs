@@ -146,7 +146,7 @@ fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
         attach(shell)
     });
     assert_eq!(run.ending.code, 130, "{}", run.screen);
-    assert!(run.screen.ends_with("every process was left as it was\n"));
+    assert!(run.screen.ends_with("interrupted\n"), "{}", run.screen);
 
     let run = act((2, 80), Options::default(), watched(), |shell, _| {
         let period = Duration::from_secs(2);
@@ -182,7 +182,7 @@ fn ctrl_c_is_the_end_of_an_attach_that_has_attached_to_some() {
         assert_eq!(run.ending.code, 130, "{}", run.screen);
         assert_eq!(run.ending.policy, EndPolicy::Detach);
         assert_eq!(run.sent, ["0-1 attach", "cancel 1"]);
-        assert!(run.screen.ends_with("every process was left as it was\n"));
+        assert!(run.screen.ends_with("interrupted\n"), "{}", run.screen);
     }
 }
 
