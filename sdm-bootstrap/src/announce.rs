@@ -21,6 +21,8 @@ use sdm_core::ids::ServerId;
 use sdm_core::limits::ADDRESSES_MAX;
 use thiserror::Error;
 
+use crate::joined::Joined;
+
 /// What every announcement starts with; the digit is the version of the format.
 pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
 /// What every refusal starts with.
@@ -234,6 +236,27 @@ fn parse_addresses(text: &str) -> Result<Vec<IpAddr>, AnnouncementError> {
         addresses.push(address);
     }
     Ok(addresses)
+}
+
+/// Feeds arbitrary text to the readers of a process's first words: no panic, and what was read is said and read again alike.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn fuzz_words(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(Some((before, found))) = Announcement::find(&text) {
+        assert!(text.starts_with(before));
+        let line = found.to_line().expect("what was read can be said");
+        assert_eq!(Announcement::find(&line), Ok(Some(("", found))));
+    }
+    if let Some(found) = Refusal::find(&text) {
+        assert!(found.why.len() <= REASON_BYTES_MAX && !found.why.contains('\n'));
+        assert_eq!(Refusal::find(&found.to_string()), Some(found));
+    }
+    if let Some((before, found)) = Joined::find(&text) {
+        assert!(text.starts_with(before));
+        assert_eq!(Joined::find(&found.to_string()), Some(("", found)));
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,10 @@ pub use launch::{COMMAND_LINE_BYTES_MAX, Launch};
 pub use memcheck::program_of;
 pub use preload::{Completion, Preload, UnknownCompletion, is_loaded};
 pub use program::{find_directory, find_program};
-pub use shim::{Channel, Shim, ShimEvent, ShimLink, ShimSays, StartRequest, Started, ToShim};
+pub use shim::{
+    Channel, Shim, ShimEvent, ShimLink, ShimSays, StartRequest, Started, ToShim, fuzz_shim,
+    shim_examples,
+};
 pub use signals::SignalState;
 pub use starter::{ExecFailure, exec_program};
 pub use stdio::{

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use sdm_core::CommandId;
 use sdm_idset::{IdSet, TaskId};
 
-pub use parse::Wrong;
+pub use parse::{Wrong, fuzz_scenario};
 pub use scenario::{SCENARIO_BYTES_MAX, Scenario, ScenarioError};
 
 use scenario::{DelayKey, fill};

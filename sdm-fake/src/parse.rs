@@ -83,6 +83,18 @@ pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
+/// Feeds arbitrary text to the reader of scenarios: no panic, and an error names a line that there is.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn fuzz_scenario(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Err(error) = parse(&text) {
+        assert!((1..=text.lines().count().max(1)).contains(&error.line));
+        assert!(!error.to_string().is_empty());
+    }
+}
+
 fn read_line(scenario: &mut Scenario, line: &str) -> Result<(), Wrong> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(());

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// How many names a list may stand for.
 const NAMES_MAX: usize = 1 << 20;
+/// The most bytes of all names together: many can be made of a long text.
+const NAMES_BYTES_MAX: usize = 64 << 20;
 /// The most digits of a number: any such number fits.
 const DIGITS_MAX: usize = 18;
 /// The most stars of one pattern: what a comparison can cost.
@@ -145,19 +147,29 @@ impl HostPattern {
         is_match(&self.parts, host) || is_match(&self.parts, short)
     }
 
-    /// All names that it stands for, where they are at most `room`.
+    /// All names that it stands for, where they are at most `room`, and together not too long.
     fn names(&self, room: usize) -> Option<Vec<String>> {
         let mut names = vec![String::new()];
         for part in &self.parts {
             match part {
                 Part::Star => return None,
-                Part::Text(text) => names.iter_mut().for_each(|name| name.push_str(text)),
+                Part::Text(text) => {
+                    if bytes_of(&names)? + text.len().checked_mul(names.len())? > NAMES_BYTES_MAX {
+                        return None;
+                    }
+                    names.iter_mut().for_each(|name| name.push_str(text));
+                }
                 Part::Ranges(ranges) => {
                     let mut next = Vec::new();
+                    let mut bytes = 0;
                     for name in &names {
                         for &(first, last, width) in ranges {
                             let more = usize::try_from(last - first).ok()?;
                             if more >= room - next.len() {
+                                return None;
+                            }
+                            bytes += (more + 1) * (name.len() + width.max(1));
+                            if bytes > NAMES_BYTES_MAX {
                                 return None;
                             }
                             next.extend((first..=last).map(|n| format!("{name}{n:0width$}")));
@@ -169,6 +181,12 @@ impl HostPattern {
         }
         (names.len() <= room).then_some(names)
     }
+}
+
+/// The bytes of all names together.
+fn bytes_of(names: &[String]) -> Option<usize> {
+    let mut lengths = names.iter().map(String::len);
+    lengths.try_fold(0_usize, usize::checked_add)
 }
 
 fn is_match(parts: &[Part], host: &str) -> bool {
@@ -230,9 +248,41 @@ fn read_ranges(text: &str, at: usize) -> Result<Vec<Range>, PatternError> {
     Ok(ranges)
 }
 
+/// No panic, bounded, and what was read is written and read again alike.
+pub(crate) fn fuzz(text: &str) {
+    let Some(found) = names(text) else { return };
+    let bytes: usize = found.iter().map(String::len).sum();
+    assert!(found.len() <= NAMES_MAX && bytes <= 2 * NAMES_BYTES_MAX);
+    for pattern in split(text) {
+        let pattern = HostPattern::parse(pattern).expect("it was read");
+        let named = pattern.names(16).into_iter().flatten();
+        named.for_each(|name| assert!(pattern.matches(&name), "{name}"));
+    }
+    let known: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+    let is_plain = |name: &&str| !name.contains(['[', ']', '*', ',']) && !name.is_empty();
+    if known.iter().all(is_plain) {
+        let again = names(&list(known.iter().copied())).expect("a list of ours");
+        assert_eq!(
+            again.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+            known
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_of_many_hosts_are_refused() {
+        let long = "x".repeat(1 << 16);
+        assert_eq!(names(&format!("[1-1000000]{long}")), None);
+        assert_eq!(names(&format!("{long}[1-1000000]")), None);
+        assert_eq!(
+            names(&format!("n[1-2]{long}")).map(|all| all.len()),
+            Some(2)
+        );
+    }
 
     #[test]
     fn lists_are_written_out() {

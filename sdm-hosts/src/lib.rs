@@ -14,4 +14,23 @@ pub mod pmix;
 mod share;
 mod symbols;
 
+/// Feeds arbitrary bytes to the readers of programs, of the loader's index and of a starter's memory: no panic.
+#[doc(hidden)]
+pub fn fuzz_objects(bytes: &[u8]) {
+    libraries::fuzz(bytes);
+    job::fuzz_mpir(bytes);
+}
+
+/// Feeds arbitrary text to the readers of host lists and host files: no panic, bounded, and what was read is written and read again
+/// alike.
+#[doc(hidden)]
+pub fn fuzz_hosts(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    hostlist::fuzz(&text);
+    for shares in [HostShare::list(&text), HostShare::file(&text)] {
+        let hosts = shares.unwrap_or_default().into_iter();
+        hosts.for_each(|share| assert!(!share.host.is_empty()));
+    }
+}
+
 pub use share::{HostShare, HostShareError};

@@ -13,6 +13,8 @@ mod assembly;
 mod elf;
 pub mod exchange;
 pub mod files;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod kernel;
 pub mod looker;
 pub mod memory;

@@ -138,6 +138,28 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
     Some((ip.to_canonical(), port))
 }
 
+/// Feeds arbitrary bytes to the readers of what the kernel tells of processes and of their sockets: no panic.
+#[doc(hidden)]
+pub fn fuzz_kernel(bytes: &[u8]) {
+    sock_diag::fuzz_answer(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let _ = owner(&text, at(8080), at(8081));
+    let _ = (ends(&text, 17), socket_of(&text, [at(8080), at(8081)]));
+    let _ = listeners(&text, 8080).count();
+    for mapping in proc::mappings(bytes) {
+        let is_of_file = mapping.file().is_some_and(|path| path.is_absolute());
+        assert_eq!(is_of_file, mapping.file().is_some());
+        let _ = mapping.holds(mapping.start);
+    }
+    if let Some(stat) = proc::Stat::parse(&text) {
+        let _ = (stat.parent(), stat.cpu_ticks(), stat.began_ticks());
+    }
+    let status = proc::Status::parse(&text);
+    let _ = (status.tracer(), status.ids("Uid"), status.bytes("VmRSS"));
+    let _ = status.signals("SigPnd");
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;

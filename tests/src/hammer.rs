@@ -3,6 +3,7 @@
 
 mod arrays;
 mod editors;
+mod foreign;
 mod pmix;
 mod seeds;
 
@@ -20,6 +21,8 @@ use seeds::{
     manager_answers, manager_lines, messages, mi_lines, payloads, proxy_messages, set_texts, sets,
     slices,
 };
+
+use foreign::{core_files, first_words, host_lists, kernel_tables, memories, objects, scenarios};
 
 /// A decoder, and what it should be able to read.
 pub struct Target {
@@ -45,7 +48,7 @@ pub fn targets() -> Vec<Target> {
         seeds,
         quick: match name {
             "handshake" => 10,
-            "set" | "set-text" | "model" => 100,
+            "set" | "set-text" | "model" | "hosts" | "walkers" => 100,
             _ => 2_000,
         },
     };
@@ -96,6 +99,14 @@ pub fn targets() -> Vec<Target> {
         target("rm", sdm_rm::fuzz_lines, manager_lines()),
         target("answers", sdm_agent::fuzz_answers, manager_answers()),
         target("invoke", sdm_agent::invoke::fuzz_requests, invoke_lines()),
+        target("first-words", sdm_bootstrap::announce::fuzz_words, first_words()),
+        target("shim", sdm_child::fuzz_shim, sdm_child::shim_examples()),
+        target("objects", sdm_hosts::fuzz_objects, objects()),
+        target("core", sdm_hosts::job::core_file::fuzz_core, core_files()),
+        target("walkers", sdm_inspect::fuzz::fuzz_walkers, memories()),
+        target("kernel", sdm_system::tcp_peer::fuzz_kernel, kernel_tables()),
+        target("hosts", sdm_hosts::fuzz_hosts, host_lists()),
+        target("scenario", sdm_fake::fuzz_scenario, scenarios()),
         target("model", sdm_runtime::model::fuzz::fuzz_model, agents()),
     ]
 }

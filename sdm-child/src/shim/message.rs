@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use sdm_debug::command::StartSpec;
-use sdm_debug::{Failure, GdbOptions};
+use sdm_debug::{Failure, GdbOptions, wire};
 use serde::{Deserialize, Serialize};
 
 use crate::Launch;
@@ -115,6 +115,59 @@ impl Started {
             reached_by: self.reached_by,
         }
     }
+}
+
+/// Feeds arbitrary bytes to the readers of what shims and servers say: no panic, and what was read is said and read again alike.
+///
+/// # Panics
+/// Where that does not hold.
+pub fn fuzz_shim(bytes: &[u8]) {
+    if let Ok(said) = wire::decode::<ToShim>(bytes) {
+        assert_eq!(wire::decode::<ToShim>(&wire::encode(&said)), Ok(said));
+    }
+    if let Ok(said) = wire::decode::<ToServer>(bytes) {
+        assert_eq!(wire::decode(&wire::encode(&said)).as_ref(), Ok(&said));
+        match said {
+            ToServer::Started(started) => drop(started.launch()),
+            ToServer::Refused(failure) => drop(Failure::decode(&failure)),
+            _ => {}
+        }
+    }
+}
+
+/// Messages of both, as inputs to begin with.
+#[must_use]
+pub fn shim_examples() -> Vec<Vec<u8>> {
+    let to_shim = [
+        ToShim::Welcome {
+            server: 300,
+            pid: 4711,
+        },
+        ToShim::Opened,
+        ToShim::Unbind,
+        ToShim::Left(4711),
+        ToShim::Heard,
+        ToShim::End(130),
+    ];
+    let launch = Launch {
+        program: "/opt/solver".into(),
+        wrapper: b"exec env A=b".to_vec(),
+        args: b"-n 3".to_vec(),
+        wrapped: Some("/usr/bin/env".into()),
+        reached_by: Some(b"/dev/fd/3".to_vec()),
+    };
+    let to_server = [
+        ToServer::Hello { rank: 300 },
+        ToServer::Started(Box::new(Started::new(4711, launch))),
+        ToServer::Refused(b"\x01no gdb".to_vec()),
+        ToServer::Ended {
+            pid: 4711,
+            status: 9,
+        },
+        ToServer::Leaving { signal: 15 },
+    ];
+    let to_shim = to_shim.iter().map(wire::encode);
+    to_shim.chain(to_server.iter().map(wire::encode)).collect()
 }
 
 impl ToServer {

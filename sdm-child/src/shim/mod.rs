@@ -14,7 +14,7 @@ pub use process::{Shim, ShimEvent};
 
 pub(crate) use link::HeldAtShim;
 pub use link::{ShimLink, ShimSays};
-pub use message::{StartRequest, Started, ToShim};
+pub use message::{StartRequest, Started, ToShim, fuzz_shim, shim_examples};
 
 use std::io;
 

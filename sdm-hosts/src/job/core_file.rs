@@ -43,18 +43,26 @@ pub struct CoreProcess {
 /// # Errors
 /// A file that cannot be read, or is no core file.
 pub fn read(path: &Path) -> io::Result<CoreProcess> {
-    let file = ReadCache::new(files::open(path)?);
-    let header = FileHeader64::<Endianness>::parse(&file).map_err(|_| no_core())?;
+    read_in(&ReadCache::new(files::open(path)?))
+}
+
+/// Feeds arbitrary bytes to the reader of core files: no panic.
+pub fn fuzz_core(bytes: &[u8]) {
+    let _ = read_in(bytes);
+}
+
+fn read_in<'a, R: ReadRef<'a>>(file: R) -> io::Result<CoreProcess> {
+    let header = FileHeader64::<Endianness>::parse(file).map_err(|_| no_core())?;
     let endian = header.endian().map_err(|_| no_core())?;
     if header.e_type(endian) != object::elf::ET_CORE {
         return Err(no_core());
     }
-    let parts = header.program_headers(endian, &file);
+    let parts = header.program_headers(endian, file);
     let parts = parts.map_err(|_| no_core())?;
     let mut found = CoreProcess::default();
     let mut path_at = None;
     for part in parts.iter().filter(|part| part.p_type(endian) == PT_NOTE) {
-        let Ok(Some(mut notes)) = part.notes(endian, &file) else {
+        let Ok(Some(mut notes)) = part.notes(endian, file) else {
             continue;
         };
         while let Ok(Some(note)) = notes.next() {
@@ -76,11 +84,9 @@ pub fn read(path: &Path) -> io::Result<CoreProcess> {
         let before = address - part.p_vaddr(endian);
         let length = before.min(ENVIRONMENT_BYTES_MAX);
         let offset = part.p_offset(endian).checked_add(before - length)?;
-        let strings = (&file).read_bytes_at(offset, length).ok()?;
+        let strings = file.read_bytes_at(offset, length).ok()?;
         let rest = PATH_BYTES_MAX.min(part.p_filesz(endian) - before);
-        let path = (&file)
-            .read_bytes_at(offset.checked_add(length)?, rest)
-            .ok()?;
+        let path = file.read_bytes_at(offset.checked_add(length)?, rest).ok()?;
         Some((strings, path))
     });
     if let Some((strings, path)) = stack {

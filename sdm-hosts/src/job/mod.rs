@@ -28,6 +28,7 @@ pub use access::{Obstacle, obstacles};
 pub use error::JobError;
 pub use held::{HeldRanks, Standing};
 pub use hosts::{is_host, is_this_host};
+pub(crate) use mpir::fuzz_mpir;
 pub use pmix::{PmixError, STARTING};
 pub(crate) use pmix::{has_pmix, helper as pmix_helper};
 use processes::{Process, Processes};

@@ -110,7 +110,11 @@ fn symbols_in(path: &Path, base: u64) -> io::Result<Option<Symbols>> {
     }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
-    let object = object::File::parse(bytes.as_slice()).map_err(io::Error::other)?;
+    symbols_of_file(&bytes, base)
+}
+
+fn symbols_of_file(bytes: &[u8], base: u64) -> io::Result<Option<Symbols>> {
+    let object = object::File::parse(bytes).map_err(io::Error::other)?;
     let first = object.segments().map(|segment| segment.address()).min();
     let bias = match object.kind() {
         // Addresses in a file that was linked for a fixed place are what they say.
@@ -278,6 +282,58 @@ fn number_of(bytes: &[u8]) -> u64 {
         Err(_) => bytes
             .try_into()
             .map_or(0, |bytes| u64::from(u32::from_ne_bytes(bytes))),
+    }
+}
+
+/// Feeds arbitrary bytes to the readers of a starter's files and of its table: no panic, and as many processes as are promised.
+///
+/// The bytes are a file; and they are memory of this process: how many processes there are, and a table whose pointers lead into
+/// them, or just past their end.
+///
+/// # Panics
+/// Where that does not hold.
+pub(crate) fn fuzz_mpir(bytes: &[u8]) {
+    let _ = symbols_of_file(bytes, 1 << 20);
+    for word in [4_u8, 8] {
+        let (head, rest) = bytes.split_at(bytes.len().min(4));
+        let mut memory = head.to_vec();
+        memory.resize(16, 0);
+        let body = memory.len();
+        memory.extend_from_slice(rest);
+        // A page of zeros, where each text ends.
+        memory.extend_from_slice(&[0; 8]);
+        let begin = memory.as_ptr().addr() as u64;
+        let room = memory.len() as u64;
+        let step = usize::from(word);
+        if step == 8 {
+            for (at, pointer) in memory[body..].chunks_exact_mut(step).enumerate() {
+                // Each third word is a pid, and some of the pointers are anything.
+                if at % 3 != 2 && pointer[0] & 7 != 7 {
+                    let inside = number_of(pointer) % (room + 1);
+                    pointer.copy_from_slice(&(begin + inside).to_ne_bytes());
+                }
+            }
+            memory[8..16].copy_from_slice(&(begin + body as u64).to_ne_bytes());
+        }
+        let address = |at: u64| memory.as_ptr().addr() as u64 + at;
+        let names = ["MPIR_proctable_size", "MPIR_proctable", "totalview_jobid"];
+        let places = [0, 8, 8].map(address);
+        let named = names.map(str::to_owned).into_iter().zip(places);
+        let symbols = Symbols {
+            word: word.into(),
+            addresses: named.collect(),
+        };
+        let reader = Memory {
+            pid: Pid::this(),
+            word: word.into(),
+        };
+        if let Ok(table) = reader.table(&symbols)
+            && !table.is_empty()
+        {
+            let count = i32::from_ne_bytes([memory[0], memory[1], memory[2], memory[3]]);
+            assert_eq!(usize::try_from(count), Ok(table.len()));
+        }
+        let _ = reader.slurm(&symbols);
     }
 }
 

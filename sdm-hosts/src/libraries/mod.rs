@@ -24,6 +24,12 @@ const CACHE: &str = "/etc/ld.so.cache";
 /// The folders that the loader searches last.
 const USUAL_FOLDERS: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
 
+/// Feeds arbitrary bytes to the readers of programs and of the loader's index: no panic.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    object::fuzz_object(bytes);
+    let _ = cache::parse(bytes);
+}
+
 /// One program or library of a tree.
 #[derive(Debug)]
 pub(crate) struct Loaded {

@@ -31,6 +31,12 @@ pub(crate) struct Object {
     pub(crate) symbols: MpiSymbols,
 }
 
+/// Feeds arbitrary bytes to the reader of programs and libraries: no panic.
+pub(super) fn fuzz_object(bytes: &[u8]) {
+    let _ = Object::of::<FileHeader64<Endianness>, _>(bytes);
+    let _ = Object::of::<FileHeader32<Endianness>, _>(bytes);
+}
+
 impl Object {
     /// Reads a file; nothing of what is no program or library.
     pub(crate) fn read(path: &Path) -> Option<Self> {

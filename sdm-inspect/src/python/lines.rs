@@ -14,18 +14,18 @@ pub(super) fn line_of(table: &[u8], first_line: i64, at: u64) -> Option<u32> {
             15 => 0,
             // A line's difference, the last line's, and two columns.
             14 => {
-                line += signed(&mut bytes)?;
+                line = line.checked_add(signed(&mut bytes)?)?;
                 for _ in 0..3 {
                     number(&mut bytes)?;
                 }
                 0
             }
             13 => {
-                line += signed(&mut bytes)?;
+                line = line.checked_add(signed(&mut bytes)?)?;
                 0
             }
             10..=12 => {
-                line += i64::from(kind) - 10;
+                line = line.checked_add(i64::from(kind) - 10)?;
                 2
             }
             _ => 1,
@@ -107,6 +107,12 @@ mod tests {
             assert_eq!(line_of(TABLE, FIRST, 2 * at as u64), expect, "unit {at}");
         }
         assert_eq!(line_of(TABLE, FIRST, 2 * LINES.len() as u64), None);
+    }
+
+    #[test]
+    fn lines_beyond_all_numbers_are_none() {
+        let entry = [&[0xe8, 0x7e][..], &[0x7f; 8], &[0x3f]].concat();
+        assert_eq!(line_of(&entry.repeat(17), FIRST, 1000), None);
     }
 
     proptest! {

@@ -114,3 +114,39 @@ fn text_of(value: &DeValue<'_>) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "timeout = 7\n[run]\nhost = [\"a\", 'b'] # c\n[profile.big]\nn = 0x40\nwhere = true\n";
+
+    /// Each byte is another one, or missing, or the last: what cannot be read is told by a line of the text.
+    #[test]
+    fn settings_that_are_almost_right_are_read_or_refused() {
+        let whole = TEXT.as_bytes();
+        assert_eq!(parse(TEXT).map(|settings| settings.len()), Ok(4));
+        let mut read = 0;
+        let mut check = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            match parse(&text) {
+                Ok(settings) => read += settings.len(),
+                Err((line, what)) => {
+                    let lines = text.split('\n').count();
+                    assert!((1..=lines).contains(&line), "{line} of {lines}: {text:?}");
+                    assert!(!what.is_empty());
+                }
+            }
+        };
+        for at in 0..whole.len() {
+            check(&whole[..at]);
+            check(&[&whole[..at], &whole[at + 1..]].concat());
+            for byte in b"\0\n\"'[]{}=.,#\\9\x80\xff" {
+                check(&[&whole[..at], &[*byte], &whole[at + 1..]].concat());
+                check(&[&whole[..at], &[*byte], &whole[at..]].concat());
+            }
+        }
+        assert!(read > 1000, "{read}");
+    }
+}

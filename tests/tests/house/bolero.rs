@@ -61,4 +61,12 @@ targets! {
     editor "editor"
     invoke_lines "invoke"
     manager_answers "answers"
+    first_words "first-words"
+    shim "shim"
+    objects "objects"
+    core "core"
+    walkers "walkers"
+    kernel "kernel"
+    hosts "hosts"
+    scenario "scenario"
 }
