@@ -301,10 +301,11 @@ fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
     }
 }
 
-/// True for functions of C++'s standard library, and of Rust's.
-fn is_of_standard_library(function: &str) -> bool {
-    const NAMESPACES: [&str; 2] = ["std::", "__gnu_cxx::"];
-    NAMESPACES.iter().any(|space| function.starts_with(space))
+/// True for functions of C++'s standard library and of Rust's, and of those below it that are compiled with the program.
+#[must_use]
+pub fn is_of_standard_library(function: &str) -> bool {
+    const BEGINNINGS: [&str; 3] = ["std::", "__gnu_cxx::", "__gthread_"];
+    BEGINNINGS.iter().any(|space| function.starts_with(space))
 }
 
 /// The one frame that a run of runtime frames (innermost first) is shown as: its outermost entry,

@@ -95,7 +95,12 @@ const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
 
 /// Functions that call another one once, and wait for who does so.
-const ONCE: &[&str] = &["call_once", "pthread_once", "pthread_once_slow"];
+const ONCE: &[&str] = &[
+    "__gthread_once",
+    "call_once",
+    "pthread_once",
+    "pthread_once_slow",
+];
 
 /// True for a function that waits until another thread has called what is to be called once.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use sdm_debug::Failure;
 use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, is_once, plain};
-use sdm_debug::fold::RawFrame;
+use sdm_debug::fold::{RawFrame, is_of_standard_library};
 use sdm_debug::probe::{JoinWait, LockWait, WaitFor};
 use sdm_inspect::kernel;
 
@@ -57,7 +57,7 @@ pub(super) async fn lock(
         let known = evaluate(gdb, thread, frame, &owner_of).await?;
         owner = known.and_then(|owner| owner.text.parse::<i32>().ok());
     }
-    let once = in_once(thread, threads, function(at));
+    let once = in_once(threads, function(at));
     let word = word.filter(|_| is_mutex(function(at)));
     if let Some((address, _)) = word.filter(|_| owner.is_none()) {
         owner = owner_at(gdb, address);
@@ -82,11 +82,7 @@ pub(super) async fn lock(
 }
 
 /// The thread that is in the function which a thread waits for that is to be called once: the only one that is further inside of it.
-fn in_once<'a>(
-    thread: &ReadThread,
-    threads: &'a [ReadThread],
-    function: &str,
-) -> Option<&'a ReadThread> {
+fn in_once<'a>(threads: &'a [ReadThread], function: &str) -> Option<&'a ReadThread> {
     if !is_once(function) {
         return None;
     }
@@ -94,22 +90,19 @@ fn in_once<'a>(
         let frames = &one.raw.frames;
         let is_it = |name: &Option<String>| name.as_deref().is_some_and(is_once);
         let mut places = (0..frames.len()).filter(|at| is_it(&frames[*at].function));
-        let innermost = places.next();
-        match one.id == thread.id {
-            // It calls it from within.
-            true => places
-                .next()
-                .is_some_and(|outer| has_source(&frames[..outer])),
-            false => innermost.is_some_and(|at| has_source(&frames[..at])),
-        }
+        // The thread that waits may have been in it before: then it calls it from within.
+        places.any(|at| has_own(&frames[..at]))
     };
     let mut calling = threads.iter().filter(inside);
     calling.next().filter(|_| calling.next().is_none())
 }
 
-/// True where a function with a source of its own is among these frames.
-fn has_source(frames: &[RawFrame]) -> bool {
-    let own = |frame: &RawFrame| frame.line > 0 && frame.module.is_empty();
+/// True where a function of the program's own is among these frames.
+fn has_own(frames: &[RawFrame]) -> bool {
+    let own = |frame: &RawFrame| {
+        let function = frame.function.as_deref().unwrap_or_default();
+        frame.line > 0 && frame.module.is_empty() && !is_of_standard_library(function)
+    };
     frames.iter().any(own)
 }
 

@@ -2,6 +2,7 @@
 
 mod agents;
 mod all_at_once;
+mod alone;
 mod around;
 mod attach;
 mod backends;
