@@ -15,7 +15,7 @@ use sdm_tests::sdm::{Done, Sdm};
 use sdm_tests::{binaries, ordinary, parts, processes};
 
 /// Namespaces of a test's own, in which it is root.
-const OWN: [&str; 8] = [
+pub(super) const OWN: [&str; 8] = [
     "unshare",
     "--user",
     "--map-root-user",

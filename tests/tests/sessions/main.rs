@@ -31,6 +31,7 @@ mod gdb_options;
 mod guide;
 mod invoke;
 mod keep;
+mod kernel_rules;
 mod key_handover;
 mod keys;
 mod killed;

@@ -1,0 +1,95 @@
+//! Machines whose kernel forbids more than others, or whose clock jumps: looks say which rule forbids them and harm nobody, and
+//! programs of one's own are debugged as far as the rule goes.
+
+use std::process::Command;
+
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+
+use super::doctor_faults::OWN;
+
+/// `sdm WORDS PID` behind a stand-in for a scope of Yama's, about a program that runs beside it in namespaces of the test's own;
+/// the program's state behind it is the last line. Nothing, and said, where there can be no namespaces.
+fn restricted(place: &Place, scope: u32, words: &[&str]) -> Option<Done> {
+    let planting = format!(
+        "mount -t tmpfs none /proc/sys/kernel; mkdir /proc/sys/kernel/yama; \
+         echo {scope} >/proc/sys/kernel/yama/ptrace_scope"
+    );
+    in_namespaces(place, &planting, &format!("./restricted {scope}"), words)
+}
+
+fn in_namespaces(place: &Place, planting: &str, behind: &str, words: &[&str]) -> Option<Done> {
+    let output = Command::new(OWN[0])
+        .args(&OWN[1..])
+        .args(["sh", "-ec", planting])
+        .output()
+        .expect("unshare is there");
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        println!(
+            "SKIP: this machine lets an ordinary user plant no such fault: {}",
+            why.trim()
+        );
+        return None;
+    }
+    let line = format!(
+        "{planting}\nmkfifo wait; ./work echo <wait >/dev/null & exec 3>wait\n\
+         setpriv --bounding-set=-sys_ptrace {behind} \"$0\" \"$@\" $! && code=0 || code=$?\n\
+         grep -E '^(State|TracerPid)' /proc/$!/status; exit $code"
+    );
+    let prefix = [&OWN[..], &["sh", "-ec", &line]].concat();
+    let sdm = Sdm::wrapped(&prefix, place, words[0]);
+    Some(sdm.args(&words[1..]).finish())
+}
+
+fn assert_unharmed(done: &Done) {
+    assert!(done.out.contains("State:\tS"), "{done}");
+    assert!(done.out.contains("TracerPid:\t0"), "{done}");
+}
+
+#[test]
+fn looks_name_the_scope_that_forbids_them() {
+    for scope in 1..=3 {
+        let place = Place::new();
+        let _ = place.compile("work", Compiler::C);
+        let _ = place.compile("restricted", Compiler::C);
+        let Some(done) = restricted(&place, scope, &["stacks"]) else {
+            return;
+        };
+        assert_unharmed(&done);
+        let done = done.code(2);
+        let said = format!("{}{}", done.out, done.err);
+        assert!(said.contains(&format!("ptrace_scope={scope}")), "{done}");
+    }
+}
+
+#[test]
+fn a_program_runs_under_gdb_where_others_are_not_traced() {
+    let place = Place::new();
+    let work = place.compile("work", Compiler::C);
+    let restricted = place.compile("restricted", Compiler::C);
+    let restricted = restricted.to_str().expect("text");
+    let done = Sdm::behind(&[restricted, "1"], &place, 2).args(["--batch", "--no-report"]);
+    let _ = done.program(&work, &[]).finish().code(0);
+    for scope in ["2", "3"] {
+        let done = Sdm::behind(&[restricted, scope], &place, 2).args(["--batch", "--no-report"]);
+        let done = done.program(&work, &[]).finish().code(126);
+        assert!(
+            done.out.contains("the program could not be started"),
+            "{done}"
+        );
+    }
+}
+
+#[test]
+fn a_hidden_process_is_told_of() {
+    let place = Place::new();
+    let _ = place.compile("work", Compiler::C);
+    let hidden = "mount -t proc -o hidepid=2 proc /proc";
+    let Some(done) = in_namespaces(&place, hidden, "", &["stacks"]) else {
+        return;
+    };
+    assert_unharmed(&done);
+    let done = done.code(2);
+    assert!(done.err.contains("looks into it: hidepid"), "{done}");
+}
