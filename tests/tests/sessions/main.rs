@@ -47,6 +47,7 @@ mod phenomena;
 mod program;
 mod programs;
 mod prompt;
+mod random_faults;
 mod registers;
 mod report;
 mod rerun;

@@ -1,0 +1,363 @@
+//! Random faults: any process of a session is killed, asked to end or stopped, at any moment of any use, and those that are
+//! debugged run on as before.
+//!
+//! A seed says the use, the process, the fault and the moment. `scripts/faults [N [SEED]]` has more of them.
+
+mod uses;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use sdm_sim::Rng;
+use sdm_tests::job::{Look, look};
+use sdm_tests::ordinary::lower;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::command;
+use sdm_tests::{binaries, leftovers, processes};
+use uses::{USES, Use};
+
+/// The faults of a run that was not asked for more.
+const FAULTS: u64 = 4;
+/// The latest moment of a fault, behind the start of `sdm`: of a look, which is over soon, and of other uses.
+const LOOK_MILLIS_MAX: u64 = 500;
+const MOMENT_MILLIS_MAX: u64 = 1600;
+/// The time that `sdm` has to end once it is asked to, and what it started has to go.
+const END_WAIT: Duration = Duration::from_secs(60);
+/// The time until somebody asks `sdm` by a signal to end that has not ended by itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The time between two looks at what is waited for.
+const LOOK: Duration = Duration::from_millis(10);
+/// Names of those that are debugged.
+const RANKS: [&str; 2] = ["work", "mpi_held"];
+
+/// One seed.
+#[derive(Debug)]
+struct Fault {
+    used: Use,
+    signals: Vec<Signal>,
+    /// Chooses among the processes that are there.
+    choice: u64,
+    moment: Duration,
+}
+
+impl Fault {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let used = USES[usize::try_from(seed).expect("it is small") % USES.len()];
+        let all = [
+            Signal::SIGKILL,
+            Signal::SIGKILL,
+            Signal::SIGTERM,
+            Signal::SIGSTOP,
+        ];
+        let latest = match used {
+            Use::Look | Use::LookByGdb | Use::Diagnose => LOOK_MILLIS_MAX,
+            _ => MOMENT_MILLIS_MAX,
+        };
+        let count = rng.pick(&[1, 1, 1, 2, 3]).expect("there are some");
+        let signals = (0..count).filter_map(|_| rng.pick(&all)).collect();
+        Self {
+            used,
+            signals,
+            choice: rng.word(),
+            moment: Duration::from_millis(rng.below(latest)),
+        }
+    }
+}
+
+/// The processes of this test that are neither it nor those that are debugged.
+fn members() -> Vec<(u32, String)> {
+    let own = std::process::id();
+    let living = leftovers::descendants_living(own).into_iter();
+    let named = living.map(|pid| (pid, processes::name(pid)));
+    let named = named.filter(|(_, name)| !name.is_empty() && !RANKS.contains(&name.as_str()));
+    let kind = |(pid, name): (u32, String)| match name.starts_with("sdm-srv-") {
+        true => (pid, "sdm-server".to_owned()),
+        false => (pid, name),
+    };
+    let mut all: Vec<_> = named.map(kind).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Reaps those whose parents were killed; their ends are nobody else's business.
+fn reap(known: &[u32]) {
+    for (pid, state) in processes::below(std::process::id()) {
+        let is_ours = processes::parent(pid) == Some(std::process::id());
+        if state.has_ended() && is_ours && !known.contains(&pid) {
+            let _ = waitpid(Pid::from_raw(pid.cast_signed()), Some(WaitPidFlag::WNOHANG));
+        }
+    }
+}
+
+/// A process that is there before `sdm` is, and waits for its input.
+struct Debugged {
+    child: Child,
+    before: Look,
+}
+
+impl Debugged {
+    fn start(program: &Path) -> Self {
+        let mut command = Command::new("/usr/bin/env");
+        command.arg("--ignore-signal=INT").arg(program).arg("echo");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let child = lower(&mut command).spawn().expect("it was compiled");
+        sdm_tests::run::until("it reads", || {
+            processes::name(child.id()) == "work"
+                && processes::of(child.id()).wait_channel().contains("pipe")
+        });
+        let before = look(child.id());
+        Self { child, before }
+    }
+
+    /// Violations; `rescued` where nobody was left to let it run.
+    fn check(mut self, place: &Place, may_rescue: bool, told: &mut Told) {
+        let pid = self.child.id();
+        let is_free = || {
+            let state = processes::of(pid).state();
+            state.is_some_and(|it| "RSD".contains(it.0)) && processes::tracer(pid).is_none()
+        };
+        wait_for(Duration::from_secs(20), is_free);
+        let changed = |it: &Self| !is_free() || look(pid) != it.before;
+        if changed(&self) && may_rescue {
+            let mut sdm = command(place, binaries::folder().join("sdm"));
+            let rescued = sdm.args(["rescue", &pid.to_string()]).output();
+            told.rescued += u64::from(rescued.is_ok_and(|it| it.status.success()));
+        }
+        match processes::of(pid).state() {
+            None => told.violations.push("killed".to_owned()),
+            Some(state) if state.has_ended() => told.violations.push("killed".to_owned()),
+            Some(_) if !is_free() => told.violations.push("stopped".to_owned()),
+            Some(_) if look(pid) != self.before => told.violations.push("changed".to_owned()),
+            Some(_) => {
+                drop(self.child.stdin.take());
+                let status = self.child.wait().expect("it is a child");
+                if status.code() != Some(0) {
+                    told.violations.push(format!("it ended with {status}"));
+                }
+                return;
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The outcome of a fault.
+#[derive(Default)]
+struct Told {
+    violations: Vec<String>,
+    rescued: u64,
+    struck: Vec<String>,
+}
+
+/// Waits until something holds, at most so long.
+fn wait_for(bound: Duration, holds: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + bound;
+    while !holds() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::park_timeout(LOOK);
+    }
+    true
+}
+
+/// Strikes some of the processes that are there; gives their names.
+fn strike(fault: &Fault, front_end: u32) -> Vec<(u32, String, Signal)> {
+    let mut rng = Rng::new(fault.choice);
+    let mut struck = Vec::new();
+    for signal in &fault.signals {
+        let all = members();
+        let mut kinds: Vec<&str> = all.iter().map(|(_, name)| name.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        // Each kind of process as often as another one.
+        let Some(kind) = rng.pick(&kinds) else { break };
+        let pids: Vec<u32> = all
+            .iter()
+            .filter(|it| it.1 == kind)
+            .map(|it| it.0)
+            .collect();
+        let pid = rng.pick(&pids).expect("it is of this kind");
+        // Whoever stops `sdm` itself has it go on some time.
+        let is_own = pid == front_end || kind == "script";
+        let signal = match *signal {
+            Signal::SIGSTOP if is_own => Signal::SIGTERM,
+            signal => signal,
+        };
+        if kill(Pid::from_raw(pid.cast_signed()), signal).is_ok() {
+            struck.push((pid, kind.to_owned(), signal));
+        }
+    }
+    struck
+}
+
+/// A use of `sdm` that has begun.
+struct Begun {
+    sdm: Child,
+    go: PathBuf,
+    said: PathBuf,
+}
+
+impl Begun {
+    fn start(used: Use, pid: u32, program: &Path, (place, elsewhere): (&Place, &Place)) -> Self {
+        let go = elsewhere.path().join("go");
+        let text = |path: &Path| path.to_str().expect("text").to_owned();
+        let words = used.words(pid, &text(program), &text(&go));
+        let own = binaries::folder().join("sdm");
+        let mut sdm = match used {
+            Use::Screen | Use::Keep => {
+                let line = format!("exec {} {}", own.display(), words.join(" "));
+                let mut sdm = command(place, "/usr/bin/script");
+                sdm.args(["-qefc", &line, "/dev/null"]).env("TERM", "xterm");
+                sdm
+            }
+            _ => {
+                let mut sdm = command(place, own);
+                sdm.args(&words);
+                sdm
+            }
+        };
+        sdm.env("XDG_RUNTIME_DIR", place.runtime());
+        sdm.env("XDG_STATE_HOME", place.path().join("state"));
+        let said = elsewhere.path().join("said");
+        let out = File::create(&said).expect("a file");
+        sdm.stdout(out.try_clone().expect("a descriptor"))
+            .stderr(out);
+        let sdm = sdm.stdin(Stdio::piped()).spawn().expect("sdm starts");
+        Self { sdm, go, said }
+    }
+
+    /// Has it end, and gives what is wrong with that.
+    fn end(&mut self, used: Use, pid: u32) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let _ = fs::write(&self.go, "");
+        if let Some(mut input) = self.sdm.stdin.take() {
+            let _ = input.write_all(used.farewell());
+        }
+        // A program that runs without an end ends by the signal.
+        if used == Use::Batch {
+            let _ = kill(Pid::from_raw(self.sdm.id().cast_signed()), Signal::SIGTERM);
+        }
+        let begin = Instant::now();
+        let mut is_asked = false;
+        while self.sdm.try_wait().expect("a child").is_none() && begin.elapsed() < END_WAIT {
+            // Nobody goes on with a gdb or a launcher that stands still, until a person ends that.
+            if !is_asked && begin.elapsed() > PATIENCE {
+                is_asked = true;
+                let _ = kill(Pid::from_raw(self.sdm.id().cast_signed()), Signal::SIGTERM);
+            }
+            std::thread::park_timeout(LOOK);
+        }
+        if self.sdm.try_wait().expect("a child").is_none() {
+            wrong.push("sdm does not end".to_owned());
+            let _ = self.sdm.kill();
+        }
+        let _ = self.sdm.wait();
+        if used == Use::Keep {
+            // Its keeper outlives a terminal that was killed, as it is to.
+            for (pid, _) in members().into_iter().filter(|(_, name)| name == "sdm") {
+                let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM);
+            }
+        }
+        let is_gone = wait_for(END_WAIT, || {
+            reap(&[self.sdm.id(), pid]);
+            members().is_empty()
+        });
+        if !is_gone {
+            let left = members();
+            let named = left.iter().map(|(pid, _)| leftovers::named(*pid));
+            wrong.push(format!("left behind: {:?}", named.collect::<Vec<_>>()));
+            left.iter()
+                .for_each(|(pid, _)| processes::kill_if_there(*pid));
+        }
+        let text = fs::read(&self.said).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        if text.contains("panicked at") {
+            wrong.push("panic".to_owned());
+        }
+        if !wrong.is_empty() {
+            println!("{text}");
+        }
+        wrong
+    }
+}
+
+fn carry_out(seed: u64) -> (Fault, Told) {
+    let fault = Fault::new(seed);
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let mut told = Told::default();
+    let (compiler, name) = match fault.used {
+        Use::OpenMpi | Use::Pmix => (Compiler::OpenMpi, "mpi_held"),
+        Use::Hydra => (Compiler::Mpich, "mpi_held"),
+        _ => (Compiler::C, "work"),
+    };
+    let program = elsewhere.compile(name, compiler);
+    let debugged = fault.used.attaches().then(|| Debugged::start(&program));
+    let pid = debugged.as_ref().map_or(0, |it| it.child.id());
+    let mut begun = Begun::start(fault.used, pid, &program, (&place, &elsewhere));
+    if let Some(input) = &mut begun.sdm.stdin {
+        let _ = input.write_all(&fault.used.input(pid));
+    }
+    std::thread::park_timeout(fault.moment);
+    let struck = strike(&fault, begun.sdm.id());
+    let named = struck.iter();
+    let named = named.map(|(_, name, signal)| format!("{signal} to {name}"));
+    told.struck = named.collect();
+    told.violations = begun.end(fault.used, pid);
+    if let Some(debugged) = debugged {
+        let is_killed = |name: &str| {
+            struck
+                .iter()
+                .any(|it| it.1 == name && it.2 == Signal::SIGKILL)
+        };
+        let may_rescue = is_killed("sdm-server") && is_killed("sdm-warden");
+        debugged.check(&place, may_rescue, &mut told);
+    }
+    (fault, told)
+}
+
+#[test]
+fn random_faults_harm_nobody() {
+    prctl::set_child_subreaper(true).expect("the kernel can");
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let count = number("SDM_FAULTS").unwrap_or(FAULTS);
+    let first = number("SDM_TEST_SEED").unwrap_or(1);
+    let mut by_use: BTreeMap<Use, (u64, u64, u64)> = BTreeMap::new();
+    let mut by_struck: BTreeMap<String, u64> = BTreeMap::new();
+    let mut wrong = String::new();
+    for seed in first..first + count {
+        let (fault, told) = carry_out(seed);
+        println!(
+            "seed {seed}: {:?}, {:?}, {:?}: {:?}",
+            fault.used, told.struck, fault.moment, told.violations
+        );
+        let row = by_use.entry(fault.used).or_default();
+        row.0 += told.struck.len() as u64;
+        row.1 += told.violations.len() as u64;
+        row.2 += told.rescued;
+        for struck in &told.struck {
+            *by_struck.entry(struck.clone()).or_default() += 1;
+        }
+        for violation in &told.violations {
+            writeln!(
+                wrong,
+                "seed {seed}: {fault:?}, {:?}: {violation}",
+                told.struck
+            )
+            .expect("memory");
+        }
+    }
+    println!("use: faults, violations, rescued: {by_use:?}\n{by_struck:?}");
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -1,0 +1,149 @@
+//! Uses of `sdm`, by what is typed.
+
+use sdm_dap::frame::framed;
+use serde_json::json;
+
+/// A use of `sdm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    Look,
+    LookByGdb,
+    Diagnose,
+    Attach,
+    RunControl,
+    Detach,
+    Batch,
+    Prompt,
+    Editor,
+    Screen,
+    Keep,
+    OpenMpi,
+    Hydra,
+    Pmix,
+}
+
+pub(super) const USES: [Use; 14] = [
+    Use::Look,
+    Use::LookByGdb,
+    Use::Diagnose,
+    Use::Attach,
+    Use::RunControl,
+    Use::Detach,
+    Use::Batch,
+    Use::Prompt,
+    Use::Editor,
+    Use::Screen,
+    Use::Keep,
+    Use::OpenMpi,
+    Use::Hydra,
+    Use::Pmix,
+];
+
+impl Use {
+    /// Whether it is about a process that was there before.
+    pub(super) fn attaches(self) -> bool {
+        use Use as U;
+        matches!(
+            self,
+            U::Look
+                | U::LookByGdb
+                | U::Diagnose
+                | U::Attach
+                | U::RunControl
+                | U::Detach
+                | U::Editor
+                | U::Screen
+        )
+    }
+
+    /// The command line behind `sdm`.
+    pub(super) fn words(self, pid: u32, program: &str, go: &str) -> Vec<String> {
+        let pid = &pid.to_string();
+        let launched = |launcher: &str| {
+            let words = ["run", "--batch", "--no-report", "-n", "2", "--launcher"];
+            let words = words.map(str::to_owned).into_iter();
+            let rest = [launcher, "--", program, go].map(str::to_owned);
+            words.chain(rest).collect()
+        };
+        let words: &[&str] = match self {
+            Self::Look => &["stacks", pid],
+            Self::LookByGdb => &["stacks", "--by", "gdb", pid],
+            Self::Diagnose => &["diagnose", "--by", "gdb", pid],
+            Self::Attach | Self::RunControl | Self::Detach => &["attach", "--by", "gdb", pid],
+            Self::Batch => &[
+                "run",
+                "--batch",
+                "--no-report",
+                "-n",
+                "2",
+                "--launcher",
+                "local",
+                "--",
+                program,
+                "spin",
+            ],
+            Self::Prompt => &[
+                "run",
+                "-n",
+                "2",
+                "--launcher",
+                "local",
+                "--",
+                program,
+                "spin",
+            ],
+            Self::Editor => &["dap"],
+            Self::Screen => &["attach", "--tui", "--by", "gdb", pid],
+            Self::Keep => &[
+                "run",
+                "--keep=faults",
+                "-n",
+                "2",
+                "--launcher",
+                "local",
+                "--",
+                program,
+                "spin",
+            ],
+            Self::OpenMpi => return launched("mpirun"),
+            Self::Hydra => return launched("mpiexec"),
+            Self::Pmix => return launched("local"),
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    /// Its standard input from the beginning.
+    pub(super) fn input(self, pid: u32) -> Vec<u8> {
+        let lines: &[&str] = match self {
+            Self::Attach => &["bt", "info locals"],
+            Self::RunControl => &["break twice", "continue &", "interrupt", "bt", "continue &"],
+            Self::Detach => &["bt", "detach"],
+            Self::Prompt | Self::Keep => &["continue &", "interrupt", "bt", "continue &"],
+            Self::Editor => {
+                let request = |(seq, command, arguments): (u32, &str, serde_json::Value)| {
+                    let request = json!({
+                        "seq": seq, "type": "request", "command": command, "arguments": arguments,
+                    });
+                    framed(request.to_string().as_bytes())
+                };
+                let requests = [
+                    (1, "initialize", json!({"adapterID": "sdm"})),
+                    (2, "attach", json!({"target": pid})),
+                ];
+                return requests.map(request).concat();
+            }
+            _ => &[],
+        };
+        let ends = if lines.is_empty() { "" } else { "\n" };
+        (lines.join("\n") + ends).into_bytes()
+    }
+
+    /// Has it end in order; nothing where it ends by itself, or at the end of its input.
+    pub(super) fn farewell(self) -> &'static [u8] {
+        match self {
+            Self::Screen => b":quit\r",
+            Self::Keep | Self::Prompt => b"quit\n",
+            _ => b"",
+        }
+    }
+}
