@@ -55,7 +55,8 @@ pub fn keep(options: KeeperOptions) -> Result<(), KeepError> {
     let _ = nix::unistd::setsid();
     let (listener, _file) = options.name.listen()?;
     let (keeper, child) = start(&options)?;
-    println!("{READY}");
+    // Whoever has started it may have been killed meanwhile: then nobody knows of it.
+    writeln!(io::stdout(), "{READY}")?;
     let null = std::fs::File::options()
         .read(true)
         .write(true)

@@ -2,7 +2,7 @@
 //!
 //! It ends when it is asked to (SIGTERM, SIGINT, [`Question::Stop`]) or its socket is gone; its agent ends with it, jobs run on.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -62,7 +62,8 @@ pub fn run() -> io::Result<()> {
         ending.add(signal);
     }
     let place = Place::take(&definition.name)?;
-    println!("{READY}");
+    // Whoever has started it may have been killed meanwhile: then nobody waits for it.
+    writeln!(io::stdout(), "{READY}")?;
     let Some(place) = place else {
         return Ok(());
     };

@@ -143,3 +143,20 @@ fn what_cannot_be_kept_is_told_why() {
     assert_eq!(say(&place, &["sessions"]).0, Some(0));
     place.assert_gone();
 }
+
+#[test]
+fn a_keeper_whose_starter_is_gone_keeps_nothing() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut keeper = sdm_tests::sdm::command(&place, binaries::folder().join("sdm"));
+    keeper.args(["keeper", "alone", "--", "emulate", "-n", "1"]);
+    keeper
+        .env("XDG_RUNTIME_DIR", place.runtime())
+        .stdout(writer);
+    let output = keeper.output().expect("sdm starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(124), "{said}");
+    assert!(said.contains("keep a session: Broken pipe"), "{said}");
+    place.assert_gone();
+}
