@@ -9,11 +9,14 @@ int main(int argc, char **argv) {
     MPI_Comm_split(MPI_COMM_WORLD, me / 2, me, &half);
     MPI_Win win;
     static int box[4];
-    MPI_Win_create(box, sizeof box, sizeof(int), MPI_INFO_NULL, half, &win);
-    MPI_Win_fence(0, win);
-    if (me != 3) MPI_Win_fence(0, win);
+    /* One half only: two windows that are made at once are a race of Open MPI 4.1 for a file. */
+    if (me >= 2) {
+        MPI_Win_create(box, sizeof box, sizeof(int), MPI_INFO_NULL, half, &win);
+        MPI_Win_fence(0, win);
+        if (me != 3) MPI_Win_fence(0, win);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Win_free(&win);
+    if (me >= 2) MPI_Win_free(&win);
     MPI_Finalize();
     return 0;
 }

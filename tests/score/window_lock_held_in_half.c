@@ -10,7 +10,8 @@ int main(int argc, char **argv) {
     MPI_Win win;
     static int box[4];
     int x = me;
-    MPI_Win_create(box, sizeof box, sizeof(int), MPI_INFO_NULL, half, &win);
+    /* One half only: two windows that are made at once are a race of Open MPI 4.1 for a file. */
+    if (me >= 2) MPI_Win_create(box, sizeof box, sizeof(int), MPI_INFO_NULL, half, &win);
     /* Ranks stand in the other order in the half: 3 is its rank 0. */
     if (me == 3) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
@@ -25,7 +26,7 @@ int main(int argc, char **argv) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (me == 3) MPI_Win_unlock(1, win);
-    MPI_Win_free(&win);
+    if (me >= 2) MPI_Win_free(&win);
     MPI_Finalize();
     return 0;
 }

@@ -28,6 +28,8 @@ const NEVER: u64 = 0x6000_0000;
 /// The most communicators that are looked at, and the most requests.
 const COMMUNICATORS_MAX: u32 = 256;
 const REQUESTS_MAX: u32 = 256;
+/// Each receive of UCX's leads to the same worker, and each of its words may be that: so many are looked at.
+const RECEIVES_MAX: usize = 4;
 /// The part of UCX's worker that is looked at, in which the messages begin that have come, in bytes.
 const WORKER_BYTES: usize = 4096;
 /// Behind a message's place in that list: its length, the length of its head, and its number. In bytes.
@@ -108,9 +110,13 @@ impl Receives<'_> {
         };
         let wanted = context << CONTEXT | source << RANK;
         let mut workers = BTreeSet::new();
-        for (address, block) in self.requests.every(self.mpich.memory, REQUESTS_MAX) {
-            let of_ucx = block.words().filter_map(|word| self.of_ucx(word, address));
-            workers.extend(of_ucx.flatten().filter(|word| *word != 0));
+        let requests = self.requests.every(self.mpich.memory, REQUESTS_MAX);
+        let of_ucx = requests.filter_map(|(address, block)| {
+            let mut words = block.words();
+            words.find_map(|word| self.of_ucx(word, address))
+        });
+        for words in of_ucx.take(RECEIVES_MAX) {
+            workers.extend(words.into_iter().filter(|word| *word != 0));
         }
         let mut tags = workers.into_iter().map(|worker| self.come(worker, wanted));
         tags.find(|tags| !tags.is_empty()).unwrap_or_default()
