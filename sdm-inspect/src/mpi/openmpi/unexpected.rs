@@ -24,7 +24,7 @@ const TAG: usize = 64;
 const MESSAGES_MAX: usize = 64;
 
 impl OpenMpi<'_> {
-    /// The tags of the messages that have come from a rank of a communicator and are not received.
+    /// The tags of the program's messages that have come from a rank of a communicator and are not received.
     pub fn unexpected(&self, communicator: u64, source: usize) -> Vec<i32> {
         self.list_of(communicator, source)
             .map(|list| self.tags(list, source))
@@ -66,6 +66,8 @@ impl OpenMpi<'_> {
         let message = |at| Piece::read(self.memory, at, MESSAGE_BYTES);
         let messages = items.filter_map(message);
         let messages = messages.filter(|one| usize::try_from(one.number(SOURCE)) == Ok(source));
-        messages.map(|one| one.number(TAG)).collect()
+        // A program's tags are not negative: those of the library's collective operations are.
+        let tags = messages.map(|one| one.number(TAG));
+        tags.filter(|tag| *tag >= 0).collect()
     }
 }
