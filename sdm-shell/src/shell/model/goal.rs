@@ -90,7 +90,8 @@ impl Model {
             Goal::Started(_) => {
                 let running = self.job.tasks_at(Phase::Running);
                 let mut under_way = open.filter(|open| !open.complete);
-                under_way.all(|open| open.left.is_subset(&running))
+                // One that all have answered is about to be complete.
+                under_way.all(|open| !open.left.is_empty() && open.left.is_subset(&running))
             }
             Goal::Still(tasks, _) => tasks.is_disjoint(&self.tasks.running()),
             Goal::Gone(tasks) => tasks.is_disjoint(&self.left_running()),
