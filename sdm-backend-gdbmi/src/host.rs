@@ -1,6 +1,6 @@
 //! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -32,7 +32,6 @@ use sdm_system::proc::{self, Mapping};
 
 use sdm_gdb::{Host, NewCore};
 
-use crate::handlers;
 use crate::sources::Sources;
 use sdm_child::{is_loaded, program_of};
 
@@ -62,12 +61,15 @@ const WRAPPERS_MAX: usize = 8;
 #[derive(Default)]
 pub(crate) struct LocalHost {
     /// The process that was started as gdb.
-    gdb: i32,
+    gdb: GdbNumber,
     /// What is the same for all tasks of this host.
     sources: Rc<Sources>,
     /// Of a process that goes on: what its threads were in when they stood.
     calls: Option<SystemCalls>,
 }
+
+/// The process that was started as gdb, 0 before there is one.
+pub(crate) type GdbNumber = Rc<Cell<i32>>;
 
 /// System calls by threads.
 pub(crate) type SystemCalls = Rc<RefCell<BTreeMap<i32, (i64, [u64; 6])>>>;
@@ -75,9 +77,14 @@ pub(crate) type SystemCalls = Rc<RefCell<BTreeMap<i32, (i64, [u64; 6])>>>;
 impl LocalHost {
     /// The host of a gdb, which was started as this process.
     pub(crate) fn of(gdb: i32, sources: &Rc<Sources>) -> Self {
+        Self::of_number(&Rc::new(Cell::new(gdb)), sources)
+    }
+
+    /// The host of a gdb that comes later.
+    pub(crate) fn of_number(gdb: &GdbNumber, sources: &Rc<Sources>) -> Self {
         let sources = Rc::clone(sources);
         Self {
-            gdb,
+            gdb: Rc::clone(gdb),
             sources,
             calls: None,
         }
@@ -94,7 +101,7 @@ impl LocalHost {
 
 impl Host for LocalHost {
     fn completes_writes(&self) -> bool {
-        is_loaded(last_started(self.gdb))
+        is_loaded(last_started(self.gdb.get()))
     }
 
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>> {
@@ -109,7 +116,7 @@ impl Host for LocalHost {
     }
 
     fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool {
-        handlers::may_be_own(&proc::of(pid), rules)
+        sdm_child::may_have_own_handlers(&proc::of(pid), rules)
     }
 
     fn process_state(&self, pid: i32) -> Option<(char, String)> {
@@ -123,7 +130,7 @@ impl Host for LocalHost {
     }
 
     fn run_by_valgrind(&self) -> Option<i32> {
-        program_of(self.gdb)
+        program_of(self.gdb.get())
     }
 
     fn program(&self, pid: i32) -> Option<PathBuf> {
@@ -227,7 +234,7 @@ impl Host for LocalHost {
         // All tasks of a host meet the same gdb.
         static OTHERS: OnceLock<String> = OnceLock::new();
         let others = || {
-            let path = proc::of(last_started(self.gdb)).program();
+            let path = proc::of(last_started(self.gdb.get())).program();
             doctor::other(&Places::here().candidates(&path.unwrap_or_default()))
         };
         OTHERS.get_or_init(others).clone()

@@ -7,13 +7,13 @@
 //! never leaves a process behind: gdb is ended by closing its input, and kills what it started.
 
 mod backend;
-mod handlers;
 mod host;
 mod liveness;
 mod looks;
 mod memory_estimate;
 mod prober;
 mod sampling;
+mod seized_looks;
 mod shared_gdb;
 mod slot;
 mod sources;

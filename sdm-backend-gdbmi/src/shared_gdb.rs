@@ -186,7 +186,10 @@ impl SharedGdb {
                 self.unswept = true;
                 self.members[at].clear();
             }
-            Action::ProgramOpened | Action::ProgramEnded => {}
+            Action::SignalThread { .. }
+            | Action::LetGo
+            | Action::ProgramOpened
+            | Action::ProgramEnded => {}
         }
     }
 

@@ -5,11 +5,13 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use nix::sys::signal::Signal;
+use sdm_child::{GdbChild, ProgramNews};
 use sdm_core::CommandId;
 use sdm_debug::command::AttachSpec;
-use sdm_debug::{BackendOutput, Command};
+use sdm_debug::{BackendOutput, Command, Failure};
 use sdm_idset::TaskId;
 
+use crate::seized_looks::Order;
 use sdm_gdb::Driver;
 
 /// A descriptor to watch, for reading and for writing.
@@ -21,6 +23,21 @@ pub(crate) struct Apart {
     pub(crate) spec: AttachSpec,
     /// The command that is to attach to each.
     pub(crate) wanted: Vec<(CommandId, TaskId)>,
+}
+
+/// A task whose program was started without a gdb.
+pub(crate) trait Seized {
+    /// Takes in what has become of the program.
+    fn take_news(&mut self, now: Instant, news: ProgramNews);
+
+    /// The process for which a gdb is wanted, once; and which gdb, where a command has named it.
+    fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)>;
+
+    /// That gdb, or why there is none.
+    fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>);
+
+    /// Has the program's parent let it go for a look, or seize it again.
+    fn ask_parent(&mut self, order: Order);
 }
 
 /// A gdb and what it is there for. What is called of it says what it wants when it is settled: see [`Slot::settle`].
@@ -79,6 +96,16 @@ pub(crate) trait Slot {
 
     /// How the program ended, where it was started here, detached, and has ended since.
     fn left_end(&self) -> Option<i32> {
+        None
+    }
+
+    /// Its process, where that runs without a gdb.
+    fn free_process(&self) -> Option<i32> {
+        None
+    }
+
+    /// The task, where its program was started without a gdb.
+    fn seized(&mut self) -> Option<&mut dyn Seized> {
         None
     }
 

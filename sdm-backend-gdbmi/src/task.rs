@@ -2,6 +2,7 @@
 
 mod gdb;
 mod left;
+mod seized;
 mod streams;
 
 use std::os::fd::{OwnedFd, RawFd};
@@ -17,13 +18,14 @@ use sdm_inferior::{Held, Identity, identity};
 use sdm_system::signal_name;
 
 use crate::liveness::{self, Pulse};
-use crate::slot::{Interest, Slot};
+use crate::slot::{Interest, Seized, Slot};
 pub(crate) use gdb::{Filled, GdbIo, Pipe};
 use left::{LeftEnd, LeftRunning};
 use sdm_child::ToShim;
 use sdm_child::{Binding, GdbChild, Streams};
 use sdm_child::{InputStream, OutputStream};
 use sdm_gdb::{Action, BrokenOff, Driver, withdrawn};
+pub(crate) use seized::Parent;
 
 /// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
 /// to be rid of something: it is made to go on then.
@@ -58,6 +60,8 @@ pub(crate) struct Task {
     /// The same, once it was detached, until it ends.
     left: Option<LeftRunning>,
     left_end: Option<LeftEnd>,
+    /// Set where the program was started without a gdb.
+    seized: Option<Parent>,
     /// Signals that came before its program did, and whether it does not matter that it stands still then.
     due: Vec<(Signal, bool)>,
     /// Descriptors to be closed once their owner has been told.
@@ -73,10 +77,14 @@ impl Task {
         streams: Streams,
         attached: bool,
     ) -> Self {
+        Self::with(id, driver, GdbIo::new(gdb), streams, attached)
+    }
+
+    fn with(id: TaskId, driver: Driver, gdb: GdbIo, streams: Streams, attached: bool) -> Self {
         Self {
             id,
             driver,
-            gdb: GdbIo::new(gdb),
+            gdb,
             streams,
             fed: Vec::new(),
             paused: false,
@@ -89,6 +97,7 @@ impl Task {
             binding: None,
             left: None,
             left_end: None,
+            seized: None,
             due: Vec::new(),
             closing: Vec::new(),
             outputs: Vec::new(),
@@ -166,6 +175,12 @@ impl Task {
                 // gdb holds it, so the pid is still its own; it may be a zombie.
                 let _ = kill(Pid::from_raw(pid), signal);
             }
+            Action::SignalThread {
+                pid,
+                thread,
+                signal,
+            } => sdm_child::signal_thread(pid, thread, signal),
+            Action::LetGo => self.let_go_of_threads(),
             Action::TieProcess => self.held.iter_mut().for_each(Held::tie),
             Action::ClearCode => self.held.iter().for_each(Held::clear),
             Action::ProgramOpened => self.streams.theirs = None,
@@ -186,7 +201,9 @@ impl Task {
         if !self.is_detached() || self.left.is_some() {
             self.started = started;
         } else if let Some(who) = started {
-            self.left = Some(LeftRunning::new(now, who, self.gdb.shim().cloned()));
+            let of_seized = self.seized.as_ref().map(Parent::link);
+            let shim = self.gdb.shim().or(of_seized).cloned();
+            self.left = Some(LeftRunning::new(now, who, shim));
         }
     }
 
@@ -272,6 +289,7 @@ impl Slot for Task {
         if lets_go(command) {
             self.gdb.go_on();
         }
+        self.prepare_for(now, command);
         match &**command {
             Command::Stdin { offset, bytes, eof } => self.feed(id, *offset, bytes, *eof),
             Command::Kill if self.left.is_some() => {
@@ -391,6 +409,9 @@ impl Slot for Task {
 
     fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.go_on();
+        if kill_started {
+            self.kill_seized();
+        }
         self.driver.shut_down(now, kill_started);
     }
 
@@ -451,6 +472,14 @@ impl Slot for Task {
         }
         self.pulse.keep(now, self.driver.may_miss_end());
         self.gdb.write(now);
+    }
+
+    fn free_process(&self) -> Option<i32> {
+        self.process_without_gdb()
+    }
+
+    fn seized(&mut self) -> Option<&mut dyn Seized> {
+        self.seized.is_some().then_some(self)
     }
 
     fn is_over(&self) -> bool {

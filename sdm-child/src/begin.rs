@@ -2,20 +2,23 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode, GdbOptions};
 use sdm_idset::TaskId;
-use sdm_system::proc;
+use sdm_system::{proc, programs};
 use sdm_text::printable_name;
 
 use super::{
     Around, Binding, Completion, Environment, GdbChild, Launch, Outfit, Preload, SignalState,
     Streams, WayToStreams, find_directory, find_gdb, find_program, name_of, program_environment,
 };
+use crate::launch::orders;
+use crate::orders::Hold;
 use crate::stdio::InheritedStreams;
+use crate::tracer::{NotSeized, Tracer, Watch};
 use crate::variables::Variables;
 
 /// How programs are started, and the gdbs for them.
@@ -90,37 +93,19 @@ pub fn begin(
     preload: &mut Option<Option<Preload>>,
     goes_with_us: bool,
 ) -> Result<Begun, Failure> {
-    let directory = find_directory(spec.directory.as_deref())?;
-    let mut base: Environment = std::env::vars_os().collect();
-    for (name, value) in given {
-        match value {
-            Some(value) => base.insert(name.clone(), value.clone()),
-            None => base.remove(name),
-        };
-    }
-    let environment = program_environment(base, spec);
-    let search_path = environment.get(std::ffi::OsStr::new("PATH"));
-    let search_path = search_path.map(|path| path.as_os_str());
-    let program = find_program(&spec.program, &directory, search_path)?;
+    let Prepared {
+        program,
+        directory,
+        environment,
+        starter,
+        streams,
+        names,
+        outfit,
+    } = prepare(spec, is_fed, reads, config, given)?;
     let gdb = config.find_gdb(spec.gdb.as_deref())?;
-    let starter = config.starter()?;
-    let (streams, way) = match &config.streams {
-        Some(inherited) => (Streams::elsewhere(), WayToStreams::to(inherited, reads)),
-        None => Streams::open(is_fed).map_err(|error| {
-            let text = format!("streams of the program: {error}");
-            Failure::new(FailureCode::System, text)
-        })?,
-    };
-    let mut closed = way.closed;
-    closed.push(starter.as_raw_fd());
-    let outfit = Outfit {
-        starter: proc::own().path(&format!("fd/{}", starter.as_raw_fd())),
-        streams: way.sources,
-        closed,
-    };
     let launch = Launch::new(program, spec, &environment, &config.signals, outfit)?;
     let preload = preload.get_or_insert_with(|| config.completion.preload(false));
-    let handed: Vec<_> = way.names.iter().chain([&starter]).collect();
+    let handed: Vec<_> = names.iter().chain([&starter]).collect();
     let child = GdbChild::spawn(
         &gdb,
         &directory,
@@ -138,4 +123,132 @@ pub fn begin(
         child,
         streams,
     })
+}
+
+/// All that must be there before a program can be started, with or without a gdb.
+struct Prepared {
+    program: PathBuf,
+    directory: PathBuf,
+    environment: Environment,
+    starter: OwnedFd,
+    streams: Streams,
+    /// Names of its streams, to be handed on.
+    names: Vec<OwnedFd>,
+    outfit: Outfit,
+}
+
+fn prepare(
+    spec: &StartSpec,
+    is_fed: bool,
+    reads: bool,
+    config: &StartConfig,
+    given: &[(OsString, Option<OsString>)],
+) -> Result<Prepared, Failure> {
+    let directory = find_directory(spec.directory.as_deref())?;
+    let mut base: Environment = std::env::vars_os().collect();
+    for (name, value) in given {
+        match value {
+            Some(value) => base.insert(name.clone(), value.clone()),
+            None => base.remove(name),
+        };
+    }
+    let environment = program_environment(base, spec);
+    let search_path = environment.get(std::ffi::OsStr::new("PATH"));
+    let search_path = search_path.map(|path| path.as_os_str());
+    let program = find_program(&spec.program, &directory, search_path)?;
+    let starter = config.starter()?;
+    let (streams, way) = match &config.streams {
+        Some(inherited) => (Streams::elsewhere(), WayToStreams::to(inherited, reads)),
+        None => Streams::open(is_fed).map_err(|error| {
+            let text = format!("streams of the program: {error}");
+            Failure::new(FailureCode::System, text)
+        })?,
+    };
+    let mut closed = way.closed;
+    closed.push(starter.as_raw_fd());
+    let outfit = Outfit {
+        starter: proc::own().path(&format!("fd/{}", starter.as_raw_fd())),
+        streams: way.sources,
+        closed,
+    };
+    Ok(Prepared {
+        program,
+        directory,
+        environment,
+        starter,
+        streams,
+        names: way.names,
+        outfit,
+    })
+}
+
+/// A program that runs without a gdb.
+pub(crate) struct BegunSeized {
+    pub(crate) tracer: Tracer,
+    pub(crate) program: PathBuf,
+    pub(crate) streams: Streams,
+}
+
+/// Starts a program as [`begin`] has gdb start it, but seized by this process. `server` is who starts a gdb for it where one is needed. Nothing where it needs a gdb from its beginning: it has not begun then.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn begin_seized(
+    spec: &StartSpec,
+    is_fed: bool,
+    config: &StartConfig,
+    given: &[(OsString, Option<OsString>)],
+    server: Option<i32>,
+    watch: Watch,
+) -> Result<Option<BegunSeized>, Failure> {
+    let Prepared {
+        program,
+        directory,
+        environment,
+        starter,
+        streams,
+        names,
+        outfit,
+    } = prepare(spec, is_fed, true, config, given)?;
+    let failed = |error: &dyn std::fmt::Display| {
+        let text = format!("{}: {error}", printable_name(&program));
+        Failure::new(FailureCode::NoProgram, text)
+    };
+    let path = outfit.starter.clone();
+    let (held, release) = std::io::pipe().map_err(|error| failed(&error))?;
+    let held = crate::sys::out_of_the_way(held.into());
+    let mut orders = orders(spec, &environment, &config.signals, outfit)?;
+    orders.hold = Some(Hold {
+        release: held.as_raw_fd(),
+        tracer: server.unwrap_or(0),
+    });
+    let words = orders.words().into_iter();
+    let own = [program.as_os_str().as_bytes().to_vec()];
+    let words = words.chain(own).chain(spec.args.iter().cloned());
+    let mut command = programs::at(&path);
+    command
+        .args(words.map(OsString::from_vec))
+        .current_dir(&directory);
+    for (name, value) in given {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    crate::sys::prepare_gdb(&mut command, false);
+    for file in names.iter().chain([&starter, &held]) {
+        sdm_system::hand_on(&mut command, file);
+    }
+    if let Some(binding) = &config.binding {
+        crate::sys::bind(&mut command, binding.program);
+    }
+    match Tracer::start(command, release, watch) {
+        Ok(tracer) => Ok(Some(BegunSeized {
+            tracer,
+            program,
+            streams,
+        })),
+        Err(NotSeized::NeedsGdb) => Ok(None),
+        Err(NotSeized::CannotRun(why)) => Err(failed(&why)),
+    }
 }

@@ -102,25 +102,9 @@ impl Launch {
         signals: &SignalState,
         outfit: Outfit,
     ) -> Result<Self, Failure> {
-        let plain = |name: &[u8]| !name.is_empty() && !name.contains(&0) && !name.contains(&b'=');
-        for (name, value) in &spec.environment {
-            if !plain(name) || value.as_ref().is_some_and(|value| value.contains(&0)) {
-                let name = String::from_utf8_lossy(name);
-                let text = format!("environment variable {name:?}: no such name or value can be");
-                return Err(Failure::new(FailureCode::BadCommand, text));
-            }
-        }
-        if spec.args.iter().any(|arg| arg.contains(&0)) {
-            let text = "an argument holds a byte 0, which no program can be given";
-            return Err(Failure::new(FailureCode::BadCommand, text));
-        }
-        let orders = Orders {
-            streams: outfit.streams.map(Some),
-            closed: outfit.closed,
-            signals: signals.clone(),
-            changes: differences(spec, environment),
-        };
-        let starter = outfit.starter.as_os_str().as_bytes().to_vec();
+        let path = outfit.starter.clone();
+        let orders = orders(spec, environment, signals, outfit)?;
+        let starter = path.into_os_string().into_vec();
         let words = std::iter::once(starter).chain(orders.words());
         let words: Vec<Vec<u8>> = words.map(|word| shell_word_of_bytes(&word)).collect();
         let wrapper = words.join(&b' ');
@@ -168,6 +152,34 @@ impl Launch {
             reached_by,
         })
     }
+}
+
+/// The orders for the starter of a program; fails where it cannot be started so.
+pub(crate) fn orders(
+    spec: &StartSpec,
+    environment: &Environment,
+    signals: &SignalState,
+    outfit: Outfit,
+) -> Result<Orders, Failure> {
+    let plain = |name: &[u8]| !name.is_empty() && !name.contains(&0) && !name.contains(&b'=');
+    for (name, value) in &spec.environment {
+        if !plain(name) || value.as_ref().is_some_and(|value| value.contains(&0)) {
+            let name = String::from_utf8_lossy(name);
+            let text = format!("environment variable {name:?}: no such name or value can be");
+            return Err(Failure::new(FailureCode::BadCommand, text));
+        }
+    }
+    if spec.args.iter().any(|arg| arg.contains(&0)) {
+        let text = "an argument holds a byte 0, which no program can be given";
+        return Err(Failure::new(FailureCode::BadCommand, text));
+    }
+    Ok(Orders {
+        streams: outfit.streams.map(Some),
+        closed: outfit.closed,
+        signals: signals.clone(),
+        changes: differences(spec, environment),
+        ..Orders::default()
+    })
 }
 
 /// What must be set (or unset) for the program by name, because it was touched on the way.

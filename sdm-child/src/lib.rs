@@ -18,6 +18,7 @@ mod autoload;
 mod begin;
 mod binding;
 mod gdb;
+mod handlers;
 mod launch;
 mod memcheck;
 mod orders;
@@ -29,19 +30,21 @@ mod starter;
 mod stdio;
 mod streams;
 mod sys;
+mod tracer;
 mod variables;
 
 pub use autoload::MARK as SCRIPT_MARK;
 pub use begin::{Begun, StartConfig, begin};
 pub use binding::Binding;
 pub use gdb::{Around, GdbChild, LastWords, gdb_arguments, handles, is_handle};
+pub use handlers::may_have_own_handlers;
 pub use launch::{COMMAND_LINE_BYTES_MAX, Launch};
 pub use memcheck::program_of;
 pub use preload::{Completion, Preload, UnknownCompletion, is_loaded};
 pub use program::{find_directory, find_program};
 pub use shim::{
-    Channel, Shim, ShimEvent, ShimLink, ShimSays, StartRequest, Started, ToShim, fuzz_shim,
-    shim_examples,
+    Channel, LocalShim, Shim, ShimEvent, ShimLink, ShimSays, StartRequest, Started, ToShim,
+    fuzz_shim, run_shim, shim_examples,
 };
 pub use signals::SignalState;
 pub use starter::{ExecFailure, exec_program};
@@ -49,7 +52,8 @@ pub use stdio::{
     InheritedStreams, InputStream, OutputStream, ReadMore, STDIN_BUFFER_BYTES_MAX, StdinError,
 };
 pub use streams::Streams;
-pub use sys::{adopt_orphans, reap};
+pub use sys::{adopt_orphans, reap, signal_thread};
+pub use tracer::{Cause, Freed, MpiSymbols, ProgramNews};
 pub use variables::Variables;
 
 pub(crate) use launch::{Environment, Outfit, program_environment};

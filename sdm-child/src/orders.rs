@@ -9,6 +9,8 @@
 //! | `-i`, `-b` | signals that the program finds ignored, or blocked: numbers with commas between |
 //! | `-u` | a variable that the program does not have |
 //! | `-e` | `NAME=VALUE`, a variable that the program has |
+//! | `-w` | a descriptor at which it waits for a byte before it becomes the program: [`Hold`] |
+//! | `-t` | the process that may trace the program, 0 for none: with it the program's addresses are not randomised |
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -45,6 +47,17 @@ pub(crate) struct Orders {
     pub(super) signals: SignalState,
     /// Variables that are set, or unset.
     pub(super) changes: Vec<(OsString, Option<OsString>)>,
+    /// Set where no gdb starts the program.
+    pub(super) hold: Option<Hold>,
+}
+
+/// The beginning of a program that its parent seizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    /// A byte comes there once the program may begin; without one it does not begin.
+    pub(super) release: RawFd,
+    /// The process that may trace it later, beside its parent; 0 for none.
+    pub(super) tracer: i32,
 }
 
 /// Words that are no orders: which of them.
@@ -102,6 +115,10 @@ impl Orders {
                 None => say("-u", name.as_bytes().to_vec()),
             }
         }
+        if let Some(hold) = self.hold {
+            say("-w", hold.release.to_string().into_bytes());
+            say("-t", hold.tracer.to_string().into_bytes());
+        }
         words.push(END.to_vec());
         words
     }
@@ -143,6 +160,11 @@ impl Orders {
                 let value = Some(OsString::from_vec(value));
                 self.changes.push((OsString::from_vec(name), value));
             }
+            b"-w" => {
+                let release = descriptor(value.to_str()?)?;
+                self.hold = Some(Hold { release, tracer: 0 });
+            }
+            b"-t" => self.hold.as_mut()?.tracer = value.to_str()?.parse().ok()?,
             _ => return None,
         }
         Some(())
@@ -184,6 +206,10 @@ mod tests {
                 ("A".into(), Some("b=c d".into())),
                 ("f%%".into(), Some(OsString::from_vec(vec![0xff, b'\n']))),
             ],
+            hold: Some(Hold {
+                release: 9,
+                tracer: 77,
+            }),
         };
         let mut words = orders.words();
         assert_eq!(words.remove(0), MODE.as_bytes());
@@ -207,6 +233,8 @@ mod tests {
             &["-e", "A", "--"],
             &["-z", "1", "--"],
             &["-u", "A"],
+            &["-w", "x", "--"],
+            &["-t", "1", "--"],
         ] {
             assert!(read(words).is_err(), "{words:?}");
         }

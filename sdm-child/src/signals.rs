@@ -1,12 +1,13 @@
 //! The signals that a program starts with.
 
 use sdm_system::proc::{self, Status};
+use serde::{Deserialize, Serialize};
 
 use crate::sys::SIGNAL_MAX;
 
 /// Which signals a program started by the server finds blocked and ignored: those the server
 /// itself was started with, so that the program sees what it sees without SDM.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SignalState {
     /// Blocked signals by number, rising.
     pub blocked: Vec<i32>,

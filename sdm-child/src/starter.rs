@@ -6,7 +6,7 @@
 use std::ffi::{CString, OsString};
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,7 +18,7 @@ use nix::sys::stat::Mode;
 use sdm_system::proc;
 use sdm_text::{printable, printable_name};
 
-use super::orders::{BadOrder, MODE, Orders, Source};
+use super::orders::{BadOrder, Hold, MODE, Orders, Source};
 use crate::sys;
 
 /// What a shell says of a program that is there and cannot be run, and of one that is not there.
@@ -83,6 +83,9 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
         // What is not open is closed.
         let _ = nix::unistd::close(fd);
     }
+    if let Some(hold) = orders.hold {
+        wait_for_release(hold)?;
+    }
     sys::set_signals(&orders.signals.ignored, &orders.signals.blocked);
     let Err(error) = nix::unistd::execve(program, &arguments, &environment);
     let text = format!("{}: {}", printable(program.to_bytes()), error.desc());
@@ -91,6 +94,18 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
         _ => CANNOT_RUN,
     };
     Ok(ExecFailure { code, text })
+}
+
+/// Waits until the parent has seized this process. A program that nobody watches over does not begin.
+fn wait_for_release(hold: Hold) -> Result<(), ExecFailure> {
+    let failed = |error: io::Error| ExecFailure::new(format!("wait to be seized: {error}"));
+    sys::fix_addresses();
+    if hold.tracer > 0 {
+        sys::allow_tracer(hold.tracer);
+    }
+    let mut release = File::from(sys::own_received(hold.release));
+    let mut byte = [0];
+    release.read_exact(&mut byte).map_err(failed)
 }
 
 /// This process's environment with these changes.

@@ -182,3 +182,83 @@ pub fn adopt_orphans() {
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, on);
     }
 }
+
+/// Has programs of this process find the same addresses at each start, as gdb has those that it starts.
+pub(crate) fn fix_addresses() {
+    // SAFETY: reads and sets a number of this process. Where the kernel refuses, addresses differ, which does no harm.
+    unsafe {
+        let known = libc::personality(0xffff_ffff);
+        if let Ok(known) = u32::try_from(known) {
+            libc::personality(libc::c_ulong::from(known | libc::ADDR_NO_RANDOMIZE as u32));
+        }
+    }
+}
+
+/// Lets a process, and what it starts, trace this one where the kernel's Yama would not. A kernel without it knows no such call, and needs
+/// none.
+pub(crate) fn allow_tracer(pid: i32) {
+    let pid = libc::c_ulong::from(pid.unsigned_abs());
+    // SAFETY: sets a number of this process and touches no memory.
+    unsafe {
+        libc::prctl(libc::PR_SET_PTRACER, pid);
+    }
+}
+
+/// The next change of a child or a traced thread that has come: its number and its status as `waitpid(2)` has it. Where it does not `wait`,
+/// nothing where there is none now.
+///
+/// # Errors
+/// [`io::Error`] where there is nobody to wait for.
+pub(crate) fn next_change(of: i32, wait: bool) -> io::Result<Option<(i32, i32)>> {
+    let mut status = 0;
+    let flags = libc::__WALL | if wait { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: the call writes one number into a place for one.
+        match unsafe { libc::waitpid(of, &raw mut status, flags) } {
+            0 => return Ok(None),
+            id if id > 0 => return Ok(Some((id, status))),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+}
+
+/// The ways on of a traced thread that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Onward {
+    /// It runs.
+    Run,
+    /// It stays stopped, as its process is, and is heard of when that goes on.
+    StayStopped,
+    /// It is traced no longer.
+    Free,
+}
+
+/// Lets a traced thread that stands go on, with a signal or with none (0).
+///
+/// # Errors
+/// [`io::Error`] where it has ended, or does not stand.
+pub(crate) fn send_on(id: i32, how: Onward, signal: i32) -> io::Result<()> {
+    let request = match how {
+        Onward::Run => libc::PTRACE_CONT,
+        Onward::StayStopped => libc::PTRACE_LISTEN,
+        Onward::Free => libc::PTRACE_DETACH,
+    };
+    let nothing = std::ptr::null_mut::<libc::c_void>();
+    let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal.unsigned_abs() as usize);
+    // SAFETY: these requests read no memory: both pointers are numbers.
+    match unsafe { libc::ptrace(request, id, nothing, signal) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Sends a thread a signal of any number. One that has ended gets none.
+pub fn signal_thread(pid: i32, thread: i32, signal: i32) {
+    // SAFETY: takes three numbers.
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, pid, thread, signal);
+    }
+}

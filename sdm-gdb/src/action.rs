@@ -33,6 +33,17 @@ pub enum Action {
         /// The signal that it is sent.
         signal: Signal,
     },
+    /// Send one of the program's threads a signal.
+    SignalThread {
+        /// The Unix pid of the process.
+        pid: i32,
+        /// The kernel's number of the thread.
+        thread: i32,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// Have the program's parent, which has seized it, let its threads go: gdb attaches next.
+    LetGo,
     /// gdb is to let the process run, and puts breakpoints into it then: from now on it must not outrun gdb's death.
     TieProcess,
     /// gdb can have put breakpoints of its own into processes that run, this one or others that it holds, although nobody wants

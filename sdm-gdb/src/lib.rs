@@ -22,6 +22,7 @@ mod guards;
 mod host;
 mod numbers;
 mod ops;
+mod seized;
 mod state;
 #[cfg(test)]
 mod stories;

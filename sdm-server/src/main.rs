@@ -24,6 +24,12 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    if let Some(served) = sdm_child::run_shim() {
+        return match served {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     run().unwrap_or_else(|error| {
         // Nobody reads it: that is no other failure.
         let _ = writeln!(Complaints, "Error: {error:?}");

@@ -6,6 +6,7 @@ pub mod browser;
 pub mod clusters;
 pub mod control;
 pub mod cores;
+pub mod counted_gdb;
 pub mod disturbed;
 pub mod doctor;
 pub mod editor;

@@ -89,12 +89,7 @@ pub const HANGS: &[Case] = &[
         "another thread goes on",
     ),
     ("a_thread_wakes", "held_up", "3", "another thread goes on"),
-    (
-        "threads_in_mpi",
-        "deadlock",
-        "2-3",
-        "called from threads_in_mpi ()",
-    ),
+    ("threads_in_mpi", "deadlock", "2-3", "for thread"),
     ("window_lock", "held_up", "3", "running within spin ()"),
     ("unread", "held_up", "3", "pipe:"),
     ("ring_of_some", "deadlock", "", "have not reached"),

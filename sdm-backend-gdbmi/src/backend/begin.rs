@@ -3,7 +3,7 @@
 use sdm_inferior::{Held, Leash, Warden};
 use sdm_text::printable_name;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -14,11 +14,14 @@ use sdm_debug::{Command, Failure, FailureCode, GdbOptions};
 use sdm_idset::{IdSet, TaskId};
 
 use super::GdbBackend;
+use super::seized::seizes;
 use crate::host::LocalHost;
 use crate::looks::process_of;
 use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
-use sdm_child::{Around, Begun, GdbChild, Preload, Streams, begin, find_directory, find_program};
+use sdm_child::{
+    Around, Begun, GdbChild, Preload, StartConfig, Streams, begin, find_directory, find_program,
+};
 use sdm_gdb::{AttachTarget, Before, CoreFile, Driver, KeptPoint};
 
 impl GdbBackend {
@@ -31,6 +34,9 @@ impl GdbBackend {
     ) -> Result<Option<u64>, Failure> {
         if let Some(link) = self.shims.link(task).cloned() {
             return self.start_at_shim(id, task, spec, &link).map(|()| None);
+        }
+        if seizes(&self.config.start, spec) {
+            return self.start_at_own(id, task, spec).map(|()| None);
         }
         let before = before_the_start(spec, task, self.breakpoints_of_ended(task)?);
         let is_fed = spec.stdin_tasks.contains(task);
@@ -116,17 +122,6 @@ impl GdbBackend {
         Ok(child)
     }
 
-    /// What a gdb for a program needs of memory, and what there is.
-    pub(super) fn room(&self, spec: &StartSpec) -> Result<Room, Failure> {
-        let directory = find_directory(spec.directory.as_deref())?;
-        let search_path = std::env::var_os("PATH");
-        let program = find_program(&spec.program, &directory, search_path.as_deref())?;
-        Ok(crate::memory_estimate::estimate(
-            &program,
-            self.config.start.options.system_debug,
-        ))
-    }
-
     pub(super) fn attach(
         &mut self,
         now: Instant,
@@ -135,7 +130,7 @@ impl GdbBackend {
         spec: &AttachSpec,
     ) -> Result<u64, Failure> {
         let pid = self.pid_of(task, spec)?;
-        let gdb = self.find_gdb(spec.gdb.as_deref())?;
+        let gdb = self.config.start.find_gdb(spec.gdb.as_deref())?;
         let options = self.config.start.options.clone();
         let leash = [Leash::new()];
         let child = self.spawn_attaching(&gdb, &options, &[pid], &leash)?;
@@ -163,12 +158,16 @@ impl GdbBackend {
             }
         }
         let leashes: Vec<_> = wanted.iter().map(|_| Leash::new()).collect();
-        let spawned = self.find_gdb(spec.gdb.as_deref()).and_then(|gdb| {
-            let mut options = self.config.start.options.clone();
-            options.settings.push("set non-stop on".to_owned());
-            let pids: Vec<i32> = wanted.iter().map(|(_, pid)| *pid).collect();
-            self.spawn_attaching(&gdb, &options, &pids, &leashes)
-        });
+        let spawned = self
+            .config
+            .start
+            .find_gdb(spec.gdb.as_deref())
+            .and_then(|gdb| {
+                let mut options = self.config.start.options.clone();
+                options.settings.push("set non-stop on".to_owned());
+                let pids: Vec<i32> = wanted.iter().map(|(_, pid)| *pid).collect();
+                self.spawn_attaching(&gdb, &options, &pids, &leashes)
+            });
         let child = match spawned {
             Ok(child) => child,
             Err(failure) => {
@@ -232,7 +231,7 @@ impl GdbBackend {
             let text = format!("{}: no such core file", printable_name(&core));
             return Err(Failure::new(FailureCode::Gdb, text));
         }
-        let gdb = self.find_gdb(spec.gdb.as_deref())?;
+        let gdb = self.config.start.find_gdb(spec.gdb.as_deref())?;
         let child = self.spawn_gdb(&gdb, &directory)?;
         let mut driver = self.driver(now, child.pid());
         driver.open_core(now, id, CoreFile { core, program });
@@ -271,8 +270,21 @@ impl GdbBackend {
         }
     }
 
-    fn find_gdb(&self, named: Option<&[u8]>) -> Result<PathBuf, Failure> {
-        self.config.start.find_gdb(named)
+    /// Starts the gdb that a program wants which has run without one.
+    pub(super) fn bring_gdb(&mut self, now: Instant, number: u64) {
+        let known = self.slots.get_mut(&number);
+        let seized = known.and_then(|known| known.slot.seized());
+        let Some((pid, named)) = seized.and_then(|task| task.take_need()) else {
+            return;
+        };
+        let options = self.config.start.options.clone();
+        let gdb = self.config.start.find_gdb(named.as_deref());
+        let child = gdb.and_then(|gdb| self.spawn_attaching(&gdb, &options, &[pid], &[]));
+        let known = self.slots.get_mut(&number);
+        if let Some(task) = known.and_then(|known| known.slot.seized()) {
+            task.take_gdb(now, child);
+        }
+        self.settle(now, number);
     }
 }
 
@@ -309,4 +321,15 @@ pub(super) fn before_the_start(
         }
     }
     before
+}
+
+/// The memory that a gdb for a program needs, and that there is.
+pub(super) fn room(config: &StartConfig, spec: &StartSpec) -> Result<Room, Failure> {
+    let directory = find_directory(spec.directory.as_deref())?;
+    let search_path = std::env::var_os("PATH");
+    let program = find_program(&spec.program, &directory, search_path.as_deref())?;
+    Ok(crate::memory_estimate::estimate(
+        &program,
+        config.options.system_debug,
+    ))
 }

@@ -3,6 +3,7 @@
 mod begin;
 mod known;
 mod programs;
+mod seized;
 mod shims;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,10 +22,12 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 use sdm_inferior::Warden;
 
-use self::begin::shares_gdb;
+use self::begin::{room, shares_gdb};
 use self::known::KnownSlot;
+use self::seized::free_process;
 use self::shims::Shims;
 use crate::looks::Looks;
+use crate::seized_looks::SeizedLooks;
 use crate::slot::{Interest, Slot};
 use crate::sources::Sources;
 use crate::timers::Timers;
@@ -97,7 +100,7 @@ pub struct GdbBackend {
     /// Those that start the gdbs, where a launcher has started a process for each task.
     shims: Shims,
     /// Those that nothing is attached to.
-    looks: Looks,
+    looks: SeizedLooks,
 }
 
 impl GdbBackend {
@@ -137,7 +140,7 @@ impl GdbBackend {
             guard: None,
             warden: None,
             shims: Shims::default(),
-            looks,
+            looks: SeizedLooks::new(looks),
         }
     }
 
@@ -185,7 +188,7 @@ impl GdbBackend {
             Command::Start(spec) => self.start(now, id, task, spec),
             Command::Attach(spec) => self.attach(now, id, task, spec).map(Some),
             Command::LoadCore(spec) => self.load_core(now, id, task, spec).map(Some),
-            Command::Room(spec) => self.room(spec).map(|room| {
+            Command::Room(spec) => room(&self.config.start, spec).map(|room| {
                 self.answer(id, task, Ok(Reply::Room(room)));
                 None
             }),
@@ -265,6 +268,7 @@ impl GdbBackend {
         self.timers.set(number, known.slot.poll_timeout(now));
         self.watch(number);
         self.attach_apart(now, number);
+        self.bring_gdb(now, number);
         self.drop_if_over(number);
         if self.ending.is_some() {
             self.dismiss_ended();
@@ -321,8 +325,9 @@ impl Backend for GdbBackend {
             }
             return;
         }
-        if self.ending.is_none() && self.looks.execute(now, id, tasks, &command) {
-            return;
+        let seized = |task| free_process(&self.current, &self.slots, task);
+        if self.ending.is_none() && self.looks.execute(now, id, tasks, &command, seized) {
+            return self.carry_out_orders(now);
         }
         // Tasks of one gdb are told it together.
         let command = Rc::new(command);
@@ -342,6 +347,7 @@ impl Backend for GdbBackend {
 
     fn cancel(&mut self, now: Instant, id: CommandId) {
         self.looks.cancel(now, id);
+        self.carry_out_orders(now);
         for task in self.shims.cancel(id) {
             let cancelled = Failure::new(FailureCode::Cancelled, "cancelled");
             self.answer(id, task, Err(cancelled));
@@ -374,7 +380,8 @@ impl Backend for GdbBackend {
             return self.handle_shim(now, task);
         }
         let Some(number) = self.by_fd.get(&fd).copied() else {
-            return self.looks.handle_ready(now, fd);
+            self.looks.handle_ready(now, fd);
+            return self.carry_out_orders(now);
         };
         if let Some(known) = self.slots.get_mut(&number) {
             known.slot.handle_ready(now, fd);
@@ -400,6 +407,7 @@ impl Backend for GdbBackend {
         }
         self.end_leaving(now);
         self.looks.handle_timeout(now);
+        self.carry_out_orders(now);
     }
 
     fn set_output_paused(&mut self, now: Instant, paused: bool) {

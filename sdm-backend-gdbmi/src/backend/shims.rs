@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use sdm_core::CommandId;
-use sdm_debug::command::{StartSpec, StopAt};
+use sdm_debug::command::StartSpec;
 use sdm_debug::{BackendOutput, Command, Event, Failure, FailureCode, InterestChange};
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::signal_name;
@@ -16,7 +16,7 @@ use sdm_system::signal_name;
 use super::GdbBackend;
 use super::begin::before_the_start;
 use crate::task::Task;
-use sdm_child::{Channel, ShimLink, ShimSays, StartRequest, Started, ToShim};
+use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, ToShim};
 use sdm_child::{GdbChild, Streams};
 use sdm_gdb::Before;
 
@@ -27,7 +27,7 @@ const OTHERS_WAIT: Duration = Duration::from_millis(500);
 /// The shims of a server's tasks.
 #[derive(Default)]
 pub(super) struct Shims {
-    links: BTreeMap<TaskId, Rc<ShimLink>>,
+    pub(super) links: BTreeMap<TaskId, Rc<ShimLink>>,
     tasks: HashMap<RawFd, TaskId>,
     /// Gdbs that shims have been asked for and that are not there yet.
     coming: BTreeMap<TaskId, Coming>,
@@ -35,20 +35,22 @@ pub(super) struct Shims {
     /// Who was told to end.
     dismissed: HashSet<TaskId>,
     changes: VecDeque<InterestChange>,
+    /// Those that this process has started itself.
+    pub(super) own: BTreeMap<TaskId, LocalShim>,
     /// Those of which messages wait to be taken.
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 
 /// A gdb that is being started.
-struct Coming {
-    id: CommandId,
-    stop: StopAt,
+pub(super) struct Coming {
+    pub(super) id: CommandId,
+    pub(super) spec: StartSpec,
     before: Before,
     /// Whether the command has not been given up meanwhile.
     is_wanted: bool,
-    is_fed: bool,
+    pub(super) is_fed: bool,
     /// Commands that have come for the task meanwhile, in their order.
-    held: Vec<(CommandId, Rc<Command>)>,
+    pub(super) held: Vec<(CommandId, Rc<Command>)>,
 }
 
 /// A rank that its launcher wants to end.
@@ -62,12 +64,18 @@ impl Shims {
     pub(super) fn new(channels: Vec<(TaskId, Channel)>) -> Self {
         let mut shims = Self::default();
         for (task, channel) in channels {
-            let link = Rc::new(ShimLink::new(channel, Rc::clone(&shims.blocked)));
-            shims.watch(&link, false);
-            shims.tasks.insert(link.fd(), task);
-            shims.links.insert(task, link);
+            shims.add(task, channel);
         }
         shims
+    }
+
+    pub(super) fn add(&mut self, task: TaskId, channel: Channel) -> Rc<ShimLink> {
+        let link = Rc::new(ShimLink::new(channel, Rc::clone(&self.blocked)));
+        self.watch(&link, false);
+        self.tasks.insert(link.fd(), task);
+        self.dismissed.remove(&task);
+        self.links.insert(task, Rc::clone(&link));
+        link
     }
 
     fn watch(&mut self, link: &ShimLink, writable: bool) {
@@ -101,7 +109,11 @@ impl Shims {
         let leaves = |(task, link): (&TaskId, &Rc<ShimLink>)| {
             link.is_gone() || self.leaving.contains_key(task)
         };
-        !self.links.is_empty() && self.links.iter().all(leaves)
+        let launched = || {
+            let all = self.links.iter();
+            all.filter(|(task, _)| !self.own.contains_key(task))
+        };
+        launched().next().is_some() && launched().all(leaves)
     }
 
     pub(super) fn poll_interest(&mut self) -> Option<InterestChange> {
@@ -157,7 +169,7 @@ impl Shims {
         self.links.keys().copied().collect()
     }
 
-    fn forget(&mut self, link: &ShimLink) {
+    pub(super) fn forget(&mut self, link: &ShimLink) {
         if self.tasks.remove(&link.fd()).is_some() {
             self.changes
                 .push_back(InterestChange::Forget { fd: link.fd() });
@@ -166,7 +178,7 @@ impl Shims {
 }
 
 impl GdbBackend {
-    /// Has the task's shim start a gdb.
+    /// Has the task's shim start a gdb, or the program without one.
     pub(super) fn start_at_shim(
         &mut self,
         id: CommandId,
@@ -192,6 +204,12 @@ impl GdbBackend {
             gdb: gdb.map(|gdb| gdb.clone().into_os_string().into_encoded_bytes()),
             is_fed,
             given: self.config.start.variables.bytes_of(task),
+            fold: self.config.fold.clone(),
+            signals: self
+                .shims
+                .own
+                .contains_key(&task)
+                .then(|| self.config.start.signals.clone()),
         };
         link.tell(&ToShim::Start(Box::new(request)))
             .map_err(|error| {
@@ -200,7 +218,7 @@ impl GdbBackend {
             })?;
         let coming = Coming {
             id,
-            stop: spec.stop,
+            spec: spec.clone(),
             before,
             is_wanted: true,
             is_fed,
@@ -224,17 +242,25 @@ impl GdbBackend {
                 ShimSays::Started(started, fds) => self.has_begun(now, task, &link, *started, fds),
                 ShimSays::Refused(failure) => {
                     if let Some(coming) = self.shims.coming.remove(&task) {
-                        self.will_not_come(task, coming, failure);
+                        will_not_come(&mut self.outputs, task, coming, failure);
                     }
                 }
+                ShimSays::Seized(pid, program, fds) => {
+                    self.has_begun_seized(now, task, &link, (pid, program), fds);
+                }
+                ShimSays::NeedsGdb => self.start_with_gdb(now, task, &link),
+                ShimSays::Program(news) => self.handle_program(now, task, news),
                 ShimSays::Leaving(signal) => self.is_asked_to_end(now, task, &link, signal),
                 ShimSays::Gone => {
                     self.shims.forget(&link);
                     self.shims.leaving.remove(&task);
+                    if self.shims.own.remove(&task).is_some() {
+                        self.shims.links.remove(&task);
+                    }
                     if let Some(coming) = self.shims.coming.remove(&task) {
                         let text = "the process of its rank has ended";
                         let failure = Failure::new(FailureCode::System, text);
-                        self.will_not_come(task, coming, failure);
+                        will_not_come(&mut self.outputs, task, coming, failure);
                     }
                 }
             }
@@ -249,48 +275,47 @@ impl GdbBackend {
         started: Started,
         fds: Vec<OwnedFd>,
     ) {
-        let Some(coming) = self.shims.coming.remove(&task) else {
-            // Nobody asked for it; its input is closed here, so that it ends.
+        // Where nobody asked for it its input is closed here, so that it ends.
+        let Some(mut coming) = self.wanted(task) else {
             return;
         };
-        let cancelled = || Failure::new(FailureCode::Cancelled, "the session ends");
-        if self.ending.is_some() || !coming.is_wanted {
-            // Its input is closed here, too.
-            return self.will_not_come(task, coming, cancelled());
-        }
         let id = coming.id;
-        let mut coming = coming;
         let held = std::mem::take(&mut coming.held);
         match self.task_of_shim(now, task, link, started, fds, coming) {
-            Ok(made) => {
-                let number = self.add(now, [task], Box::new(made));
-                for (id, command) in held {
-                    if let Some(known) = self.slots.get_mut(&number) {
-                        known.slot.execute(now, task, id, &command);
-                    }
-                }
-                self.settle(now, number);
-            }
+            Ok(made) => self.stand_for(now, task, made, held),
             Err(failure) => {
                 self.answer(id, task, Err(failure));
-                self.refuse_held(task, held);
+                refuse_held(&mut self.outputs, task, held);
             }
         }
     }
 
-    /// A task's gdb does not come, for this reason where it is still wanted.
-    fn will_not_come(&mut self, task: TaskId, coming: Coming, failure: Failure) {
-        if coming.is_wanted {
-            self.answer(coming.id, task, Err(failure));
+    /// The start that a shim was asked for, where that is still wanted.
+    pub(super) fn wanted(&mut self, task: TaskId) -> Option<Coming> {
+        let coming = self.shims.coming.remove(&task)?;
+        if self.ending.is_none() && coming.is_wanted {
+            return Some(coming);
         }
-        self.refuse_held(task, coming.held);
+        let cancelled = Failure::new(FailureCode::Cancelled, "the session ends");
+        will_not_come(&mut self.outputs, task, coming, cancelled);
+        None
     }
 
-    fn refuse_held(&mut self, task: TaskId, held: Vec<(CommandId, Rc<Command>)>) {
-        for (id, _) in held {
-            let failure = Failure::new(FailureCode::NotRunning, "not started");
-            self.answer(id, task, Err(failure));
+    /// Adds the slot of a task, with the commands that have come for it meanwhile.
+    pub(super) fn stand_for(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        made: Task,
+        held: Vec<(CommandId, Rc<Command>)>,
+    ) {
+        let number = self.add(now, [task], Box::new(made));
+        for (id, command) in held {
+            if let Some(known) = self.slots.get_mut(&number) {
+                known.slot.execute(now, task, id, &command);
+            }
         }
+        self.settle(now, number);
     }
 
     fn task_of_shim(
@@ -312,7 +337,8 @@ impl GdbBackend {
         let streams = Streams::at_shim(fds.collect(), coming.is_fed, link).ok_or_else(odd)?;
         let child = self.keep(child)?;
         let mut driver = self.driver(now, child.pid());
-        driver.start(now, coming.id, started.launch(), coming.stop, coming.before);
+        let stop = coming.spec.stop;
+        driver.start(now, coming.id, started.launch(), stop, coming.before);
         Ok(Task::new(task, driver, child, streams, false))
     }
 
@@ -361,5 +387,33 @@ impl GdbBackend {
             });
             self.shims.dismiss(task, 128 + signal);
         }
+    }
+}
+
+/// A task's gdb does not come, for this reason where it is still wanted.
+pub(super) fn will_not_come(
+    outputs: &mut VecDeque<BackendOutput>,
+    task: TaskId,
+    coming: Coming,
+    failure: Failure,
+) {
+    if coming.is_wanted {
+        outputs.push_back(BackendOutput::Answer {
+            id: coming.id,
+            task,
+            result: Err(failure),
+        });
+    }
+    refuse_held(outputs, task, coming.held);
+}
+
+pub(super) fn refuse_held(
+    outputs: &mut VecDeque<BackendOutput>,
+    task: TaskId,
+    held: Vec<(CommandId, Rc<Command>)>,
+) {
+    for (id, _) in held {
+        let result = Err(Failure::new(FailureCode::NotRunning, "not started"));
+        outputs.push_back(BackendOutput::Answer { id, task, result });
     }
 }

@@ -29,7 +29,8 @@ const KEPT_BYTES: usize = 4 << 10;
 
 /// A gdb, from its start until it was reaped.
 pub(crate) struct GdbIo {
-    child: GdbChild,
+    /// Nothing until there is one.
+    child: Option<GdbChild>,
     /// Readable when it has ended: what it has begun by itself can keep its output open.
     pidfd: Option<OwnedFd>,
     end: GdbEnd,
@@ -80,20 +81,32 @@ pub(crate) enum Filled {
 }
 
 impl GdbIo {
-    /// Its Unix process id.
+    /// Its Unix process id; 0 while there is none.
     pub(crate) fn pid(&self) -> i32 {
-        self.child.pid()
+        self.child.as_ref().map_or(0, GdbChild::pid)
+    }
+
+    /// True while there is none, and one can come.
+    pub(crate) fn is_to_come(&self) -> bool {
+        self.child.is_none() && self.end == GdbEnd::Alive
     }
 
     /// The shim whose child it is, where it is one's.
     pub(crate) fn shim(&self) -> Option<&Rc<ShimLink>> {
-        self.child.shim()
+        self.child.as_ref()?.shim()
     }
 
     pub(crate) fn new(child: GdbChild) -> Self {
+        let mut io = Self::to_come();
+        io.begin(child);
+        io
+    }
+
+    /// One that comes when it is needed; what it is told before waits for it.
+    pub(crate) fn to_come() -> Self {
         Self {
-            pidfd: sdm_system::pidfd_open(child.pid().cast_unsigned()).ok(),
-            child,
+            pidfd: None,
+            child: None,
             end: GdbEnd::Alive,
             reap_at: None,
             gate: Gate::default(),
@@ -105,18 +118,19 @@ impl GdbIo {
         }
     }
 
+    /// It is there.
+    pub(crate) fn begin(&mut self, child: GdbChild) {
+        self.pidfd = sdm_system::pidfd_open(child.pid().cast_unsigned()).ok();
+        self.child = Some(child);
+    }
+
     /// The descriptors to watch now, each for reading and for writing.
     pub(crate) fn interests(&self) -> impl Iterator<Item = Interest> {
-        let read = [&self.child.stdout, &self.child.stderr];
-        let read = read
-            .into_iter()
-            .flatten()
-            .map(|fd| (fd.as_raw_fd(), true, false));
-        let write = self
-            .child
-            .stdin
-            .as_ref()
-            .filter(|_| !self.to_gdb.is_empty());
+        let child = self.child.iter();
+        let read = child.flat_map(|it| [&it.stdout, &it.stderr]);
+        let read = read.flatten().map(|fd| (fd.as_raw_fd(), true, false));
+        let write = self.child.as_ref().and_then(|it| it.stdin.as_ref());
+        let write = write.filter(|_| !self.to_gdb.is_empty());
         let end = self.pidfd.iter().map(|fd| (fd.as_raw_fd(), true, false));
         read.chain(write.map(|fd| (fd.as_raw_fd(), false, true)))
             .chain(end)
@@ -125,14 +139,15 @@ impl GdbIo {
     /// Which of its descriptors this is, if any.
     pub(crate) fn pipe(&self, fd: RawFd) -> Option<Pipe> {
         let is = |known: &Option<OwnedFd>| known.as_ref().is_some_and(|k| k.as_raw_fd() == fd);
-        if is(&self.child.stdout) {
+        let child = self.child.as_ref()?;
+        if is(&child.stdout) {
             Some(Pipe::Records)
-        } else if is(&self.child.stderr) {
+        } else if is(&child.stderr) {
             Some(Pipe::Words)
         } else if is(&self.pidfd) {
             Some(Pipe::End)
         } else {
-            is(&self.child.stdin).then_some(Pipe::Commands)
+            is(&child.stdin).then_some(Pipe::Commands)
         }
     }
 
@@ -162,8 +177,8 @@ impl GdbIo {
 
     /// Has gdb go on, where somebody has stopped it: it is to end.
     pub(crate) fn go_on(&self) {
-        if self.end != GdbEnd::Gone {
-            sdm_inferior::go_on(self.child.pid());
+        if let Some(child) = self.child.as_ref().filter(|_| self.end != GdbEnd::Gone) {
+            sdm_inferior::go_on(child.pid());
         }
     }
 
@@ -188,13 +203,20 @@ impl GdbIo {
             self.interrupt_at = None;
         }
         if self.gate.poll_interrupt() || self.interrupt_at.is_some_and(|at| at <= now) {
-            self.child.signal(Signal::SIGINT);
+            self.signal(Signal::SIGINT);
             self.interrupt_at = (self.end == GdbEnd::Alive).then_some(now + INTERRUPT_AGAIN);
         }
     }
 
+    fn signal(&mut self, signal: Signal) {
+        if let Some(child) = &mut self.child {
+            child.signal(signal);
+        }
+    }
+
     fn write_through(&mut self) {
-        let Some(fd) = &self.child.stdin else {
+        let Some(child) = &self.child else { return };
+        let Some(fd) = &child.stdin else {
             self.to_gdb.clear();
             self.written = 0;
             return;
@@ -216,7 +238,7 @@ impl GdbIo {
     /// Reads a piece of what gdb says; nothing where it has closed its output.
     pub(crate) fn fill(&mut self) -> Option<Filled> {
         loop {
-            let Some(fd) = &self.child.stdout else {
+            let Some(fd) = self.child.as_ref().and_then(|it| it.stdout.as_ref()) else {
                 return Some(Filled::All);
             };
             let room = self.reader.room();
@@ -249,12 +271,13 @@ impl GdbIo {
     /// Keeps what gdb says outside of MI, for the moment it dies.
     pub(crate) fn read_words(&mut self, closing: &mut Vec<OwnedFd>) {
         let mut buffer = [0; 4096];
-        while let Some(fd) = &self.child.stderr {
+        let Some(child) = &mut self.child else { return };
+        while let Some(fd) = &child.stderr {
             match read(fd, &mut buffer) {
                 Ok(count) if count > 0 => self.words.push(&buffer[..count]),
                 Err(Errno::EINTR) => {}
                 Err(Errno::EAGAIN) => return,
-                _ => closing.extend(self.child.stderr.take()),
+                _ => closing.extend(child.stderr.take()),
             }
         }
     }
@@ -262,7 +285,11 @@ impl GdbIo {
     /// It is no longer needed: its input ends.
     pub(crate) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
         self.write(now);
-        closing.extend(self.child.stdin.take());
+        let Some(child) = &mut self.child else {
+            self.end = GdbEnd::Gone;
+            return;
+        };
+        closing.extend(child.stdin.take());
         self.go_on();
         if self.end == GdbEnd::Alive {
             self.end = GdbEnd::Closed(now + END_STEP);
@@ -282,7 +309,7 @@ impl GdbIo {
 
     /// True where a signal has ended it: it has let go of nothing by itself.
     pub(crate) fn was_killed(&mut self) -> bool {
-        self.child.was_killed()
+        self.child.as_mut().is_some_and(GdbChild::was_killed)
     }
 
     /// Ends one that does not end by itself; `before_kill` comes before the last resort.
@@ -290,14 +317,14 @@ impl GdbIo {
         match self.end {
             GdbEnd::Closed(at) if at <= now => {
                 tracing::warn!(pid = self.pid(), "gdb has not ended by itself: SIGTERM");
-                self.child.signal(Signal::SIGTERM);
+                self.signal(Signal::SIGTERM);
                 self.go_on();
                 self.end = GdbEnd::Terminated(now + END_STEP);
             }
             GdbEnd::Terminated(at) if at <= now => {
                 tracing::warn!(pid = self.pid(), "gdb has not ended by SIGTERM: SIGKILL");
                 before_kill();
-                self.child.signal(Signal::SIGKILL);
+                self.signal(Signal::SIGKILL);
                 self.end = GdbEnd::Killed;
                 self.reap_at = Some(now + LOOK_AGAIN);
             }
@@ -311,8 +338,10 @@ impl GdbIo {
         if self.end == GdbEnd::Gone {
             return None;
         }
-        closing.extend(self.child.stdout.take());
-        if self.child.try_wait().is_none() {
+        let child = self.child.as_mut()?;
+        closing.extend(child.stdout.take());
+        let status = child.try_wait();
+        if status.is_none() {
             // With its output closed it is about to end.
             self.reap_at = Some(now + LOOK_AGAIN);
             if self.end == GdbEnd::Alive {
@@ -327,9 +356,11 @@ impl GdbIo {
         self.end = GdbEnd::Gone;
         self.interrupt_at = None;
         closing.extend(self.pidfd.take());
-        closing.extend(self.child.stdin.take());
-        closing.extend(self.child.stderr.take());
-        let how = self.words.describe(self.child.try_wait());
+        if let Some(child) = &mut self.child {
+            closing.extend(child.stdin.take());
+            closing.extend(child.stderr.take());
+        }
+        let how = self.words.describe(status);
         tracing::info!(pid = self.pid(), "gdb ended: {how}");
         Some(how)
     }

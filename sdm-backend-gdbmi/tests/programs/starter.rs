@@ -9,6 +9,12 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
+    if let Some(served) = sdm_child::run_shim() {
+        return match served {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
     let Some(failure) = sdm_child::exec_program() else {
         eprintln!("sdm-starter: it becomes a program, where it is told which");
         return ExitCode::FAILURE;

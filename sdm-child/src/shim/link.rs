@@ -1,9 +1,12 @@
 //! A server's end of the connection to a shim.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::rc::Rc;
 
@@ -13,6 +16,7 @@ use sdm_debug::wire;
 
 use super::channel::{Channel, Heard};
 use super::message::{Started, ToServer, ToShim};
+use crate::ProgramNews;
 
 /// The ends of processes that are remembered: gdb's and its program's, of the last few starts.
 const ENDED_MAX: usize = 16;
@@ -37,6 +41,12 @@ pub enum ShimSays {
     Started(Box<Started>, Vec<OwnedFd>),
     /// It is not, and why.
     Refused(Failure),
+    /// The program runs without one: its pid and its path, and the ends of its streams.
+    Seized(i32, PathBuf, Vec<OwnedFd>),
+    /// The program does not run without one, and has not begun.
+    NeedsGdb,
+    /// News of a program without one.
+    Program(ProgramNews),
     /// The launcher wants it to end by this signal; 0 where the launcher is gone.
     Leaving(i32),
     /// It has hung up.
@@ -102,6 +112,12 @@ impl ShimLink {
                 Ok(ToServer::Refused(failure)) => {
                     return Some(ShimSays::Refused(Failure::decode(&failure)));
                 }
+                Ok(ToServer::Seized { pid, program }) => {
+                    let program = OsString::from_vec(program).into();
+                    return Some(ShimSays::Seized(pid, program, fds));
+                }
+                Ok(ToServer::NeedsGdb) => return Some(ShimSays::NeedsGdb),
+                Ok(ToServer::Program(news)) => return Some(ShimSays::Program(news)),
                 Ok(ToServer::Leaving { signal }) => return Some(ShimSays::Leaving(signal)),
                 Ok(ToServer::Ended { pid, status }) => self.keep(pid, status),
                 Ok(ToServer::Hello { .. }) => {}

@@ -5,11 +5,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use sdm_debug::command::StartSpec;
+use sdm_debug::fold::FoldRules;
 use sdm_debug::{Failure, GdbOptions, wire};
 use serde::{Deserialize, Serialize};
 
-use crate::Launch;
 use crate::variables::GivenBytes;
+use crate::{Launch, ProgramNews, SignalState};
 
 /// To a shim.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -21,8 +22,16 @@ pub enum ToShim {
         /// Its pid.
         pid: i32,
     },
-    /// It is to start a gdb for its program.
+    /// It is to start its program, by a gdb or without one.
     Start(Box<StartRequest>),
+    /// A gdb is to attach to its program: all of its threads are to be let go.
+    LetGo,
+    /// Another process is to look at its program: the same, until the next one.
+    LetLook,
+    /// That has looked.
+    Seize,
+    /// Its rank is known: the thread that asks for it goes on.
+    GoOn,
     /// The program has opened its streams.
     Opened,
     /// The program runs: its gdb may use all processors from now on.
@@ -48,6 +57,10 @@ pub struct StartRequest {
     pub is_fed: bool,
     /// What the program finds in its environment, other than the shim.
     pub given: GivenBytes,
+    /// The rules that tell a runtime's libraries.
+    pub fold: FoldRules,
+    /// The signals that it finds blocked and ignored, where these are not the shim's.
+    pub signals: Option<SignalState>,
 }
 
 /// To a server.
@@ -61,6 +74,18 @@ pub(super) enum ToServer {
     /// gdb has been started. With it come descriptors, in this order: gdb's input, output and errors; the program's output
     /// and errors, where the front-end has them; its input, where that is fed.
     Started(Box<Started>),
+    /// The program runs without a gdb. With it come descriptors: the program's output and errors, where the front-end has them; its input, where
+    /// that is fed.
+    Seized {
+        /// Its pid.
+        pid: i32,
+        /// The program, absolute.
+        program: Vec<u8>,
+    },
+    /// The program needs a gdb from its beginning, which it has not come to.
+    NeedsGdb,
+    /// News of a program without a gdb.
+    Program(ProgramNews),
     /// It cannot be started, and why: a failure's bytes.
     Refused(Vec<u8>),
     /// A process that it started, or that it was told of, has ended, with this status of `waitpid`.
@@ -147,6 +172,10 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
         ToShim::Unbind,
         ToShim::Left(4711),
         ToShim::Heard,
+        ToShim::LetGo,
+        ToShim::LetLook,
+        ToShim::Seize,
+        ToShim::GoOn,
         ToShim::End(130),
     ];
     let launch = Launch {
@@ -165,6 +194,12 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
             status: 9,
         },
         ToServer::Leaving { signal: 15 },
+        ToServer::Seized {
+            pid: 4711,
+            program: b"/opt/solver".to_vec(),
+        },
+        ToServer::NeedsGdb,
+        ToServer::Program(ProgramNews::Stands),
     ];
     let to_shim = to_shim.iter().map(wire::encode);
     to_shim.chain(to_server.iter().map(wire::encode)).collect()

@@ -6,10 +6,12 @@
 
 mod channel;
 mod link;
+mod local;
 mod message;
 mod process;
 
 pub use channel::Channel;
+pub use local::{LocalShim, run_shim};
 pub use process::{Shim, ShimEvent};
 
 pub(crate) use link::HeldAtShim;

@@ -13,11 +13,15 @@ use std::os::unix::process::ExitStatusExt;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sdm_debug::command::StartSpec;
+use sdm_debug::fold::FoldRules;
 use sdm_debug::wire;
 
 use super::channel::{Channel, Heard};
 use super::message::{StartRequest, Started, ToServer, ToShim};
-use crate::{Begun, Preload, ProgramEnds, StartConfig, begin};
+use crate::begin::begin_seized;
+use crate::tracer::{Tracer, Watch};
+use crate::{Begun, Preload, ProgramEnds, ProgramNews, StartConfig, begin};
 use crate::{sys, variables};
 
 /// What a server wants of the process around a [`Shim`].
@@ -48,6 +52,10 @@ pub struct Shim {
     ends: Option<ProgramEnds>,
     /// The gdb that was started last.
     gdb: Option<i32>,
+    /// The program, as long as it runs without a gdb.
+    tracer: Option<Tracer>,
+    /// The program that a gdb of the server's has attached to, or is about to.
+    handed_over: Option<i32>,
     watched: Vec<WatchedProcess>,
 }
 
@@ -76,6 +84,8 @@ impl Shim {
             preload: None,
             ends: None,
             gdb: None,
+            tracer: None,
+            handed_over: None,
             watched: Vec::new(),
         })
     }
@@ -88,6 +98,7 @@ impl Shim {
         let pidfds = watched.filter_map(|it| it.pidfd.as_ref());
         std::iter::once(self.channel.as_fd())
             .chain(pidfds.map(AsFd::as_fd))
+            .chain(self.tracer.as_ref().map(Tracer::fd))
             .collect()
     }
 
@@ -118,7 +129,14 @@ impl Shim {
                 Ok(ToShim::Start(request)) => {
                     self.start(*request);
                     events.push(ShimEvent::Begins);
+                    if self.tracer.is_some() {
+                        events.push(ShimEvent::Sleeps);
+                    }
                 }
+                Ok(ToShim::LetGo) => self.ask_tracer(Tracer::let_go),
+                Ok(ToShim::LetLook) => self.ask_tracer(Tracer::let_look),
+                Ok(ToShim::GoOn) => self.ask_tracer(Tracer::go_on_with_rank),
+                Ok(ToShim::Seize) => self.ask_tracer(Tracer::seize_again),
                 Ok(ToShim::Opened) => self.ends = None,
                 Ok(ToShim::Unbind) => {
                     if let (Some(binding), Some(gdb)) = (&self.config.binding, self.gdb) {
@@ -128,15 +146,42 @@ impl Shim {
                 }
                 Ok(ToShim::Left(pid)) => self.watch(pid),
                 Ok(ToShim::Heard) => events.push(ShimEvent::Heard),
-                Ok(ToShim::End(code)) => events.push(ShimEvent::End(code)),
+                Ok(ToShim::End(code)) => {
+                    self.kill_program();
+                    events.push(ShimEvent::End(code));
+                }
                 Err(_) => {
                     events.push(ShimEvent::ServerGone);
                     break;
                 }
             }
         }
+        if let Some(tracer) = &mut self.tracer {
+            let news = tracer.handle_changes();
+            self.tell_news(news);
+        }
         self.tell_ends();
         events
+    }
+
+    fn ask_tracer(&mut self, what: fn(&mut Tracer) -> Vec<ProgramNews>) {
+        if let Some(tracer) = &mut self.tracer {
+            let news = what(tracer);
+            self.tell_news(news);
+        }
+    }
+
+    /// Says what has become of the program without a gdb.
+    fn tell_news(&mut self, news: Vec<ProgramNews>) {
+        for one in news {
+            self.tell(&ToServer::Program(one), Vec::new());
+        }
+        let over = self.tracer.take_if(|it| it.is_over());
+        if let Some(pid) = over.filter(|it| !it.has_ended()).map(|it| it.pid()) {
+            // From now on only its end is heard of.
+            self.handed_over = Some(pid);
+            self.watch(pid);
+        }
     }
 
     fn hear(&mut self) -> Option<io::Result<ToShim>> {
@@ -163,11 +208,24 @@ impl Shim {
     /// True while something that it started has not ended.
     #[must_use]
     pub fn has_children(&self) -> bool {
-        !self.watched.is_empty()
+        self.tracer.is_some() || !self.watched.is_empty()
+    }
+
+    /// Kills the program that was started without a gdb.
+    fn kill_program(&self) {
+        if let Some(tracer) = &self.tracer {
+            tracer.kill();
+        }
+        let watched = |pid: &i32| self.watched.iter().any(|it| it.pid == *pid);
+        if let Some(pid) = self.handed_over.filter(watched) {
+            // Nobody but this process reaps it, so the pid is its own.
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
     }
 
     /// Kills the gdb, and by that its program, where the server that drove it is gone and it has not ended by itself.
     pub fn kill_gdb(&mut self) {
+        self.kill_program();
         if let Some(gdb) = self
             .gdb
             .filter(|gdb| self.watched.iter().any(|it| it.pid == *gdb))
@@ -184,22 +242,59 @@ impl Shim {
             gdb,
             is_fed,
             given,
+            fold,
+            signals,
         } = request;
         self.config.options = options;
+        if let Some(signals) = signals {
+            self.config.signals = signals;
+        }
         if let Some(gdb) = gdb {
             self.config.gdb = Some(OsString::from_vec(gdb).into());
+        }
+        let given = variables::given(given);
+        if spec.gdb_when_needed {
+            return self.start_seized(&spec, is_fed, &given, fold);
         }
         let begun = begin(
             &spec,
             is_fed,
             true,
             &self.config,
-            &variables::given(given),
+            &given,
             &mut self.preload,
             true,
         );
         match begun {
             Ok(begun) => self.hand_over(begun),
+            Err(failure) => self.tell(&ToServer::refused(&failure), Vec::new()),
+        }
+    }
+
+    fn start_seized(
+        &mut self,
+        spec: &StartSpec,
+        is_fed: bool,
+        given: &[(OsString, Option<OsString>)],
+        fold: FoldRules,
+    ) {
+        let watch = Watch {
+            no_holds: self.config.options.no_holds,
+            fold,
+        };
+        match begin_seized(spec, is_fed, &self.config, given, self.server, watch) {
+            Ok(Some(begun)) => {
+                let seized = ToServer::Seized {
+                    pid: begun.tracer.pid(),
+                    program: begun.program.into_os_string().into_vec(),
+                };
+                self.tracer = Some(begun.tracer);
+                // It may open its streams at any time; those of its ends that are held here are given back when the server says so.
+                let (theirs, ours) = begun.streams.into_ends();
+                self.ends = theirs;
+                self.tell(&seized, ours);
+            }
+            Ok(None) => self.tell(&ToServer::NeedsGdb, Vec::new()),
             Err(failure) => self.tell(&ToServer::refused(&failure), Vec::new()),
         }
     }

@@ -31,6 +31,8 @@ pub struct StartSpec {
     /// Lines for gdb's command line before the program runs, each with its tasks. One that gdb
     /// refuses is told by a notice.
     pub settings: Vec<(IdSet, String)>,
+    /// A gdb is started for it only when something needs one, where the host and the program allow that.
+    pub gdb_when_needed: bool,
 }
 
 /// A breakpoint, watchpoint or catchpoint that is there before the program runs.

@@ -202,14 +202,14 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
 }
 
 /// Whether gdb has told of a stop of the process, or of its end.
-fn is_held_or_over(state: &State) -> Option<()> {
+pub(super) fn is_held_or_over(state: &State) -> Option<()> {
     let over = !state.activity.is_live();
     (over || !state.stops.is_empty()).then_some(())
 }
 
 /// A process that was stopped before gdb came would stop once more on the SIGSTOP that stopped it, and stay
 /// so when gdb leaves it. gdb holds it all the same.
-fn wake(gdb: &Gdb, pid: i32) {
+pub(super) fn wake(gdb: &Gdb, pid: i32) {
     let mut state = gdb.edit();
     state.handling.sigcont = Sigcont::Unsaid;
     let signal = Signal::SIGCONT;

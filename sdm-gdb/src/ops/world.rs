@@ -3,7 +3,9 @@
 //! What a file is linked with does not tell an MPI that is loaded at run time, as Python's is. Under another MPI's launcher
 //! each of its processes is rank 0 of 1, and the job runs on as so many jobs of one.
 
+use sdm_child::MpiSymbols;
 use sdm_debug::Event;
+use sdm_inspect::mpi::{Mpich, OpenMpi, OwnObjects};
 
 use super::ranks::world;
 use crate::gdb::Gdb;
@@ -18,9 +20,39 @@ pub(super) async fn check(gdb: &Gdb, thread: u32) {
     if !gdb.host().has_mpi(pid) {
         return;
     }
-    let Ok(Some((rank, size))) = world(gdb, thread).await else {
+    if let Ok(Some(world)) = world(gdb, thread).await {
+        compare(gdb, pid, world);
+    }
+}
+
+/// The same of a process without a gdb, whose MPI library has these symbols.
+pub(crate) fn check_at(gdb: &Gdb, symbols: MpiSymbols) {
+    let Some(pid) = gdb.get().pid() else {
         return;
     };
+    let Some(memory) = gdb.host().process_memory(pid) else {
+        return;
+    };
+    let found = match symbols.open_mpi {
+        Some((world, alone, empty)) => {
+            let objects = OwnObjects {
+                world,
+                alone,
+                empty,
+            };
+            OpenMpi::world(&*memory, objects)
+        }
+        None => symbols.mpich.and_then(|address| {
+            let variables = gdb.host().variables(pid, address);
+            Mpich::world(&*memory, &variables)
+        }),
+    };
+    if let Some(world) = found {
+        compare(gdb, pid, world);
+    }
+}
+
+fn compare(gdb: &Gdb, pid: i32, (rank, size): (u32, u32)) {
     gdb.edit().breakpoints.mpi.world_known = true;
     if !fits((rank, size), gdb.host().launched_as(pid)) {
         gdb.tell(Event::World { rank, size });

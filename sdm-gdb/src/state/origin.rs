@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use sdm_child::Freed;
 use sdm_debug::command::StopAt;
 
 use super::points::KeptPoint;
@@ -15,6 +16,13 @@ pub(crate) enum Origin {
         wrapped: Option<Wrapped>,
         /// Set where Valgrind runs the program.
         valgrind: Option<Valgrind>,
+    },
+    /// Its parent, which is SDM's, has started and seized it; a gdb takes it over, and ends it with itself.
+    Seized {
+        /// Its state as its parent has let it go.
+        freed: Option<Freed>,
+        /// gdb has attached: what becomes of it gdb says from now on.
+        is_taken_over: bool,
     },
     /// gdb has attached to a process that ran before, and leaves it at its own end.
     Attached {
@@ -67,7 +75,7 @@ impl Default for Origin {
 impl Origin {
     /// True where gdb has not started the program.
     pub(crate) fn is_attached(&self) -> bool {
-        !matches!(self, Self::Started { .. })
+        matches!(self, Self::Attached { .. } | Self::CoreFile)
     }
 
     pub(crate) fn is_core_file(&self) -> bool {
@@ -78,7 +86,7 @@ impl Origin {
     pub(crate) fn is_read_only_process(&self) -> bool {
         let access = match self {
             Self::Attached { access, .. } => *access,
-            Self::Started { .. } | Self::CoreFile => Access::Full,
+            Self::Started { .. } | Self::Seized { .. } | Self::CoreFile => Access::Full,
         };
         access == Access::ReadOnly
     }
@@ -88,11 +96,44 @@ impl Origin {
         self.is_core_file() || self.is_read_only_process()
     }
 
+    /// The state in which a seized program was let go by its parent.
+    pub(crate) fn freed(&self) -> Option<Freed> {
+        match self {
+            Self::Seized { freed, .. } => *freed,
+            _ => None,
+        }
+    }
+
+    /// A seized program was let go by its parent.
+    pub(crate) fn set_freed(&mut self, how: Freed) {
+        if let Self::Seized { freed, .. } = self {
+            *freed = Some(how);
+        }
+    }
+
+    /// gdb has attached to a seized program.
+    pub(crate) fn set_taken_over(&mut self) {
+        if let Self::Seized { is_taken_over, .. } = self {
+            *is_taken_over = true;
+        }
+    }
+
+    /// True for a seized program that gdb has attached to.
+    pub(crate) fn is_taken_over(&self) -> bool {
+        matches!(
+            self,
+            Self::Seized {
+                is_taken_over: true,
+                ..
+            }
+        )
+    }
+
     /// Which part of gdb the task is, where gdb holds others too.
     pub(crate) fn scope(&self) -> Option<&Scope> {
         match self {
             Self::Attached { scope, .. } => scope.as_ref(),
-            Self::Started { .. } | Self::CoreFile => None,
+            Self::Started { .. } | Self::Seized { .. } | Self::CoreFile => None,
         }
     }
 
@@ -100,7 +141,7 @@ impl Origin {
     pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
         match self {
             Self::Attached { scope, .. } => scope.as_mut(),
-            Self::Started { .. } | Self::CoreFile => None,
+            Self::Started { .. } | Self::Seized { .. } | Self::CoreFile => None,
         }
     }
 
@@ -108,7 +149,7 @@ impl Origin {
     pub(crate) fn wrapped(&self) -> Option<&Wrapped> {
         match self {
             Self::Started { wrapped, .. } => wrapped.as_ref(),
-            Self::Attached { .. } | Self::CoreFile => None,
+            Self::Seized { .. } | Self::Attached { .. } | Self::CoreFile => None,
         }
     }
 
@@ -116,7 +157,7 @@ impl Origin {
     pub(crate) fn wrapped_mut(&mut self) -> Option<&mut Option<Wrapped>> {
         match self {
             Self::Started { wrapped, .. } => Some(wrapped),
-            Self::Attached { .. } | Self::CoreFile => None,
+            Self::Seized { .. } | Self::Attached { .. } | Self::CoreFile => None,
         }
     }
 
@@ -124,7 +165,7 @@ impl Origin {
     pub(crate) fn valgrind(&self) -> Option<&Valgrind> {
         match self {
             Self::Started { valgrind, .. } => valgrind.as_ref(),
-            Self::Attached { .. } | Self::CoreFile => None,
+            Self::Seized { .. } | Self::Attached { .. } | Self::CoreFile => None,
         }
     }
 
@@ -132,7 +173,7 @@ impl Origin {
     pub(crate) fn valgrind_mut(&mut self) -> Option<&mut Valgrind> {
         match self {
             Self::Started { valgrind, .. } => valgrind.as_mut(),
-            Self::Attached { .. } | Self::CoreFile => None,
+            Self::Seized { .. } | Self::Attached { .. } | Self::CoreFile => None,
         }
     }
 }

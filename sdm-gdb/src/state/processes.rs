@@ -80,7 +80,7 @@ impl Processes {
     /// gdb says that it holds a process.
     pub(crate) fn started(&mut self, group: &str, pid: Option<i32>) {
         match (self.own, pid) {
-            (Some(_), Some(pid)) if group != self.own_group => {
+            (Some(own), Some(pid)) if group != self.own_group && own != pid => {
                 self.others.push((group.to_owned(), pid));
             }
             _ => {

@@ -49,6 +49,8 @@ impl Server {
         let base = &spawning.like;
         let base = StartSpec {
             stop: StopAt::Nowhere,
+            // Whether they can be started is told at once.
+            gdb_when_needed: false,
             points,
             settings: as_of(&base.settings, like, &tasks),
             // As with a launcher: the first one reads what the tool is given.

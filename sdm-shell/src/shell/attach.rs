@@ -13,8 +13,10 @@ use super::{ask, memory_estimate};
 use crate::commands::{SetExpr, UserCommand};
 use sdm_view::item::Item;
 
-/// Has gdb attach to those of these tasks that were only looked at; false where there are no others, and that failed.
+/// Has gdb attach to those of these tasks that were only looked at, or run without one so far, and stops these; false where there are no others, and that failed.
 pub(super) async fn attach_as_needed(session: &SessionHandle, to: &IdSet) -> bool {
+    let own = session.read(|model| model.without_gdb(&model.job.seized.intersection(to)).0);
+    run::stop(session, &own).await;
     let wanted = session.read(|model| model.job.unattached.intersection(to));
     let spec = session.read(|model| model.job.attachable.clone());
     let Some(spec) = spec.filter(|_| !wanted.is_empty()) else {

@@ -53,13 +53,10 @@ pub(super) async fn diagnose(
     (samples, seconds): (u32, Option<u32>),
 ) -> Verdict {
     let looks = Looks::of(samples, seconds);
-    let (free, spec) = session.read(|model| {
-        let free = model.job.unattached.intersection(&said.to);
-        (free, model.job.attachable.clone())
-    });
+    let (free, spec) = session.read(|model| model.without_gdb(&said.to));
     let mut subject = Subject {
         line: said.line,
-        spec: spec.unwrap_or_default(),
+        spec,
         to: said.to.clone(),
         free,
         first: None,
@@ -274,11 +271,13 @@ async fn diagnosis(
     for _ in 0..=AGAIN {
         // Who did not stop in time the last time may now.
         let running = session.running().intersection(to);
+        let running = running.difference(&sampler.free_tasks());
         stop_quietly(session, sampler.line, &running, since).await;
         let mut observed = known.clone();
         note_absent(session, to, &mut observed);
         note_outside(session, to, &mut observed);
-        let mut looked = let_run_between(session, to, &mut observed);
+        let held = to.difference(&sampler.free_tasks());
+        let mut looked = let_run_between(session, &held, &mut observed);
         let apart = all_of(&observed.halted).union(&all_of(&observed.gone));
         looked.union_with(&sampler.free_tasks().difference(&apart));
         let missed = sampler.sample((&looked, looks), &mut observed).await;

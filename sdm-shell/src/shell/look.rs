@@ -7,7 +7,7 @@ use sdm_view::gather::join;
 use sdm_view::item::{Gathered, Happening, Item};
 
 use super::model::open_commands::OpenCommand;
-use super::{SessionHandle, Verdict, ask, attach};
+use super::{SessionHandle, Verdict, ask, attach, run};
 
 /// By what processes are looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,6 +148,12 @@ impl Look {
     }
 
     async fn attach(&mut self, session: &SessionHandle, to: &IdSet) {
+        let own = session.read(|model| model.job.seized.intersection(to));
+        if !own.is_empty() {
+            run::stop(session, &own).await;
+            self.attached.union_with(&own);
+            return;
+        }
         let spec = attach::among(&self.spec, to);
         let (verdict, attached) = attach::attach_unannounced(session, spec, to).await;
         self.has_failed |= verdict != Verdict::Done;

@@ -129,7 +129,12 @@ pub(super) async fn look_back(session: &SessionHandle) {
     if asked_to_end {
         session.edit(|model| model.options.query_timeout = timeout.min(LAST_QUERY_TIMEOUT));
     }
-    run::stop_all(session).await;
+    // Those without a gdb are looked at as they run.
+    let stopped = session.edit(|model| {
+        model.job.looked_at.clone_from(&model.job.seized);
+        model.all.difference(&model.job.seized)
+    });
+    run::stop(session, &stopped).await;
     if writes_report(session) {
         look(session).await;
     }
@@ -144,15 +149,22 @@ pub(super) async fn look_back(session: &SessionHandle) {
 pub(super) async fn look(session: &SessionHandle) {
     held_back::show_held(session);
     let standing = session.standing();
-    if standing.is_empty() || session.is_over() {
+    let (free, spec) = session.read(|model| model.without_gdb(&model.job.seized));
+    let seen_all = standing.union(&free);
+    if seen_all.is_empty() || session.is_over() {
         return;
     }
     look_at_versions(session).await;
     let crashed = looks_at_crashed(session).await;
-    let (_, open) = session
-        .ask_quietly("report", &standing, &Command::Stacks { full: false })
-        .await;
-    let stacks = open.and_then(|open| open.gathered.stacks());
+    let mut snapshot = super::look::Look::of(spec, free, false);
+    let mut gathered = snapshot.take(session).await.unwrap_or_default();
+    if !standing.is_empty() {
+        let (_, open) = session
+            .ask_quietly("report", &standing, &Command::Stacks { full: false })
+            .await;
+        gathered.absorb(open.map(|open| open.gathered).unwrap_or_default());
+    }
+    let stacks = gathered.stacks();
     let seen = IdSet::union_all(crashed.iter().map(|look| &look.tasks));
     let few = stacks.as_ref().map(|stacks| outliers(stacks, &seen));
     let mut few = few.unwrap_or_default();
@@ -161,7 +173,7 @@ pub(super) async fn look(session: &SessionHandle) {
     session.reporting(|reporting| {
         reporting
             .recorder
-            .look(&standing, stacks, crashed, outliers)
+            .look(&seen_all, stacks, crashed, outliers)
     });
 }
 
@@ -189,6 +201,9 @@ async fn looks_at(session: &SessionHandle, sets: Vec<IdSet>) -> Vec<Look> {
 /// The stack of the first of these tasks, with variables; its selected frame stays.
 async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
     let task = tasks.first()?;
+    // Values are gdb's.
+    let without = session.read(|model| model.job.seized.intersection(&IdSet::single(task)));
+    run::stop(session, &without).await;
     let selected = match answer_of(session, task, &Command::SelectFrame(FrameSelect::Current)).await
     {
         Some(Reply::Frame(view)) => Some(view.frame.level),

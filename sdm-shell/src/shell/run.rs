@@ -283,9 +283,9 @@ pub(super) fn answer(gathered: Gathered, whole: bool) -> Item {
     }
 }
 
-/// Stops all tasks that run, and waits until they stand.
-pub(super) async fn stop_all(session: &SessionHandle) {
-    let running = session.running();
+/// Stops those of these tasks that run, and waits until they stand.
+pub(super) async fn stop(session: &SessionHandle, tasks: &IdSet) {
+    let running = session.running().intersection(tasks);
     if running.is_empty() || session.is_over() {
         return;
     }

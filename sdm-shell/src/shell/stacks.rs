@@ -52,12 +52,9 @@ pub(super) fn code_of_nothing(session: &SessionHandle, since: u64) -> StacksCode
 
 /// `stacks [--full]`, all of them where it is full; those whom no gdb has are looked at without one.
 pub(super) async fn show_stacks(session: &SessionHandle, said: &Said<'_>, full: bool) -> Verdict {
-    let (unattached, spec) = session.read(|model| {
-        let unattached = model.job.unattached.intersection(&said.to);
-        (unattached, model.job.attachable.clone())
-    });
-    let rest = said.to.difference(&unattached);
-    let mut look = Look::of(spec.unwrap_or_default(), unattached, full);
+    let (free, spec) = session.read(|model| model.without_gdb(&said.to));
+    let rest = said.to.difference(&free);
+    let mut look = Look::of(spec, free, full);
     let Some(mut gathered) = look.take(session).await else {
         return Verdict::GivenUp;
     };

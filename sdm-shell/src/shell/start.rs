@@ -18,7 +18,11 @@ const NOT_RUNNABLE: u8 = 126;
 
 /// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
 pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSpec)>) -> bool {
-    session.edit(|model| model.job.programs.clone_from(&programs));
+    session.edit(|model| {
+        let seized = programs.iter().filter(|(_, spec)| spec.gdb_when_needed);
+        model.job.seized = IdSet::union_all(seized.map(|(tasks, _)| tasks));
+        model.job.programs.clone_from(&programs);
+    });
     show_start(session, &programs);
     if let Some(lack) = memory_estimate::lack_of_room(session, &programs).await {
         session.complain(lack, "`sdm run --force` starts them all the same");

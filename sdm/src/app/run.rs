@@ -69,7 +69,8 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
     let mut first = 0;
     for part in &parts {
         let ranks = IdSet::from_range(first..=first + part.count - 1);
-        programs.push((ranks, start_spec(args, &part.words, &stdin_tasks)));
+        let spec = start_spec(args, &part.words, &stdin_tasks, has_commands);
+        programs.push((ranks, spec));
         first += part.count;
     }
     Ok(Job {
@@ -82,7 +83,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         programs,
         stdin_tasks,
         passes_input: passes_input && !reads_commands(args, has_commands),
-        check_room: !args.gdb_use.force,
+        check_room: !args.gdb_use.force && !gdb_when_needed(args, has_commands),
     })
 }
 
@@ -221,7 +222,18 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
     Ok(BackendSettings::GdbHosted { options, pmix })
 }
 
-fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &IdSet) -> StartSpec {
+/// True where nobody asks anything of gdb before something has gone wrong.
+fn gdb_when_needed(args: &RunArgs, has_commands: bool) -> bool {
+    args.batch.batch && !has_commands && !args.gdb_use.shapes_start()
+}
+
+fn start_spec(
+    args: &RunArgs,
+    words: &[OsString],
+    stdin_tasks: &IdSet,
+    has_commands: bool,
+) -> StartSpec {
+    let gdb_when_needed = gdb_when_needed(args, has_commands);
     let bytes = |text: &OsString| text.as_bytes().to_vec();
     let environment = args.environment.iter().map(|(name, value)| {
         let value = value.as_ref().map(|value| value.clone().into_bytes());
@@ -235,7 +247,7 @@ fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &IdSet) -> StartS
             .directory
             .as_ref()
             .map(|path| path.as_os_str().as_bytes().to_vec()),
-        stop: if args.no_stop {
+        stop: if args.no_stop || gdb_when_needed {
             StopAt::Nowhere
         } else {
             StopAt::Main
@@ -246,6 +258,7 @@ fn start_spec(args: &RunArgs, words: &[OsString], stdin_tasks: &IdSet) -> StartS
             .map(|path| path.as_os_str().as_bytes().to_vec()),
         stdin_tasks: stdin_tasks.clone(),
         wrapper: args.gdb_use.wrapper_words(),
+        gdb_when_needed,
         ..StartSpec::default()
     }
 }

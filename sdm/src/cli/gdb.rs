@@ -61,6 +61,12 @@ impl GdbArgs {
         backend(options)
     }
 
+    /// True where something of it counts from the program's beginning.
+    #[must_use]
+    pub fn shapes_start(&self) -> bool {
+        self.memcheck || self.wrapper.is_some() || self.gdb_init || !self.gdb_setting.is_empty()
+    }
+
     /// The words of what runs the program; none where there is none.
     #[must_use]
     pub fn wrapper_words(&self) -> Vec<Vec<u8>> {

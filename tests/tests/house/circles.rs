@@ -24,8 +24,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-backend-gdbmi",
-        "backend backend::begin backend::shims",
-        "one type, whose methods are in three files",
+        "backend backend::begin backend::seized backend::shims",
+        "one type, whose methods are in four files",
     ),
     (
         "sdm-gdb",
@@ -44,8 +44,8 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
     (
         "sdm-backend-gdbmi",
-        "task task::streams",
-        "one type, whose methods are in two files",
+        "task task::seized task::streams",
+        "one type, whose methods are in three files",
     ),
     (
         "sdm-core",

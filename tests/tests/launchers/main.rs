@@ -18,5 +18,6 @@ mod prte;
 mod python;
 mod queues;
 mod screen;
+mod seized;
 mod sharing;
 mod stories;

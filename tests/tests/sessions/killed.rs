@@ -69,7 +69,8 @@ fn a_killed_gdb_is_no_exit_code_of_the_program() {
     let place = Place::new();
     let work = place.compile("work", Compiler::C);
     let running = Sdm::run(&place, 1)
-        .args(["--batch"])
+        // With a setting it has its gdb from the beginning.
+        .args(["--batch", "--gdb-setting", "set width 0"])
         .program(&work, &["spin"])
         .spawn();
     running.out.wait(0, "spinning");

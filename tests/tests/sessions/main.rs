@@ -52,6 +52,7 @@ mod registers;
 mod report;
 mod rerun;
 mod screens;
+mod seized;
 mod several;
 mod signal_handlers;
 mod site;

@@ -3,7 +3,7 @@ use std::time::Instant;
 
 use sdm_core::CommandId;
 use sdm_core::message::Health;
-use sdm_debug::event::world_notice;
+use sdm_debug::event::{Phase, world_notice};
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply, TaskState};
 use sdm_idset::IdSet;
@@ -289,6 +289,14 @@ impl Model {
             Happening::Detached => Some(TaskState::Detached),
             Happening::GdbDied(_) => Some(TaskState::GdbDead),
             Happening::Progress(phase) => {
+                match phase {
+                    Phase::Gdb => self.job.seized.subtract(tasks),
+                    Phase::Symbols => {}
+                    Phase::Running => {
+                        let begun = self.job.seized.intersection(tasks);
+                        self.tasks.set(&begun, TaskState::Running, None);
+                    }
+                }
                 return join(&mut self.job.phases, tasks, *phase);
             }
             Happening::BreakpointPlaced(place) => {
@@ -303,6 +311,7 @@ impl Model {
                 // The end of a task can be told twice: by its run, and by who killed it.
                 tasks.subtract(&self.tasks.ended());
             }
+            self.job.seized.subtract(&tasks);
             self.tasks.set(&tasks, state, Some(what.clone()));
         }
         if let Happening::Stopped(stop) = &what {

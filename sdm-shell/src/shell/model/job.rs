@@ -33,6 +33,10 @@ pub(crate) struct Job {
     pub(crate) attachable: Option<AttachSpec>,
     /// Those of them that were only looked at: gdb attaches to them when a command needs one.
     pub(crate) unattached: IdSet,
+    /// Tasks that this session has started and that run without a gdb so far.
+    pub(crate) seized: IdSet,
+    /// Those of them that are looked at as they run, where others are stopped.
+    pub(crate) looked_at: IdSet,
     /// Nobody could be started for want of a program: the exit code of that.
     pub(crate) programless: Option<u8>,
     /// Who has ended the job for all its tasks, and with which status.
@@ -191,6 +195,19 @@ impl Model {
             })
         };
         programs.iter().flat_map(rows_of).collect()
+    }
+
+    /// Those of these tasks that no gdb has, and what a look at them is told of their processes: the servers know those of their own.
+    pub(crate) fn without_gdb(&self, among: &IdSet) -> (IdSet, AttachSpec) {
+        let job = &self.job;
+        let seized = job.seized.intersection(&self.tasks.running());
+        let free = job.unattached.union(&seized).intersection(among);
+        let own = seized.iter().map(|task| (task.0, 0));
+        let spec = job.attachable.clone().unwrap_or_else(|| AttachSpec {
+            pids: own.collect(),
+            ..AttachSpec::default()
+        });
+        (free, spec)
     }
 
     /// True where every task still stands where its start has brought it, and nothing was changed.

@@ -71,6 +71,7 @@ impl Model {
             members,
             conditions,
             programs: &self.job.programs,
+            in_place_of_stops: &self.job.looked_at,
         };
         commands::resolve(set, &scope)
     }
@@ -85,6 +86,7 @@ struct Now<'a> {
     members: &'a [SessionMember],
     conditions: &'a [(String, IdSet)],
     programs: &'a [(IdSet, StartSpec)],
+    in_place_of_stops: &'a IdSet,
 }
 
 impl Scope for Now<'_> {
@@ -126,7 +128,11 @@ impl Scope for Now<'_> {
 impl Now<'_> {
     fn word(&self, word: &str) -> Result<IdSet, NameError> {
         Ok(match word {
-            "stopped" => self.table.in_state(|state| *state == TaskState::Stopped),
+            "stopped" => {
+                let looked_at = self.in_place_of_stops.intersection(&self.table.running());
+                let standing = self.table.in_state(|state| *state == TaskState::Stopped);
+                standing.union(&looked_at)
+            }
             "running" => self.table.running(),
             "exited" => self
                 .table

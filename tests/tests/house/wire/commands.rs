@@ -157,6 +157,7 @@ fn start() -> StartSpec {
             enabled: true,
         }],
         settings: vec![(set("0-7"), text("set print pretty"))],
+        gdb_when_needed: true,
     }
 }
 

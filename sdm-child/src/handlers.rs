@@ -1,4 +1,4 @@
-//! Whose handlers take signals: the kernel says which signals have one, and not whose it is.
+//! Tells a program's own handlers of signals from a runtime's: the kernel says which signals have one, and not whose it is.
 //!
 //! Open MPI, UCX and the libraries of Fortran install handlers that tell of a crash and let it go on. Where nobody else in a process can have
 //! installed one, the crash is to be shown where it is.
@@ -10,7 +10,7 @@ use sdm_debug::fold::FoldRules;
 use sdm_system::files;
 use sdm_system::proc::Process;
 
-/// What handlers are installed by.
+/// The functions that install handlers.
 const INSTALLERS: [&str; 9] = [
     "sigaction",
     "__sigaction",
@@ -26,7 +26,8 @@ const INSTALLERS: [&str; 9] = [
 const FILES_MAX: usize = 1024;
 
 /// True where something in the process that is no runtime's can have installed a handler, or that cannot be known.
-pub(crate) fn may_be_own(process: &Process, rules: &FoldRules) -> bool {
+#[must_use]
+pub fn may_have_own_handlers(process: &Process, rules: &FoldRules) -> bool {
     let Ok(maps) = process.maps() else {
         return true;
     };

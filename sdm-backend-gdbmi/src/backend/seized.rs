@@ -1,0 +1,148 @@
+//! Programs that run without a gdb: how they begin, and what becomes of them.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_debug::command::StartSpec;
+use sdm_debug::{Failure, FailureCode};
+use sdm_idset::TaskId;
+use sdm_system::proc;
+use sdm_text::printable_name;
+
+use super::GdbBackend;
+use super::known::KnownSlot;
+use super::shims::{refuse_held, will_not_come};
+use crate::host::{GdbNumber, LocalHost};
+use crate::task::{Parent, Task};
+use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
+use sdm_gdb::Driver;
+
+/// True where a program is started by a shim of this process's own, without a gdb.
+pub(super) fn seizes(config: &StartConfig, spec: &StartSpec) -> bool {
+    spec.gdb_when_needed && config.streams.is_none() && config.binding.is_none()
+}
+
+/// The process of a task whose program runs without a gdb.
+pub(super) fn free_process(
+    current: &BTreeMap<TaskId, u64>,
+    slots: &BTreeMap<u64, KnownSlot>,
+    task: TaskId,
+) -> Option<i32> {
+    slots.get(current.get(&task)?)?.slot.free_process()
+}
+
+impl GdbBackend {
+    /// Has a shim of this process's own start a program.
+    pub(super) fn start_at_own(
+        &mut self,
+        id: CommandId,
+        task: TaskId,
+        spec: &StartSpec,
+    ) -> Result<(), Failure> {
+        self.breakpoints_of_ended(task)?;
+        let starter = self.config.start.starter.clone();
+        let starter = starter.unwrap_or_else(|| proc::own().path("exe"));
+        let started = LocalShim::start(&starter, task.0).and_then(|(shim, mut channel)| {
+            channel.welcome(0)?;
+            Ok((shim, channel))
+        });
+        let (shim, channel) = started.map_err(|error| {
+            let text = format!("{}, to start programs: {error}", printable_name(&starter));
+            Failure::new(FailureCode::System, text)
+        })?;
+        self.shims.own.insert(task, shim);
+        let link = self.shims.add(task, channel);
+        self.start_at_shim(id, task, spec, &link)
+    }
+
+    pub(super) fn has_begun_seized(
+        &mut self,
+        now: Instant,
+        task: TaskId,
+        link: &Rc<ShimLink>,
+        (pid, program): (i32, PathBuf),
+        fds: Vec<OwnedFd>,
+    ) {
+        let Some(coming) = self.wanted(task) else {
+            // Its program ends with it.
+            return self.shims.dismiss(task, 0);
+        };
+        let Some(streams) = Streams::at_shim(fds, coming.is_fed, link) else {
+            let text = "the program's streams did not come with it";
+            self.shims.dismiss(task, 0);
+            return will_not_come(
+                &mut self.outputs,
+                task,
+                coming,
+                Failure::new(FailureCode::System, text),
+            );
+        };
+        let number = GdbNumber::default();
+        let host = Box::new(LocalHost::of_number(&number, &self.sources));
+        let config = self.driver_config.clone();
+        let driver = Driver::seized(now, config, host, coming.id, (pid, &program));
+        let parent = Parent::new(link, program, coming.spec.gdb, number);
+        let made = Task::seized(task, driver, parent, streams);
+        self.stand_for(now, task, made, coming.held);
+    }
+
+    /// The program needs a gdb from its beginning: it is started anew with one.
+    pub(super) fn start_with_gdb(&mut self, now: Instant, task: TaskId, link: &Rc<ShimLink>) {
+        let Some(coming) = self.wanted(task) else {
+            return;
+        };
+        if self.shims.own.remove(&task).is_some() {
+            self.shims.forget(link);
+            self.shims.links.remove(&task);
+        }
+        let spec = StartSpec {
+            gdb_when_needed: false,
+            ..coming.spec
+        };
+        let number = match self.start(now, coming.id, task, &spec) {
+            Ok(number) => number,
+            Err(failure) => {
+                self.answer(coming.id, task, Err(failure));
+                return refuse_held(&mut self.outputs, task, coming.held);
+            }
+        };
+        for (id, command) in coming.held {
+            let begun = self.execute_one(now, id, task, &command);
+            begun.into_iter().for_each(|it| self.settle(now, it));
+        }
+        number.into_iter().for_each(|it| self.settle(now, it));
+    }
+
+    /// Passes news of a program on to what stands for its task.
+    pub(super) fn handle_program(&mut self, now: Instant, task: TaskId, news: ProgramNews) {
+        self.looks.handle_program(now, task, &news);
+        let number = self.current.get(&task).copied();
+        let known = number.and_then(|number| self.slots.get_mut(&number));
+        if let (Some(number), Some(known)) = (number, known) {
+            if let Some(task) = known.slot.seized() {
+                task.take_news(now, news);
+            }
+            self.settle(now, number);
+        }
+        self.carry_out_orders(now);
+    }
+
+    /// Does what looks want of programs without a gdb.
+    pub(super) fn carry_out_orders(&mut self, now: Instant) {
+        while let Some((task, order)) = self.looks.poll_order() {
+            let number = self.current.get(&task).copied();
+            let known = number.and_then(|number| self.slots.get_mut(&number));
+            if let (Some(number), Some(known)) = (number, known) {
+                if let Some(task) = known.slot.seized() {
+                    task.ask_parent(order);
+                }
+                // A gdb that was wanted meanwhile can come now.
+                self.settle(now, number);
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Looks at processes that no gdb has, also at those that their parents have seized: these are let go for that.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use sdm_core::CommandId;
+use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange};
+use sdm_idset::{IdSet, TaskId};
+
+use crate::looks::Looks;
+use sdm_child::ProgramNews;
+
+/// A wish of looks about a task whose program runs without a gdb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Its parent is to let it go, so that it can be looked at.
+    LetGo,
+    /// Its parent is to seize it again.
+    Seize,
+}
+
+/// All looks of a server.
+pub(crate) struct SeizedLooks {
+    looks: Looks,
+    open: Vec<SeizedLook>,
+    orders: VecDeque<(TaskId, Order)>,
+    outputs: VecDeque<BackendOutput>,
+}
+
+/// A look at seized programs that is not answered by all of them.
+struct SeizedLook {
+    id: CommandId,
+    command: Command,
+    /// The processes of those who are looked at, and whether they were let go for it.
+    tasks: BTreeMap<TaskId, (i32, bool)>,
+    /// The looker has been asked.
+    is_asked: bool,
+}
+
+impl SeizedLooks {
+    /// None yet.
+    pub(crate) fn new(looks: Looks) -> Self {
+        Self {
+            looks,
+            open: Vec::new(),
+            orders: VecDeque::new(),
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// The next answer.
+    pub(crate) fn poll_output(&mut self) -> Option<BackendOutput> {
+        self.outputs.pop_front()
+    }
+
+    /// The next wish about a seized program.
+    pub(crate) fn poll_order(&mut self) -> Option<(TaskId, Order)> {
+        self.orders.pop_front()
+    }
+
+    /// Begins what a command wants of looks; `seized` gives the process of a task whose program runs without a gdb. False for commands that
+    /// look at nothing.
+    pub(crate) fn execute(
+        &mut self,
+        now: Instant,
+        id: CommandId,
+        tasks: &IdSet,
+        command: &Command,
+        seized: impl Fn(TaskId) -> Option<i32>,
+    ) -> bool {
+        if !matches!(command, Command::Look(_) | Command::Sample(_)) {
+            return false;
+        }
+        let own = tasks.iter().filter_map(|task| Some((task, seized(task)?)));
+        let own: BTreeMap<TaskId, i32> = own.collect();
+        let rest = tasks.difference(&own.keys().copied().collect());
+        if !rest.is_empty() {
+            self.looks.execute(now, id, &rest, command);
+        }
+        if !own.is_empty() {
+            let orders = own.keys().map(|task| (*task, Order::LetGo));
+            self.orders.extend(orders);
+            self.open.push(SeizedLook {
+                id,
+                command: command.clone(),
+                tasks: own
+                    .into_iter()
+                    .map(|(task, pid)| (task, (pid, false)))
+                    .collect(),
+                is_asked: false,
+            });
+        }
+        self.take();
+        true
+    }
+
+    /// Takes in what has become of a seized program.
+    pub(crate) fn handle_program(&mut self, now: Instant, task: TaskId, news: &ProgramNews) {
+        let why = match news {
+            ProgramNews::Loose => None,
+            ProgramNews::Stands => Some(Failure::new(FailureCode::Running, "about to stop")),
+            ProgramNews::Ended { .. } => {
+                Some(Failure::new(FailureCode::NotRunning, "it has just ended"))
+            }
+            ProgramNews::Free(_) | ProgramNews::AsksRank(_) => return,
+        };
+        let mut without = Vec::new();
+        for look in self.open.iter_mut().filter(|look| !look.is_asked) {
+            match (&why, look.tasks.get_mut(&task)) {
+                (None, Some((_, is_loose))) => *is_loose = true,
+                (Some(_), Some(_)) => {
+                    look.tasks.remove(&task);
+                    without.push(look.id);
+                }
+                (_, None) => {}
+            }
+        }
+        if let Some(why) = why {
+            for id in without {
+                self.give_up(id, task, why.clone());
+            }
+        }
+        self.ask_looker(now);
+    }
+
+    /// Has the looker look at those who were all let go.
+    fn ask_looker(&mut self, now: Instant) {
+        self.open.retain(|look| !look.tasks.is_empty());
+        let waiting = self.open.iter_mut().filter(|look| !look.is_asked);
+        for look in waiting.filter(|look| look.tasks.values().all(|(_, is_loose)| *is_loose)) {
+            look.is_asked = true;
+            let tasks: IdSet = look.tasks.keys().copied().collect();
+            let pids = look.tasks.iter().map(|(task, (pid, _))| (task.0, *pid));
+            let command = with_pids(&look.command, pids.collect());
+            self.looks.execute(now, look.id, &tasks, &command);
+        }
+        self.take();
+    }
+
+    /// Takes what looks have come to; a program that was let go for one is taken again.
+    fn take(&mut self) {
+        while let Some(output) = self.looks.poll_output() {
+            if let BackendOutput::Answer { id, task, .. } = &output {
+                self.is_answered(*id, *task);
+            }
+            self.outputs.push_back(output);
+        }
+    }
+
+    fn is_answered(&mut self, id: CommandId, task: TaskId) {
+        let mut was_looked_at = false;
+        for look in self.open.iter_mut().filter(|look| look.id == id) {
+            was_looked_at |= look.tasks.remove(&task).is_some();
+        }
+        self.open.retain(|look| !look.tasks.is_empty());
+        let mut others = self.open.iter();
+        if was_looked_at && !others.any(|look| look.tasks.contains_key(&task)) {
+            self.orders.push_back((task, Order::Seize));
+        }
+    }
+
+    fn give_up(&mut self, id: CommandId, task: TaskId, why: Failure) {
+        let result = Err(why);
+        self.outputs
+            .push_back(BackendOutput::Answer { id, task, result });
+        self.orders.push_back((task, Order::Seize));
+    }
+
+    /// A descriptor is ready.
+    pub(crate) fn handle_ready(&mut self, now: Instant, fd: std::os::fd::RawFd) {
+        self.looks.handle_ready(now, fd);
+        self.take();
+    }
+
+    /// The time of [`SeizedLooks::handle_timeout`].
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.looks.poll_timeout()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.looks.handle_timeout(now);
+        self.take();
+    }
+
+    /// What its owner is to watch from now on, where that is something else.
+    pub(crate) fn poll_interest(&mut self) -> Option<InterestChange> {
+        self.looks.poll_interest()
+    }
+
+    /// Gives a command up: those of its tasks that are not answered.
+    pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
+        self.looks.cancel(now, id);
+        self.take();
+        self.give_up_all(|look| look.id == id, "cancelled");
+    }
+
+    /// Ends all looks; what is not answered is given up.
+    pub(crate) fn end(&mut self) {
+        self.looks.end();
+        self.take();
+        self.give_up_all(|_| true, "the session ends");
+    }
+
+    fn give_up_all(&mut self, which: impl Fn(&SeizedLook) -> bool, why: &str) {
+        let given_up: Vec<SeizedLook> = self.open.extract_if(.., |look| which(look)).collect();
+        for look in given_up {
+            for task in look.tasks.into_keys() {
+                self.give_up(look.id, task, Failure::new(FailureCode::Cancelled, why));
+            }
+        }
+    }
+}
+
+fn with_pids(command: &Command, pids: Vec<(u32, i32)>) -> Command {
+    let mut command = command.clone();
+    match &mut command {
+        Command::Look(spec) => spec.pids = pids,
+        Command::Sample(spec) => spec.look.pids = pids,
+        _ => {}
+    }
+    command
+}

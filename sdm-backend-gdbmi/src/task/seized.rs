@@ -1,0 +1,185 @@
+//! A program that runs without a gdb, until something needs one.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::rc::Rc;
+use std::time::Instant;
+
+use sdm_child::{GdbChild, ProgramNews, ShimLink, Streams, ToShim};
+use sdm_debug::{Command, Failure};
+use sdm_gdb::Driver;
+use sdm_idset::TaskId;
+
+use super::{GdbIo, Task};
+use crate::host::GdbNumber;
+use crate::seized_looks::Order;
+use crate::slot::Seized;
+
+/// The parent of a seized program, and what is known of the program beside its driver.
+pub(crate) struct Parent {
+    /// Its parent.
+    link: Rc<ShimLink>,
+    program: PathBuf,
+    /// The gdb that its start has named.
+    gdb: Option<Vec<u8>>,
+    /// The gdb that it has, for who asks of what it is done with.
+    number: GdbNumber,
+    need: Need,
+    /// It was let go for a look: no gdb can attach yet.
+    is_loose: bool,
+}
+
+/// The need of a gdb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    /// It does, and none was asked for yet.
+    New,
+    /// One is on its way, or there.
+    Met,
+}
+
+impl Parent {
+    pub(crate) fn new(
+        link: &Rc<ShimLink>,
+        program: PathBuf,
+        gdb: Option<Vec<u8>>,
+        number: GdbNumber,
+    ) -> Self {
+        Self {
+            link: Rc::clone(link),
+            program,
+            gdb,
+            number,
+            need: Need::Nothing,
+            is_loose: false,
+        }
+    }
+
+    pub(super) fn link(&self) -> &Rc<ShimLink> {
+        &self.link
+    }
+}
+
+/// True for what is answered of a running program without a gdb.
+fn needs_no_gdb(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Status | Command::Usage | Command::Stdin { .. } | Command::Kill
+    )
+}
+
+impl Task {
+    /// A program that its parent has seized.
+    pub(crate) fn seized(id: TaskId, driver: Driver, parent: Parent, streams: Streams) -> Self {
+        let mut task = Self::with(id, driver, GdbIo::to_come(), streams, false);
+        task.seized = Some(parent);
+        task
+    }
+
+    /// Looks whether a command needs a gdb where there is none.
+    pub(super) fn prepare_for(&mut self, now: Instant, command: &Command) {
+        if !self.gdb.is_to_come() {
+            return;
+        }
+        match command {
+            Command::Kill => self.kill_seized(),
+            command if needs_no_gdb(command) => {}
+            _ => self.need_gdb(now),
+        }
+    }
+
+    /// Ends the program, where no gdb is there to do so.
+    pub(super) fn kill_seized(&mut self) {
+        if let Some(program) = self.started.as_ref().filter(|_| self.gdb.is_to_come()) {
+            program.kill();
+        }
+    }
+
+    fn need_gdb(&mut self, now: Instant) {
+        let is_live = self.driver.why_not_live().is_none();
+        let new = |it: &&mut Parent| is_live && it.need == Need::Nothing;
+        if let Some(seized) = self.seized.as_mut().filter(new) {
+            seized.need = Need::New;
+            let program = seized.program.clone();
+            self.driver.take_over(now, program);
+        }
+    }
+
+    /// The process, where it runs without a gdb and needs none.
+    pub(super) fn process_without_gdb(&self) -> Option<i32> {
+        let seized = self.seized.as_ref()?;
+        let is_free = self.gdb.is_to_come() && seized.need == Need::Nothing;
+        self.driver.pid().filter(|_| is_free)
+    }
+
+    pub(super) fn let_go_of_threads(&mut self) {
+        if let Some(seized) = &self.seized {
+            // A parent that is gone has taken the program with it.
+            let _ = seized.link.tell(&ToShim::LetGo);
+        }
+    }
+}
+
+impl Seized for Task {
+    fn take_news(&mut self, now: Instant, news: ProgramNews) {
+        match news {
+            ProgramNews::Stands => self.need_gdb(now),
+            // Whoever has it looked at hears of that.
+            ProgramNews::Loose => {}
+            ProgramNews::AsksRank(symbols) => {
+                self.driver.check_world(now, symbols);
+                if let Some(seized) = &self.seized {
+                    let _ = seized.link.tell(&ToShim::GoOn);
+                }
+            }
+            ProgramNews::Free(freed) => self.driver.handle_freed(now, freed),
+            ProgramNews::Ended {
+                status,
+                before_finalize,
+            } => {
+                let status = ExitStatus::from_raw(status);
+                self.driver.handle_end(now, status, before_finalize);
+            }
+        }
+    }
+
+    fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)> {
+        let pid = self.driver.pid()?;
+        let seized = self
+            .seized
+            .as_mut()
+            .filter(|it| it.need == Need::New && !it.is_loose)?;
+        seized.need = Need::Met;
+        Some((pid, seized.gdb.clone()))
+    }
+
+    fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>) {
+        match gdb {
+            Ok(child) => {
+                if let Some(seized) = &self.seized {
+                    seized.number.set(child.pid());
+                }
+                self.gdb.begin(child);
+            }
+            Err(failure) => {
+                self.driver.handle_gdb_end(now, &failure.text);
+                self.kill_seized();
+            }
+        }
+    }
+
+    fn ask_parent(&mut self, order: Order) {
+        let Some(seized) = &mut self.seized else {
+            return;
+        };
+        seized.is_loose = order == Order::LetGo;
+        let message = match order {
+            Order::LetGo => ToShim::LetLook,
+            Order::Seize => ToShim::Seize,
+        };
+        // A parent that is gone has taken the program with it.
+        let _ = seized.link.tell(&message);
+    }
+}

@@ -1,0 +1,123 @@
+//! A shim that no launcher has started: the parent of a program without a gdb, beside the server that has started it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+use sdm_system::programs;
+
+use super::channel::Channel;
+use super::process::{Shim, ShimEvent};
+use crate::sys;
+use crate::{StartConfig, adopt_orphans};
+
+/// The first argument of such a process; a descriptor and a number follow.
+const MODE: &str = "--shim";
+/// The time between looks for an end that no descriptor tells of, in milliseconds.
+const LOOK_AGAIN_MS: u16 = 5;
+
+/// The process of a shim that this process has started. It ends when it is told to, or when its server has ended.
+#[derive(Debug)]
+pub struct LocalShim(Child);
+
+impl LocalShim {
+    /// Starts one for the task with this number; `program` is one that calls [`run_shim`] first.
+    ///
+    /// # Errors
+    /// [`io::Error`] where the system has no room for it.
+    pub fn start(program: &Path, task: u32) -> io::Result<(Self, Channel)> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
+        let theirs = sys::out_of_the_way(theirs);
+        let mut command = programs::at(program);
+        command
+            .arg(MODE)
+            .arg(theirs.as_raw_fd().to_string())
+            .arg(task.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        sdm_system::hand_on(&mut command, &theirs);
+        let child = command.spawn()?;
+        Ok((Self(child), Channel::new(ours)?))
+    }
+}
+
+impl Drop for LocalShim {
+    fn drop(&mut self) {
+        // Its end is taken where it has come; otherwise it is this process's until that ends.
+        let _ = self.0.try_wait();
+    }
+}
+
+/// Is such a shim until it is told to end, or its server has ended. To be called first thing in `main`: nothing where this process was started for something
+/// else.
+#[must_use]
+pub fn run_shim() -> Option<io::Result<()>> {
+    let mut words = std::env::args_os().skip(1);
+    if words.next()? != MODE {
+        return None;
+    }
+    let number = |word: Option<std::ffi::OsString>| {
+        let word = word.as_deref().and_then(OsStr::to_str)?;
+        word.parse::<u32>().ok()
+    };
+    let (Some(socket), Some(task)) = (number(words.next()), number(words.next())) else {
+        return Some(Err(io::ErrorKind::InvalidInput.into()));
+    };
+    let socket = RawFd::try_from(socket).map_err(io::Error::other);
+    Some(socket.and_then(|socket| serve(sys::own_received(socket), task)))
+}
+
+fn serve(socket: OwnedFd, task: u32) -> io::Result<()> {
+    // It ends with its server and not with what a terminal sends to all.
+    nix::unistd::setsid()?;
+    let name = std::ffi::CString::new(format!("sdm-shim-{task}"))?;
+    nix::sys::prctl::set_name(&name)?;
+    adopt_orphans();
+    nix::fcntl::fcntl(
+        &socket,
+        nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::FD_CLOEXEC),
+    )?;
+    let mut shim = Shim::new(Channel::new(socket)?, task, StartConfig::default())?;
+    loop {
+        for event in shim.handle_ready() {
+            match event {
+                ShimEvent::End(_) => return Ok(()),
+                ShimEvent::ServerGone => {
+                    // The program ends with its debugger.
+                    shim.kill_gdb();
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        // It stays also when its program has ended: what it has said is lost where it ends before it has read all that it was told.
+        wait(&shim)?;
+    }
+}
+
+fn wait(shim: &Shim) -> io::Result<()> {
+    let timeout = match shim.looks_again() {
+        true => PollTimeout::from(LOOK_AGAIN_MS),
+        false => PollTimeout::NONE,
+    };
+    let fds = shim.fds();
+    let mut polled: Vec<_> = fds
+        .iter()
+        .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN))
+        .collect();
+    if shim.wants_write()
+        && let Some(first) = polled.first_mut()
+    {
+        first.set_events(PollFlags::POLLIN | PollFlags::POLLOUT);
+    }
+    match poll(&mut polled, timeout) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

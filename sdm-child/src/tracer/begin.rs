@@ -1,0 +1,116 @@
+//! Starts a program that its parent seizes.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::process::{Command, Stdio};
+
+use nix::libc;
+use nix::sys::ptrace;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+
+use super::traps::Traps;
+use super::{NotSeized, Thread, Tracer, Watch, options, signal_of};
+use crate::sys::{self, Onward};
+
+impl Tracer {
+    /// Starts a program, seized: `command` becomes it when a byte comes through `release`. Comes back when nothing of the program itself has run yet.
+    pub(crate) fn start(
+        mut command: Command,
+        mut release: io::PipeWriter,
+        watch: Watch,
+    ) -> Result<Self, NotSeized> {
+        let failed = |error: io::Error| NotSeized::CannotRun(error.to_string());
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGCHLD);
+        set.thread_block().map_err(|errno| failed(errno.into()))?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let changes = SignalFd::with_flags(&set, flags).map_err(|errno| failed(errno.into()))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let complaints = child.stderr.take();
+        let pid = child.id().cast_signed();
+        if ptrace::seize(Pid::from_raw(pid), options()).is_err() {
+            end(pid);
+            return Err(NotSeized::NeedsGdb);
+        }
+        release.write_all(&[0]).map_err(failed)?;
+        drop(release);
+        let mut tracer = Self {
+            pid,
+            threads: BTreeMap::new(),
+            changes,
+            traps: Traps::default(),
+            watch,
+            asks_rank: None,
+            own_handlers: false,
+            stands: None,
+            is_letting_go: false,
+            is_loose: false,
+            again: Vec::new(),
+            has_ended: false,
+            news: Vec::new(),
+        };
+        tracer.traps.without_ends = tracer.watch.no_holds;
+        tracer.threads.insert(pid, Thread::default());
+        if let Err(why) = tracer.come_to_program() {
+            end(pid);
+            let NotSeized::CannotRun(text) = why else {
+                return Err(why);
+            };
+            let mut said = String::new();
+            if let Some(mut complaints) = complaints {
+                let _ = complaints.read_to_string(&mut said);
+            }
+            let last = said.lines().last().map(str::to_owned);
+            return Err(NotSeized::CannotRun(last.unwrap_or(text)));
+        }
+        Ok(tracer)
+    }
+
+    /// Goes on to the moment at which the process has become the program.
+    fn come_to_program(&mut self) -> Result<(), NotSeized> {
+        loop {
+            let changed = sys::next_change(self.pid, true);
+            let Ok(Some((id, status))) = changed else {
+                return Err(NotSeized::CannotRun("it is gone".to_owned()));
+            };
+            if !libc::WIFSTOPPED(status) {
+                return Err(NotSeized::CannotRun(ended(status)));
+            }
+            if status >> 16 == libc::PTRACE_EVENT_EXEC {
+                let traps = Traps::of_new(self.pid).map_err(|_| NotSeized::NeedsGdb)?;
+                self.traps = traps.after(&self.traps);
+                self.traps.arm(id).map_err(|_| NotSeized::NeedsGdb)?;
+                self.threads.entry(id).or_default().armed = self.traps.version;
+                self.stand(id, 0);
+                self.go_on(id);
+                return Ok(());
+            }
+            // Signals on the way: nobody handles them yet.
+            let _ = sys::send_on(id, Onward::Run, signal_of(status));
+        }
+    }
+}
+
+/// The end of a process, in words.
+fn ended(status: i32) -> String {
+    match libc::WIFSIGNALED(status) {
+        true => format!("it was ended by signal {}", libc::WTERMSIG(status)),
+        false => format!("it ended with {}", libc::WEXITSTATUS(status)),
+    }
+}
+
+/// Ends a process that is not to run, and takes its end.
+fn end(pid: i32) {
+    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    while let Ok(Some((_, status))) = sys::next_change(pid, true) {
+        if !libc::WIFSTOPPED(status) {
+            break;
+        }
+    }
+}

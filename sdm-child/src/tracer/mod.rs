@@ -1,0 +1,455 @@
+//! A program that runs without a gdb: its parent has seized it, and hears of its signals and its end.
+//!
+//! It costs the program nothing but a stop at each thread that it begins and each signal that it gets. Where a debugger is needed all of
+//! its threads are let go, and gdb attaches: see [`Tracer::let_go`]. The kernel ends it where its parent ends (`PTRACE_O_EXITKILL`),
+//! as a program that gdb has started ends with gdb.
+
+mod begin;
+mod news;
+mod signals;
+mod traps;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::libc;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
+use sdm_debug::fold::FoldRules;
+use sdm_system::proc;
+
+use crate::may_have_own_handlers;
+use crate::sys::{self, Onward};
+pub use news::{Cause, Freed, MpiSymbols, ProgramNews};
+use signals::{is_of_instruction, is_stop, needs_debugger};
+use traps::{Trap, Traps};
+
+/// The most listings of a process's threads in a row.
+const LISTINGS_MAX: usize = 16;
+/// The code of a SIGTRAP that a debug register has raised.
+const TRAP_HWBKPT: i32 = 4;
+
+/// A program does not run so.
+#[derive(Debug)]
+pub(crate) enum NotSeized {
+    /// It needs a gdb from its beginning. It has not begun.
+    NeedsGdb,
+    /// It cannot be run at all, and why.
+    CannotRun(String),
+}
+
+/// Knowledge of a program beforehand.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    /// It is not held where it is about to end.
+    pub(crate) no_holds: bool,
+    /// The rules that tell a runtime's libraries.
+    pub(crate) fold: FoldRules,
+}
+
+/// A program that this process has seized.
+#[derive(Debug)]
+pub(crate) struct Tracer {
+    pid: i32,
+    threads: BTreeMap<i32, Thread>,
+    /// Readable where a thread or the program has changed.
+    changes: SignalFd,
+    traps: Traps,
+    watch: Watch,
+    /// The thread that asks for its rank, and stands until that is known.
+    asks_rank: Option<i32>,
+    /// A handler was found to be possibly the program's own.
+    own_handlers: bool,
+    /// The thread that stands, with the cause.
+    stands: Option<(i32, Cause)>,
+    /// It is to be let go.
+    is_letting_go: bool,
+    /// That is, or was, for a look: it is this process's again after that.
+    is_loose: bool,
+    /// Signals that other threads are to have again, once the program is let go.
+    again: Vec<(i32, i32)>,
+    has_ended: bool,
+    news: Vec<ProgramNews>,
+}
+
+/// A thread of it.
+#[derive(Debug, Default)]
+struct Thread {
+    /// It stands; with the signal that it is to have when it goes on.
+    stood_at: Option<i32>,
+    /// The version of the addresses at which it stops.
+    armed: u32,
+}
+
+impl Tracer {
+    /// The program's process.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// To be watched for reading.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.changes.as_fd()
+    }
+
+    /// True once the program has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// True once it is traced no longer.
+    pub(crate) fn is_over(&self) -> bool {
+        self.has_ended || self.threads.is_empty() && !self.is_loose
+    }
+
+    /// Takes in what has changed; gives what is to be told of it.
+    pub(crate) fn handle_changes(&mut self) -> Vec<ProgramNews> {
+        while let Ok(Some(_)) = self.changes.read_signal() {}
+        while !self.is_over() {
+            match sys::next_change(-1, false) {
+                Ok(Some((id, status))) => self.note(id, status),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        std::mem::take(&mut self.news)
+    }
+
+    /// Lets all threads go, for a debugger that attaches then: one that stands is stopped by SIGSTOP in place of what it stands for.
+    pub(crate) fn let_go(&mut self) -> Vec<ProgramNews> {
+        self.is_loose = false;
+        self.begin_letting_go()
+    }
+
+    /// The same for another process that looks at it: until [`Tracer::seize_again`] no more than its end is heard of. One that wants a debugger
+    /// stays.
+    pub(crate) fn let_look(&mut self) -> Vec<ProgramNews> {
+        if self.stands.is_some() || self.is_letting_go {
+            return Vec::new();
+        }
+        self.is_loose = true;
+        self.begin_letting_go()
+    }
+
+    /// Takes it again after a look. Where another process has it meanwhile it stays as it is.
+    pub(crate) fn seize_again(&mut self) -> Vec<ProgramNews> {
+        if !self.is_loose || self.has_ended {
+            return Vec::new();
+        }
+        self.is_letting_go = false;
+        for _ in 0..LISTINGS_MAX {
+            if !self.seize_new() {
+                break;
+            }
+        }
+        self.is_loose = self.threads.is_empty();
+        // They are given the addresses at which they stop.
+        self.arm_all();
+        self.handle_changes()
+    }
+
+    /// Seizes threads that are not traced yet; false where there were none.
+    fn seize_new(&mut self) -> bool {
+        let threads = proc::of(self.pid).thread_ids();
+        let mut found = false;
+        for id in threads.into_iter().flatten() {
+            let is_new = !self.threads.contains_key(&id);
+            if is_new && ptrace::seize(Pid::from_raw(id), options()).is_ok() {
+                self.threads.insert(id, Thread::default());
+                found = true;
+            }
+        }
+        found
+    }
+
+    fn begin_letting_go(&mut self) -> Vec<ProgramNews> {
+        self.is_letting_go = true;
+        if let Some((id, _)) = self.stands {
+            self.free(id);
+        }
+        let rest: Vec<i32> = self.threads.keys().copied().collect();
+        for id in rest {
+            self.free_or_interrupt(id);
+        }
+        self.look_whether_free();
+        self.handle_changes()
+    }
+
+    /// Ends the program.
+    pub(crate) fn kill(&self) {
+        if !self.has_ended {
+            // This process has not reaped it, so the pid is its own.
+            let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
+        }
+    }
+
+    fn note(&mut self, id: i32, status: i32) {
+        if !libc::WIFSTOPPED(status) {
+            self.threads.remove(&id);
+            if id == self.pid {
+                self.has_ended = true;
+                self.threads.clear();
+                let (initialized, finalized) = self.traps.mpi();
+                let before_finalize = initialized && !finalized && !self.watch.no_holds;
+                self.news.push(ProgramNews::Ended {
+                    status,
+                    before_finalize,
+                });
+            }
+            return self.look_whether_free();
+        }
+        let is_ours = id == self.pid || self.has_thread(id);
+        match status >> 16 {
+            _ if !is_ours => {
+                // A process that shares its memory with this one, as a thread does.
+                self.threads.remove(&id);
+                traps::disarm(id);
+                let _ = sys::send_on(id, Onward::Free, 0);
+                self.look_whether_free();
+            }
+            libc::PTRACE_EVENT_CLONE => {
+                self.begun_by(id);
+                self.stand(id, 0);
+                self.go_on_or_stay(id);
+            }
+            libc::PTRACE_EVENT_EXEC => self.executed(id),
+            libc::PTRACE_EVENT_STOP if is_stop(signal_of(status)) => self.stopped_by_user(id),
+            0 => self.signalled(id, signal_of(status)),
+            _ => {
+                self.stand(id, 0);
+                self.go_on_or_stay(id);
+            }
+        }
+    }
+
+    fn has_thread(&self, id: i32) -> bool {
+        proc::of(self.pid).thread(id).stat().is_ok()
+    }
+
+    /// A new thread is traced from its first instruction. It is told of by its beginner or by itself, in either order.
+    fn begun_by(&mut self, id: i32) {
+        let begun = ptrace::getevent(Pid::from_raw(id)).ok();
+        let begun = begun.and_then(|begun| i32::try_from(begun).ok());
+        if let Some(begun) = begun.filter(|begun| self.has_thread(*begun)) {
+            self.threads.entry(begun).or_default();
+        }
+    }
+
+    /// A thread stands, and is to have this signal when it goes on.
+    fn stand(&mut self, id: i32, signal: i32) {
+        self.threads.entry(id).or_default().stood_at = Some(signal);
+    }
+
+    /// It has become another program: what is watched in it is found anew. What cannot be watched runs all the same.
+    fn executed(&mut self, id: i32) {
+        self.threads.retain(|known, _| *known == id);
+        let traps = Traps::of_new(self.pid).unwrap_or_default();
+        self.traps = traps.after(&self.traps);
+        self.stand(id, 0);
+        self.go_on_or_stay(id);
+    }
+
+    /// Somebody's SIGSTOP has stopped it: so it stays, until somebody else has it go on.
+    fn stopped_by_user(&mut self, id: i32) {
+        self.stand(id, 0);
+        if self.is_letting_go {
+            return self.free(id);
+        }
+        if sys::send_on(id, Onward::StayStopped, 0).is_ok() {
+            self.threads.entry(id).or_default().stood_at = None;
+        }
+    }
+
+    fn signalled(&mut self, id: i32, signal: i32) {
+        if let Some(trap) = self.trap_of(id, signal) {
+            self.stand(id, 0);
+            return self.reached(id, trap);
+        }
+        self.stand(id, signal);
+        match self.cause_of(id, signal) {
+            Some(cause) => self.hold(id, cause),
+            None => self.go_on_or_stay(id),
+        }
+    }
+
+    /// The address of these that a thread with a SIGTRAP has come to.
+    fn trap_of(&self, id: i32, signal: i32) -> Option<Trap> {
+        if signal != libc::SIGTRAP || self.code(id)? != TRAP_HWBKPT {
+            return None;
+        }
+        // One that was wanted until now is of no interest any more.
+        let registers = ptrace::getregs(Pid::from_raw(id)).ok()?;
+        Some(self.traps.at(registers.rip).unwrap_or(Trap::Past))
+    }
+
+    fn code(&self, id: i32) -> Option<i32> {
+        Some(ptrace::getsiginfo(Pid::from_raw(id)).ok()?.si_code)
+    }
+
+    /// The cause by which a signal needs a debugger; nothing where it is the program's own business.
+    fn cause_of(&mut self, id: i32, signal: i32) -> Option<Cause> {
+        if !needs_debugger(signal) {
+            return None;
+        }
+        let status = proc::of(self.pid).status().ok()?;
+        let is_in = |field| status.signals(field).contains(&signal);
+        if is_in("SigIgn") {
+            return None;
+        }
+        // A program that lives by its handler meets the signal thousands of times.
+        if is_in("SigCgt") && !self.own_handlers {
+            let process = proc::of(self.pid);
+            self.own_handlers = may_have_own_handlers(&process, &self.watch.fold);
+        }
+        if is_in("SigCgt") && self.own_handlers {
+            return None;
+        }
+        let is_raised = self.code(id).is_some_and(|code| code > 0);
+        let again = !(is_raised && is_of_instruction(signal));
+        Some(Cause::Signal {
+            number: signal,
+            again,
+        })
+    }
+
+    fn reached(&mut self, id: i32, trap: Trap) {
+        match trap {
+            Trap::Loaded => self.traps.look_again(self.pid),
+            Trap::Init => self.traps.init(),
+            Trap::Finalize => self.traps.finalize(),
+            Trap::Rank => {
+                self.traps.forget_rank();
+                self.asks_rank = Some(id);
+                self.news
+                    .push(ProgramNews::AsksRank(self.traps.mpi_symbols()));
+                return self.arm_all();
+            }
+            Trap::End => return self.hold(id, Cause::Function),
+            Trap::Past => {}
+        }
+        self.go_on_or_stay(id);
+        self.arm_all();
+    }
+
+    /// Its rank was looked at: the thread that asks for it goes on.
+    pub(crate) fn go_on_with_rank(&mut self) -> Vec<ProgramNews> {
+        if let Some(id) = self.asks_rank.take() {
+            self.go_on_or_stay(id);
+        }
+        self.handle_changes()
+    }
+
+    /// A thread needs a debugger: the others stand, too, so that what they are at is of the same moment.
+    fn hold(&mut self, id: i32, cause: Cause) {
+        if self.stands.is_some() {
+            // It meets that again under the debugger of the first one.
+            if let Cause::Signal {
+                number,
+                again: true,
+            } = cause
+            {
+                self.again.push((id, number));
+            }
+            self.stand(id, 0);
+            return self.go_on_or_stay(id);
+        }
+        self.stands = Some((id, cause));
+        if std::mem::take(&mut self.is_loose) {
+            // Nobody looks at it now.
+            self.is_letting_go = false;
+        }
+        if self.is_letting_go {
+            return self.free(id);
+        }
+        for other in self.threads.keys().filter(|other| **other != id) {
+            let _ = ptrace::interrupt(Pid::from_raw(*other));
+        }
+        self.news.push(ProgramNews::Stands);
+    }
+
+    fn go_on_or_stay(&mut self, id: i32) {
+        if self.is_letting_go {
+            self.free(id);
+        } else if self.stands.is_none() {
+            self.go_on(id);
+        }
+    }
+
+    fn go_on(&mut self, id: i32) {
+        let Some(thread) = self.threads.get_mut(&id) else {
+            return;
+        };
+        let Some(signal) = thread.stood_at.take() else {
+            return;
+        };
+        if thread.armed != self.traps.version && self.traps.arm(id).is_ok() {
+            thread.armed = self.traps.version;
+        }
+        // One that was killed meanwhile is told of by its end.
+        let _ = sys::send_on(id, Onward::Run, signal);
+    }
+
+    /// Has those who run stop at the addresses of now.
+    fn arm_all(&self) {
+        let old = self
+            .threads
+            .iter()
+            .filter(|(_, it)| it.armed != self.traps.version);
+        for (id, _) in old.filter(|(_, it)| it.stood_at.is_none()) {
+            let _ = ptrace::interrupt(Pid::from_raw(*id));
+        }
+    }
+
+    fn free_or_interrupt(&mut self, id: i32) {
+        match self.threads.get(&id) {
+            Some(thread) if thread.stood_at.is_some() => self.free(id),
+            Some(_) => {
+                let _ = ptrace::interrupt(Pid::from_raw(id));
+            }
+            None => {}
+        }
+    }
+
+    /// Traces a thread that stands no longer.
+    fn free(&mut self, id: i32) {
+        let Some(thread) = self.threads.remove(&id) else {
+            return;
+        };
+        let signal = match self.stands {
+            Some((stood, _)) if stood == id => libc::SIGSTOP,
+            _ => thread.stood_at.unwrap_or(0),
+        };
+        traps::disarm(id);
+        let _ = sys::send_on(id, Onward::Free, signal);
+        self.look_whether_free();
+    }
+
+    fn look_whether_free(&mut self) {
+        if !self.is_letting_go || !self.threads.is_empty() || self.has_ended {
+            return;
+        }
+        self.is_letting_go = false;
+        if self.is_loose {
+            return self.news.push(ProgramNews::Loose);
+        }
+        for (id, signal) in self.again.drain(..) {
+            sys::signal_thread(self.pid, id, signal);
+        }
+        let (initialized, finalized) = self.traps.mpi();
+        self.news.push(ProgramNews::Free(Freed {
+            stood: self.stands,
+            initialized,
+            finalized,
+        }));
+    }
+}
+
+/// The options of `ptrace` for a program.
+fn options() -> Options {
+    Options::PTRACE_O_TRACEEXEC | Options::PTRACE_O_TRACECLONE | Options::PTRACE_O_EXITKILL
+}
+
+fn signal_of(status: i32) -> i32 {
+    libc::WSTOPSIG(status)
+}

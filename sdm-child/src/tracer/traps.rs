@@ -1,0 +1,351 @@
+//! Addresses at which a program without a gdb is stopped: they are in the processor's debug registers.
+//!
+//! Nothing of the program is changed by them: neither its code nor what its children have of it. The kernel takes them out of a thread that
+//! is begun, so they are set in each. A processor has four of them, so which four it are depends on how far the program is.
+
+use std::fs::File;
+use std::path::Path;
+
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+use object::elf::{DT_NEEDED, ET_DYN, PT_LOAD};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{NativeEndian, Object, ObjectSymbol, ReadCache};
+use sdm_system::files;
+use sdm_system::proc::{self, Mapping};
+
+use super::news::MpiSymbols;
+
+/// The number of addresses that a processor stops at.
+const SLOTS: usize = 4;
+/// The debug registers' place in `struct user`, in bytes.
+const REGISTERS: usize = std::mem::offset_of!(nix::libc::user, u_debugreg);
+/// The register that says which of the others count.
+const CONTROL: usize = 7;
+/// The register that says which of them a thread has come to.
+const STATUS: usize = 6;
+/// A page of memory is at least so large.
+const PAGE_BYTES: u64 = 4096;
+/// The entry of a program's auxiliary vector that says where its loader is.
+const AT_BASE: u64 = 7;
+/// The function that the loader calls when it has loaded something.
+const LOADED: &str = "_dl_debug_state";
+/// The beginning of the names of MPI's libraries.
+const MPI_LIBRARY: &[u8] = b"libmpi";
+/// The C library's own.
+const C_LIBRARIES: [&[u8]; 2] = [b"libc.so", b"ld-musl"];
+/// A function of every sanitizer's runtime.
+const OF_SANITIZERS: &str = "__sanitizer_report_error_summary";
+/// The beginnings of the names of their libraries.
+const SANITIZERS: [&[u8]; 5] = [
+    b"libasan",
+    b"libubsan",
+    b"liblsan",
+    b"libtsan",
+    b"libhwasan",
+];
+
+/// The purpose of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trap {
+    /// The loader has loaded something.
+    Loaded,
+    /// `MPI_Init` or `MPI_Init_thread`.
+    Init,
+    /// `MPI_Finalize`.
+    Finalize,
+    /// The program asks for its rank.
+    Rank,
+    /// The program is about to end: `MPI_Abort`, `abort`, or `_exit` before `MPI_Finalize`.
+    End,
+    /// An address that was of interest a moment ago.
+    Past,
+}
+
+/// The program's state in its use of MPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Stage {
+    /// It has no MPI so far.
+    #[default]
+    WithoutMpi,
+    BeforeInit,
+    /// Between `MPI_Init` and `MPI_Finalize`.
+    Open,
+    Closed,
+}
+
+/// Addresses of functions, as far as they are there.
+#[derive(Debug, Default)]
+struct Functions {
+    loaded: Option<u64>,
+    init: [Option<u64>; 2],
+    finalize: Option<u64>,
+    rank: Option<u64>,
+    mpi_abort: Option<u64>,
+    abort: Option<u64>,
+    exit: Option<u64>,
+}
+
+/// A program cannot be watched so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unwatched {
+    /// A sanitizer tells gdb of what it finds.
+    Sanitized,
+    /// Its loader, or its symbols, cannot be read.
+    Unreadable,
+}
+
+/// The addresses at which a process is stopped.
+#[derive(Debug, Default)]
+pub(super) struct Traps {
+    functions: Functions,
+    stage: Stage,
+    /// Programs that are about to end are not stopped for that.
+    pub(super) without_ends: bool,
+    knows_rank: bool,
+    symbols: MpiSymbols,
+    /// Rises with each change.
+    pub(super) version: u32,
+}
+
+impl Traps {
+    /// Those of a process that has just become its program: nothing of the program has run.
+    pub(super) fn of_new(pid: i32) -> Result<Self, Unwatched> {
+        let process = proc::of(pid);
+        let maps = process.maps().map_err(|_| Unwatched::Unreadable)?;
+        let program = process.program().map_err(|_| Unwatched::Unreadable)?;
+        let mut traps = Self {
+            version: 1,
+            ..Self::default()
+        };
+        if is_sanitized(&program, &maps).ok_or(Unwatched::Unreadable)? {
+            return Err(Unwatched::Sanitized);
+        }
+        let base = process.auxiliary_value(AT_BASE).filter(|base| *base != 0);
+        match base {
+            None => {
+                traps.look_in(&program, &maps);
+                traps.look_in_c(&program, &maps);
+            }
+            Some(base) => {
+                let loader = maps
+                    .iter()
+                    .find(|it| it.holds(base))
+                    .and_then(Mapping::file);
+                let loader = loader.ok_or(Unwatched::Unreadable)?;
+                let found = symbols(loader, &maps, &[LOADED]);
+                let found = found.and_then(|found| found[0]);
+                traps.functions.loaded = Some(found.ok_or(Unwatched::Unreadable)?);
+            }
+        }
+        Ok(traps)
+    }
+
+    /// The same of a process that had others before, as another program.
+    pub(super) fn after(mut self, before: &Self) -> Self {
+        self.version += before.version;
+        self.without_ends = before.without_ends;
+        self
+    }
+
+    /// The loader has loaded something: looks whether that is MPI.
+    pub(super) fn look_again(&mut self, pid: i32) {
+        let maps = proc::of(pid).maps().unwrap_or_default();
+        let mut files: Vec<&Path> = maps.iter().filter_map(Mapping::file).collect();
+        files.dedup();
+        let is = |file: &Path, starts: &[&[u8]]| {
+            let name = file.file_name().map(|it| it.as_encoded_bytes());
+            name.is_some_and(|name| starts.iter().any(|start| name.starts_with(start)))
+        };
+        if self.functions.abort.is_none()
+            && let Some(file) = files.iter().find(|file| is(file, &C_LIBRARIES))
+        {
+            self.look_in_c(file, &maps);
+        }
+        for file in files.iter().filter(|file| is(file, &[MPI_LIBRARY])) {
+            self.look_in(file, &maps);
+        }
+    }
+
+    fn look_in(&mut self, file: &Path, maps: &[Mapping]) {
+        const NAMES: [&str; 10] = [
+            "MPI_Init",
+            "MPI_Init_thread",
+            "MPI_Finalize",
+            "MPI_Comm_rank",
+            "MPI_Abort",
+            "ompi_mpi_comm_world",
+            "ompi_mpi_comm_self",
+            "ompi_mpi_group_empty",
+            "MPII_Version_string",
+            "MPIR_Version_string",
+        ];
+        let Some(found) = symbols(file, maps, &NAMES) else {
+            return;
+        };
+        if self.stage != Stage::WithoutMpi || found[0].is_none() {
+            return;
+        }
+        self.functions.init = [found[0], found[1]];
+        self.functions.finalize = found[2];
+        self.functions.rank = found[3];
+        self.functions.mpi_abort = found[4];
+        self.symbols = MpiSymbols {
+            open_mpi: found[5]
+                .zip(found[6])
+                .map(|(all, one)| (all, one, found[7])),
+            mpich: found[8].or(found[9]),
+        };
+        self.enter(Stage::BeforeInit);
+    }
+
+    fn look_in_c(&mut self, file: &Path, maps: &[Mapping]) {
+        if let Some(found) = symbols(file, maps, &["abort", "_exit"]) {
+            self.functions.abort = found[0];
+            self.functions.exit = found[1];
+            self.version += 1;
+        }
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.version += 1;
+    }
+
+    /// True for `MPI_Init`, and for `MPI_Finalize`, where the program has called it.
+    pub(super) fn mpi(&self) -> (bool, bool) {
+        let closed = self.stage == Stage::Closed;
+        (closed || self.stage == Stage::Open, closed)
+    }
+
+    fn wanted(&self) -> impl Iterator<Item = (u64, Trap)> {
+        let known = &self.functions;
+        let on = |address: Option<u64>, trap| address.map(|address| (address, trap));
+        let asks = !self.knows_rank && !self.without_ends;
+        let rank = on(known.rank.filter(|_| asks), Trap::Rank);
+        let last = rank.or(on(known.abort, Trap::End));
+        let abort = on(known.mpi_abort, Trap::End);
+        let all = match self.stage {
+            Stage::WithoutMpi => [
+                on(known.loaded, Trap::Loaded),
+                on(known.abort, Trap::End),
+                None,
+                None,
+            ],
+            Stage::BeforeInit => [
+                on(known.init[0], Trap::Init),
+                on(known.init[1], Trap::Init),
+                abort,
+                on(known.abort, Trap::End),
+            ],
+            Stage::Open => [
+                on(known.finalize, Trap::Finalize),
+                on(known.exit, Trap::End),
+                abort,
+                last,
+            ],
+            Stage::Closed => [abort, on(known.abort, Trap::End), None, None],
+        };
+        let all = all.into_iter().flatten();
+        all.filter(|(_, trap)| *trap != Trap::End || !self.without_ends)
+    }
+
+    /// The purpose of an address, if it has any.
+    pub(super) fn at(&self, address: u64) -> Option<Trap> {
+        let mut all = self.wanted();
+        all.find(|(known, _)| *known == address)
+            .map(|(_, trap)| trap)
+    }
+
+    /// The addresses in the MPI library from which its rank is read.
+    pub(super) fn mpi_symbols(&self) -> MpiSymbols {
+        self.symbols
+    }
+
+    /// The program goes past `MPI_Init`.
+    pub(super) fn init(&mut self) {
+        self.enter(Stage::Open);
+    }
+
+    /// The program goes into `MPI_Finalize`.
+    pub(super) fn finalize(&mut self) {
+        self.enter(Stage::Closed);
+    }
+
+    /// The rank is of no interest any more.
+    pub(super) fn forget_rank(&mut self) {
+        self.knows_rank = true;
+        self.version += 1;
+    }
+
+    /// Has a thread that stands stop at them.
+    ///
+    /// # Errors
+    /// The kernel's, where it knows no debug registers.
+    pub(super) fn arm(&self, thread: i32) -> nix::Result<()> {
+        set(thread, CONTROL, 0)?;
+        let mut control = 0;
+        for (slot, (address, _)) in self.wanted().take(SLOTS).enumerate() {
+            set(thread, slot, address)?;
+            // In this thread only; at an instruction, which the bits of all zeros further up say.
+            control |= 1 << (2 * slot);
+        }
+        set(thread, CONTROL, control)
+    }
+}
+
+/// Has a thread that stands stop nowhere.
+pub(super) fn disarm(thread: i32) {
+    // A debugger takes what is left in the second for a stop of its own. One that has ended stops nowhere.
+    for register in [CONTROL, STATUS] {
+        let _ = set(thread, register, 0);
+    }
+}
+
+fn set(thread: i32, register: usize, value: u64) -> nix::Result<()> {
+    let place = REGISTERS + register * size_of::<u64>();
+    let place = std::ptr::without_provenance_mut(place);
+    ptrace::write_user(Pid::from_raw(thread), place, value.cast_signed())
+}
+
+/// A program or library, of which only what is asked for is read.
+type Elf<'a> = ElfFile64<'a, NativeEndian, &'a ReadCache<File>>;
+
+/// True for a program that has a sanitizer in it, or is linked with one; nothing where it cannot be read.
+fn is_sanitized(program: &Path, maps: &[Mapping]) -> Option<bool> {
+    let found = symbols(program, maps, &[OF_SANITIZERS])?;
+    let cache = ReadCache::new(files::open(program).ok()?);
+    let elf = Elf::parse(&cache).ok()?;
+    let (endian, data) = (elf.endian(), elf.data());
+    let sections = elf.elf_section_table();
+    let mut is_linked = false;
+    if let Ok(Some((entries, link))) = sections.dynamic(endian, data) {
+        let strings = sections.strings(endian, data, link).ok()?;
+        let needed = entries.iter().filter(|it| it.tag(endian) == DT_NEEDED);
+        let mut names = needed.filter_map(|it| it.string(endian, strings).ok());
+        is_linked = names.any(|name| SANITIZERS.iter().any(|start| name.starts_with(start)));
+    }
+    Some(is_linked || found[0].is_some())
+}
+
+/// The addresses of a file's symbols in a process that has it loaded; nothing where the file cannot be read.
+fn symbols(file: &Path, maps: &[Mapping], names: &[&str]) -> Option<Vec<Option<u64>>> {
+    let start = maps.iter().find(|it| it.file() == Some(file))?.start;
+    let cache = ReadCache::new(files::open(file).ok()?);
+    let elf = Elf::parse(&cache).ok()?;
+    let endian = elf.endian();
+    let moved = elf.elf_header().e_type(endian) == ET_DYN;
+    let mut loads = elf.elf_program_headers().iter();
+    let first = loads.find(|it| it.p_type(endian) == PT_LOAD)?;
+    let first = first.p_vaddr(endian) & !(PAGE_BYTES - 1);
+    let bias = if moved { start.wrapping_sub(first) } else { 0 };
+    let mut found = vec![None; names.len()];
+    for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
+        let name = symbol.name().ok().filter(|_| symbol.is_definition());
+        let at = name.and_then(|name| names.iter().position(|known| *known == name));
+        if let Some(at) = at {
+            found[at].get_or_insert(symbol.address().wrapping_add(bias));
+        }
+    }
+    Some(found)
+}

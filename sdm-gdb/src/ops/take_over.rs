@@ -1,0 +1,119 @@
+//! Taking over a program that has run without a gdb, once something needs one.
+//!
+//! For the front-end it runs on meanwhile. What it stood for comes to it again under gdb: a signal is sent again, or its instruction raises it
+//! again; the function that it had reached is reached again, by a jump to where it is.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sdm_child::{Cause, Freed};
+use sdm_debug::{Failure, FailureCode};
+
+use super::attach::{is_held_or_over, wake};
+use super::end::gdb_died;
+use super::run::begin;
+use super::threads::kernel_id;
+use crate::action::Action;
+use crate::gdb::Gdb;
+use crate::state::State;
+use crate::state::activity::RunKind;
+use crate::text::{console_line, with_path};
+
+/// The longest time from gdb's word that it is attached to the process's stop.
+const STOP_WAIT: Duration = Duration::from_secs(10);
+
+pub(crate) async fn take_over(gdb: Gdb, program: PathBuf) {
+    let Err(failure) = carry_out(&gdb, program).await else {
+        return;
+    };
+    if gdb.get().activity.is_live() {
+        gdb_died(&gdb, &failure.text);
+        gdb.edit().actions.push_back(Action::CloseGdb);
+    }
+}
+
+async fn carry_out(gdb: &Gdb, program: PathBuf) -> Result<(), Failure> {
+    // Nobody can stop it by gdb before gdb lets it run.
+    gdb.edit().activity.end_executing();
+    let answers = super::start::prepare(gdb);
+    super::registers::look(gdb).await?;
+    let wait = gdb.get().config.symbols_wait;
+    // Read before the program stands; what cannot be read now is asked for again by the attach.
+    let file = with_path(
+        "-file-exec-and-symbols",
+        "file",
+        program.as_os_str().as_bytes(),
+    );
+    let _ = gdb.send_within(file, wait).await;
+    for answer in answers {
+        answer.await?;
+    }
+    super::start::carry_out_handles(gdb).await;
+    gdb.edit().actions.push_back(Action::LetGo);
+    let freed = |state: &State| match state.origin.freed() {
+        _ if !state.activity.is_live() => Some(None),
+        freed => freed.map(Some),
+    };
+    let Some(Some(freed)) = gdb.until(freed).await else {
+        return Ok(());
+    };
+    let Some(pid) = gdb.get().pid() else {
+        return Ok(());
+    };
+    attach(gdb, pid, wait).await?;
+    if freed.stood.is_some() {
+        wake(gdb, pid);
+    }
+    {
+        let mut state = gdb.edit();
+        state.breakpoints.mpi.initialized = freed.initialized;
+        state.breakpoints.mpi.finalized = freed.finalized;
+    }
+    super::internal::insert_internal(gdb).await;
+    let id = gdb.get().activity.run_id();
+    let line = way_on(gdb, pid, freed).await?;
+    begin(gdb, id, RunKind::StartFreely, &line).await
+}
+
+async fn attach(gdb: &Gdb, pid: i32, wait: Duration) -> Result<(), Failure> {
+    gdb.send_within(format!("-target-attach {pid}"), wait)
+        .await?;
+    gdb.edit().origin.set_taken_over();
+    gdb.until_told(STOP_WAIT, wait, is_held_or_over).await;
+    // This stop is ours: nobody else may look at it.
+    let is_held = gdb.edit().stops.pop_front().is_some();
+    let gone = gdb.get().why_not_live();
+    match gone {
+        Some(failure) => Err(failure),
+        None if !is_held => Err(Failure::new(FailureCode::AttachFailed, "it did not stop")),
+        None => Ok(()),
+    }
+}
+
+/// The line by which it goes on so that it meets again what it stood for.
+async fn way_on(gdb: &Gdb, pid: i32, freed: Freed) -> Result<String, Failure> {
+    let Some((thread, cause)) = freed.stood else {
+        return Ok(RunKind::Continue.line());
+    };
+    if let Cause::Signal { number, again } = cause {
+        if again {
+            gdb.edit().actions.push_back(Action::SignalThread {
+                pid,
+                thread,
+                signal: number,
+            });
+        }
+        return Ok(RunKind::Continue.line());
+    }
+    let known = gdb.mi("-thread-info").await?;
+    let mut threads = known.tuples("threads");
+    let is_it = |it: &&sdm_mi::Results| it.text("target-id").and_then(kernel_id) == Some(thread);
+    if let Some(found) = threads.find(is_it)
+        && let Some(number) = found.number::<u32>("id")
+    {
+        gdb.mi(console_line(&format!("thread {number}"))).await?;
+    }
+    // Other than `continue`, this stops at a breakpoint that is where it goes to.
+    Ok(console_line("jump *$pc &"))
+}
