@@ -12,6 +12,7 @@ use super::controls::ScriptLine;
 use super::ending::Ending;
 use super::model::open_commands::RunEnd;
 use super::model::{Break, Over};
+use super::report::Values;
 use super::{SessionHandle, ask, ending, held_back, report, script};
 
 /// The exit code of a time-out or a hang.
@@ -61,25 +62,26 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     held_back::show_held(session);
     let (code, reason) = match why {
         Why::Over => {
-            report::look_back(session).await;
+            report::look_back(session, Values::Now).await;
             held_back::show_gone(session);
             return ending::ending(session);
         }
         Why::Ended => code_of_the_end(session),
         Why::GivenUp => {
-            report::look_back(session).await;
+            report::look_back(session, Values::Now).await;
             (130, Some("given up".to_owned()))
         }
         Why::Crashed(tasks) => {
             let first = crash_of(session, &tasks);
-            report::look_back(session).await;
+            report::look_back(session, Values::Now).await;
             carry_out_all(session, "--on-crash", &batch.on_crash).await;
             first
         }
         Why::TimedOut(text) => {
             session.say(&text);
-            report::look_back(session).await;
+            report::look_back(session, Values::Later).await;
             carry_out_all(session, "--on-timeout", &batch.on_timeout).await;
+            report::look_closer(session).await;
             (TIMED_OUT, Some(text))
         }
     };

@@ -239,7 +239,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// where a signal wants the end.
     pub fn look_back(&mut self) {
         let session = self.handle.clone();
-        self.block_on(report::look_back(&session));
+        self.block_on(report::look_back(&session, report::Values::Now));
     }
 
     /// Detaches what lives, where the session is to end so, and stays with what was started and

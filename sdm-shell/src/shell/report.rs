@@ -14,6 +14,15 @@ use super::reporting::Reporting;
 use super::{SessionHandle, Verdict, held_back, run};
 use crate::ReportFiles;
 
+/// The time of reading values of the ranks that stand alone. It takes gdb, beside which ranks without one go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Values {
+    /// With their stacks.
+    Now,
+    /// After what is done without gdb.
+    Later,
+}
+
 /// How often the files are written while it goes on.
 const PERIOD: Duration = Duration::from_secs(2);
 /// How much longer than its writing took the time between two writings is.
@@ -102,7 +111,7 @@ pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Repor
 
 /// `report FILE`: a page of what is known, and of where everybody is who stands.
 pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verdict {
-    look(session).await;
+    look(session, Values::Now).await;
     let files = ReportFiles::of_page(file.into(), None);
     let report = report(session);
     match session.machine(|machine| files.write(&report, machine)) {
@@ -117,7 +126,7 @@ pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verd
 
 /// Stops everybody and, where a report is written, looks at them before it is too late: also
 /// where a signal wants the end.
-pub(super) async fn look_back(session: &SessionHandle) {
+pub(super) async fn look_back(session: &SessionHandle, values: Values) {
     let over = session.edit(|model| model.over.take());
     let asked_to_end = matches!(over, Some(Over::Terminated(_)));
     if over.is_some() && !(asked_to_end && writes_report(session)) {
@@ -136,7 +145,7 @@ pub(super) async fn look_back(session: &SessionHandle) {
     });
     run::stop(session, &stopped).await;
     if writes_report(session) {
-        look(session).await;
+        look(session, values).await;
     }
     session.edit(|model| {
         model.options.query_timeout = timeout;
@@ -145,8 +154,16 @@ pub(super) async fn look_back(session: &SessionHandle) {
     write_report(session);
 }
 
-/// Looks at those who stand: where all of them are, and closer at the crashed and at outliers.
-pub(super) async fn look(session: &SessionHandle) {
+/// Looks at them again, with the values that [`look_back`] has left for later.
+pub(super) async fn look_closer(session: &SessionHandle) {
+    if writes_report(session) && !session.is_over() {
+        look(session, Values::Now).await;
+        write_report(session);
+    }
+}
+
+/// Looks at those who stand, or run without a gdb: where all of them are, and closer at the crashed and at outliers.
+async fn look(session: &SessionHandle, values: Values) {
     held_back::show_held(session);
     let standing = session.standing();
     let (free, spec) = session.read(|model| model.without_gdb(&model.job.seized));
@@ -167,7 +184,7 @@ pub(super) async fn look(session: &SessionHandle) {
     let stacks = gathered.stacks();
     let seen = IdSet::union_all(crashed.iter().map(|look| &look.tasks));
     let few = stacks.as_ref().map(|stacks| outliers(stacks, &seen));
-    let mut few = few.unwrap_or_default();
+    let mut few = few.filter(|_| values == Values::Now).unwrap_or_default();
     few.truncate(LOOKS_MAX);
     let outliers = looks_at(session, few).await;
     session.reporting(|reporting| {
