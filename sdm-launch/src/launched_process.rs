@@ -11,6 +11,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::PIPE_BUF;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+use sdm_system::attendant::Attendant;
 use sdm_system::programs;
 use sdm_system::stream::{Line, Stream};
 use zeroize::Zeroize;
@@ -25,6 +26,8 @@ const LAST_WORDS_MAX: usize = 20;
 pub(crate) struct Started {
     /// What a person calls it: `server 3`, `mpirun`, `ssh node7`.
     pub(crate) who: String,
+    /// Whether it starts all servers, and ends with them.
+    pub(crate) is_launcher: bool,
     /// The server that it is; none for `mpirun` and the like.
     pub(crate) server: Option<u32>,
     /// The servers that end with it.
@@ -45,6 +48,7 @@ impl Started {
     pub(crate) fn server(server: u32) -> Self {
         Self {
             who: format!("server {server}"),
+            is_launcher: false,
             server: Some(server),
             servers: server..server + 1,
             input: Vec::new(),
@@ -62,6 +66,7 @@ impl Started {
         };
         Self {
             who,
+            is_launcher: false,
             server: None,
             servers,
             input: Vec::new(),
@@ -75,6 +80,7 @@ impl Started {
     pub(crate) fn launcher(name: &str, spec: &LaunchSpec) -> Self {
         Self {
             who: name.to_owned(),
+            is_launcher: true,
             server: None,
             servers: 0..spec.count,
             input: Vec::new(),
@@ -95,6 +101,8 @@ pub(crate) struct LaunchedProcess {
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
+    /// Ends it where this process ends before it; there where it is a launcher and has not ended.
+    ender: Option<Attendant>,
     /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
     is_over: bool,
@@ -154,7 +162,11 @@ impl LaunchedProcess {
         sys::isolate(&mut command, what.death_signal);
         let child = command.spawn().map_err(spawn)?;
         let pid = Pid::from_raw(child.id().cast_signed());
+        // Who is not to be asked at this process's death is not to be ended either.
+        let is_ended = what.is_launcher && what.death_signal == Signal::SIGTERM;
+        let ender = is_ended.then(|| ender_of(pid)).flatten();
         Ok(Self {
+            ender,
             what,
             input,
             feeder,
@@ -229,8 +241,7 @@ impl LaunchedProcess {
             stream.read_rest(line);
             stream.close(line);
         }
-        self.end = None;
-        self.is_over = true;
+        self.set_over();
         self.end_input();
         Some(status)
     }
@@ -308,9 +319,43 @@ impl LaunchedProcess {
         self.end_input();
         // It was killed: waiting is short, and there is nothing to do about an error.
         let _ = self.child.wait();
+        self.set_over();
+    }
+
+    fn set_over(&mut self) {
         self.end = None;
         self.is_over = true;
+        self.ender = None;
     }
+}
+
+impl Drop for LaunchedProcess {
+    fn drop(&mut self) {
+        if let Some(ender) = self.ender.take() {
+            ender.release();
+        }
+    }
+}
+
+/// Waits for the end of its input, which comes with that of whoever has started the launcher, however that ends, and
+/// ends the launcher where it does not do so itself: Open MPI's `mpirun` hears no signal while it maps many ranks. A process that
+/// has its pid later is told from it by the time at which it began.
+const END: &str = r#"trap '' HUP INT TERM
+began() { read -r stat <"/proc/$1/stat" && set -- "$1" ${stat##*") "} && echo "${21}"; } 2>/dev/null
+of=$(began "$1")
+read -r line
+lives() { [ -n "$of" ] && [ "$(began "$1")" = "$of" ]; }
+lives "$1" && kill -TERM "$1" && kill -CONT "$1"
+for second in 1 2 3 4 5; do lives "$1" || exit 0; sleep 1; done
+lives "$1" && kill -KILL "-$1""#;
+
+/// The process that ends a launcher; none where there is no room for it.
+fn ender_of(launcher: Pid) -> Option<Attendant> {
+    let mut command = programs::shell(END);
+    command.args(["sdm-launch-end", &launcher.to_string()]);
+    command.stdin(Stdio::piped());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Attendant::start(&mut command).ok()
 }
 
 /// Says what it reads first, then files, then what it reads until that ends.

@@ -109,6 +109,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
     }
     let last = group.last().expect("a group has somebody");
     let started = Started {
+        is_launcher: false,
         who: format!("{WHO}{host}"),
         server: None,
         servers: group[0].servers.start..last.servers.end,

@@ -7,7 +7,8 @@ use std::process::{Child, Command, ExitStatus};
 /// A child that waits for the end of its input, has nothing to lose, and is killed where this is dropped before.
 #[derive(Debug)]
 pub struct Attendant {
-    child: Child,
+    /// None once it is released.
+    child: Option<Child>,
 }
 
 impl Attendant {
@@ -17,13 +18,22 @@ impl Attendant {
     /// There is no room for one more process or descriptor.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
-        Ok(Self { child })
+        Ok(Self { child: Some(child) })
     }
 
     /// Its process id.
+    ///
+    /// # Panics
+    /// Never: one that is released is not to be had any more.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().expect("it is not released").id()
+    }
+
+    /// Has it do what it waits to do, beside this process and after it.
+    pub fn release(mut self) {
+        // A child that is not waited for here is the kernel's to take away once this process has ended.
+        drop(self.child.take().and_then(|mut child| child.stdin.take()));
     }
 
     /// Closes the input that was piped to it, and waits for its own end.
@@ -31,14 +41,16 @@ impl Attendant {
     /// # Errors
     /// It cannot be waited for.
     pub fn dismiss(mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
+        let child = self.child.as_mut().expect("it is not released");
+        child.wait()
     }
 }
 
 impl Drop for Attendant {
     fn drop(&mut self) {
+        let Some(child) = &mut self.child else { return };
         // Killed while its input is open it has done nothing.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }

@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 use sdm_tests::leftovers;
-use sdm_tests::place::{Compiler, Place};
+use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
@@ -56,6 +56,32 @@ fn nothing_is_left_of_a_killed_front_end() {
         kill_9(sdm.pid());
         place.assert_gone();
         assert_eq!(sdm.finish().code, None);
+    }
+}
+
+/// Open MPI's `mpirun`, as it is while it maps many ranks: it starts nobody and hears no signal that can be ignored.
+const DEAF_LAUNCHER: &str = r#"
+case "$*" in --version) echo "mpirun (Open MPI) 4.1.4"; exit ;; esac
+trap '' INT TERM HUP
+exec sleep 100000
+"#;
+
+#[test]
+fn nothing_is_left_of_a_start_that_is_given_up() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let place = Place::new();
+        let launcher = script(place.path(), "mpirun", DEAF_LAUNCHER);
+        let program = place.compile("work", Compiler::C);
+        let sdm = Sdm::run(&place, 4)
+            .args(["--launcher", launcher.to_str().expect("it is text")])
+            .talk()
+            .program(&program, &[])
+            .spawn();
+        place.wait_running("sleep", 1);
+        processes::signal(sdm.pid(), signal);
+        place.assert_gone();
+        let code = (signal != Signal::SIGKILL).then_some(128 + signal as i32);
+        assert_eq!(sdm.finish().code, code);
     }
 }
 
