@@ -28,11 +28,22 @@ pub fn find_program(
         let (name, folders) = (OsStr::from_bytes(name), search_path.unwrap_or_default());
         search_in(name, folders).ok_or_else(|| {
             let failure = not_found(format!("{shown}: not found on PATH"));
-            failure.with_hint(passed_over(name, folders).unwrap_or_default())
+            let here = in_directory(name, directory);
+            failure.with_hint(
+                here.or_else(|| passed_over(name, folders))
+                    .unwrap_or_default(),
+            )
         })?
     };
     check_program(&path, &shown)?;
     Ok(path)
+}
+
+/// The name of a program that stands in the folder where it is to run, which is not searched.
+fn in_directory(name: &OsStr, directory: &Path) -> Option<String> {
+    let shown = printable(name.as_bytes());
+    let is_there = files::is_program(&directory.join(name));
+    is_there.then(|| format!("the one in this folder is ./{shown}"))
 }
 
 /// The path of gdb, absolute.

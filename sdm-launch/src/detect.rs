@@ -57,6 +57,30 @@ impl Kind {
     }
 }
 
+/// Names of launchers beside their own.
+const OTHER_NAMES: &[(&str, &[&str])] = &[
+    ("srun", &["slurm"]),
+    (
+        "mpirun",
+        &["openmpi", "ompi", "orterun", "prterun", "mpirun.openmpi"],
+    ),
+    ("mpiexec", &["mpich", "hydra", "mpiexec.hydra"]),
+];
+
+/// The name of the launcher that a person means by `name`: `srun` for `slurm`, unless a site has a launcher of that name.
+#[must_use]
+pub fn common_name(name: &str) -> &str {
+    common_name_in(name, &files::search_path())
+}
+
+fn common_name_in<'a>(name: &'a str, path: &OsStr) -> &'a str {
+    let mut known = OTHER_NAMES.iter();
+    match known.find(|(_, others)| others.contains(&name)) {
+        Some((common, _)) if search(&format!("{PREFIX}{name}"), path).is_none() => common,
+        _ => name,
+    }
+}
+
 /// The launcher that `name` means here.
 ///
 /// - `local`: [`Local`]. `loopback`: [`Loopback`].
@@ -251,6 +275,23 @@ mod tests {
         );
         check("", None);
         check("bash, version 5\n", None);
+    }
+
+    #[test]
+    fn a_launcher_is_known_by_what_it_belongs_to() {
+        let nowhere = OsStr::new("/nosuch");
+        for (name, common) in [
+            ("slurm", "srun"),
+            ("openmpi", "mpirun"),
+            ("mpich", "mpiexec"),
+            ("srun", "srun"),
+            ("pbs", "pbs"),
+        ] {
+            assert_eq!(common_name_in(name, nowhere), common);
+        }
+        // A site's own is meant where there is one.
+        let site = Programs::new("site", &[("sdm-launch-slurm", "")]);
+        assert_eq!(common_name_in("slurm", site.0.as_os_str()), "slurm");
     }
 
     /// A directory of programs that print a version text, each name with its text.

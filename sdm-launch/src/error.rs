@@ -124,6 +124,18 @@ pub enum LaunchError {
         /// How many there would be.
         needed: u64,
     },
+    /// The machine does not have the memory that would be needed.
+    #[error(
+        "{needed} MiB of memory at least would be needed here, and {limit} is {allowed} MiB; --force starts all the same"
+    )]
+    Memory {
+        /// The memory that would be needed, in MiB.
+        needed: u64,
+        /// The name of the bound.
+        limit: String,
+        /// The memory that there may be, in MiB.
+        allowed: u64,
+    },
     /// The limits of this process cannot be read.
     #[error("read the limits of this process: {source}")]
     Limits {

@@ -7,6 +7,7 @@ use sdm_hosts::mpi::Mpi;
 
 use crate::hosts::{names_hosts, with_shares};
 use crate::launched_process::Started;
+use crate::machine_limits::check_room;
 use crate::spec::{NUMBER_OPTIONS, command_line};
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -55,6 +56,9 @@ impl Launcher for Hydra {
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), NUMBER_OPTIONS)?;
+        if !self.may_span_hosts(spec) {
+            check_room(spec)?;
+        }
         let mut command = spec.command(&self.program);
         if let Some(hosts) = with_shares(self.name(), spec)? {
             command.args(["-hosts".into(), hosts]);

@@ -137,7 +137,7 @@ const OWN_PIPES_MAX: u32 = 256;
 fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
     /// Two pipes, and what tells the end.
     const OWN_DESCRIPTORS: u64 = 3;
-    machine_limits::check_processes(spec.processes)?;
+    machine_limits::check_room(spec)?;
     let count = u64::from(processes);
     let scarce = machine_limits::descriptors_left() < count * OWN_DESCRIPTORS;
     let sharing = scarce || processes > OWN_PIPES_MAX;

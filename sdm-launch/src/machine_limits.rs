@@ -8,7 +8,7 @@ use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
 use sdm_system::proc;
 use sdm_system::room::{self, Bound};
 
-use crate::LaunchError;
+use crate::{LaunchError, LaunchSpec};
 
 /// Descriptors that a process of ours has besides those that are counted.
 const DESCRIPTORS_SPARE: u64 = 64;
@@ -85,11 +85,29 @@ pub fn check_descriptors_of(who: &str, count: u64, raised: bool) -> Result<(), L
     })
 }
 
-/// Checks that `count` processes more can be started.
+/// Checks that this machine has room for all that will be started on it.
 ///
 /// # Errors
 /// A limit of the system that does not allow it, and what would be needed.
-pub(crate) fn check_processes(count: u64) -> Result<(), LaunchError> {
+pub(crate) fn check_room(spec: &LaunchSpec) -> Result<(), LaunchError> {
+    check_processes(spec.processes)?;
+    check_memory(spec.memory)
+}
+
+/// Checks that so many bytes of memory can be had.
+fn check_memory(needed: u64) -> Result<(), LaunchError> {
+    match room::most_memory() {
+        Some((allowed, limit)) if needed > allowed => Err(LaunchError::Memory {
+            needed: needed >> 20,
+            limit,
+            allowed: allowed >> 20,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that `count` processes more can be started.
+fn check_processes(count: u64) -> Result<(), LaunchError> {
     for Bound { by, max, used } in room::of_processes() {
         if used + count > max {
             return Err(LaunchError::Processes {
@@ -116,5 +134,9 @@ mod tests {
         assert!(error.contains("file descriptors"), "{error}");
         assert!(error.contains("ulimit -n"), "{error}");
         check_processes(1).unwrap();
+        let error = check_memory(1 << 60).unwrap_err().to_string();
+        assert!(error.contains("1099511627776 MiB of memory"), "{error}");
+        assert!(error.contains("MemAvailable"), "{error}");
+        check_memory(0).unwrap();
     }
 }

@@ -11,6 +11,7 @@ use sdm_hosts::mpi::Mpi;
 
 use crate::hosts::{names_hosts, with_shares};
 use crate::launched_process::Started;
+use crate::machine_limits::check_room;
 use crate::spec::{NUMBER_OPTIONS, command_line, is_option};
 use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 
@@ -140,6 +141,9 @@ impl Launcher for OpenMpi {
     fn launch(&self, spec: &LaunchSpec) -> Result<Launch, LaunchError> {
         spec.check(self.name())?;
         spec.check_options(self.name(), NUMBER_OPTIONS)?;
+        if !self.may_span_hosts(spec) {
+            check_room(spec)?;
+        }
         let allocated = ALLOCATION_VARIABLES
             .iter()
             .any(|name| std::env::var_os(name).is_some());

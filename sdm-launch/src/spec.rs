@@ -63,6 +63,8 @@ pub struct LaunchSpec {
     /// How many processes there will be in all, servers included, on each of which the system must
     /// have room; a launcher that starts them on this machine checks that first.
     pub processes: u64,
+    /// The memory that they will need in all at least, in bytes, as far as that is known; it is checked likewise.
+    pub memory: u64,
     /// Whether the servers of a host are forked by one process, which is quicker where they are many and
     /// drive no programs; launchers that start servers elsewhere do not look at it.
     pub forks: bool,
@@ -128,6 +130,7 @@ impl LaunchSpec {
             stage: false,
             pmix: None,
             processes: count.into(),
+            memory: 0,
             forks: false,
             attaches: false,
             streams: Streams::Private,

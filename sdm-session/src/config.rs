@@ -66,6 +66,9 @@ pub struct SessionConfig {
     pub records: bool,
     /// Gives the start up once it is true; set from any thread.
     pub given_up: Option<Arc<AtomicBool>>,
+    /// The memory that all of it needs at least, in bytes: where this machine is to hold it and cannot, nothing is
+    /// started.
+    pub memory: u64,
     /// `sdm-master` and `sdm-server`; beside this program where absent.
     pub binaries: Option<PathBuf>,
     /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
@@ -114,6 +117,7 @@ impl SessionConfig {
             streams: Streams::Private,
             records: false,
             given_up: None,
+            memory: 0,
             binaries: None,
             server_path: None,
         }

@@ -114,6 +114,7 @@ impl Starting<'_> {
             return Err(SessionError::CannotStage(launcher.name().to_owned()));
         }
         spec.processes = self.processes();
+        spec.memory = config.memory;
         let spans_hosts = launcher.may_span_hosts(&spec);
         if launcher.carries_environment() {
             let way = &config.key_handover;

@@ -54,6 +54,24 @@ pub fn of_memory() -> Vec<Bound> {
     of_groups("memory", ["memory.max", "memory.current"])
 }
 
+/// The memory that processes which are started here can have at most, in bytes, and what bounds it; none where
+/// the kernel says nothing.
+#[must_use]
+pub fn most_memory() -> Option<(u64, String)> {
+    let text = proc::of_machine("meminfo").unwrap_or_default();
+    let machine = available(&text).map(|bytes| (bytes, "MemAvailable".to_owned()));
+    // What a group has used is in part files that it gives back: only what it is allowed bounds it.
+    let groups = of_memory().into_iter().map(|it| (it.max, it.by));
+    groups.chain(machine).min()
+}
+
+fn available(meminfo: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1 << 10)
+}
+
 /// What the control groups of this process bound, and those above them.
 fn of_groups(controller: &str, [max_file, used_file]: [&str; 2]) -> Vec<Bound> {
     let groups = proc::of_machine("self/cgroup").unwrap_or_default();
@@ -126,6 +144,15 @@ mod tests {
         check("8:pids:/a", Some("/sys/fs/cgroup/pids/a"));
         check("4:memory:/a", None);
         check("", None);
+    }
+
+    #[test]
+    fn available_memory_is_read_in_bytes() {
+        let text = "MemTotal: 9999 kB\nMemAvailable:    2048 kB\n";
+        assert_eq!(available(text), Some(2 << 20));
+        assert_eq!(available("MemAvailable: 99999999999999999999 kB"), None);
+        assert_eq!(available(""), None);
+        assert!(most_memory().is_some_and(|(bytes, _)| bytes > 0));
     }
 
     #[test]

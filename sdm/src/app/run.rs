@@ -26,6 +26,9 @@ use crate::sink::{self, complain};
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
 
+/// The memory of the host that a gdb needs at least; what its program adds is known once a server looks.
+const GDB_BYTES: u64 = 20 << 20;
+
 /// Starts a program, carries out commands, ends.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
     let code = job::run(args.script.json, job(args, commands), opener);
@@ -58,9 +61,15 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         Streams::Fed => true,
         Streams::Inherited => false,
     };
+    let check_room = !args.gdb_use.force && !gdb_when_needed(args, has_commands);
     let session = SessionConfig {
         streams,
         records: args.script.json,
+        memory: if check_room && args.control == ControlBy::Plain {
+            u64::from(count) * GDB_BYTES
+        } else {
+            0
+        },
         ..session(args, &parts)?
     };
     let control = args.control.held();
@@ -83,7 +92,7 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         programs,
         stdin_tasks,
         passes_input: passes_input && !reads_commands(args, has_commands),
-        check_room: !args.gdb_use.force && !gdb_when_needed(args, has_commands),
+        check_room,
     })
 }
 

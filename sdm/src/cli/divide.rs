@@ -18,6 +18,7 @@ pub fn divided(mut definition: Command, mut args: Vec<OsString>) -> Vec<OsString
         command = verb;
         at += 1;
     }
+    rename(command, &mut args, at);
     let mut positionals = command.get_positionals();
     let takes_program = positionals.next().is_some_and(Arg::is_last_set);
     if takes_program
@@ -27,6 +28,34 @@ pub fn divided(mut definition: Command, mut args: Vec<OsString>) -> Vec<OsString
         args.insert(at, "--".into());
     }
     args
+}
+
+/// The name of mpirun and mpiexec for the number of processes, with one dash; clap knows the names with two.
+const NUMBER: &str = "-np";
+
+/// Writes `-np 4` and `-np=4` as `-n` is written, in words from `at` on that are not the program's.
+fn rename(command: &Command, args: &mut [OsString], mut at: usize) {
+    if !command
+        .get_arguments()
+        .any(|arg| arg.get_short() == Some('n') && arg.get_long() == Some("processes"))
+    {
+        return;
+    }
+    while let Some(word) = args.get(at) {
+        let text = word.to_string_lossy();
+        let renamed = match text.strip_prefix(NUMBER) {
+            Some("") => Some("-n".to_owned()),
+            Some(rest) => rest.strip_prefix('=').map(|count| format!("-n{count}")),
+            None => None,
+        };
+        if let Some(renamed) = renamed {
+            args[at] = renamed.into();
+        }
+        at += match values(command, &args[at]) {
+            Read::Option { values } => 1 + values,
+            Read::Program | Read::Unknown => return,
+        };
+    }
 }
 
 /// Where the program stands, in words from `at` on.
@@ -124,6 +153,14 @@ mod tests {
                 "sdm submit -n 2 ./prog --wait",
                 "sdm submit -n 2 -- ./prog --wait",
             ),
+            ("sdm run -np 4 ./prog -np 3", "sdm run -n 4 -- ./prog -np 3"),
+            (
+                "sdm run --json -np=4 -- ./prog -np",
+                "sdm run --json -n4 -- ./prog -np",
+            ),
+            ("sdm run -c -np ./prog", "sdm run -c -np -- ./prog"),
+            ("sdm submit -np 4 ./prog", "sdm submit -n 4 -- ./prog"),
+            ("sdm stacks -np 4", "sdm stacks -np 4"),
             // As they are.
             ("sdm run -n 4 -- ./prog", "sdm run -n 4 -- ./prog"),
             ("sdm run -n 4 --launchre x y", "sdm run -n 4 --launchre x y"),

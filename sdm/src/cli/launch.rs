@@ -11,7 +11,7 @@ use sdm_core::transport::{HostTransport, Interface, PortRange};
 use sdm_hosts::HostShare;
 use sdm_session::{KeyHandover, Network, SessionConfig};
 
-use super::HostFileError;
+use super::{HostFileError, ValueError};
 
 /// Who starts the processes, and where.
 #[derive(Clone, Debug, Args)]
@@ -19,7 +19,7 @@ pub struct LauncherArgs {
     /// Who starts them: auto (by what the program is linked with), local (this machine, no MPI), mpirun (Open MPI), mpiexec (Hydra), srun
     /// (Slurm), ssh, manual (you, by the commands that are shown), a path to mpirun or mpiexec, or
     /// NAME where sdm-launch-NAME is on PATH.
-    #[arg(long, value_name = "NAME", default_value = "auto")]
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = launcher)]
     pub launcher: String,
 
     /// The hosts to start on, for ssh and manual: `a,b:4`, a number for how many processes.
@@ -33,6 +33,12 @@ pub struct LauncherArgs {
     /// How other hosts are reached.
     #[command(flatten)]
     pub reach: ReachArgs,
+}
+
+/// A launcher by the name of what it belongs to, too, where a site has none of that name.
+#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
+fn launcher(text: &str) -> Result<String, ValueError> {
+    Ok(sdm_launch::common_name(text).to_owned())
 }
 
 /// How servers come to other hosts, and how they are reached there.

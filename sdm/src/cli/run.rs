@@ -16,7 +16,7 @@ use super::{ProgramsError, StdinError, ValueError};
 #[command(override_usage = "sdm run [OPTIONS] [--] PROGRAM [ARGS]...")]
 pub struct RunArgs {
     /// How many processes.
-    #[arg(short = 'n', long = "processes", value_name = "N", default_value = "1",
+    #[arg(short = 'n', long = "processes", aliases = ["np", "ntasks"], value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(TASKS_MAX)))]
     pub count: u32,
 

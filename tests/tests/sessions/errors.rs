@@ -24,6 +24,30 @@ const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
     ),
     ("-n 2", "nothere", 127, "nothere: not found on PATH\n"),
     (
+        "-np 2",
+        "work",
+        127,
+        "ranks 0-1 (2): work: not found on PATH\n  the one in this folder is ./work\n",
+    ),
+    (
+        "-n 30000 --launcher mpirun",
+        "./work",
+        124,
+        " processes more are too many here: ",
+    ),
+    (
+        "-n 7500 --launcher mpirun",
+        "./work",
+        124,
+        "150000 MiB of memory at least would be needed here, and MemAvailable is ",
+    ),
+    (
+        "-n 7500 --launcher mpiexec",
+        "./work",
+        124,
+        "150000 MiB of memory at least would be needed here, and MemAvailable is ",
+    ),
+    (
         "-n 2",
         "./text",
         126,
