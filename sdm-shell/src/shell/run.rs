@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use sdm_core::CommandId;
 use sdm_debug::{Command, EndPolicy};
-use sdm_idset::IdSet;
+use sdm_idset::{IdSet, set_text};
 use sdm_view::item::{Gathered, Happening, Item};
 
 use super::model::Over;
@@ -16,6 +16,9 @@ use crate::commands::SetExpr;
 
 /// How long interrupted tasks are given to say where they stopped.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
+
+/// The time in which the others are waited for once one has crashed: they may be about to stop as well.
+const CRASH_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets tasks run and, unless told otherwise, waits for the end of the run.
 pub(super) async fn run(
@@ -43,8 +46,7 @@ pub(super) async fn await_run(
     let given_up = if background {
         Some(Verdict::Done)
     } else {
-        let waited = session.wait_for(&Goal::Run(ids.to_vec()), line, None).await;
-        not_reached(session, waited)
+        wait_for_run(session, line, ids).await
     };
     if let Some(verdict) = given_up {
         for id in ids {
@@ -68,6 +70,33 @@ pub(super) async fn await_run(
     }
     display::show_displays(session, to).await;
     verdict
+}
+
+/// Waits for the end of runs; gives how the command ends where they have not. Who waits for a rank that has crashed waits for
+/// ever, so a person has the prompt back then.
+async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) -> Option<Verdict> {
+    let run = Goal::Run(ids.to_vec());
+    if !session.read(|model| model.options.interactive) {
+        let waited = session.wait_for(&run, line, None).await;
+        return not_reached(session, waited);
+    }
+    let either = Goal::RunOrCrash(ids.to_vec());
+    let waited = session.wait_for(&either, line, None).await;
+    if let Some(verdict) = not_reached(session, waited) {
+        return Some(verdict);
+    }
+    let until = Some(session.now() + CRASH_WAIT);
+    let waited = session.wait_for(&run, line, until).await;
+    if waited != Waited::TimedOut {
+        return not_reached(session, waited);
+    }
+    held_back::show_held(session);
+    let (crashed, running) = session.read(|model| (model.crashed_of(ids), model.running_of(ids)));
+    let (crashed, running) = (set_text(&crashed, 24), set_text(&running, 24));
+    session.say(&format!(
+        "crashed: {crashed}; still running: {running}: `interrupt` stops them, `wait` waits for them"
+    ));
+    Some(Verdict::Done)
 }
 
 /// What it means that waiting did not come to its end.
@@ -264,7 +293,7 @@ pub(super) async fn wait_command(
     held_back::show_held(session);
     let running = to.intersection(&session.running());
     if !running.is_empty() {
-        let text = sdm_idset::set_text(&running, 60);
+        let text = set_text(&running, 60);
         session.show(&Item::Notice(format!(
             "still running: {text} ({})",
             running.len()

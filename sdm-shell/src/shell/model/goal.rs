@@ -25,6 +25,8 @@ pub(crate) enum Goal {
     Left(CommandId),
     /// Every task that was let run has stopped or ended.
     Run(Vec<CommandId>),
+    /// The same, or one of them has crashed.
+    RunOrCrash(Vec<CommandId>),
     /// The tasks are held at `main`.
     Held(Vec<CommandId>),
     /// The tasks are on their way.
@@ -58,6 +60,7 @@ impl Goal {
             | Self::Completed(_)
             | Self::Left(_)
             | Self::Run(_)
+            | Self::RunOrCrash(_)
             | Self::Still(..)
             | Self::Gone(_)
             | Self::LauncherEnded => Patience::RUN,
@@ -69,7 +72,7 @@ impl Goal {
     fn commands(&self) -> &[CommandId] {
         match self {
             Self::Answered(id) | Self::Completed(id) | Self::Left(id) => std::slice::from_ref(id),
-            Self::Run(ids) | Self::Held(ids) | Self::Started(ids) => ids,
+            Self::Run(ids) | Self::RunOrCrash(ids) | Self::Held(ids) | Self::Started(ids) => ids,
             Self::Still(..) | Self::Gone(_) | Self::LauncherEnded => &[],
         }
     }
@@ -86,6 +89,9 @@ impl Model {
             Goal::Run(_) => {
                 let running = self.tasks.running();
                 open.all(|open| open.complete && open.joined.is_disjoint(&running))
+            }
+            Goal::RunOrCrash(ids) => {
+                !self.crashed_of(ids).is_empty() || self.is_reached(&Goal::Run(ids.clone()))
             }
             Goal::Started(_) => {
                 let running = self.job.tasks_at(Phase::Running);
@@ -127,7 +133,7 @@ impl Model {
                     set_text(&left, 24)
                 )
             }
-            Goal::Run(ids) => {
+            Goal::Run(ids) | Goal::RunOrCrash(ids) => {
                 let (to, left) = self.asked_and_left(ids);
                 running_line(said, &to, &left, seconds)
             }
@@ -153,6 +159,17 @@ impl Model {
                 line
             }
         }
+    }
+
+    /// Those that have crashed of the tasks which commands under way let run.
+    pub(crate) fn crashed_of(&self, ids: &[CommandId]) -> IdSet {
+        let (to, left) = self.asked_and_left(ids);
+        self.tasks.crashed().intersection(&to).difference(&left)
+    }
+
+    /// Those that still run of the tasks which commands under way let run.
+    pub(crate) fn running_of(&self, ids: &[CommandId]) -> IdSet {
+        self.asked_and_left(ids).1
     }
 
     /// The tasks that commands under way went to, and those that have not answered.

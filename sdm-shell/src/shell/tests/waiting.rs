@@ -72,6 +72,46 @@ fn what_goes_on_is_shown_and_ctrl_c_stops_who_still_runs() {
     assert_eq!(run.ending.code, 0);
 }
 
+/// Of 4 ranks number 3 crashes and number 2 runs on; number 1 stops a second later than number 0.
+fn one_crashes() -> Responder {
+    let mut run = None;
+    Box::new(move |id, to, command| match command {
+        Command::Start(_) => at_main(id, to),
+        Command::Continue => {
+            run = Some(id);
+            let crash = StopReason::Signal {
+                name: "SIGSEGV".to_owned(),
+                meaning: "Segmentation fault".to_owned(),
+            };
+            let crashed = class("3", stop(crash, "main", 70, "  work();"));
+            vec![
+                (10, answer(id, vec![stopped("0"), crashed])),
+                (1010, answer(id, vec![stopped("1")])),
+            ]
+        }
+        Command::Interrupt => {
+            let run = run.unwrap();
+            let mut said = all(id, vec![class(&to.to_string(), Reply::Done)]);
+            said.push((2, answer(run, vec![stopped(&to.to_string())])));
+            said.push((3, complete(run)));
+            said
+        }
+        _ => all(id, vec![class(&to.to_string(), Reply::Done)]),
+    })
+}
+
+#[test]
+fn a_crash_gives_a_person_the_prompt_back() {
+    let lines = ["continue", "interrupt", "quit", "y"];
+    let run = run((4, 100), prompt(), &lines, one_crashes());
+    assert_eq!(run.sent, ["0-3 start", "0-3 continue", "2 interrupt"]);
+    let said = "crashed: 3; still running: 2: `interrupt` stops them, `wait` waits for them\n";
+    let (before, after) = run.screen.split_once(said).expect(&run.screen);
+    // Who stops soon is waited for.
+    assert!(before.contains("rank 1: interrupted, "), "{}", run.screen);
+    assert!(after.contains("rank 2: interrupted, "), "{}", run.screen);
+}
+
 #[test]
 fn ctrl_z_gives_the_prompt_back_and_the_run_goes_on() {
     let controls = vec![(1500, Control::Suspend)];
