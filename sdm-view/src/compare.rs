@@ -1,5 +1,7 @@
 //! Values compared element by element.
 
+use std::collections::HashSet;
+
 use sdm_idset::IdSet;
 
 use sdm_debug::quoted::{bare, outside_quotes};
@@ -9,6 +11,8 @@ const ELEMENTS_MAX: usize = 1 << 16;
 /// How deep structures may stand in structures.
 const DEPTH_MAX: usize = 64;
 
+/// The most parts that are shown of what is a plain value in another task.
+const PARTS_SHOWN_MAX: usize = 8;
 /// How much is shown of the end of a value that differs behind all that was printed.
 const END_CHARS: usize = 60;
 
@@ -55,11 +59,15 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
         .map(|(tasks, text)| {
             let (own, own_cut) = elements(text);
             cut |= own_cut;
-            let found = difference(tasks, &reference, &own);
-            match found.count {
-                0 => behind(tasks, &first.1, text),
-                _ => found,
+            let mut found = difference(tasks, &reference, &own);
+            if found.count == 0 {
+                return behind(tasks, &first.1, text);
             }
+            if found.path.is_empty() {
+                let whole = |text: &str| Some(bare(text.trim()).to_owned());
+                (found.reference, found.value) = (whole(&first.1), whole(text));
+            }
+            found
         })
         .collect();
     Some(Comparison {
@@ -72,23 +80,33 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
     })
 }
 
+/// The elements that differ: those of one path in both, and those that only one of them has. What is plain in one and has parts in the
+/// other, as an `std::optional` has, is one difference.
 fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Difference {
     let mut first: Option<(String, Option<String>, Option<String>)> = None;
     let mut count = 0;
-    let mut note = |a: Option<&Element>, b: Option<&Element>| {
+    let mut note = |path: &str, a: &[Element], b: &[Element]| {
         count += 1;
-        let path = a.or(b).map(|element| element.path.clone());
-        let value = |element: Option<&Element>| element.map(|element| element.value.clone());
-        first.get_or_insert((path.unwrap_or_default(), value(a), value(b)));
+        first.get_or_insert_with(|| (path.to_owned(), shown(path, a), shown(path, b)));
     };
-    for index in 0..reference.len().max(own.len()) {
-        match (reference.get(index), own.get(index)) {
-            (Some(a), Some(b)) if a == b => {}
-            (Some(a), Some(b)) if a.path != b.path => {
-                note(Some(a), None);
-            }
-            (a, b) => note(a, b),
+    let known: HashSet<&str> = reference.iter().map(|it| it.path.as_str()).collect();
+    let (mut left, mut right) = (reference, own);
+    loop {
+        let (a, b) = match (left, right) {
+            ([a, ..], [b, ..]) if a.path == b.path => (1, 1),
+            ([a, ..], [b, ..]) if is_below(&b.path, &a.path) => (1, below(&a.path, right)),
+            ([a, ..], [b, ..]) if is_below(&a.path, &b.path) => (below(&b.path, left), 1),
+            (_, [b, ..]) if left.is_empty() || !known.contains(b.path.as_str()) => (0, 1),
+            ([_, ..], _) => (1, 0),
+            ([], _) => break,
+        };
+        let (own_a, own_b) = (&left[..a], &right[..b]);
+        if own_a != own_b {
+            let paths = own_a.first().into_iter().chain(own_b.first());
+            let path = paths.map(|it| it.path.as_str()).min_by_key(|it| it.len());
+            note(path.unwrap_or_default(), own_a, own_b);
         }
+        (left, right) = (&left[a..], &right[b..]);
     }
     let (path, reference, value) = first.unwrap_or_default();
     Difference {
@@ -97,6 +115,34 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
         path,
         reference,
         value,
+    }
+}
+
+/// True for the path of a part of what stands at another path.
+fn is_below(path: &str, other: &str) -> bool {
+    let rest = path.strip_prefix(other);
+    rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+}
+
+/// The number of elements, from the first on, that are parts of what stands at a path.
+fn below(path: &str, elements: &[Element]) -> usize {
+    let parts = elements.iter();
+    parts.take_while(|it| is_below(&it.path, path)).count()
+}
+
+/// The value at a path: as it is, or its parts.
+fn shown(path: &str, elements: &[Element]) -> Option<String> {
+    let part = |element: &Element| {
+        let name = element.path[path.len()..].trim_start_matches('.');
+        format!("{name} = {}", element.value)
+    };
+    match elements {
+        [] => None,
+        [one] if one.path == path => Some(one.value.clone()),
+        parts => {
+            let shown: Vec<_> = parts.iter().take(PARTS_SHOWN_MAX).map(part).collect();
+            Some(format!("{{{}}}", shown.join(", ")))
+        }
     }
 }
 
@@ -190,7 +236,9 @@ fn inside(text: &str) -> Option<&str> {
         let inner = inner.strip_suffix(')')?;
         // `(1,-2)` is one complex number.
         let is_complex = inner.contains(',') && !inner.contains([' ', '(']);
-        return (!is_complex).then_some(inner);
+        // `(A | C)` is one value of an enumeration of flags.
+        let is_flags = inner.contains(" | ") && !inner.contains(['(', ',']);
+        return (!is_complex && !is_flags).then_some(inner);
     }
     let text = text.strip_suffix('}')?;
     if let Some(inner) = text.strip_prefix('{') {
@@ -260,7 +308,8 @@ fn named(part: &str) -> Option<(String, &str)> {
     }
     let is_field = |name: &str| name.starts_with(['<', '_']) || name.starts_with("static ");
     let says_what = value.starts_with('{') && (name.contains(' ') || name.ends_with('>'));
-    if name.is_empty() || says_what && !is_field(name) {
+    // One of Fortran's structures is an element by itself: `( id = 3, w = (1, 2) )`.
+    if name.is_empty() || name.starts_with('(') || says_what && !is_field(name) {
         return None;
     }
     let plain = |c: char| c.is_alphanumeric() || "_<>:,$ ()*&".contains(c);
@@ -335,6 +384,26 @@ mod tests {
             "{std::tuple containing = {[1] = 1, [2] = 3}, 7}",
             (1, "[0][2]", "2", "3"),
         );
+        check("C", "(A | C)", (1, "", "C", "(A | C)"));
+        check("{f = C}", "{f = (A | C)}", (1, ".f", "C", "(A | C)"));
+        let optional = "std::optional<int> = {[contained value] = 1}";
+        let without = "std::optional<int> [no contained value]";
+        check(without, optional, (1, "", without, optional));
+        check(
+            &format!("{{{without}, 2, 3}}"),
+            &format!("{{{optional}, 2, 4}}"),
+            (2, "[0]", without, "{[contained value] = 1}"),
+        );
+        check(
+            "{a = 1, b = {x = 2}, c = 3}",
+            "{a = 1, c = 3}",
+            (1, ".b.x", "2", "-"),
+        );
+        check(
+            "{[\"a\"] = 1, [\"c\"] = 3}",
+            "{[\"a\"] = 1, [\"b\"] = 2, [\"c\"] = 3}",
+            (1, "[\"b\"]", "-", "2"),
+        );
         check(
             "((1, 2) (3, 4))",
             "((1, 2) (3, 5))",
@@ -359,6 +428,11 @@ mod tests {
             "( id = 3, w = (1, 2) )",
             "( id = 3, w = (1, 3) )",
             (1, ".w[1]", "2", "3"),
+        );
+        check(
+            "(( id = 3, w = (1, 2) ), ( id = 9, w = (3, 4) ))",
+            "(( id = 3, w = (1, 2) ), ( id = 9, w = (3, 5) ))",
+            (1, "[1].w[1]", "4", "5"),
         );
         check(
             "(Cell &) @0x7: {id = 1}",
