@@ -18,15 +18,19 @@ pub(crate) fn own<'a>(gdb: &Gdb, text: &'a str) -> Result<Cow<'a, str>, Failure>
     }
 }
 
-/// Takes note of a value that gdb has numbered; gives what is said of it behind `$N = `, without the place of a reference.
-pub(crate) fn note<'a>(gdb: &Gdb, printed: &'a str) -> &'a str {
-    let Some((number, value)) = numbered(printed) else {
-        return printed;
+/// Takes note of a value that gdb has numbered.
+pub(crate) fn note(gdb: &Gdb, printed: &str) {
+    let Some(number) = number(printed) else {
+        return;
     };
     if let Some(scope) = gdb.edit().origin.scope_mut() {
         scope.history.push(number);
     }
-    referred(value)
+}
+
+/// The text of a value behind `$N = `, without the place of a reference; all else as it is.
+pub(crate) fn shown(printed: &str) -> &str {
+    numbered(printed).map_or(printed, |(_, value)| referred(value))
 }
 
 /// gdb's number of a value that it has printed.

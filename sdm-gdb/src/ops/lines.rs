@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use sdm_debug::quoted::referred;
 use sdm_debug::{Failure, FailureCode};
 
-use super::history;
-use super::values::evaluated;
+use super::values::{evaluated, in_value};
+use super::{history, references};
 use crate::gdb::Gdb;
 use crate::state::printed::PRINTED_BYTES_MAX;
 use crate::text::console_line;
@@ -143,11 +143,8 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
         let failed = match step {
             Step::Do(line) => match history::own(gdb, line) {
                 Ok(line) => {
-                    let is_output = is_output(&line);
-                    let line = console_line(&at_once(&line));
-                    let (result, printed) = gdb.send(line).capture().printed().await;
-                    let text = history::note(gdb, &printed);
-                    carried.print(if is_output { referred(text) } else { text });
+                    let (result, printed) = said(gdb, &line).await;
+                    carried.print(&printed);
                     result.err().map(|failure| (failure, printed.is_empty()))
                 }
                 Err(failure) => Some((failure, true)),
@@ -183,6 +180,28 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
     carried
 }
 
+/// gdb's answer to a line, and how that ended. A value is shown without its number, with what references refer to.
+async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
+    let told = console_line(&at_once(line));
+    let (result, printed) = gdb.send(told).capture().printed().await;
+    history::note(gdb, &printed);
+    let result = result.map(drop);
+    let text = match (history::number(&printed), output(line)) {
+        (Some(number), _) => {
+            let again = format!("output ${number}");
+            let printed = references::followed(gdb, "", &again, printed).await;
+            let text = history::shown(&printed);
+            format!("{}\n", text.trim_end_matches('\n'))
+        }
+        (None, Some(expression)) => {
+            let printed = in_value(gdb, "", expression, printed).await;
+            referred(&printed).to_owned()
+        }
+        (None, None) => printed.to_owned(),
+    };
+    (result, text)
+}
+
 /// A line of which gdb tells at once what it prints: an `echo` that ends with a blank and a backslash is kept until more comes.
 fn at_once(line: &str) -> Cow<'_, str> {
     match line.strip_prefix("echo ").and(line.strip_suffix(" \\")) {
@@ -191,10 +210,15 @@ fn at_once(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a line prints a value and no more, as each of a trace does.
-fn is_output(line: &str) -> bool {
-    let behind = line.strip_prefix("output");
-    behind.is_some_and(|rest| rest.starts_with([' ', '/']))
+/// The expression of which a line prints the value and no more, as each of a trace does.
+fn output(line: &str) -> Option<&str> {
+    let behind = line.strip_prefix("output")?;
+    let is_end = behind.starts_with([' ', '/']);
+    is_end.then(|| {
+        behind
+            .split_once(' ')
+            .map_or("", |(_, expression)| expression)
+    })
 }
 
 impl Carried {

@@ -30,6 +30,7 @@ pub(super) mod query;
 mod queues;
 mod ranks;
 pub(super) mod records;
+mod references;
 pub(super) mod refused;
 mod registers;
 mod returns;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sdm_debug::reply::{Value, Variable};
 use sdm_debug::{Failure, FailureCode};
 
+use super::references::{self, FOLLOWING};
 use crate::gdb::Gdb;
 use crate::text::{console_line, named};
 use sdm_mi::{Record, Results, parse_line};
@@ -24,22 +25,27 @@ pub(super) struct Bound {
     elements: u32,
     /// How deep structures stand in structures; of what is deeper gdb says `{...}`.
     depth: Option<u32>,
+    /// True for what references within values refer to, in place of their places.
+    follows: bool,
 }
 
 /// What gdb's own `bt` shows of arguments: scalars and text, and `...` of all else.
 pub(super) const SCALARS: Bound = Bound {
     elements: 200,
     depth: Some(0),
+    follows: false,
 };
 /// What tells whether a frame's variables have changed: those of an object count, what they consist of does not.
 pub(super) const MEMBERS: Bound = Bound {
     elements: 32,
     depth: Some(1),
+    follows: false,
 };
 /// What gdb's own `info locals` shows.
 const VALUES: Bound = Bound {
     elements: 200,
     depth: None,
+    follows: false,
 };
 
 /// The answer to an MI command that lists variables, with their values as far as is asked for.
@@ -60,7 +66,21 @@ pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<St
 
 /// The variables of the selected frame, arguments included.
 pub(super) async fn variables(gdb: &Gdb) -> Result<Results, Failure> {
-    list(gdb, VALUES, "-stack-list-variables --all-values").await
+    let command = "-stack-list-variables --all-values";
+    let results = list(gdb, VALUES, command).await?;
+    let has_references = {
+        let values = results.tuples("variables");
+        let mut values = values.filter_map(|it| it.text("value"));
+        values.any(references::are_within)
+    };
+    if !has_references || !references::make_printer(gdb).await {
+        return Ok(results);
+    }
+    let following = Bound {
+        follows: true,
+        ..VALUES
+    };
+    Ok(list(gdb, following, command).await.unwrap_or(results))
 }
 
 /// Lines of which some are records of MI's: so gdb 18 prints what a command says that `frame apply` carries out.
@@ -98,11 +118,17 @@ fn line(bound: Bound, command: &str) -> String {
     console_line(&bounded(bound, &command))
 }
 
-fn bounded(Bound { elements, depth }: Bound, command: &str) -> String {
+fn bounded(bound: Bound, command: &str) -> String {
+    let Bound {
+        elements,
+        depth,
+        follows,
+    } = bound;
+    let following = if follows { FOLLOWING } else { "" };
     let depth = depth.map_or_else(String::new, |depth| {
         format!("with print max-depth {depth} -- ")
     });
-    format!("with print elements {elements} -- {depth}{command}")
+    format!("{following}with print elements {elements} -- {depth}{command}")
 }
 
 /// A value as `bt` shows it: gdb writes `{...}` or, in Fortran, `(...)` for what is too deep.

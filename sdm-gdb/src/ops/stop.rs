@@ -13,9 +13,9 @@ use super::breakpoints::{caught, stopping_at};
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::lines::Carried;
+use super::python;
 use super::run::{go_on, resume_silently};
 use super::stack::{list_frames, thread_select};
-use super::{history, python};
 use crate::action::Action;
 use crate::gdb::Gdb;
 use crate::state::StopRecord;
@@ -32,6 +32,8 @@ enum Verdict {
     Report(StopReason),
     /// Nobody asked for it and nobody needs it: the program goes on as it went.
     GoOn,
+    /// `finish` has come to its end, perhaps with a value.
+    Returned,
     /// A step has come out of a runtime and now steps on.
     ThenStep(StepKind, u32),
     /// The catchpoint of this number has caught a signal that gdb does not name.
@@ -109,6 +111,9 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
                 Err(_) => StopReason::StepEnd,
             }
         }
+        Verdict::Returned => StopReason::FunctionFinished {
+            value: super::values::returned(gdb, record).await,
+        },
         Verdict::CaughtSignal(number) => {
             let name = current_signal(gdb).await.unwrap_or_else(|| "?".to_owned());
             let hit = CatchHit::Signal { name };
@@ -214,11 +219,7 @@ fn judge(gdb: &Gdb, stop: &StopRecord) -> Verdict {
             if let Some(RunKind::StepOut(step, count)) = kind {
                 return Verdict::ThenStep(step, count);
             }
-            if let Some(name) = last_text(record, "gdb-result-var") {
-                history::note(gdb, name);
-            }
-            let value = last_text(record, "return-value").map(bare).map(value);
-            Verdict::Report(StopReason::FunctionFinished { value })
+            Verdict::Returned
         }
         Some("exec") if kind == Some(RunKind::StartToProgram) => Verdict::ToEntry,
         Some(reason) => judge_point(gdb, stop, reason),

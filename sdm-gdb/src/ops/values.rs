@@ -5,10 +5,10 @@ use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::{history, narrow, strides};
+use super::{history, narrow, references, strides};
 use crate::gdb::Gdb;
 use crate::state::printed::Printed;
-use crate::text::{console_line, value, variable};
+use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
 /// The most pieces of an array's memory that are read.
@@ -42,7 +42,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     Ok(Reply::Variables(variables))
 }
 
-/// What gdb's `print` says of an expression, as [`history::note`] gives it.
+/// What gdb's `print` says of an expression, as [`history::shown`] gives it.
 pub(crate) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<Reply, Failure> {
     if !format.is_empty() {
         let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
@@ -72,8 +72,12 @@ async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u6
     if is_array(printed) {
         return in_memory(gdb, expression).await;
     }
+    let follow = match references::are_within(printed) {
+        true if references::make_printer(gdb).await => references::FOLLOWING,
+        _ => "",
+    };
     let line = format!(
-        "with max-value-size unlimited -- with print elements unlimited -- output {expression}"
+        "{follow}with max-value-size unlimited -- with print elements unlimited -- output {expression}"
     );
     let asked = gdb.send(console_line(&line)).capture();
     let (result, printed) = asked.printed().await;
@@ -125,14 +129,24 @@ async fn print_numbered(
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;
+    history::note(gdb, &printed);
+    let number = history::number(&printed);
+    let printed = match number {
+        Some(number) => {
+            let format = word.find('/').map_or("", |at| &word[at..]);
+            let again = format!("output{format} ${number}");
+            references::followed(gdb, "", &again, printed).await
+        }
+        None => printed,
+    };
     if printed.is_cut() {
         let text = format!("a value of {} bytes is too long", printed.bytes());
         let hint = "`set print elements` bounds how much of an array is printed";
         return Err(Failure::new(FailureCode::Limit, text).with_hint(hint));
     }
     let text = printed.into_text();
-    let shown = history::note(gdb, &text).trim_end_matches('\n').to_owned();
-    Ok((history::number(&text), shown))
+    let shown = history::shown(&text).trim_end_matches('\n').to_owned();
+    Ok((number, shown))
 }
 
 /// Answers with the value of an expression.
@@ -163,7 +177,32 @@ fn plain(printed: &Printed) -> Value {
 /// of a reference in place of its value. `place` are MI's options that name a thread and a frame; what is selected where it is empty.
 pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
     strides::refuse(gdb, place, expression).await?;
-    unchecked(gdb, place, expression).await
+    let printed = unchecked(gdb, place, expression).await?;
+    Ok(in_value(gdb, place, expression, printed).await)
+}
+
+/// A value with what its references refer to, where its expression can be evaluated once more.
+pub(super) async fn in_value(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+    printed: Printed,
+) -> Printed {
+    if !references::are_within(&printed) || !strides::is_harmless(gdb, expression).await {
+        return printed;
+    }
+    references::followed(gdb, place, &format!("output {expression}"), printed).await
+}
+
+/// The value that a function has returned, of a stop after `finish`.
+pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
+    let printed = last_text(record, "return-value")?;
+    let name = last_text(record, "gdb-result-var")?;
+    history::note(gdb, name);
+    match references::are_within(printed) {
+        true => evaluated(gdb, "", name).await.ok(),
+        false => Some(value(bare(printed))),
+    }
 }
 
 /// The same of an expression of ours, or one that has been looked at.

@@ -60,6 +60,7 @@ mod sorts;
 mod stdin;
 mod steering;
 mod stopped;
+mod table;
 mod told;
 mod top;
 mod unharmed;

@@ -1,0 +1,103 @@
+//! Has gdb print what the references within a value refer to.
+//!
+//! Of a member of a structure, an element of a container or what a lambda has captured gdb prints the place that it refers to. That says
+//! nothing of its value, and equal places in all tasks look like equal values. A printer of gdb's Python, which answers for nothing but
+//! references and only while a setting of its own is on, has gdb print values there. It is made when it is first needed. Where gdb has
+//! no Python the places stay.
+
+use sdm_debug::quoted::{outside_quotes, referred};
+
+use super::history;
+use crate::gdb::Gdb;
+use crate::state::printed::Printed;
+use crate::text::console_line;
+use sdm_mi::quote;
+
+/// In front of a command of gdb's command line: values have what their references refer to.
+pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
+
+/// The printer; references within what is referred to are followed too, but not for ever, as structures may refer to themselves.
+const PRINTER: &str = "
+import gdb
+if not hasattr(gdb, 'sdm_references'):
+  class Referred:
+    def __init__(self, value):
+      self.value = value
+    def to_string(self):
+      options = gdb.print_options() if hasattr(gdb, 'print_options') else {}
+      options = {'format': options['format']} if 'format' in options else {}
+      gdb.sdm_references.depth += 1
+      try:
+        return self.value.referenced_value().format_string(**options)
+      except Exception as error:
+        return '<error reading variable: %s>' % error
+      finally:
+        gdb.sdm_references.depth -= 1
+  class References(gdb.Parameter):
+    'Print what references within values refer to.'
+    set_doc = show_doc = __doc__
+    name = 'sdm-references'
+    def __init__(self):
+      super().__init__('print sdm-references', gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
+      self.value = False
+      self.depth = 0
+    def get_set_string(self):
+      return ''
+    def __call__(self, value):
+      if self.value and self.depth < 3:
+        if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+          return Referred(value)
+  gdb.sdm_references = References()
+  gdb.pretty_printers.append(gdb.sdm_references)
+";
+
+/// True where a value that gdb has printed has a reference within it, of which only the place is shown.
+pub(super) fn are_within(printed: &str) -> bool {
+    let printed = referred(history::shown(printed));
+    outside_quotes(printed).any(|(at, c)| c == '@' && printed[at..].starts_with("@0x"))
+}
+
+/// Has gdb know the setting; false where it has no Python.
+pub(super) async fn make_printer(gdb: &Gdb) -> bool {
+    let line = console_line(&format!("python exec({PRINTER:?})"));
+    gdb.send(line).capture().printed().await.0.is_ok()
+}
+
+/// A value that a command of gdb's has printed, with what its references refer to. `again` prints the value once more, and changes
+/// nothing.
+pub(super) async fn followed(gdb: &Gdb, place: &str, again: &str, printed: Printed) -> Printed {
+    if !are_within(&printed) || !make_printer(gdb).await {
+        return printed;
+    }
+    let command = quote(format!("{FOLLOWING}{again}").as_bytes());
+    let line = format!("-interpreter-exec {place}console {command}");
+    match gdb.send(line).capture().printed().await {
+        (Ok(_), followed) => followed,
+        (Err(_), _) => printed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_within_values_are_seen() {
+        for within in [
+            "{cell = @0x7ffe, tag = 7}",
+            "(Holder &) @0x7ffe: {cell = @0x7ff0}",
+            "$3 = (Holder &) @0x7ffe: {cell = @0x7ff0}",
+            "std::tuple containing = {[1] = @0x7ff0: 5}",
+        ] {
+            assert!(are_within(within), "{within}");
+        }
+        for without in [
+            "@0x7ffe: 5",
+            "$3 = (Cell &) @0x7ffe: {id = 1}",
+            "\"@0x7\"",
+            "64 '@'",
+        ] {
+            assert!(!are_within(without), "{without}");
+        }
+    }
+}
