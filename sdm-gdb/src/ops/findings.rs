@@ -7,7 +7,7 @@ use sdm_debug::quoted::bare;
 use sdm_debug::reply::{Access, Finding};
 
 use super::frames::FRAMES_MAX;
-use super::values::unchecked;
+use super::output::unchecked;
 use crate::gdb::Gdb;
 use crate::state::internal::Finder;
 use sdm_mi::Results;

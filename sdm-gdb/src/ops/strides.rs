@@ -6,7 +6,7 @@
 use sdm_debug::quoted::outside_quotes;
 use sdm_debug::{Failure, FailureCode};
 
-use super::values::unchecked;
+use super::output::unchecked;
 use crate::gdb::Gdb;
 
 /// The most arrays of one expression that are looked at.

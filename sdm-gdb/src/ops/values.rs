@@ -5,7 +5,8 @@ use sdm_debug::reply::{MEMORY_BYTES_MAX, Value};
 use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::{history, narrow, references, strides};
+use super::output::unchecked;
+use super::{elements, history, narrow, references, strides};
 use crate::gdb::Gdb;
 use crate::state::printed::Printed;
 use crate::text::{console_line, last_text, value, variable};
@@ -29,6 +30,9 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
         if is_left_out(text) && is_array(text) {
             let whole = in_memory(gdb, &variable.name).await;
             variable.value.cut = whole.or(variable.value.cut);
+        }
+        if let Err(failure) = elements::put_right(gdb, &mut variable).await {
+            variable.value = value(&format!("<{}>", failure.text));
         }
         variables.push(variable);
     }
@@ -131,14 +135,15 @@ async fn print_numbered(
     result?;
     history::note(gdb, &printed);
     let number = history::number(&printed);
+    let format = word.find('/').map_or("", |at| &word[at..]);
     let printed = match number {
         Some(number) => {
-            let format = word.find('/').map_or("", |at| &word[at..]);
             let again = format!("output{format} ${number}");
             references::followed(gdb, "", &again, printed).await
         }
         None => printed,
     };
+    let printed = elements::right(gdb, ("", format), &expression, printed).await?;
     if printed.is_cut() {
         let text = format!("a value of {} bytes is too long", printed.bytes());
         let hint = "`set print elements` bounds how much of an array is printed";
@@ -178,7 +183,8 @@ fn plain(printed: &Printed) -> Value {
 pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
     strides::refuse(gdb, place, expression).await?;
     let printed = unchecked(gdb, place, expression).await?;
-    Ok(in_value(gdb, place, expression, printed).await)
+    let printed = in_value(gdb, place, expression, printed).await;
+    elements::right(gdb, (place, ""), expression, printed).await
 }
 
 /// A value with what its references refer to, where its expression can be evaluated once more.
@@ -203,18 +209,6 @@ pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
         true => evaluated(gdb, "", name).await.ok(),
         false => Some(value(bare(printed))),
     }
-}
-
-/// The same of an expression of ours, or one that has been looked at.
-pub(crate) async fn unchecked(
-    gdb: &Gdb,
-    place: &str,
-    expression: &str,
-) -> Result<Printed, Failure> {
-    let command = quote(format!("output {expression}").as_bytes());
-    let line = format!("-interpreter-exec {place}console {command}");
-    let (result, printed) = gdb.send(line).capture().printed().await;
-    result.map(|_| printed)
 }
 
 /// Evaluates a call for its effect; what returns nothing has no value.

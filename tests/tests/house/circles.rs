@@ -148,11 +148,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "a breakpoint that is changed is known by what has hit it, and the other way round",
     ),
     (
-        "sdm-gdb",
-        "ops::strides ops::values",
-        "a value of Fortran's is refused by its strides, which are values themselves",
-    ),
-    (
         "sdm-hosts",
         "job job::ranks job::slurm job::told job::wrappers",
         "one type, whose parts are in a file for each way in which a job is found",

@@ -135,7 +135,7 @@ const CXX_CONDITIONS: [&str; 15] = [
 ];
 
 /// In the frame of `look` of `sorts.f90`.
-const FORTRAN: [Row; 15] = [
+const FORTRAN: [Row; 16] = [
     (
         "row",
         "(1.5, <repeats 19 times>, 0.5, 1.5, <repeats 20 times>)",
@@ -174,6 +174,12 @@ const FORTRAN: [Row; 15] = [
         "(2.5, 2.5, 2.5)",
         "(2.5, 3.5, 2.5)",
         "[1]: 3.5, not 2.5",
+    ),
+    (
+        "cells",
+        "(( id = 3, weights = (2, 3) ), ( id = 9, weights = (2, 3) ))",
+        "(( id = 3, weights = (2, 3) ), ( id = 9, weights = (2, 4) ))",
+        "[1].weights[1]: 4, not 3",
     ),
     ("cells(2)%weights(2)", "3", "4", ""),
     ("phase", "(1,0)", "(1,-1)", ""),

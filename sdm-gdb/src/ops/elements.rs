@@ -1,0 +1,109 @@
+//! Prints arrays of Fortran's structures element by element.
+//!
+//! Of an array of structures with allocatable components gdb 13 shows the components of the first element in each of them; an element
+//! by itself it shows as it is, and so does gdb 18. What cannot be printed so is refused.
+
+use sdm_debug::reply::Variable;
+use sdm_debug::{Failure, FailureCode};
+
+use super::output::unchecked;
+use crate::gdb::Gdb;
+use crate::state::printed::Printed;
+use crate::text::value;
+
+/// The most elements that are printed one by one.
+const ELEMENTS_MAX: i64 = 64;
+
+/// A value as gdb has printed it, by a format, where it can be wrong: each element by itself.
+pub(super) async fn right(
+    gdb: &Gdb,
+    (place, format): (&str, &str),
+    expression: &str,
+    printed: Printed,
+) -> Result<Printed, Failure> {
+    if !is_doubtful(&printed) {
+        return Ok(printed);
+    }
+    match one_by_one(gdb, (place, format), expression).await {
+        Some(right) => Ok(right),
+        None => {
+            let text = format!(
+                "gdb can show components of `{expression}` wrong: it is an array of structures"
+            );
+            let hint = "an element by itself is read as it is, and so is each of its components";
+            Err(Failure::new(FailureCode::Unsupported, text).with_hint(hint))
+        }
+    }
+}
+
+/// The same of a variable of the selected frame.
+pub(super) async fn put_right(gdb: &Gdb, variable: &mut Variable) -> Result<(), Failure> {
+    let mut printed = Printed::default();
+    printed.push(&variable.value.text);
+    if is_doubtful(&printed) {
+        let right = right(gdb, ("", ""), &variable.name, printed).await?;
+        variable.value = value(&right);
+    }
+    Ok(())
+}
+
+async fn one_by_one(gdb: &Gdb, (place, format): (&str, &str), expression: &str) -> Option<Printed> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%');
+    if !expression.chars().all(is_name) {
+        return None;
+    }
+    let mut ends = [0_i64; 2];
+    for (end, function) in ends.iter_mut().zip(["lbound", "ubound"]) {
+        // Of several dimensions these are lists.
+        let bound = format!("{function}({expression})");
+        let bound = unchecked(gdb, place, &bound).await.ok()?;
+        *end = bound.trim().trim_matches(['(', ')']).parse().ok()?;
+    }
+    let [first, last] = ends;
+    if last.checked_sub(first)? >= ELEMENTS_MAX {
+        return None;
+    }
+    let mut all = Printed::default();
+    for at in first..=last {
+        let element = unchecked(gdb, place, &format!("{format} {expression}({at})"))
+            .await
+            .ok()?;
+        if element.is_cut() || is_doubtful(&element) {
+            return None;
+        }
+        all.push(if at == first { "(" } else { ", " });
+        all.push(&element);
+    }
+    all.push(")");
+    Some(all)
+}
+
+/// True for an array of structures of which some component is an array, within a structure or by itself.
+fn is_doubtful(printed: &str) -> bool {
+    let array = printed.find("(( ");
+    array.is_some_and(|at| printed[at + 3..].contains(" = ("))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_of_structures_with_arrays_are_doubtful() {
+        for doubtful in [
+            "(( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) ))",
+            "((( id = 3, w = (2) )) (( id = 9, w = (2) )))",
+            "( all = (( id = 3, w = (2, 3) ), ( id = 9, w = (2, 4) )) )",
+        ] {
+            assert!(is_doubtful(doubtful), "{doubtful}");
+        }
+        for right in [
+            "(( id = 3 ), ( id = 9 ))",
+            "( id = 3, w = (2, 3) )",
+            "((1, 2) (3, 4))",
+            "((1,2), (3,4))",
+        ] {
+            assert!(!is_doubtful(right), "{right}");
+        }
+    }
+}

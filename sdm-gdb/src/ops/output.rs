@@ -1,0 +1,20 @@
+//! The value of an expression as gdb's `output` prints it.
+
+use sdm_debug::Failure;
+
+use crate::gdb::Gdb;
+use crate::state::printed::Printed;
+use sdm_mi::quote;
+
+/// The value of an expression of ours, or of one that has been looked at. `place` are MI's options that name a thread and a frame; what is
+/// selected where it is empty.
+pub(crate) async fn unchecked(
+    gdb: &Gdb,
+    place: &str,
+    expression: &str,
+) -> Result<Printed, Failure> {
+    let command = quote(format!("output {expression}").as_bytes());
+    let line = format!("-interpreter-exec {place}console {command}");
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result.map(|_| printed)
+}
