@@ -1,7 +1,7 @@
 //! Looks at processes that no gdb has, also at those that their parents have seized: these are let go for that.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
 use sdm_debug::{BackendOutput, Command, Failure, FailureCode, InterestChange};
@@ -10,13 +10,20 @@ use sdm_idset::{IdSet, TaskId};
 use crate::looks::Looks;
 use sdm_child::ProgramNews;
 
-/// A wish of looks about a task whose program runs without a gdb.
+/// The time from a program's crash to the hold of the others: those who crash of the same fault do so meanwhile.
+const HOLD_AFTER: Duration = Duration::from_millis(200);
+
+/// An order to the parent of a program that runs without a gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Its parent is to let it go, so that it can be looked at.
     LetGo,
     /// Its parent is to seize it again.
     Seize,
+    /// Its parent is to have it stand.
+    Hold,
+    /// Its parent is to have it go on.
+    Release,
 }
 
 /// All looks of a server.
@@ -25,6 +32,16 @@ pub(crate) struct SeizedLooks {
     open: Vec<SeizedLook>,
     orders: VecDeque<(TaskId, Order)>,
     outputs: VecDeque<BackendOutput>,
+    crashed: Crashed,
+}
+
+/// Tasks that need a gdb since they are about to end. The processors are theirs: the others on this host stand meanwhile.
+#[derive(Default)]
+struct Crashed {
+    tasks: IdSet,
+    /// The time from which the others stand.
+    hold_at: Option<Instant>,
+    holds: bool,
 }
 
 /// A look at seized programs that is not answered by all of them.
@@ -45,6 +62,7 @@ impl SeizedLooks {
             open: Vec::new(),
             orders: VecDeque::new(),
             outputs: VecDeque::new(),
+            crashed: Crashed::default(),
         }
     }
 
@@ -94,12 +112,39 @@ impl SeizedLooks {
         true
     }
 
+    /// The tasks that are about to end.
+    pub(crate) fn crashed(&self) -> &IdSet {
+        &self.crashed.tasks
+    }
+
+    /// The order for the others, once: to stand or to go on.
+    pub(crate) fn take_hold(&mut self, now: Instant) -> Option<Order> {
+        let crashed = &mut self.crashed;
+        let is_due = crashed.hold_at.is_some_and(|time| time <= now);
+        let holds = !crashed.tasks.is_empty() && (crashed.holds || is_due);
+        if holds || crashed.tasks.is_empty() {
+            crashed.hold_at = None;
+        }
+        let changes = std::mem::replace(&mut crashed.holds, holds) != holds;
+        changes.then_some(if holds { Order::Hold } else { Order::Release })
+    }
+
+    /// These have ended, or are to run on.
+    pub(crate) fn go_on(&mut self, tasks: &IdSet) {
+        self.crashed.tasks = self.crashed.tasks.difference(tasks);
+    }
+
     /// Takes in what has become of a seized program.
     pub(crate) fn handle_program(&mut self, now: Instant, task: TaskId, news: &ProgramNews) {
         let why = match news {
             ProgramNews::Loose => None,
-            ProgramNews::Stands => Some(Failure::new(FailureCode::Running, "about to stop")),
+            ProgramNews::Stands => {
+                self.crashed.tasks.insert(task);
+                self.crashed.hold_at.get_or_insert(now + HOLD_AFTER);
+                Some(Failure::new(FailureCode::Running, "about to stop"))
+            }
             ProgramNews::Ended { .. } => {
+                self.go_on(&IdSet::single(task));
                 Some(Failure::new(FailureCode::NotRunning, "it has just ended"))
             }
             ProgramNews::Free(_) | ProgramNews::AsksRank(_) => return,
@@ -174,7 +219,8 @@ impl SeizedLooks {
 
     /// The time of [`SeizedLooks::handle_timeout`].
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.looks.poll_timeout()
+        let times = [self.looks.poll_timeout(), self.crashed.hold_at];
+        times.into_iter().flatten().min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {

@@ -27,7 +27,7 @@ pub struct StartConfig {
     /// Which gdb, where a command names none; found on `PATH` where absent.
     pub gdb: Option<PathBuf>,
     /// The program that gives started programs their world and becomes them, and that looks at processes: one that calls
-    /// [`crate::exec_program`] and [`crate::run_looker`] first.
+    /// [`crate::exec_program`] and the looker of `sdm-inspect` first.
     /// This process's own executable where absent.
     pub starter: Option<PathBuf>,
     /// What is not as usual with every gdb.

@@ -56,7 +56,7 @@ pub struct Launch {
     pub args: Vec<u8>,
     /// The program that `program`, a wrapper, runs in the end.
     pub wrapped: Option<PathBuf>,
-    /// What gdb reaches the program by, where another one runs it: a line for the shell (see [`super::memcheck`]).
+    /// What gdb reaches the program by, where another one runs it: a line for the shell.
     pub reached_by: Option<Vec<u8>>,
 }
 

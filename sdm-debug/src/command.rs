@@ -323,6 +323,9 @@ pub enum Command {
     /// The same, again and again for a while: [`crate::Reply::Samples`], merged by [`crate::rules::RULE_SAMPLES`]. Where it is given up
     /// what was seen until then is the answer. Fails as that does.
     Sample(SampleSpec),
+    /// A program that runs without a gdb stands from now on, but for looks, until a gdb comes or it is killed: [`crate::Reply::Done`], of others at
+    /// once.
+    Hold,
 }
 
 impl Command {
@@ -411,6 +414,7 @@ impl Command {
             Self::Queues => "queues",
             Self::Look(_) => "look",
             Self::Sample(_) => "sample",
+            Self::Hold => "hold",
         }
     }
 }

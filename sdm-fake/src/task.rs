@@ -190,6 +190,7 @@ impl Task {
     ) -> Result<Reply, Failure> {
         match command {
             Command::Status => return Ok(Reply::Status(self.state.clone())),
+            Command::Hold => return Ok(Reply::Done),
             Command::Usage => {
                 self.state.need_live()?;
                 // Each scripted task is a megabyte larger than the one before it.

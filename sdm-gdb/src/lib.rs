@@ -203,6 +203,7 @@ impl Driver {
                 gdb.answer(id, Ok(Reply::Status(state)));
             }
             Command::Usage => gdb.answer(id, usage::memory(&gdb)),
+            Command::Hold => gdb.answer(id, Ok(Reply::Done)),
             Command::Interrupt => self.push(Some(id), Turn::Urgent, interrupt::interrupt(gdb, id)),
             Command::Kill if gdb.get().origin.is_core_file() => {
                 gdb.answer(id, Err(core_file::refusal("kill")));

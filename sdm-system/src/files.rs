@@ -218,7 +218,7 @@ fn checked(folder: PathBuf) -> io::Result<PathBuf> {
     }
 }
 
-/// The program of this name in the trusted folders of `PATH` (see [`search_path`]).
+/// The program of this name in the trusted folders of `PATH` (see [`search_path()`]).
 #[must_use]
 pub fn search(name: impl AsRef<OsStr>) -> Option<PathBuf> {
     search_in(name.as_ref(), &given_path())

@@ -1,7 +1,7 @@
 //! The project's own programs, and the one way to start others.
 //!
 //! A helper is found in folders of `PATH` that root or this user alone can write to, and finds its own helpers there: see
-//! [`files::search_path`](crate::files::search_path).
+//! [`crate::files::search_path`].
 
 use std::ffi::OsStr;
 use std::io;

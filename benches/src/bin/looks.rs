@@ -10,7 +10,7 @@ use sdm_benches::pauses::Pauses;
 use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
 use sdm_benches::{program, tree};
-use sdm_inspect::looker::Looker;
+use sdm_inspect::looker::{Looker, Question};
 use sdm_inspect::snapshot::{Wanted, take_all};
 use serde_json::Value;
 
@@ -221,7 +221,7 @@ fn again(job: &Pauses, size: u32) -> Result<Vec<String>> {
 /// One look: how long it took, and the looker's processor time from its start on.
 fn look(looker: &mut Looker, number: u64, pids: &[i32]) -> Result<(Duration, Duration)> {
     let began = Instant::now();
-    looker.ask(began, number, pids.to_vec());
+    looker.ask(began, number, pids.to_vec(), Question::Stacks);
     let (mut answers, mut spent) = (Vec::new(), Duration::ZERO);
     let mut left = pids.len();
     while left > 0 {

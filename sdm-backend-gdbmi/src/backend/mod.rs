@@ -270,6 +270,9 @@ impl GdbBackend {
         self.attach_apart(now, number);
         self.bring_gdb(now, number);
         self.drop_if_over(number);
+        if !self.looks.crashed().is_empty() {
+            self.carry_out_orders(now);
+        }
         if self.ending.is_some() {
             self.dismiss_ended();
         }
@@ -328,6 +331,10 @@ impl Backend for GdbBackend {
         let seized = |task| free_process(&self.current, &self.slots, task);
         if self.ending.is_none() && self.looks.execute(now, id, tasks, &command, seized) {
             return self.carry_out_orders(now);
+        }
+        if command.is_run_control() {
+            self.looks.go_on(tasks);
+            self.carry_out_orders(now);
         }
         // Tasks of one gdb are told it together.
         let command = Rc::new(command);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use sdm_core::CommandId;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
-use sdm_idset::TaskId;
+use sdm_idset::{IdSet, TaskId};
 use sdm_system::proc;
 use sdm_text::printable_name;
 
@@ -133,6 +133,19 @@ impl GdbBackend {
 
     /// Does what looks want of programs without a gdb.
     pub(super) fn carry_out_orders(&mut self, now: Instant) {
+        // Those whose end is known to their gdbs hold nobody any longer.
+        let is_over = |task: &TaskId| {
+            let driver = self.slot_of(*task).and_then(|slot| slot.driver(*task));
+            driver.is_none_or(|driver| driver.why_not_live().is_some())
+        };
+        let over: IdSet = self.looks.crashed().iter().filter(is_over).collect();
+        self.looks.go_on(&over);
+        if let Some(order) = self.looks.take_hold(now) {
+            let slots = self.slots.values_mut().filter(|it| it.task_count > 0);
+            for task in slots.filter_map(|known| known.slot.seized()) {
+                task.ask_parent(order);
+            }
+        }
         while let Some((task, order)) = self.looks.poll_order() {
             let number = self.current.get(&task).copied();
             let known = number.and_then(|number| self.slots.get_mut(&number));

@@ -85,6 +85,7 @@ impl Task {
         }
         match command {
             Command::Kill => self.kill_seized(),
+            Command::Hold => self.ask_parent(Order::Hold),
             command if needs_no_gdb(command) => {}
             _ => self.need_gdb(now),
         }
@@ -174,11 +175,16 @@ impl Seized for Task {
         let Some(seized) = &mut self.seized else {
             return;
         };
-        seized.is_loose = order == Order::LetGo;
         let message = match order {
             Order::LetGo => ToShim::LetLook,
             Order::Seize => ToShim::Seize,
+            Order::Hold if seized.need == Need::Nothing => ToShim::Hold,
+            Order::Release if seized.need == Need::Nothing => ToShim::Release,
+            Order::Hold | Order::Release => return,
         };
+        if matches!(order, Order::LetGo | Order::Seize) {
+            seized.is_loose = order == Order::LetGo;
+        }
         // A parent that is gone has taken the program with it.
         let _ = seized.link.tell(&message);
     }

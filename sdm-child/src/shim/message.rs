@@ -30,6 +30,10 @@ pub enum ToShim {
     LetLook,
     /// That has looked.
     Seize,
+    /// All threads of its program are to stand.
+    Hold,
+    /// They are to go on.
+    Release,
     /// Its rank is known: the thread that asks for it goes on.
     GoOn,
     /// The program has opened its streams.
@@ -174,6 +178,8 @@ pub fn shim_examples() -> Vec<Vec<u8>> {
         ToShim::Heard,
         ToShim::LetGo,
         ToShim::LetLook,
+        ToShim::Hold,
+        ToShim::Release,
         ToShim::Seize,
         ToShim::GoOn,
         ToShim::End(130),

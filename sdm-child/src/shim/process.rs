@@ -135,6 +135,8 @@ impl Shim {
                 }
                 Ok(ToShim::LetGo) => self.ask_tracer(Tracer::let_go),
                 Ok(ToShim::LetLook) => self.ask_tracer(Tracer::let_look),
+                Ok(ToShim::Hold) => self.ask_tracer(Tracer::hold_all),
+                Ok(ToShim::Release) => self.ask_tracer(Tracer::release),
                 Ok(ToShim::GoOn) => self.ask_tracer(Tracer::go_on_with_rank),
                 Ok(ToShim::Seize) => self.ask_tracer(Tracer::seize_again),
                 Ok(ToShim::Opened) => self.ends = None,

@@ -49,6 +49,7 @@ impl Tracer {
             asks_rank: None,
             own_handlers: false,
             stands: None,
+            is_held: false,
             is_letting_go: false,
             is_loose: false,
             again: Vec::new(),

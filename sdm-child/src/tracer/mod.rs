@@ -64,6 +64,8 @@ pub(crate) struct Tracer {
     own_handlers: bool,
     /// The thread that stands, with the cause.
     stands: Option<(i32, Cause)>,
+    /// All of its threads stand until [`Tracer::release`], but for looks.
+    is_held: bool,
     /// It is to be let go.
     is_letting_go: bool,
     /// That is, or was, for a look: it is this process's again after that.
@@ -116,9 +118,35 @@ impl Tracer {
         std::mem::take(&mut self.news)
     }
 
+    /// Has all threads stand.
+    pub(crate) fn hold_all(&mut self) -> Vec<ProgramNews> {
+        self.is_held = true;
+        self.interrupt_running();
+        self.handle_changes()
+    }
+
+    /// Has those go on who stand for no other reason.
+    pub(crate) fn release(&mut self) -> Vec<ProgramNews> {
+        self.is_held = false;
+        let asks_rank = self.asks_rank;
+        let all: Vec<i32> = self.threads.keys().copied().collect();
+        for id in all.into_iter().filter(|id| Some(*id) != asks_rank) {
+            self.go_on_or_stay(id);
+        }
+        self.handle_changes()
+    }
+
+    fn interrupt_running(&self) {
+        let running = self.threads.iter().filter(|(_, it)| it.stood_at.is_none());
+        for (id, _) in running {
+            let _ = ptrace::interrupt(Pid::from_raw(*id));
+        }
+    }
+
     /// Lets all threads go, for a debugger that attaches then: one that stands is stopped by SIGSTOP in place of what it stands for.
     pub(crate) fn let_go(&mut self) -> Vec<ProgramNews> {
         self.is_loose = false;
+        self.is_held = false;
         self.begin_letting_go()
     }
 
@@ -144,8 +172,8 @@ impl Tracer {
             }
         }
         self.is_loose = self.threads.is_empty();
-        // They are given the addresses at which they stop.
-        self.arm_all();
+        // They are given the addresses at which they stop; or they are held again.
+        self.interrupt_running();
         self.handle_changes()
     }
 
@@ -371,7 +399,7 @@ impl Tracer {
     fn go_on_or_stay(&mut self, id: i32) {
         if self.is_letting_go {
             self.free(id);
-        } else if self.stands.is_none() {
+        } else if self.stands.is_none() && !self.is_held {
             self.go_on(id);
         }
     }

@@ -186,6 +186,11 @@ async fn look(session: &SessionHandle, values: Values) {
     let few = stacks.as_ref().map(|stacks| outliers(stacks, &seen));
     let mut few = few.filter(|_| values == Values::Now).unwrap_or_default();
     few.truncate(LOOKS_MAX);
+    if !few.is_empty() {
+        // Their gdbs have the processors for themselves.
+        let free = session.read(|model| model.without_gdb(&model.job.seized).0);
+        session.ask_quietly("report", &free, &Command::Hold).await;
+    }
     let outliers = looks_at(session, few).await;
     session.reporting(|reporting| {
         reporting

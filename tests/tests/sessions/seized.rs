@@ -4,10 +4,10 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 use sdm_tests::counted_gdb::CountedGdb;
-use sdm_tests::place::{Compiler, Place};
+use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::processes::{self, signal};
 use sdm_tests::run::until;
-use sdm_tests::sdm::{Done, Sdm};
+use sdm_tests::sdm::{Done, Running, Sdm};
 
 fn batch(place: &Place, gdb: &str, program: &Path, words: &[&str]) -> Done {
     Sdm::run(place, 2)
@@ -97,6 +97,54 @@ fn a_hang_is_looked_at_without_gdb() {
     done.expect_part("[@stopped] diagnose", "spin () at work.c:");
     done.expect_part("[@stopped] stacks", "ranks 0-1 (2): main () at work.c:");
     place.assert_gone();
+}
+
+/// Begins a batch of two ranks that spin, with a gdb that begins once the second one stands; gives their processes, too.
+fn with_patient_gdb<'a>(place: &'a Place, options: &[&str]) -> (Running<'a>, [u32; 2]) {
+    let text = "until grep -q '^State:.t' \"/proc/$(cat \"$0.other\")/status\"; do :; done\nexec gdb \"$@\"";
+    let gdb = script(place.path(), "patient-gdb", text);
+    let program = place.compile("work", Compiler::C);
+    let running = Sdm::run(place, 2)
+        .args(["--batch", "--no-report", "--time-limit", "600", "--gdb"])
+        .args([&gdb])
+        .args(options)
+        .program(&program, &["spin"])
+        .spawn();
+    until("both spin", || {
+        let text = running.out.text();
+        let has = |line: &str| text.contains(line);
+        has("[0-1] spinning") || has("[0] spinning") && has("[1] spinning")
+    });
+    let pids = work(place);
+    let ranks = [pids[0], pids[1]];
+    std::fs::write(gdb.with_extension("other"), ranks[1].to_string()).expect("there is room");
+    (running, ranks)
+}
+
+#[test]
+fn a_crash_holds_the_other_ranks_while_gdb_reads() {
+    let place = Place::new();
+    let (running, [crashes, _]) = with_patient_gdb(&place, &[]);
+    signal(crashes, Signal::SIGSEGV);
+    let done = running.finish().code(139);
+    done.expect_part("[@crashed] bt", "  spin () at work.c:");
+    done.expect_part("[@stopped] stacks", "ranks 0-1 (2): main () at work.c:");
+    place.assert_gone();
+}
+
+#[test]
+fn the_other_ranks_go_on_with_a_rank_that_goes_on() {
+    let place = Place::new();
+    let (running, ranks) = with_patient_gdb(&place, &["--on-crash", "[@crashed] continue"]);
+    signal(ranks[0], Signal::SIGINT);
+    running.out.wait(0, "(sdm) [@crashed] continue");
+    for pid in ranks {
+        signal(pid, Signal::SIGTERM);
+    }
+    running
+        .out
+        .wait_each(0, "0-1", "terminated by signal SIGTERM");
+    let _ = running.finish().code(130);
 }
 
 #[test]

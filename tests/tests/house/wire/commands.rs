@@ -137,6 +137,7 @@ fn commands() -> Vec<(String, Command)> {
             period_ms: 100,
             goes_on: true,
         }),
+        Command::Hold => Command::Hold,
     )
 }
 

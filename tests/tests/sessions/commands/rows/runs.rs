@@ -10,6 +10,7 @@ pub(crate) fn before_the_start() -> Rows {
         (Command::Status, "Status(Absent)"),
         (Command::Usage, not_started),
         (Command::Queues, not_started),
+        (Command::Hold, not_started),
         (
             Command::Look(LookSpec::default()),
             "attach_failed: no process was named for it",
@@ -121,6 +122,7 @@ pub(crate) fn while_it_runs() -> Rows {
         (insert(11, "add"), "number: 11"),
         (Command::Breakpoints, "number: 11"),
         (Command::Status, "Status(Running)"),
+        (Command::Hold, "Done"),
         (Command::Usage, "Usage(Usage { resident_bytes: "),
         (Command::Interrupt, "Done"),
     ]
