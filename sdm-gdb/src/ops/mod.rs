@@ -35,6 +35,7 @@ pub(super) mod records;
 mod references;
 pub(super) mod refused;
 mod registers;
+mod returned;
 mod returns;
 pub(super) mod run;
 mod signals;

@@ -81,7 +81,7 @@ async fn is_backwards(gdb: &Gdb, place: &str, array: &str) -> bool {
 }
 
 /// True where gdb reads expressions as Fortran's: in another language `lbound` may be a function of the program's.
-async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
+pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
     let line = format!("-interpreter-exec {place}console \"show language\"");
     let (result, printed) = gdb.send(line).capture().printed().await;
     result.is_ok() && printed.contains("fortran\"")

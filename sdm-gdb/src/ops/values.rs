@@ -6,7 +6,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::output::unchecked;
-use super::{elements, history, narrow, references, strides};
+use super::{elements, history, narrow, references, returned, strides};
 use crate::gdb::Gdb;
 use crate::state::printed::Printed;
 use crate::text::{console_line, last_text, value, variable};
@@ -130,6 +130,7 @@ async fn print_numbered(
     if word != "call" {
         strides::refuse(gdb, "", &expression).await?;
     }
+    returned::refuse_call(gdb, "", &expression).await?;
     let line = console_line(&format!("{word} {expression}"));
     let (result, printed) = gdb.send(line).capture().printed().await;
     result?;
@@ -182,6 +183,7 @@ fn plain(printed: &Printed) -> Value {
 /// of a reference in place of its value. `place` are MI's options that name a thread and a frame; what is selected where it is empty.
 pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
     strides::refuse(gdb, place, expression).await?;
+    returned::refuse_call(gdb, place, expression).await?;
     let printed = unchecked(gdb, place, expression).await?;
     let printed = in_value(gdb, place, expression, printed).await;
     elements::right(gdb, (place, ""), expression, printed).await
@@ -205,6 +207,9 @@ pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
     let printed = last_text(record, "return-value")?;
     let name = last_text(record, "gdb-result-var")?;
     history::note(gdb, name);
+    if let Err(failure) = returned::refuse(gdb, "", name).await {
+        return Some(value(&format!("<{}>", failure.text)));
+    }
     match references::are_within(printed) {
         true => evaluated(gdb, "", name).await.ok(),
         false => Some(value(bare(printed))),

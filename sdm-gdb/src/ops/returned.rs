@@ -1,0 +1,96 @@
+//! Refuses values that functions return where gdb does not look for them.
+//!
+//! On x86-64 gdb 13 and 18 take a `__float128` from the stack of the x87, and vectors and `__int128` from memory, where functions return
+//! them in registers: the numbers that they show are others. The same holds for structures of 16 bytes with such a member.
+
+use sdm_debug::{Failure, FailureCode};
+
+use super::output::unchecked;
+use super::strides;
+use crate::gdb::Gdb;
+use crate::text::console_line;
+
+/// Parts of the names of types that are read wrong.
+const WRONG: [&str; 5] = [
+    "__float128",
+    "_Float128",
+    "__int128",
+    "real(kind=16)",
+    "vector_size",
+];
+/// The sizes of those types, and of structures that are returned as they are. Others are returned in memory.
+const SIZES: [u32; 3] = [16, 32, 64];
+
+/// Fails where gdb reads the value wrong that a function has returned.
+pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
+    match is_wrong(gdb, place, expression).await {
+        true => Err(wrong()),
+        false => Ok(()),
+    }
+}
+
+/// Fails where an expression is a call whose value gdb reads wrong; in Fortran it is an element or a section of an array.
+pub(super) async fn refuse_call(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
+    let may_be = is_call(expression) && is_wrong(gdb, place, expression).await;
+    match may_be && !strides::is_fortran(gdb, place).await {
+        true => Err(wrong()),
+        false => Ok(()),
+    }
+}
+
+fn wrong() -> Failure {
+    let text = "gdb reads a returned value of this type wrong: it is in registers";
+    let hint = "print the variable to which it is assigned";
+    Failure::new(FailureCode::Unsupported, text).with_hint(hint)
+}
+
+/// Neither question calls anything.
+async fn is_wrong(gdb: &Gdb, place: &str, expression: &str) -> bool {
+    let size = unchecked(gdb, place, &format!("sizeof({expression})")).await;
+    let size = size.ok().and_then(|size| size.trim().parse::<u32>().ok());
+    let is_one = size.is_some_and(|size| SIZES.contains(&size));
+    if !is_one || !cfg!(target_arch = "x86_64") {
+        return false;
+    }
+    let line = console_line(&format!("ptype/mt {expression}"));
+    let (result, printed) = gdb.send(line).capture().printed().await;
+    result.is_ok() && WRONG.iter().any(|name| printed.contains(name))
+}
+
+/// True for `f(1)`, `o.f()` and `(*f)(1)`; a cast is none.
+fn is_call(expression: &str) -> bool {
+    let Some((before, _)) = expression.trim().strip_suffix(')').and_then(opening) else {
+        return false;
+    };
+    let before = before.trim_end();
+    before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ')' | '>'))
+}
+
+/// Splits at the bracket that closes behind the text.
+fn opening(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_u32;
+    for (at, c) in text.char_indices().rev() {
+        match c {
+            ')' => depth += 1,
+            '(' if depth == 0 => return Some((&text[..at], &text[at + 1..])),
+            '(' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_told_from_casts() {
+        for call in ["f()", "f (1)", "o.f(g(1))", "(*f)(1)", "std::get<0>(t)"] {
+            assert!(is_call(call), "{call}");
+        }
+        for none in ["f", "(int) x", "(a + b)", "f(1) + 1", ")", "a[1]"] {
+            assert!(!is_call(none), "{none}");
+        }
+    }
+}
