@@ -152,7 +152,8 @@ fn prepare(
             None => base.remove(name),
         };
     }
-    let environment = program_environment(base, spec);
+    let mut environment = program_environment(base, spec);
+    crate::checked::preload(&mut environment, spec)?;
     let search_path = environment.get(std::ffi::OsStr::new("PATH"));
     let search_path = search_path.map(|path| path.as_os_str());
     let program = find_program(&spec.program, &directory, search_path)?;

@@ -16,6 +16,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use sdm_check::LIBRARY_VARIABLE;
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Failure, FailureCode};
 use sdm_text::shell_word_of_bytes;
@@ -69,6 +70,9 @@ pub struct Outfit {
     /// Descriptors that it is not to have, beside those of its streams.
     pub closed: Vec<RawFd>,
 }
+
+/// The variable that names what is loaded into a program.
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
 /// An environment by name.
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
@@ -196,7 +200,11 @@ fn differences(spec: &StartSpec, environment: &Environment) -> Vec<(OsString, Op
         .iter()
         .filter(|(name, value)| dropped(name, value))
         .map(|(name, _)| name.clone());
-    let names: BTreeSet<_> = touched.chain(changed).chain(dropped).collect();
+    // It has another value then than what it is started by has.
+    let is_checked = environment.contains_key(&OsString::from(LIBRARY_VARIABLE));
+    let checked = is_checked.then(|| OsString::from(PRELOAD));
+    let names = touched.chain(changed).chain(dropped).chain(checked);
+    let names: BTreeSet<_> = names.collect();
     let with_value = names.into_iter().map(|name| {
         let value = environment.get(&name).cloned();
         (name, value)

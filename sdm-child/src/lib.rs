@@ -17,6 +17,7 @@
 mod autoload;
 mod begin;
 mod binding;
+mod checked;
 mod gdb;
 mod handlers;
 mod launch;

@@ -81,6 +81,8 @@ const MODULES: &[&str] = &[
     "liblsan*",
     "libhwasan*",
     "libclang_rt.*",
+    // What checks the use of MPI, before MPI is called.
+    "sdm-check*.so",
     // OpenMP
     "libgomp*",
     "libiomp5*",

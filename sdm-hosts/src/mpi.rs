@@ -1,7 +1,7 @@
 //! Whose MPI a program is linked with, also where that is behind other libraries.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use object::ReadCache;
 use sdm_system::files;
@@ -55,6 +55,8 @@ pub struct Linked {
     pub by: String,
     /// The implementation finds a PMIx server, too.
     pub has_pmix: bool,
+    /// Its library, where the program is linked with one that is on this machine.
+    pub library: Option<PathBuf>,
 }
 
 impl Linked {
@@ -70,12 +72,19 @@ impl Linked {
         Self { mpi, by, ..found }
     }
 
+    /// True for a program that has MPI in itself, and no library of it.
+    #[must_use]
+    pub fn is_in_itself(&self) -> bool {
+        self.by == IN_ITSELF
+    }
+
     pub(crate) fn of_tree(tree: &Tree) -> Self {
         let has_pmix = tree.all.iter().any(|one| one.name.starts_with(PMIX));
         let tell = |mpi, by| Self {
             mpi: Some(mpi),
             by,
             has_pmix,
+            library: None,
         };
         // The first in the loader's order is the one that is called.
         for (at, one) in tree.all.iter().enumerate() {
@@ -88,7 +97,11 @@ impl Linked {
                 Some((_, [])) => path,
                 Some((_, before)) => format!("{path}, needed by {}", before.join(" and that by ")),
             };
-            return tell(mpi, by);
+            let library = (by != IN_ITSELF).then(|| one.path.clone());
+            return Self {
+                library,
+                ..tell(mpi, by)
+            };
         }
         let known = tree.missing.iter().find_map(|name| {
             let (_, mpi) = NAMES.iter().find(|(known, _)| name.starts_with(known))?;
@@ -117,6 +130,7 @@ impl Linked {
             mpi: None,
             by,
             has_pmix,
+            library: None,
         }
     }
 }

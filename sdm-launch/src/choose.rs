@@ -144,6 +144,7 @@ mod tests {
             mpi,
             by,
             has_pmix: false,
+            library: None,
         }
     }
 
@@ -165,6 +166,7 @@ mod tests {
             mpi: Some(Mpi::OpenMpi),
             by,
             has_pmix: false,
+            library: None,
         };
         let why = "./halo is linked with Open MPI (/l/libmpi.so.40, needed by libpetsc.so)";
         assert_eq!(chosen(&linked, "./halo", None).why, why);

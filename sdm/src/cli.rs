@@ -1,6 +1,7 @@
 //! The command line.
 
 mod batch;
+mod check;
 mod cluster;
 mod core;
 mod divide;
@@ -25,6 +26,7 @@ use clap::{Args, Command, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub use batch::BatchArgs;
+pub use check::{CheckArgs, CheckHow};
 pub use cluster::{
     AddArgs, ClusterArgs, ClusterVerb, EditArgs, JobArgs, JobsArgs, ListArgs, LogsArgs,
     ManagerArgs, NamesArgs, PsArgs, ShowArgs, StartArgs, SubmitArgs, ThereArgs, TopArgs,

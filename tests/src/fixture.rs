@@ -91,6 +91,19 @@ pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path)
     fs::copy(&kept, program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
 }
 
+/// A folder of this user's alone in which `sdm` keeps what it compiles: for one program once in all tests, as programs are.
+///
+/// # Panics
+/// Where there can be none.
+#[must_use]
+pub fn cache() -> PathBuf {
+    let folder = kept_in().join(format!("cache-{}", nix::unistd::geteuid()));
+    let _ = fs::create_dir_all(&folder);
+    let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    fs::set_permissions(&folder, mode).expect("it is ours");
+    folder
+}
+
 /// Where compiled programs are kept: below `target`, where this user may write there.
 fn kept_in() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");

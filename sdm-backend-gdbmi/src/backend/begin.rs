@@ -19,6 +19,7 @@ use crate::host::LocalHost;
 use crate::looks::process_of;
 use crate::shared_gdb::SharedGdb;
 use crate::task::Task;
+use sdm_check::{LIBRARY_VARIABLE, SUPPRESS_VARIABLE, Suppressions};
 use sdm_child::{
     Around, Begun, GdbChild, Preload, StartConfig, Streams, begin, find_directory, find_program,
 };
@@ -306,6 +307,7 @@ pub(super) fn before_the_start(
     let mut before = Before {
         settings: Vec::new(),
         breakpoints,
+        check: check(spec),
     };
     for (tasks, line) in &spec.settings {
         if tasks.contains(task) {
@@ -321,6 +323,18 @@ pub(super) fn before_the_start(
         }
     }
     before
+}
+
+/// Set where a program's use of MPI is checked: what is not told of it. The front-end has read it before.
+fn check(spec: &StartSpec) -> Option<Suppressions> {
+    let value = |name: &str| {
+        let mut given = spec.environment.iter();
+        let (_, value) = given.find(|(known, _)| known == name.as_bytes())?;
+        value.as_deref()
+    };
+    value(LIBRARY_VARIABLE)?;
+    let text = value(SUPPRESS_VARIABLE).map(String::from_utf8_lossy);
+    Some(Suppressions::read(&text.unwrap_or_default()).unwrap_or_default())
 }
 
 /// The memory that a gdb for a program needs, and that there is.

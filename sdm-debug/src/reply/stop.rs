@@ -93,7 +93,8 @@ impl StopReason {
     #[must_use]
     pub fn is_crash(&self) -> bool {
         match self {
-            Self::Signal { .. } | Self::Internal { .. } | Self::Finding(_) => true,
+            Self::Signal { .. } | Self::Internal { .. } => true,
+            Self::Finding(finding) => !finding.is_of_check(),
             Self::Core { signal, .. } => !["", "SIGTRAP", "SIGSTOP"].contains(&signal.as_str()),
             _ => false,
         }
@@ -109,6 +110,17 @@ pub struct Finding {
     pub kind: String,
     /// The access that was wrong, where it is one and known.
     pub access: Option<Access>,
+}
+
+impl Finding {
+    /// The name of the tool that finds errors in the use of MPI.
+    pub const MPI_CHECK: &str = "MPI check";
+
+    /// True for an error in the use of MPI, at which a program stops before it makes it, and after which it goes on.
+    #[must_use]
+    pub fn is_of_check(&self) -> bool {
+        self.tool == Self::MPI_CHECK
+    }
 }
 
 /// An access to memory.

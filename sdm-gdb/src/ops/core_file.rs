@@ -10,8 +10,9 @@ use sdm_debug::reply::StopReason;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
 use super::end::not_begun;
+use super::signals::current_signal;
 use super::start::no_program;
-use super::stop::{current_signal, place_stop};
+use super::stop::place_stop;
 use crate::gdb::Gdb;
 use crate::text::base_name;
 use crate::text::console_bytes;

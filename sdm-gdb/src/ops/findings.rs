@@ -8,31 +8,13 @@ use sdm_debug::reply::{Access, Finding};
 
 use super::frames::FRAMES_MAX;
 use super::output::unchecked;
+use super::registers::FIRST_ARGUMENT;
 use crate::gdb::Gdb;
 use crate::state::internal::Finder;
 use sdm_mi::Results;
 
 /// The longest text of a finding, in bytes.
 const KIND_BYTES_MAX: usize = 256;
-
-/// The first argument of a function at its beginning, as gdb writes it.
-const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
-    "$rdi"
-} else if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
-    if cfg!(target_arch = "arm") {
-        "$r0"
-    } else {
-        "$x0"
-    }
-} else if cfg!(target_arch = "powerpc64") {
-    "$r3"
-} else if cfg!(target_arch = "s390x") {
-    "$r2"
-} else if cfg!(target_arch = "loongarch64") {
-    "$r4"
-} else {
-    "$a0"
-};
 
 /// How far below its stack a function of the program's runtime puts its answers: further than it goes down itself,
 /// nearer than the smallest stack of a thread.
@@ -41,6 +23,10 @@ pub(super) const BELOW: u32 = 12 << 10;
 /// What has been found; `None` where it was told already.
 pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
     let (tool, kind) = match finder {
+        Finder::Check => (
+            Finding::MPI_CHECK.to_owned(),
+            super::checked::read(gdb).await?,
+        ),
         Finder::Summary => {
             let text = text(gdb, &format!("(char*){FIRST_ARGUMENT}")).await;
             let (tool, kind) = summary(text.as_deref().unwrap_or_default());
@@ -162,9 +148,15 @@ async fn called<T>(gdb: &Gdb, says: impl Fn(&str) -> Option<T>) -> Option<T> {
     frames.find_map(|frame| says(last_name(frame.text("func")?)))
 }
 
+/// The runtime's function that the user's code is in where something was found. Errors in the use of MPI name theirs.
+pub(super) fn inside(found: &Finding, inside: Option<String>) -> Option<String> {
+    let inside = inside.filter(|_| !found.is_of_check());
+    inside.and_then(called_by_user)
+}
+
 /// The runtime's function that the user's code is in, where that is one that the user called: `memcpy`, not what
 /// the compiler has put before an access.
-pub(crate) fn called_by_user(inside: String) -> Option<String> {
+fn called_by_user(inside: String) -> Option<String> {
     let name = last_name(&inside).trim_start_matches('_');
     let tools = ["asan_", "hwasan_", "tsan_", "ubsan_"];
     let Some(rest) = tools.iter().find_map(|tool| name.strip_prefix(tool)) else {

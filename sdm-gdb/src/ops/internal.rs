@@ -36,6 +36,8 @@ const WITH_LEAKS: [(&str, Internal); 2] = [
 ];
 /// That it has it.
 const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
+/// The breakpoint of a program whose use of MPI is checked.
+const CHECK: [(&str, Internal); 1] = [(sdm_check::ERROR_FUNCTION, Internal::Found(Finder::Check))];
 /// What MI says of an option that it does not know.
 const UNKNOWN_OPTION: &str = "Unknown option";
 /// Never used up.
@@ -44,6 +46,7 @@ const NEVER: &str = "-i 2147483647 ";
 /// Inserts what is not there yet; all commands go out before the first answer comes. At the first
 /// stop the program's libraries are there, so that hardly any stays pending.
 pub(crate) async fn insert_internal(gdb: &Gdb) {
+    watch_check(gdb).await;
     let wanted = {
         let state = gdb.get();
         state.config.internal_breakpoints && !state.origin.is_attached()
@@ -57,6 +60,17 @@ pub(crate) async fn insert_internal(gdb: &Gdb) {
     }
     watch_mpi(gdb).await;
     watch_leaks(gdb).await;
+}
+
+/// Inserts that of a program whose use of MPI is checked. Whoever asks for the check wants it.
+async fn watch_check(gdb: &Gdb) {
+    let is_armed = {
+        let breakpoints = &mut gdb.edit().breakpoints;
+        breakpoints.check.is_none() || std::mem::replace(&mut breakpoints.is_check_armed, true)
+    };
+    if !is_armed {
+        insert_all(gdb, &CHECK).await;
+    }
 }
 
 /// Inserts those of MPI programs, where the program is one and they are not there yet.

@@ -47,7 +47,7 @@ fn block(memory: &Results) -> Option<MemoryBlock> {
     Some(MemoryBlock { start, bytes })
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
+pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| {
         char::from(byte)
             .to_digit(16)

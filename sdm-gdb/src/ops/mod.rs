@@ -4,6 +4,7 @@ pub(super) mod attach;
 mod breakpoints;
 mod call;
 mod called;
+mod checked;
 mod clear;
 mod console;
 pub(super) mod core_file;

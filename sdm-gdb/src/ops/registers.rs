@@ -15,6 +15,25 @@ use crate::state::State;
 use crate::text::console_line;
 use crate::wording::{Wording, wording};
 
+/// The first argument of a function at its beginning, as gdb writes it.
+pub(super) const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
+    "$rdi"
+} else if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
+    if cfg!(target_arch = "arm") {
+        "$r0"
+    } else {
+        "$x0"
+    }
+} else if cfg!(target_arch = "powerpc64") {
+    "$r3"
+} else if cfg!(target_arch = "s390x") {
+    "$r2"
+} else if cfg!(target_arch = "loongarch64") {
+    "$r4"
+} else {
+    "$a0"
+};
+
 /// Asks gdb for its version: one that is too old is refused, and one that cannot write registers is to call no function.
 pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let (result, printed) = gdb.send("-gdb-version").capture().printed().await;

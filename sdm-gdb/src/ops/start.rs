@@ -4,6 +4,7 @@ use sdm_text::printable;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use sdm_check::Suppressions;
 use sdm_core::CommandId;
 use sdm_debug::command::StopAt;
 use sdm_debug::event::Phase;
@@ -32,6 +33,8 @@ pub struct Before {
     pub settings: Vec<String>,
     /// What is there from the beginning.
     pub breakpoints: Vec<KeptPoint>,
+    /// Set where the program's use of MPI is checked: what is not told of it.
+    pub check: Option<Suppressions>,
 }
 
 pub(crate) async fn start(gdb: Gdb, id: CommandId, launch: Launch, stop: StopAt, before: Before) {
@@ -63,7 +66,9 @@ async fn run_program(
     let Before {
         settings,
         breakpoints,
+        check,
     } = before;
+    gdb.edit().breakpoints.check = check;
     let program = launch.program.as_os_str().as_bytes();
     let name = printable(program);
     gdb.edit().program_name = base_name(&name).to_owned();

@@ -7,7 +7,6 @@ use sdm_debug::fold::innermost_user_frame;
 use sdm_debug::quoted::bare;
 use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
-use sdm_system::signal_name;
 
 use super::breakpoints::{caught, stopping_at};
 use super::frames::GdbFrame;
@@ -15,6 +14,7 @@ use super::internal::insert_internal;
 use super::lines::Carried;
 use super::python;
 use super::run::{go_on, resume_silently};
+use super::signals::current_signal;
 use super::stack::{list_frames, thread_select};
 use crate::action::Action;
 use crate::gdb::Gdb;
@@ -22,8 +22,7 @@ use crate::state::StopRecord;
 use crate::state::activity::RunKind;
 use crate::state::internal::{Finder, Internal};
 use crate::state::points::Owner;
-use crate::text::last_text;
-use crate::text::{console_line, value};
+use crate::text::{console_line, last_text, value};
 use sdm_mi::Results;
 
 /// What is to come of a stop.
@@ -66,8 +65,7 @@ pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
         own = select_own(&gdb).await;
         record = &own;
     }
-    let verdict = judge(&gdb, &stop);
-    let Some(mut reason) = carry_through(&gdb, verdict, record).await else {
+    let Some(mut reason) = carry_through(&gdb, judge(&gdb, &stop), record).await else {
         return;
     };
     let met = match &reason {
@@ -95,7 +93,10 @@ pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     look_for_libraries(&gdb).await;
     super::world::check(&gdb, thread_of(record)).await;
     let stop = place_stop(&gdb, reason, record).await;
-    report(&gdb, stop);
+    let goes_on = super::checked::is_suppressed(&gdb, &stop) && go_on(&gdb).await.is_ok();
+    if !goes_on {
+        report(&gdb, stop);
+    }
 }
 
 /// The reason that a person is told; `None` where the program runs on.
@@ -388,14 +389,6 @@ async fn carry_out(gdb: &Gdb, number: u32) -> bool {
     !goes_on || go_on(gdb).await.is_err()
 }
 
-/// The signal that a task has stopped for, where gdb does not say it.
-pub(crate) async fn current_signal(gdb: &Gdb) -> Option<String> {
-    let line = "-data-evaluate-expression $_siginfo.si_signo";
-    let results = gdb.mi(line).await.ok()?;
-    let number: i32 = results.number("value")?;
-    (number > 0).then(|| signal_name(number))
-}
-
 /// From the first instruction of the dynamic linker to the entry point of the program; gives the
 /// reason of the stop where it is there already, or cannot go.
 async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
@@ -441,8 +434,8 @@ pub(crate) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) 
     let frame = frame.filter(|frame| !is_finding || tells(frame));
     let place = frame.as_ref().map(|frame| frame.place());
     let inside = match reason {
-        StopReason::Finding(_) if frame.is_none() => None,
-        StopReason::Finding(_) => inside.and_then(super::findings::called_by_user),
+        StopReason::Finding(ref found) if frame.is_some() => super::findings::inside(found, inside),
+        StopReason::Finding(_) => None,
         _ => inside,
     };
     Stop {

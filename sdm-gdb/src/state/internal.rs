@@ -32,7 +32,7 @@ pub(crate) struct Leaks {
     pub(crate) filtered: bool,
 }
 
-/// The function by which a sanitizer's runtime tells whoever watches it of an error. Both are part of
+/// The function by which a sanitizer's runtime tells whoever watches it of an error. The first two are part of
 /// its public interface, of gcc's runtimes and of clang's, and are there to be replaced by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finder {
@@ -40,6 +40,8 @@ pub(crate) enum Finder {
     Summary,
     /// `__ubsan_on_report`: UBSan prints no summary unless it is asked to; it has printed nothing yet.
     Undefined,
+    /// The function of the library that checks the use of MPI: its argument is what is wrong.
+    Check,
 }
 
 /// What is known of the program's use of MPI.

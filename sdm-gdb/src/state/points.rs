@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sdm_check::Suppressions;
 use sdm_debug::command::PointSpec;
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Event, Failure, FailureCode};
@@ -24,6 +25,10 @@ pub(crate) struct Breakpoints {
     pub(crate) leaks: Leaks,
     /// True once SDM's own were inserted.
     pub(crate) armed: bool,
+    /// Set where the program's use of MPI is checked: what is not told of it.
+    pub(crate) check: Option<Suppressions>,
+    /// True once the breakpoint for that was inserted.
+    pub(crate) is_check_armed: bool,
     /// gdb's number of the one that was met last; some stops name none.
     pub(crate) last_met: Option<u32>,
     /// gdb's numbers of all that were met since the program ran last: of several at one place a stop names the first.

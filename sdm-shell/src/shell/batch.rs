@@ -21,6 +21,10 @@ const TIMED_OUT: u8 = 120;
 const ABORTED: u8 = 121;
 /// The exit code where tasks are lost, or their gdb.
 const LOST: u8 = 122;
+/// The exit code where all ended well, and MPI was not used well.
+const MISUSED: u8 = 119;
+/// The most of them that are shown again at the end.
+const MPI_ERRORS_SHOWN_MAX: usize = 50;
 /// How often the line that tells what goes on is renewed.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -60,13 +64,17 @@ pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending 
     let why = run_to_the_end(session, batch).await;
     session.status(None);
     held_back::show_held(session);
+    tell_mpi_errors(session);
     let (code, reason) = match why {
         Why::Over => {
             report::look_back(session, Values::Now).await;
             held_back::show_gone(session);
             return ending::ending(session);
         }
-        Why::Ended => code_of_the_end(session),
+        Why::Ended => match code_of_the_end(session) {
+            (0, None) => misused(session),
+            code => code,
+        },
         Why::GivenUp => {
             report::look_back(session, Values::Now).await;
             (130, Some("given up".to_owned()))
@@ -228,6 +236,35 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
             1,
             Some("the program ended with several exit codes".to_owned()),
         ),
+    }
+}
+
+/// Tells all errors in the use of MPI together.
+fn tell_mpi_errors(session: &SessionHandle) {
+    let all = session.reporting(|reporting| reporting.recorder.mpi_errors().to_vec());
+    if all.is_empty() {
+        return;
+    }
+    session.say(&format!("errors in the use of MPI: {}", all.len()));
+    for error in all.iter().take(MPI_ERRORS_SHOWN_MAX) {
+        let who = Names::ranks().label(&error.tasks, 60);
+        session.say(&format!("  {who}: {}", error.what));
+    }
+    if all.len() > MPI_ERRORS_SHOWN_MAX {
+        session.say(&format!(
+            "  and {} more, which are in the report",
+            all.len() - MPI_ERRORS_SHOWN_MAX
+        ));
+    }
+}
+
+/// The exit code of a program that has ended well, for its use of MPI.
+fn misused(session: &SessionHandle) -> (u8, Option<String>) {
+    let count = session.reporting(|reporting| reporting.recorder.mpi_errors().len());
+    match count {
+        0 => (0, None),
+        1 => (MISUSED, Some("1 error in the use of MPI".to_owned())),
+        _ => (MISUSED, Some(format!("{count} errors in the use of MPI"))),
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn sentence(what: &Happening) -> Sentence {
                 let value = place::value(value);
                 below.push(format!("Value returned: {}", printable(value.as_bytes())));
             }
-            bad = stop.reason.is_crash();
+            bad = stop.reason.is_crash() || matches!(stop.reason, StopReason::Finding(_));
             stopped(stop)
         }
         Happening::Exited {

@@ -3,7 +3,7 @@
 use sdm_diagnose::Diagnosis;
 use serde_json::{Value, json as object};
 
-use super::{End, Look, Moment, OutputClass, Report};
+use super::{End, Look, Moment, MpiError, OutputClass, Report};
 use crate::json::{output, rank_row, set, stacks};
 
 /// The version of the schema: raised when a field changes its meaning or goes.
@@ -39,6 +39,7 @@ pub fn json(report: &Report) -> String {
         "output": report.output.iter().map(class).collect::<Vec<_>>(),
         "timeline": report.timeline.iter().map(moment).collect::<Vec<_>>(),
         "commands": report.commands,
+        "mpi_errors": report.mpi_errors.iter().map(mpi_error).collect::<Vec<_>>(),
         "lost": lost.collect::<Vec<_>>(),
         "cut": report.cut,
     });
@@ -52,6 +53,15 @@ fn moment(moment: &Moment) -> Value {
         "what": moment.what,
         "below": moment.below,
         "bad": moment.bad,
+    })
+}
+
+fn mpi_error(error: &MpiError) -> Value {
+    object!({
+        "tasks": set(&error.tasks),
+        "count": error.tasks.len(),
+        "what": error.what,
+        "below": error.below,
     })
 }
 

@@ -1,4 +1,4 @@
-//! JUnit's XML, as build servers read it: one case for the run, one for each class of ends.
+//! JUnit's XML, as build servers read it: one case for the run, one for each class of ends, and one for each error in the use of MPI.
 
 use std::fmt::Write;
 
@@ -18,7 +18,8 @@ pub fn junit(report: &Report) -> String {
     });
     let cases: Vec<_> = report.states.iter().take(CASES_MAX).collect();
     let bad = cases.iter().filter(|row| has_failed(row)).count();
-    let failures = bad + usize::from(!report.is_good());
+    let wrong = report.mpi_errors.len();
+    let failures = bad + wrong + usize::from(!report.is_good());
     let seconds = report.took.as_secs_f64();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let mut line = |text: std::fmt::Arguments<'_>| {
@@ -28,7 +29,7 @@ pub fn junit(report: &Report) -> String {
     line(format_args!(
         "<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" time=\"{seconds:.3}\">",
         Escaped(program),
-        cases.len() + 1,
+        cases.len() + wrong + 1,
     ));
     let of = format!("<testcase classname=\"{}\"", Escaped(program));
     let outcome = report.outcome();
@@ -52,6 +53,14 @@ pub fn junit(report: &Report) -> String {
         } else {
             line(format_args!("{of} name=\"{}\"/>", Escaped(&who)));
         }
+    }
+    for error in &report.mpi_errors {
+        let who = report.names.label(&error.tasks, 120);
+        line(format_args!(
+            "{of} name=\"{}\"><failure message=\"{}\"/></testcase>",
+            Escaped(&error.what),
+            Escaped(&who),
+        ));
     }
     line(format_args!("</testsuite>"));
     xml

@@ -70,6 +70,8 @@ pub struct Report {
     pub timeline: Vec<Moment>,
     /// The commands and what came of them, as on a screen.
     pub commands: String,
+    /// Errors in the use of MPI, those that came first in front.
+    pub mpi_errors: Vec<MpiError>,
     /// Whose server is gone, and why.
     pub lost: Vec<(IdSet, String)>,
     /// What there was more of than is kept here.
@@ -117,6 +119,17 @@ pub struct Moment {
     pub below: Vec<String>,
     /// True where it is bad news.
     pub bad: bool,
+}
+
+/// An error in the use of MPI, at one place of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MpiError {
+    /// All who have made it.
+    pub tasks: IdSet,
+    /// The error and its place, as where it was told.
+    pub what: String,
+    /// The line of source, where known.
+    pub below: Vec<String>,
 }
 
 /// The stack of one task with variables.

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
+use sdm_debug::reply::StopReason;
 use sdm_diagnose::Diagnosis;
 use sdm_idset::IdSet;
 
 use super::output::OutputLog;
-use super::{End, Fact, Look, Moment, Report};
+use super::{End, Fact, Look, Moment, MpiError, Report};
 use crate::item::{Gathered, Happening, Item, MergedStacks, RankRow};
 use crate::render::{Names, Style, item_lines, sentence};
 
@@ -15,6 +16,8 @@ use crate::render::{Names, Style, item_lines, sentence};
 const MOMENTS_MAX: usize = 250;
 /// How much is kept of what commands said, in bytes.
 const COMMANDS_BYTES_MAX: usize = 128 << 10;
+/// The most errors in the use of MPI that are kept.
+const MPI_ERRORS_MAX: usize = 1000;
 /// The most groups of lost tasks that are kept apart.
 const LOST_MAX: usize = 64;
 /// How wide what commands said is written.
@@ -38,6 +41,8 @@ pub struct Recorder {
     timeline: Timeline,
     commands: String,
     commands_left_out: usize,
+    mpi_errors: Vec<MpiError>,
+    mpi_errors_left_out: usize,
     lost: Vec<(IdSet, String)>,
     missing: Vec<String>,
     dirty: bool,
@@ -63,6 +68,8 @@ impl Recorder {
             timeline: Timeline::default(),
             commands: String::new(),
             commands_left_out: 0,
+            mpi_errors: Vec::new(),
+            mpi_errors_left_out: 0,
             lost: Vec::new(),
             missing: Vec::new(),
             dirty: true,
@@ -184,6 +191,7 @@ impl Recorder {
             self.outliers.clear();
             self.stacks = None;
             self.diagnosis = None;
+            self.mpi_errors.clear();
             self.output = OutputLog::default();
         }
         session.clone_into(&mut self.session);
@@ -207,10 +215,34 @@ impl Recorder {
             below: said.below,
             bad: said.bad,
         };
+        if is_mpi_error(what) {
+            self.mpi_error(&moment);
+        }
         if self.first.is_none() && is_crash(what) {
             self.first = Some(moment.clone());
         }
         self.timeline.push(moment);
+    }
+
+    fn mpi_error(&mut self, moment: &Moment) {
+        let mut known = self.mpi_errors.iter_mut();
+        if let Some(known) = known.find(|known| known.what == moment.what) {
+            known.tasks.union_with(&moment.tasks);
+        } else if self.mpi_errors.len() < MPI_ERRORS_MAX {
+            self.mpi_errors.push(MpiError {
+                tasks: moment.tasks.clone(),
+                what: moment.what.clone(),
+                below: moment.below.clone(),
+            });
+        } else {
+            self.mpi_errors_left_out += 1;
+        }
+    }
+
+    /// The errors in the use of MPI that were told.
+    #[must_use]
+    pub fn mpi_errors(&self) -> &[MpiError] {
+        &self.mpi_errors
     }
 
     fn answer(&mut self, gathered: &Gathered, item: &Item) {
@@ -263,6 +295,10 @@ impl Recorder {
                 "commands: the last {count} lines of what they said"
             ));
         }
+        if self.mpi_errors_left_out > 0 {
+            let count = self.mpi_errors_left_out;
+            cut.push(format!("errors in the use of MPI: {count} of the last"));
+        }
         cut.extend(self.missing.iter().cloned());
         Report {
             session: self.session.clone(),
@@ -282,6 +318,7 @@ impl Recorder {
             output: self.output.classes(),
             timeline: self.timeline.all(),
             commands: self.commands.clone(),
+            mpi_errors: self.mpi_errors.clone(),
             lost: self.lost.clone(),
             cut,
         }
@@ -315,6 +352,16 @@ fn is_crash(what: &Happening) -> bool {
         Happening::Exited {
             before_finalize, ..
         } => *before_finalize,
+        _ => false,
+    }
+}
+
+fn is_mpi_error(what: &Happening) -> bool {
+    match what {
+        Happening::Stopped(stop) => match &stop.reason {
+            StopReason::Finding(finding) => finding.is_of_check(),
+            _ => false,
+        },
         _ => false,
     }
 }

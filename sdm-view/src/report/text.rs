@@ -14,16 +14,18 @@ const STATES_MAX: usize = 4;
 const FRAMES_MAX: usize = 5;
 const LOCALS_MAX: usize = 4;
 const STACKS_MAX: usize = 12;
+const MPI_ERRORS_MAX: usize = 5;
 const OUTPUT_MAX: usize = 5;
 const CUT_MAX: usize = 3;
 
-/// At most 42 lines of at most 100 characters.
+/// At most 49 lines of at most 100 characters.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("sdm report: {}", report.outcome())];
     lines.push(run(report));
     states(report, &mut lines);
     first(report, &mut lines);
+    mpi_errors(report, &mut lines);
     if let Some(found) = &report.diagnosis {
         let named = found.suspects.union(&found.held_up_by);
         let who = match named.is_empty() {
@@ -88,6 +90,21 @@ fn first(report: &Report, lines: &mut Vec<String>) {
     }
     if let Some(look) = report.crashed.first().or(report.outliers.first()) {
         frames(report, look, lines);
+    }
+}
+
+fn mpi_errors(report: &Report, lines: &mut Vec<String>) {
+    let all = &report.mpi_errors;
+    if all.is_empty() {
+        return;
+    }
+    lines.push(format!("errors in the use of MPI: {}", all.len()));
+    for error in all.iter().take(MPI_ERRORS_MAX) {
+        let who = report.names.label(&error.tasks, WIDTH / 3);
+        lines.push(format!("  {who}: {}", error.what));
+    }
+    if all.len() > MPI_ERRORS_MAX {
+        lines.push(format!("  and {} more", all.len() - MPI_ERRORS_MAX));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command `sdm`, apart from how a session is opened.
 
 mod attach;
+mod check;
 mod completion;
 mod control;
 mod core;

@@ -16,6 +16,7 @@ use sdm_session::SessionConfig;
 use sdm_shell::Batch;
 use sdm_shell::ReportFiles;
 
+use super::check;
 use super::control::Controlled;
 use super::job::{self, Job};
 use super::notify;
@@ -72,13 +73,23 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
         },
         ..session(args, &parts)?
     };
+    // Only a check wants to know it again.
+    let linked = match args.check.check {
+        Some(_) => linked(args, &parts),
+        None => Vec::new(),
+    };
     let control = args.control.held();
     let control = control.map(|control| Controlled::new(args, &parts, &session, control));
     let mut programs = Vec::new();
     let mut first = 0;
-    for part in &parts {
+    for (at, part) in parts.iter().enumerate() {
         let ranks = IdSet::from_range(first..=first + part.count - 1);
-        let spec = start_spec(args, &part.words, &stdin_tasks, has_commands);
+        let mut spec = start_spec(args, &part.words, &stdin_tasks, has_commands);
+        if let Some(linked) = linked.get(at) {
+            let program = &part.words[0];
+            let given = check::variables(args, program, linked, &session.launcher)?;
+            spec.environment.extend(given);
+        }
         programs.push((ranks, spec));
         first += part.count;
     }
@@ -233,7 +244,8 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
 
 /// True where nobody asks anything of gdb before something has gone wrong.
 fn gdb_when_needed(args: &RunArgs, has_commands: bool) -> bool {
-    args.batch.batch && !has_commands && !args.gdb_use.shapes_start()
+    let is_shaped = args.gdb_use.shapes_start() || args.check.check.is_some();
+    args.batch.batch && !has_commands && !is_shaped
 }
 
 fn start_spec(

@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 use sdm_launch::Control;
 
 use super::programs::{self, ProgramPart};
-use super::{BatchArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
+use super::{BatchArgs, CheckArgs, GdbArgs, LauncherArgs, ScriptArgs, TASKS_MAX, TreeArgs};
 use super::{ProgramsError, StdinError, ValueError};
 
 /// `sdm run`.
@@ -60,6 +60,10 @@ pub struct RunArgs {
     /// How gdb is used.
     #[command(flatten)]
     pub gdb_use: Box<GdbArgs>,
+
+    /// Checks of their use of MPI.
+    #[command(flatten)]
+    pub check: Box<CheckArgs>,
 
     /// Where the processes start.
     #[arg(long, value_name = "DIR")]

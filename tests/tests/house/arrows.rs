@@ -18,9 +18,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["sdm-idset", "sdm-core", "sdm-debug", "sdm-keep"],
     ),
     ("sdm-mi", &[]),
+    ("sdm-check", &["sdm-text", "sdm-system"]),
     (
         "sdm-child",
         &[
+            "sdm-check",
             "sdm-text",
             "sdm-idset",
             "sdm-system",
@@ -32,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sdm-gdb",
         &[
+            "sdm-check",
             "sdm-text",
             "sdm-idset",
             "sdm-system",
@@ -49,6 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sdm-backend-gdbmi",
         &[
+            "sdm-check",
             "sdm-text",
             "sdm-idset",
             "sdm-system",
@@ -177,6 +181,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sdm",
         &[
+            "sdm-check",
             "sdm-text",
             "sdm-idset",
             "sdm-doctor",

@@ -1,5 +1,6 @@
 //! Whole sessions under the launchers of MPI.
 
+mod check;
 mod choice;
 mod editors;
 mod findings;

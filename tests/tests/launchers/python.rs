@@ -266,3 +266,28 @@ fn ranks_of_torchrun_are_told_by_their_operations() {
         assert_eq!(found["stuck"], false, "{found:#}");
     }
 }
+
+/// mpi4py is loaded by Python, which is linked with no MPI: the launcher says whose it is.
+#[test]
+fn what_a_python_program_leaves_is_told() {
+    if !has_mpi4py() {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_errors.py");
+    let place = Place::new();
+    let done = Sdm::run(&place, 2)
+        .env("XDG_CACHE_HOME", sdm_tests::fixture::cache())
+        .args(["--launcher", "mpirun", "--check", "--batch"])
+        .program(
+            Path::new(PYTHON),
+            &[script.to_str().expect("a path of text")],
+        )
+        .finish()
+        .code(119);
+    for told in [
+        "M301 MPI_Finalize: the communicator of MPI_Comm_dup was never freed",
+        "M308 MPI_Finalize: the request of MPI_Isend was never completed",
+    ] {
+        assert!(done.out.contains(told), "no {told} in {done}");
+    }
+}

@@ -30,6 +30,7 @@ pub fn html(report: &Report) -> String {
     head(&mut page, report);
     parts::outcome(&mut page, report);
     parts::first(&mut page, report);
+    parts::mpi_errors(&mut page, report);
     parts::diagnosis(&mut page, report);
     if let Some(merged) = &report.stacks {
         stacks(&mut page, report, merged);

@@ -103,6 +103,27 @@ pub(super) fn first(page: &mut String, report: &Report) {
     page.push_str("</section>\n");
 }
 
+/// Errors in the use of MPI.
+pub(super) fn mpi_errors(page: &mut String, report: &Report) {
+    if report.mpi_errors.is_empty() {
+        return;
+    }
+    page.push_str("<section id=\"mpi\">\n<h2>Errors in the use of MPI</h2>\n<ul>\n");
+    for error in &report.mpi_errors {
+        put!(
+            page,
+            "<li><strong>{}</strong>: {}",
+            Escaped(&report.names.label(&error.tasks, SET_WIDTH)),
+            Escaped(&error.what),
+        );
+        for line in &error.below {
+            put!(page, "<br/><code>{}</code>", Escaped(line));
+        }
+        page.push_str("</li>\n");
+    }
+    page.push_str("</ul>\n</section>\n");
+}
+
 /// Why it is stuck.
 pub(super) fn diagnosis(page: &mut String, report: &Report) {
     let Some(found) = &report.diagnosis else {

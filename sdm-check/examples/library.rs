@@ -1,0 +1,16 @@
+//! Prints the path of the library for an MPI: `library openmpi|mpich [LIBRARY]`.
+
+use sdm_check::{Family, Source};
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    let family = match words.next().as_deref() {
+        Some("openmpi") => Family::OpenMpi,
+        _ => Family::Mpich,
+    };
+    let library = words.next().map(Into::into);
+    match sdm_check::library(&Source { family, library }) {
+        Ok(path) => println!("{}", path.display()),
+        Err(error) => println!("{error}"),
+    }
+}

@@ -1,0 +1,165 @@
+/* Checks of one argument, or of some of one call. Each is true where the argument can be used. */
+static int check_handle(struct call *call, enum kind kind, uint64_t handle, const char *name)
+{
+    if (is_null(kind, handle)) {
+        if (kind == INFO || kind == REQUEST)
+            return 0;
+        report(call, NULL_HANDLE, NULL, "%s is a null %s", name, KINDS[kind]);
+        return 0;
+    }
+    if (kind == COMMUNICATOR && (handle == HANDLE(MPI_COMM_WORLD) || handle == HANDLE(MPI_COMM_SELF)))
+        return 1;
+    struct object it = look_up(kind, handle);
+    if (it.life != FREED)
+        return 1;
+    report(call, FREED_HANDLE, it.site, "%s is the %s of %s at {%p}, which was freed", name, KINDS[kind], it.maker, it.site);
+    return 0;
+}
+
+/* What is to be freed. */
+static void check_free(struct call *call, enum kind kind, uint64_t handle, const char *name)
+{
+    if (kind == INFO && is_null(kind, handle))
+        report(call, NULL_HANDLE, NULL, "%s is a null info", name);
+    else if (kind == REQUEST && is_null(kind, handle))
+        report(call, NULL_HANDLE, NULL, "%s is a null request", name);
+    else if (kind == COMMUNICATOR && (handle == HANDLE(MPI_COMM_WORLD) || handle == HANDLE(MPI_COMM_SELF)))
+        report(call, WRONG_KIND, NULL, "MPI's own communicators cannot be freed");
+    else
+        check_handle(call, kind, handle, name);
+}
+
+static int check_count(struct call *call, long long count, const char *name)
+{
+    if (count >= 0)
+        return 1;
+    report(call, NEGATIVE_COUNT, NULL, "%s is %lld", name, count);
+    return 0;
+}
+
+/* The type of what a buffer holds. */
+static int check_type(struct call *call, MPI_Datatype type, const char *name)
+{
+    if (!check_handle(call, DATATYPE, HANDLE(type), name))
+        return 0;
+    struct object it = look_up(DATATYPE, HANDLE(type));
+    if (it.life != LIVE || it.is_committed)
+        return 1;
+    report(call, UNCOMMITTED, it.site, "%s is the datatype of %s at {%p}, which was not committed", name, it.maker, it.site);
+    return 0;
+}
+
+enum side { DESTINATION, SOURCE, ROOT };
+
+/* How many ranks there are on the other side of a communicator. */
+static int peers(MPI_Comm comm, int *is_inter)
+{
+    int size = 0;
+    PMPI_Comm_test_inter(comm, is_inter);
+    if (*is_inter)
+        PMPI_Comm_remote_size(comm, &size);
+    else
+        PMPI_Comm_size(comm, &size);
+    return size;
+}
+
+static int check_rank(struct call *call, MPI_Comm comm, int rank, enum side side, const char *name)
+{
+    int is_inter = 0, size = peers(comm, &is_inter);
+    int is_special = side == ROOT ? is_inter && (rank == MPI_ROOT || rank == MPI_PROC_NULL)
+                                  : rank == MPI_PROC_NULL || (side == SOURCE && rank == MPI_ANY_SOURCE);
+    if (is_special || (rank >= 0 && rank < size))
+        return 1;
+    report(call, RANK_RANGE, NULL, "%s is %d, in a communicator of %d ranks", name, rank, size);
+    return 0;
+}
+
+static int check_target(struct call *call, MPI_Win window, int rank, const char *name)
+{
+    MPI_Group group;
+    int size = 0;
+    PMPI_Win_get_group(window, &group);
+    PMPI_Group_size(group, &size);
+    PMPI_Group_free(&group);
+    if (rank == MPI_PROC_NULL || (rank >= 0 && rank < size))
+        return 1;
+    report(call, RANK_RANGE, NULL, "%s is %d, in a window of %d ranks", name, rank, size);
+    return 0;
+}
+
+static void check_tag(struct call *call, int tag, int can_be_any, const char *name)
+{
+    if (can_be_any && tag == MPI_ANY_TAG)
+        return;
+    if (tag < 0)
+        report(call, TAG_RANGE, NULL, "%s is %d", name, tag);
+    else if (tag > tag_max)
+        report(call, TAG_RANGE, NULL, "%s is %d, of at most %d", name, tag, tag_max);
+}
+
+static int is_named(MPI_Datatype type)
+{
+    int integers, addresses, types, combiner = MPI_COMBINER_CONTIGUOUS;
+    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    return combiner == MPI_COMBINER_NAMED;
+}
+
+/* A buffer of a type that was found right. */
+static void check_buffer(struct call *call, const void *buffer, long long count, MPI_Datatype type, int may_be_in_place, const char *name)
+{
+    if (buffer == MPI_IN_PLACE && !may_be_in_place) {
+        report(call, BAD_IN_PLACE, NULL, "%s cannot be MPI_IN_PLACE here", name);
+        return;
+    }
+    /* MPI_BOTTOM is null, too: then a derived type says where the data are. */
+    if (buffer || count <= 0 || !is_named(type))
+        return;
+    int size = 0;
+    PMPI_Type_size(type, &size);
+    if (size > 0)
+        report(call, NULL_BUFFER, NULL, "%s is null, for %lld elements", name, count);
+}
+
+/* What is sent and what is received by one call. */
+static void check_aliases(struct call *call, struct extent send, struct extent receive)
+{
+    if (send.start && receive.start && overlap(send, receive))
+        report(call, ALIASED, NULL, "the send buffer and the receive buffer overlap");
+}
+
+static int is_inter(MPI_Comm comm)
+{
+    int flag = 0;
+    PMPI_Comm_test_inter(comm, &flag);
+    return flag;
+}
+
+static int group_size(MPI_Comm comm)
+{
+    int flag = 0;
+    return peers(comm, &flag);
+}
+
+static int is_root(MPI_Comm comm, int root)
+{
+    int rank = -1;
+    PMPI_Comm_rank(comm, &rank);
+    return rank == root;
+}
+
+enum shape { INTRA, INTER, CARTESIAN };
+
+static void check_shape(struct call *call, MPI_Comm comm, enum shape shape)
+{
+    int flag = 0, topology = MPI_UNDEFINED;
+    PMPI_Comm_test_inter(comm, &flag);
+    if (shape == INTRA && flag)
+        report(call, WRONG_KIND, NULL, "the communicator is one between two groups");
+    else if (shape == INTER && !flag)
+        report(call, WRONG_KIND, NULL, "the communicator is none between two groups");
+    if (shape != CARTESIAN)
+        return;
+    PMPI_Topo_test(comm, &topology);
+    if (topology != MPI_CART)
+        report(call, WRONG_KIND, NULL, "the communicator has no Cartesian topology");
+}

@@ -1,0 +1,155 @@
+/* What is done before and behind certain functions. The wrappers call what is here by its name. */
+static void forget_ourselves(void)
+{
+    /* What the program starts is not checked. */
+    const char *own = getenv("SDM_CHECK"), *all = getenv("LD_PRELOAD");
+    if (own && all && !strncmp(all, own, strlen(own))) {
+        const char *rest = all + strlen(own);
+        if (*rest == ':' && rest[1])
+            setenv("LD_PRELOAD", strdup(rest + 1), 1);
+        else
+            unsetenv("LD_PRELOAD");
+    }
+    is_strict = getenv("SDM_CHECK_STRICT") != NULL;
+    unsetenv("SDM_CHECK");
+    unsetenv("SDM_CHECK_STRICT");
+    unsetenv("SDM_CHECK_SUPPRESS");
+}
+
+static void has_begun(void)
+{
+    void *bound;
+    int flag = 0;
+    PMPI_Query_thread(&level);
+    if (!PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag) && flag)
+        tag_max = *(int *)bound;
+    main_thread = pthread_self();
+    initialized = 1;
+}
+
+#define pre_Init(call, argc, argv) (forget_ourselves())
+#define post_Init(call, rc, argc, argv) ((rc) == MPI_SUCCESS ? has_begun() : (void)0)
+#define pre_Init_thread(call, argc, argv, required, provided) (forget_ourselves())
+#define post_Init_thread(call, rc, argc, argv, required, provided) ((rc) == MPI_SUCCESS ? has_begun() : (void)0)
+
+static void pre_Finalize(struct call *call)
+{
+#ifdef MPICH
+    /* Its end with a window that is left may be an abort. */
+    report_leaks(call, WINDOW, WINDOW);
+#endif
+    (void)call;
+}
+
+static void post_Finalize(struct call *call, int rc)
+{
+    (void)rc;
+    finalized = 1;
+    /* What others free when MPI_COMM_SELF goes is freed by now. */
+    report_leaks(call, COMMUNICATOR, REQUEST);
+}
+
+static void post_Type_commit(struct call *call, int rc, MPI_Datatype *type)
+{
+    (void)call;
+    if (rc != MPI_SUCCESS)
+        return;
+    pthread_mutex_lock(&objects_lock);
+    find(DATATYPE, HANDLE(*type))->is_committed = 1;
+    pthread_mutex_unlock(&objects_lock);
+}
+
+static void post_Type_dup(struct call *call, int rc, MPI_Datatype old, MPI_Datatype *type)
+{
+    (void)call;
+    struct object it = look_up(DATATYPE, HANDLE(old));
+    if (rc != MPI_SUCCESS || (it.life == LIVE && !it.is_committed))
+        return;
+    pthread_mutex_lock(&objects_lock);
+    find(DATATYPE, HANDLE(*type))->is_committed = 1;
+    pthread_mutex_unlock(&objects_lock);
+}
+
+/* Requests that are complete: those of an array whose handles were so `before`. */
+static void pre_Wait(struct call *call, MPI_Request *request, MPI_Status *status)
+{
+    (void)status;
+    check_wait(call, *request);
+}
+
+static void pre_Waitall(struct call *call, int count, MPI_Request *requests, MPI_Status *statuses)
+{
+    (void)statuses;
+    for (int i = 0; i < count; i++)
+        check_wait(call, requests[i]);
+}
+
+static void pre_Start(struct call *call, MPI_Request *request)
+{
+    started(call, *request);
+}
+
+static void pre_Startall(struct call *call, int count, MPI_Request *requests)
+{
+    for (int i = 0; i < count; i++)
+        started(call, requests[i]);
+}
+
+static void pre_Request_free(struct call *call, MPI_Request *request)
+{
+    (void)call;
+    close_request(HANDLE(*request));
+}
+
+/* Point to point. */
+static void pre_Isend(struct call *call, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    (void)tag, (void)comm, (void)request;
+    if (dest != MPI_PROC_NULL)
+        check_open(call, "the send buffer", memory_of(buf, count, type), 0);
+}
+
+static void pre_Send(struct call *call, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm)
+{
+    (void)tag, (void)comm;
+    if (dest != MPI_PROC_NULL)
+        check_open(call, "the send buffer", memory_of(buf, count, type), 0);
+}
+
+static void pre_Irecv(struct call *call, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    (void)tag, (void)comm, (void)request;
+    if (source != MPI_PROC_NULL)
+        check_open(call, "the receive buffer", memory_of(buf, count, type), 1);
+}
+
+static void pre_Recv(struct call *call, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status)
+{
+    (void)tag, (void)comm, (void)status;
+    if (source != MPI_PROC_NULL)
+        check_open(call, "the receive buffer", memory_of(buf, count, type), 1);
+}
+
+static void post_Isend(struct call *call, int rc, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    (void)tag, (void)comm;
+    if (rc == MPI_SUCCESS && dest != MPI_PROC_NULL)
+        open_request(call, *request, memory_of(buf, count, type), 0);
+}
+
+static void post_Irecv(struct call *call, int rc, void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    (void)tag, (void)comm;
+    if (rc == MPI_SUCCESS && source != MPI_PROC_NULL)
+        open_request(call, *request, memory_of(buf, count, type), 1);
+}
+
+#define pre_Ssend pre_Send
+#define pre_Bsend pre_Send
+#define pre_Rsend pre_Send
+#define pre_Issend pre_Isend
+#define pre_Ibsend pre_Isend
+#define pre_Irsend pre_Isend
+#define post_Issend post_Isend
+#define post_Ibsend post_Isend
+#define post_Irsend post_Isend

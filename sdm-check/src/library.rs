@@ -1,0 +1,167 @@
+//! Makes the library for an MPI, and keeps it.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::ElfFile64;
+use object::{NativeEndian, Object, ReadCache};
+use sdm_system::files::{self, Writing};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::compiler::{Compiler, write};
+use crate::library_error::{Family, LibraryError};
+use crate::prototypes::prototypes;
+use crate::wrappers::source;
+
+/// The sources of the library beside the header: another one is another library.
+const MADE_OF: [&str; 8] = [
+    include_str!("c/core.h"),
+    include_str!("c/objects.h"),
+    include_str!("c/requests.h"),
+    include_str!("c/arguments.h"),
+    include_str!("c/hooks.h"),
+    include_str!("life.rs"),
+    include_str!("wrappers.rs"),
+    include_str!("prototypes.rs"),
+];
+/// Fewer functions has no MPI: its header was not understood.
+const FUNCTIONS_MIN: usize = 200;
+
+/// The MPI that a library is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its makers.
+    pub family: Family,
+    /// Its library, where that is known.
+    pub library: Option<PathBuf>,
+}
+
+/// The library that checks programs of an MPI: the one of the user's cache, which is made where it is missing.
+///
+/// # Errors
+/// There is no compiler, it fails, or the cache is not this user's alone.
+pub fn library(mpi: &Source) -> Result<PathBuf, LibraryError> {
+    let folder = cache()?;
+    let bytes = folder.as_os_str().as_encoded_bytes();
+    if bytes.iter().any(|byte| b" :\t\n$".contains(byte)) {
+        let text =
+            "the loader takes no library from a folder with blanks, colons or dollars in its name";
+        return Err(refused(&folder, io::Error::other(text)));
+    }
+    // Who wants the same at the same time waits for it.
+    let open = || files::open_to_write(&folder.join("lock"), Writing::Behind);
+    // Another one may have made it between the two looks of one.
+    let lock = open().or_else(|_| open());
+    let lock = lock.and_then(|file| file.lock().map(|()| file));
+    let _lock = lock.map_err(|source| refused(&folder, source))?;
+    let known = mpi.library.as_deref().and_then(identity);
+    if let Some(known) = &known {
+        let kept = folder.join(name_of(known));
+        if is_usable(&kept)? {
+            return Ok(kept);
+        }
+    }
+    let own = folder.join(format!("new-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&own);
+    let made = files::private_folder(&own).map_err(|source| refused(&own, source));
+    let made = made.and_then(|()| make(mpi, known.as_deref(), &folder, &own));
+    let _ = fs::remove_dir_all(&own);
+    made
+}
+
+fn make(
+    mpi: &Source,
+    known: Option<&str>,
+    folder: &Path,
+    own: &Path,
+) -> Result<PathBuf, LibraryError> {
+    let compiler = Compiler::find(mpi.family, mpi.library.as_deref(), own)?;
+    let name = match known {
+        Some(known) => name_of(known),
+        // No library is known: the compiler stands for it.
+        None => name_of(&stamp(compiler.program()).unwrap_or_default()),
+    };
+    let kept = folder.join(name);
+    if known.is_none() && is_usable(&kept)? {
+        return Ok(kept);
+    }
+    let functions = prototypes(&compiler.header);
+    if functions.len() < FUNCTIONS_MIN {
+        return Err(LibraryError::Compiler {
+            compiler: compiler.program().to_owned(),
+            what: format!("its mpi.h declares {} functions", functions.len()),
+        });
+    }
+    let text = own.join("check.c");
+    write(&text, &source(&functions))?;
+    let library = own.join("check.so");
+    compiler.compile(&text, &library)?;
+    fs::rename(&library, &kept).map_err(|source| refused(&kept, source))?;
+    Ok(kept)
+}
+
+/// The folder of this user's in which libraries are kept.
+fn cache() -> Result<PathBuf, LibraryError> {
+    let whole = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|it| it.is_absolute())
+    };
+    let base = whole("XDG_CACHE_HOME").or_else(|| Some(whole("HOME")?.join(".cache")));
+    let base = base.unwrap_or_else(files::temporary_folder);
+    let _ = fs::create_dir_all(&base);
+    let folder = base.join("sdm-check");
+    files::private_folder(&folder).map_err(|source| refused(&folder, source))?;
+    Ok(folder)
+}
+
+fn refused(folder: &Path, source: io::Error) -> LibraryError {
+    LibraryError::Cache {
+        folder: folder.to_owned(),
+        source,
+    }
+}
+
+/// True where it is there, and nobody else has had a hand in it.
+fn is_usable(kept: &Path) -> Result<bool, LibraryError> {
+    match files::open_own(kept) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(refused(kept, source)),
+    }
+}
+
+fn name_of(identity: &str) -> String {
+    let mut hash = Xxh3::new();
+    for part in MADE_OF.into_iter().chain([identity]) {
+        hash.update(&part.len().to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    format!("sdm-check-{:032x}.so", hash.digest128())
+}
+
+/// The text that tells an MPI's library from others: its build id, or what its file says.
+fn identity(library: &Path) -> Option<String> {
+    let cache = ReadCache::new(files::open(library).ok()?);
+    let elf: Option<ElfFile64<'_, NativeEndian, _>> = ElfFile64::parse(&cache).ok();
+    let id = elf.and_then(|elf| elf.build_id().ok().flatten().map(<[u8]>::to_vec));
+    match id {
+        Some(id) => Some(id.iter().map(|byte| format!("{byte:02x}")).collect()),
+        None => stamp(library),
+    }
+}
+
+fn stamp(file: &Path) -> Option<String> {
+    let found = fs::metadata(file).ok()?;
+    let whole = file.canonicalize().ok()?;
+    Some(format!(
+        "{} {} {} {}",
+        whole.display(),
+        found.len(),
+        found.mtime(),
+        found.ino()
+    ))
+}

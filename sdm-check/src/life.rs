@@ -1,0 +1,135 @@
+//! The handles that a function makes, frees and completes, by its name and its parameters.
+
+use crate::prototypes::{Parameter, Prototype};
+
+/// Types of handles, and what the library calls them.
+const KINDS: [(&str, &str); 8] = [
+    ("MPI_Comm", "COMMUNICATOR"),
+    ("MPI_Datatype", "DATATYPE"),
+    ("MPI_Group", "GROUP"),
+    ("MPI_Win", "WINDOW"),
+    ("MPI_File", "FILE_HANDLE"),
+    ("MPI_Op", "OPERATOR"),
+    ("MPI_Info", "INFO"),
+    ("MPI_Request", "REQUEST"),
+];
+/// Functions that free what their argument points to.
+pub(crate) const FREES: [&str; 9] = [
+    "Comm_free",
+    "Comm_disconnect",
+    "Type_free",
+    "Group_free",
+    "Win_free",
+    "File_close",
+    "Op_free",
+    "Info_free",
+    "Request_free",
+];
+/// Functions that give handles which nobody frees, or which others own.
+const LENDS: [&str; 8] = [
+    "Comm_get_parent",
+    "Type_match_size",
+    "Type_create_f90_complex",
+    "Type_create_f90_integer",
+    "Type_create_f90_real",
+    "File_get_view",
+    "Type_commit",
+    "Intercomm_create_from_groups",
+];
+/// Functions that take a request and make none.
+const TAKES_REQUEST: [&str; 8] = [
+    "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
+];
+/// The notes before and behind a call, of the handles that it makes and frees.
+pub(crate) fn life(function: &Prototype) -> (String, String) {
+    let name = function.name.as_str();
+    if let Some(both) = completion(function) {
+        return both;
+    }
+    let (mut before, mut behind) = (String::new(), String::new());
+    for parameter in &function.parameters {
+        let Some(kind) = kind_of(parameter) else {
+            continue;
+        };
+        let own = &parameter.name;
+        let is_one = parameter.pointers == 1 && !parameter.is_array && !parameter.is_const;
+        let is_array = own.starts_with("array_of");
+        if !is_one || is_array || LENDS.contains(&name) {
+            continue;
+        }
+        if FREES.contains(&name) {
+            before.push_str(&format!("uint64_t old_{own} = HANDLE(*{own});\n"));
+            behind.push_str(&format!(
+                "if (rc == MPI_SUCCESS) freed({kind}, old_{own});\n"
+            ));
+        } else if kind != "REQUEST" {
+            behind.push_str(&format!(
+                "if (rc == MPI_SUCCESS) new_object(&call, {kind}, HANDLE(*{own}));\n"
+            ));
+        } else if !TAKES_REQUEST.contains(&name) {
+            let stays = i32::from(name.ends_with("_init") || name.ends_with("_init_c"));
+            behind.push_str(&format!(
+                "if (rc == MPI_SUCCESS && *{own} != MPI_REQUEST_NULL) made(&call, REQUEST, HANDLE(*{own}), {stays});\n"
+            ));
+        }
+    }
+    (before, behind)
+}
+
+/// The same of a function that completes requests.
+fn completion(function: &Prototype) -> Option<(String, String)> {
+    let all: Vec<_> = function.names().collect();
+    let one = |condition: &str| {
+        let before = format!("uint64_t old = HANDLE(*{});\n", all[0]);
+        let behind = format!("{condition}completed(old, *{});\n", all[0]);
+        (before, behind)
+    };
+    let many = |body: String| {
+        let (count, array) = (all[0], all[1]);
+        let before = format!(
+            "uint64_t few[64], *old = {count} <= 64 ? few : malloc({count} * sizeof *old);\n\
+             for (int i = 0; old && i < {count}; i++) old[i] = HANDLE({array}[i]);\n"
+        );
+        (
+            before,
+            format!("if (old) {{ {body} }} if (old != few) free(old);\n"),
+        )
+    };
+    let at = |index: &str| format!("completed(old[{index}], {}[{index}]);", all[1]);
+    let each = |condition: &str| {
+        let (count, one) = (all[0], at("i"));
+        // Where one fails, others are complete.
+        format!(
+            "if ({condition}1) for (int i = 0; i < {count}; i++) if (rc == MPI_SUCCESS || {}[i] == MPI_REQUEST_NULL) {one}",
+            all[1]
+        )
+    };
+    Some(match (function.name.as_str(), all.len()) {
+        ("Wait", 2) => one(""),
+        ("Test", 3) => one(&format!("if (*{}) ", all[1])),
+        ("Waitall", 3) => many(each("")),
+        ("Testall", 4) => many(each(&format!("*{} && ", all[2]))),
+        ("Waitany", 4) => many(format!(
+            "if (*{0} != MPI_UNDEFINED) {1}",
+            all[2],
+            at(&format!("*{}", all[2]))
+        )),
+        ("Testany", 5) => many(format!(
+            "if (*{1} && *{0} != MPI_UNDEFINED) {2}",
+            all[2],
+            all[3],
+            at(&format!("*{}", all[2]))
+        )),
+        ("Waitsome" | "Testsome", 5) => many(format!(
+            "for (int i = 0; *{0} != MPI_UNDEFINED && i < *{0}; i++) {1}",
+            all[2],
+            at(&format!("{}[i]", all[3]))
+        )),
+        _ => return None,
+    })
+}
+
+pub(crate) fn kind_of(parameter: &Parameter) -> Option<&'static str> {
+    let found = KINDS.iter().find(|(base, _)| *base == parameter.base);
+    found.map(|(_, kind)| *kind)
+}

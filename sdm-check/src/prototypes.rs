@@ -1,0 +1,156 @@
+//! The functions that a preprocessed `mpi.h` declares.
+
+/// The most parameters that a function of MPI has, and more.
+const PARAMETERS_MAX: usize = 32;
+/// The beginning of the names of functions that a tool calls in place of the others.
+const PROFILING: &str = "PMPI_";
+
+/// A function that returns an error code, and has a name with `MPI_` and one with `PMPI_`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Prototype {
+    /// Without `MPI_`: `Send`.
+    pub(crate) name: String,
+    pub(crate) parameters: Vec<Parameter>,
+}
+
+impl Prototype {
+    /// The names of its parameters.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.parameters.iter().map(|it| it.name.as_str())
+    }
+}
+
+/// A parameter of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    /// As it is declared, its name within: `const int ranks[]`.
+    pub(crate) declared: String,
+    /// Its type without `const`, pointers and arrays: `MPI_Comm`.
+    pub(crate) base: String,
+    /// Only read through.
+    pub(crate) is_const: bool,
+    pub(crate) pointers: usize,
+    pub(crate) is_array: bool,
+}
+
+/// Those that have both names, in the order of the header. What varies in its arguments is none of them.
+pub(crate) fn prototypes(header: &str) -> Vec<Prototype> {
+    let all: Vec<_> = header.split(';').filter_map(prototype).collect();
+    let profiling: std::collections::BTreeSet<_> = all
+        .iter()
+        .filter_map(|(name, _)| name.strip_prefix(PROFILING))
+        .collect();
+    let mut known = std::collections::BTreeSet::new();
+    let both = all.iter().filter_map(|(name, parameters)| {
+        let name = name.strip_prefix("MPI_")?;
+        let parameters = parameters.clone()?;
+        let is_new = profiling.contains(name) && known.insert(name);
+        is_new.then(|| Prototype {
+            name: name.to_owned(),
+            parameters,
+        })
+    });
+    both.collect()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// A function, and its parameters where they have names: MPICH leaves some out of those of a tool.
+fn prototype(statement: &str) -> Option<(String, Option<Vec<Parameter>>)> {
+    let start = ["int PMPI_", "int MPI_"]
+        .iter()
+        .filter_map(|start| statement.find(start))
+        .min()?;
+    let before = statement[..start].chars().next_back();
+    // A type whose name ends so, or the body of a function.
+    if before.is_some_and(is_word) || statement.contains(['{', '}']) {
+        return None;
+    }
+    let rest = &statement[start + "int ".len()..];
+    let (name, rest) = rest.split_once('(')?;
+    let name = name.trim();
+    let mut open = 1;
+    let end = rest.find(|c| {
+        open += match c {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        open == 0
+    })?;
+    let list = rest[..end].split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_plain = name.chars().all(is_word) && !name.starts_with("MPI_T_");
+    if !is_plain || list.contains("...") || list.contains('(') {
+        return None;
+    }
+    if list == "void" || list.is_empty() {
+        return Some((name.to_owned(), Some(Vec::new())));
+    }
+    let parameters: Option<Vec<_>> = list.split(',').map(parameter).collect();
+    let parameters = parameters.filter(|all| all.len() <= PARAMETERS_MAX);
+    Some((name.to_owned(), parameters))
+}
+
+fn parameter(text: &str) -> Option<Parameter> {
+    let declared = text.trim();
+    let (before, is_array) = match declared.split_once('[') {
+        Some((before, _)) => (before.trim_end(), true),
+        None => (declared, false),
+    };
+    let at = before.rfind(|c| !is_word(c))? + 1;
+    let (types, name) = before.split_at(at);
+    let pointers = types.matches('*').count();
+    let mut words = types
+        .split(|c: char| !is_word(c))
+        .filter(|word| !word.is_empty());
+    let is_const = words.clone().any(|word| word == "const");
+    let base = words.find(|word| *word != "const" && *word != "struct")?;
+    (!name.is_empty()).then(|| Parameter {
+        name: name.to_owned(),
+        declared: declared.to_owned(),
+        base: base.to_owned(),
+        is_const,
+        pointers,
+        is_array,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_with_both_names_are_found() {
+        let header = "typedef int MPI_Datarep_function(void *, int); \
+            __attribute__((visibility(\"default\"))) int MPI_Send(const void *buf, int count,\n MPI_Datatype datatype) __attribute__((x(1,3)));\
+            extern int PMPI_Send(const void *buf, int count, MPI_Datatype datatype); int MPI_Finalize(void); int PMPI_Finalize(void);\
+            int MPI_Only(int a); int MPI_Pcontrol(const int level, ...); int PMPI_Pcontrol(const int level, ...);\
+            int MPI_T_init(int a); int MPI_Group_range_incl(MPI_Group group, int n, int ranges[][3]); double MPI_Wtime(void);\
+            int PMPI_Group_range_incl(MPI_Group, int, int[][3])";
+        let found = prototypes(header);
+        let names: Vec<_> = found.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["Send", "Finalize", "Group_range_incl"]);
+        let buffer = &found[0].parameters[0];
+        assert_eq!(buffer.declared, "const void *buf");
+        assert_eq!((buffer.base.as_str(), buffer.pointers), ("void", 1));
+        assert!(buffer.is_const);
+        assert!(found[1].parameters.is_empty());
+        let ranges = &found[2].parameters[2];
+        assert_eq!((ranges.name.as_str(), ranges.is_array), ("ranges", true));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read(text in ".{0,400}") {
+            let _ = prototypes(&text);
+        }
+
+        #[test]
+        fn anything_like_a_header_is_read(text in "(int |MPI_|PMPI_|[(),;*a-c \\[\\]]|const ){0,80}") {
+            let _ = prototypes(&text);
+        }
+    }
+}

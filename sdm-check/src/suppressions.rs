@@ -1,0 +1,160 @@
+//! Errors that nobody wants to hear of.
+
+use std::path::Path;
+
+/// The most rules, and the most bytes of them all.
+const RULES_MAX: usize = 1000;
+/// The end of a rule where they are one text.
+const BETWEEN: char = '\n';
+
+/// Which errors are not told: by number, function or line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suppressions(Vec<Rule>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rule {
+    number: Option<u32>,
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+/// A line of such a file says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadSuppression {
+    /// A word is none.
+    #[error(
+        "line {line}: {word:?} is no number (M301), function=NAME, file=NAME or line=FILE:LINE"
+    )]
+    Word {
+        /// The line, from 1.
+        line: usize,
+        /// The word.
+        word: String,
+    },
+    /// There are too many.
+    #[error("more than {RULES_MAX} lines")]
+    TooMany,
+}
+
+impl Suppressions {
+    /// Reads such a file: a rule in each line, whose words must all be true; `#` begins a comment.
+    ///
+    /// # Errors
+    /// [`BadSuppression`] names the first line that is none.
+    pub fn read(text: &str) -> Result<Self, BadSuppression> {
+        let mut rules = Vec::new();
+        for (at, line) in text.split(BETWEEN).enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let mut rule = Rule::default();
+            for word in line.split_whitespace() {
+                let bad = || BadSuppression::Word {
+                    line: at + 1,
+                    word: word.to_owned(),
+                };
+                rule.add(word).ok_or_else(bad)?;
+            }
+            if rule != Rule::default() {
+                rules.push(rule);
+            }
+            if rules.len() > RULES_MAX {
+                return Err(BadSuppression::TooMany);
+            }
+        }
+        Ok(Self(rules))
+    }
+
+    /// True where an error of this number, found in this function of the program at this place, is not told.
+    #[must_use]
+    pub fn hides(&self, number: u32, function: Option<&str>, place: Option<(&str, u32)>) -> bool {
+        self.0
+            .iter()
+            .any(|rule| rule.hides(number, function, place))
+    }
+}
+
+impl Rule {
+    fn add(&mut self, word: &str) -> Option<()> {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        if let Some(number) = word.strip_prefix('M') {
+            self.number = Some(number.parse().ok()?);
+        } else if let Some(name) = word.strip_prefix("function=") {
+            self.function = Some(some(name)?);
+        } else if let Some(name) = word.strip_prefix("file=") {
+            self.file = Some(some(name)?);
+        } else {
+            let (file, line) = word.strip_prefix("line=")?.rsplit_once(':')?;
+            self.file = Some(some(file)?);
+            self.line = Some(line.parse().ok()?);
+        }
+        Some(())
+    }
+
+    fn hides(&self, number: u32, function: Option<&str>, place: Option<(&str, u32)>) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        // By its last parts, as it is shown.
+        let in_file = self
+            .file
+            .as_ref()
+            .is_none_or(|wanted| place.is_some_and(|(file, _)| Path::new(file).ends_with(wanted)));
+        self.number.is_none_or(|wanted| wanted == number)
+            && is(&self.function, function)
+            && in_file
+            && self
+                .line
+                .is_none_or(|wanted| place.is_some_and(|(_, line)| line == wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_hide_what_they_name() {
+        let text = "# known\nM301 function=setup\nline=src/a.c:12\n\nfile=b.c M103 # here\n";
+        let rules = Suppressions::read(text).expect("they are");
+        let check = |number, function, place, expect| {
+            assert_eq!(
+                rules.hides(number, function, place),
+                expect,
+                "{number} {function:?} {place:?}"
+            );
+        };
+        check(301, Some("setup"), Some(("/x/c.c", 1)), true);
+        check(301, Some("main"), Some(("/x/c.c", 1)), false);
+        check(302, Some("setup"), None, false);
+        check(105, None, Some(("/p/src/a.c", 12)), true);
+        check(105, None, Some(("/p/src/a.c", 13)), false);
+        check(103, None, Some(("b.c", 3)), true);
+        check(104, None, Some(("b.c", 3)), false);
+        assert!(!Suppressions::default().hides(301, None, None));
+    }
+
+    #[test]
+    fn what_is_no_rule_is_named() {
+        for bad in [
+            "x",
+            "M",
+            "M3x",
+            "function=",
+            "line=a.c",
+            "line=a.c:x",
+            "line=:3",
+        ] {
+            let text = format!("M301\n{bad}");
+            let error = Suppressions::read(&text).expect_err(bad);
+            let word = bad.to_owned();
+            assert_eq!(error, BadSuppression::Word { line: 2, word });
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read(text in "(M[0-9]{0,12}|[a-z=:#\n ]|line=|function=){0,40}") {
+            let _ = Suppressions::read(&text);
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The C source of the library, made of the functions of one MPI.
+//!
+//! Every function has the same wrapper: its arguments are checked by their types and names, which are the standard's; what it makes and
+//! frees is noted. What only certain functions need is in `hooks.h` under their names.
+
+use std::fmt::Write;
+
+use crate::life::{FREES, kind_of, life};
+use crate::prototypes::{Parameter, Prototype};
+
+const CORE: &str = include_str!("c/core.h");
+/// The sources behind the names of MPI's own functions, in this order.
+const PARTS: [&str; 4] = [
+    include_str!("c/objects.h"),
+    include_str!("c/requests.h"),
+    include_str!("c/arguments.h"),
+    include_str!("c/hooks.h"),
+];
+
+/// Functions that can be called at any time.
+const ANYTIME: [&str; 9] = [
+    "Init",
+    "Init_thread",
+    "Initialized",
+    "Finalized",
+    "Get_version",
+    "Get_library_version",
+    "Query_thread",
+    "Is_thread_main",
+    "Finalize",
+];
+/// Functions in which a null handle says something.
+const NULL_IS_FINE: [&str; 2] = ["Comm_create_from_group", "Comm_compare"];
+/// Counts that are never negative.
+const COUNTS: [&str; 7] = [
+    "count",
+    "sendcount",
+    "recvcount",
+    "origin_count",
+    "target_count",
+    "incount",
+    "result_count",
+];
+/// Buffers with their counts and types, by the names of the parameters.
+const BUFFERS: [[&str; 3]; 8] = [
+    ["buf", "count", "datatype"],
+    ["buffer", "count", "datatype"],
+    ["sendbuf", "sendcount", "sendtype"],
+    ["recvbuf", "recvcount", "recvtype"],
+    ["sendbuf", "count", "datatype"],
+    ["recvbuf", "count", "datatype"],
+    ["recvbuf", "recvcount", "datatype"],
+    ["origin_addr", "origin_count", "origin_datatype"],
+];
+/// Functions with communicators of one shape.
+const SHAPES: [(&str, &[&str]); 3] = [
+    (
+        "INTRA",
+        &[
+            "Scan",
+            "Exscan",
+            "Iscan",
+            "Iexscan",
+            "Cart_create",
+            "Graph_create",
+        ],
+    ),
+    (
+        "INTER",
+        &["Intercomm_merge", "Comm_remote_size", "Comm_remote_group"],
+    ),
+    (
+        "CARTESIAN",
+        &[
+            "Cart_coords",
+            "Cart_get",
+            "Cart_rank",
+            "Cart_shift",
+            "Cart_sub",
+            "Cartdim_get",
+        ],
+    ),
+];
+/// Standard sends, and what they are where they wait for the receiver.
+const STRICT: [(&str, &str); 3] = [
+    ("Send", "Ssend"),
+    ("Isend", "Issend"),
+    ("Send_init", "Ssend_init"),
+];
+/// Collective operations in which only some wait for others.
+const ROOTED: [&str; 8] = [
+    "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
+];
+
+/// The source for an MPI with these functions.
+pub(crate) fn source(functions: &[Prototype]) -> String {
+    let mut text = CORE.to_owned();
+    let mut line = |part: std::fmt::Arguments<'_>| {
+        text.write_fmt(part).expect("a string takes any text");
+        text.push('\n');
+    };
+    for Prototype { name, .. } in functions {
+        line(format_args!(
+            "static __typeof__(&MPI_{name}) real_MPI_{name}, real_PMPI_{name};"
+        ));
+        // What the library asks MPI does not come back to it.
+        line(format_args!("#define PMPI_{name} (*real_PMPI_{name})"));
+    }
+    for part in PARTS {
+        line(format_args!("{part}"));
+    }
+    line(format_args!(
+        "__attribute__((constructor)) static void look_up_all(void) {{"
+    ));
+    for Prototype { name, .. } in functions {
+        line(format_args!(
+            "real_MPI_{name} = dlsym(RTLD_NEXT, \"MPI_{name}\"); real_PMPI_{name} = dlsym(RTLD_NEXT, \"PMPI_{name}\");"
+        ));
+    }
+    line(format_args!("}}"));
+    for function in functions {
+        line(format_args!("{}", wrapper(function)));
+    }
+    for function in functions {
+        line(format_args!("{}", exported(function)));
+    }
+    text
+}
+
+/// The two functions that the program calls.
+fn exported(function: &Prototype) -> String {
+    let name = &function.name;
+    let declared = declared(function);
+    let from = "__builtin_return_address(0)";
+    let given: String = function.names().map(|it| format!(", {it}")).collect();
+    format!(
+        "#undef PMPI_{name}\n\
+         __attribute__((visibility(\"default\"))) int MPI_{name}({declared}) {{ return own_{name}(0, {from}{given}); }}\n\
+         __attribute__((visibility(\"default\"))) int PMPI_{name}({declared}) {{ return own_{name}(1, {from}{given}); }}"
+    )
+}
+
+fn declared(function: &Prototype) -> String {
+    if function.parameters.is_empty() {
+        return "void".to_owned();
+    }
+    let all = function.parameters.iter().map(|it| it.declared.as_str());
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// The function behind both.
+fn wrapper(function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let parameters: String = function
+        .parameters
+        .iter()
+        .map(|it| format!(", {}", it.declared))
+        .collect();
+    let given = function.names().collect::<Vec<_>>().join(", ");
+    let more: String = function.names().map(|it| format!(", {it}")).collect();
+    let anytime = i32::from(is_anytime(name));
+    let hook = |when: &str, rest: &str| {
+        let own = format!("{when}_{name}");
+        match PARTS.iter().any(|part| has_word(part, &own)) {
+            true => format!("{own}(&call{rest}{more});"),
+            false => String::new(),
+        }
+    };
+    let (pre, post) = (hook("pre", ""), hook("post", ", rc"));
+    let (before, behind) = life(function);
+    let looks = match name {
+        "Init" | "Init_thread" => format!("begin(&call, 1); {pre}"),
+        _ => format!(
+            "if (begin(&call, {anytime})) {{ {}{pre} }}",
+            checks(function)
+        ),
+    };
+    let strict = strict(function, &given);
+    format!(
+        "static __attribute__((noinline)) int own_{name}(int is_profiling, void *from{parameters}) {{\n\
+         __typeof__(real_MPI_{name}) real = is_profiling ? real_PMPI_{name} : real_MPI_{name};\n\
+         struct call call;\n\
+         if (!enter(&call, \"MPI_{name}\", is_profiling, from)) return real({given});\n\
+         {looks}\n{before}int rc = {strict}real({given});\n{behind}{post}end({anytime}); return rc; }}"
+    )
+}
+
+fn is_anytime(name: &str) -> bool {
+    let starts = ["Info_", "Session_", "Error_", "Errhandler_"];
+    ANYTIME.contains(&name) || starts.iter().any(|start| name.starts_with(start))
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let behind = text[at + word.len()..].chars().next();
+        !behind.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// The call in place of a function, or before it, where everything waits that may wait.
+fn strict(function: &Prototype, given: &str) -> String {
+    let name = function.name.as_str();
+    if let Some((_, other)) = STRICT.iter().find(|(known, _)| *known == name) {
+        return format!("is_strict && depth == 1 ? real_PMPI_{other}({given}) : ");
+    }
+    if ROOTED.contains(&name) {
+        return "is_strict && depth == 1 && real_PMPI_Barrier(comm) ? MPI_ERR_OTHER : ".to_owned();
+    }
+    String::new()
+}
+
+/// The statements that check a call's arguments.
+fn checks(function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let own = &function.parameters;
+    let mut text = String::new();
+    let mut add = |line: String| text.push_str(&line);
+    if FREES.contains(&name) {
+        let parameter = &own[0];
+        let kind = kind_of(parameter).unwrap_or("COMMUNICATOR");
+        return format!(
+            "check_free(&call, {kind}, HANDLE(*{0}), \"{0}\");\n",
+            parameter.name
+        );
+    }
+    let value = |it: &&Parameter| it.pointers == 0 && !it.is_array;
+    // Without these nothing else can be asked of MPI.
+    let mut base = Vec::new();
+    for parameter in own.iter().filter(value) {
+        let Some(kind) = kind_of(parameter).filter(|kind| *kind != "DATATYPE") else {
+            continue;
+        };
+        let is_meant = parameter.name != "peer_comm" && !NULL_IS_FINE.contains(&name);
+        if is_meant && !["REQUEST", "INFO"].contains(&kind) {
+            let own = &parameter.name;
+            base.push(format!(
+                "check_handle(&call, {kind}, HANDLE({own}), \"{own}\")"
+            ));
+        }
+    }
+    add(format!(
+        "if ({}) {{\n",
+        if base.is_empty() {
+            "1".to_owned()
+        } else {
+            base.join(" & ")
+        }
+    ));
+    for count in own
+        .iter()
+        .filter(value)
+        .filter(|it| COUNTS.contains(&it.name.as_str()))
+    {
+        let (own, guard) = (&count.name, significant(function, &count.name));
+        add(format!("{guard}check_count(&call, {own}, \"{own}\");\n"));
+    }
+    ranks_and_tags(function, &mut add);
+    let shape = SHAPES.iter().find(|(_, names)| names.contains(&name));
+    if let Some((shape, _)) = shape {
+        let comm = own.iter().find(|it| it.base == "MPI_Comm");
+        let comm = comm.map_or("comm", |it| it.name.as_str());
+        add(format!("check_shape(&call, {comm}, {shape});\n"));
+    }
+    buffers(function, &mut add);
+    add("}\n".to_owned());
+    text
+}
+
+/// The statements that check a call's buffers.
+fn buffers(function: &Prototype, add: &mut impl FnMut(String)) {
+    let (name, own) = (function.name.as_str(), &function.parameters);
+    let by_name = |wanted: &str| own.iter().find(|it| it.name == wanted);
+    let value = |it: &&Parameter| it.pointers == 0 && !it.is_array;
+    let mut extents = Vec::new();
+    for [buffer, count, datatype] in BUFFERS {
+        let all = [buffer, count, datatype].map(by_name);
+        let [Some(address), Some(amount), Some(typed)] = all else {
+            continue;
+        };
+        if address.base != "void" || !value(&amount) || !value(&typed) {
+            continue;
+        }
+        let guard = significant(function, buffer);
+        let place = may_be_in_place(name, buffer);
+        // A type that is not significant is none of the call's.
+        add(format!(
+            "{guard}if ({buffer} == MPI_IN_PLACE || check_type(&call, {datatype}, \"{datatype}\")) \
+             check_buffer(&call, {buffer}, {count}, {datatype}, {place}, \"{buffer}\");\n"
+        ));
+        if buffer == "sendbuf" || buffer == "recvbuf" {
+            let blocks = blocks(name, buffer);
+            extents.push((
+                buffer,
+                format!("memory_of({buffer}, {count}{blocks}, {datatype})"),
+            ));
+        }
+    }
+    if let [("sendbuf", send), ("recvbuf", receive)] = &extents[..]
+        && own.iter().all(|it| it.base != "MPI_Count")
+    {
+        let guard = significant(function, significant_side(name));
+        add(format!(
+            "{guard}if (sendbuf != MPI_IN_PLACE && recvbuf != MPI_IN_PLACE) check_aliases(&call, {send}, {receive});\n"
+        ));
+    }
+}
+
+/// The number of ranks' parts that a buffer of a collective operation holds, as a factor.
+fn blocks(name: &str, buffer: &str) -> &'static str {
+    let name = plain(name);
+    match (name.as_str(), buffer) {
+        ("gather" | "allgather" | "alltoall", "recvbuf") | ("scatter" | "alltoall", "sendbuf") => {
+            " * group_size(comm)"
+        }
+        _ => "",
+    }
+}
+
+/// The buffer of an operation that counts at fewer ranks than the other one.
+fn significant_side(name: &str) -> &'static str {
+    match plain(name).as_str() {
+        "scatter" => "sendbuf",
+        _ => "recvbuf",
+    }
+}
+
+/// The operation that a function is for: `gather` for `Igather_c`.
+fn plain(name: &str) -> String {
+    let name = name.trim_end_matches("_c").trim_end_matches("_init");
+    let name = name.strip_prefix('I').unwrap_or(name);
+    name.to_ascii_lowercase()
+}
+
+fn ranks_and_tags(function: &Prototype, add: &mut impl FnMut(String)) {
+    let own = &function.parameters;
+    let is_int = |it: &&Parameter| it.base == "int" && it.pointers == 0 && !it.is_array;
+    let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
+    let has_comm = own
+        .iter()
+        .any(|it| it.name == "comm" && it.base == "MPI_Comm" && it.pointers == 0);
+    for parameter in own.iter().filter(is_int) {
+        let name = parameter.name.as_str();
+        let side = match name {
+            "dest" => "DESTINATION",
+            "source" => "SOURCE",
+            "root" => "ROOT",
+            _ => "",
+        };
+        if has_comm && !side.is_empty() {
+            add(format!(
+                "check_rank(&call, comm, {name}, {side}, \"{name}\");\n"
+            ));
+        }
+        if name == "target_rank" && has("win") {
+            add("check_target(&call, win, target_rank, \"target_rank\");\n".to_owned());
+        }
+        let receives = (name == "tag" && has("source") && !has("dest")) || name == "recvtag";
+        if has_comm && (name == "tag" || name == "sendtag" || name == "recvtag") {
+            let any = i32::from(receives);
+            add(format!("check_tag(&call, {name}, {any}, \"{name}\");\n"));
+        }
+    }
+}
+
+/// The condition under which a buffer counts, with its type and number.
+fn significant(function: &Prototype, buffer: &str) -> &'static str {
+    let own = &function.parameters;
+    let has = |wanted: &str| own.iter().any(|it| it.name == wanted);
+    let name = plain(&function.name);
+    let is_receive = buffer.starts_with("recv");
+    match name.as_str() {
+        "gather" | "gatherv" | "reduce" if is_receive => {
+            "if (!is_inter(comm) && is_root(comm, root)) "
+        }
+        "scatter" | "scatterv" if !is_receive => "if (!is_inter(comm) && is_root(comm, root)) ",
+        "gather" | "gatherv" | "scatter" | "scatterv" | "reduce" | "bcast" => {
+            "if (!is_inter(comm)) "
+        }
+        "get_accumulate" | "rget_accumulate" => "if (op != MPI_NO_OP) ",
+        "sendrecv" if is_receive => "if (source != MPI_PROC_NULL) ",
+        "sendrecv" => "if (dest != MPI_PROC_NULL) ",
+        _ if has("dest") && !has("source") => "if (dest != MPI_PROC_NULL) ",
+        _ if has("source") && !has("dest") => "if (source != MPI_PROC_NULL) ",
+        _ if has("target_rank") => "if (target_rank != MPI_PROC_NULL) ",
+        _ => "",
+    }
+}
+
+/// An expression that is true where a buffer can be `MPI_IN_PLACE`.
+fn may_be_in_place(name: &str, buffer: &str) -> &'static str {
+    match (plain(name).as_str(), buffer) {
+        ("scatter" | "scatterv", "recvbuf") => "is_root(comm, root)",
+        ("gather" | "gatherv" | "reduce", "sendbuf") => "is_root(comm, root)",
+        ("sendrecv" | "scatter" | "scatterv", "sendbuf") => "0",
+        (other, "sendbuf") if !other.contains("neighbor") => "1",
+        _ => "0",
+    }
+}

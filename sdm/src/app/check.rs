@@ -1,0 +1,101 @@
+//! `sdm run --check`: what programs find in their environment so that their use of MPI is checked.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sdm_check::{
+    Family, LIBRARY_VARIABLE, STRICT_VARIABLE, SUPPRESS_VARIABLE, Source, Suppressions,
+};
+use sdm_hosts::mpi::{Linked, Mpi};
+use sdm_system::files;
+use sdm_text::printable_name;
+
+use super::opener::Refused;
+use crate::cli::{CheckArgs, CheckHow, ControlBy, RunArgs};
+
+/// Variables of a program's environment.
+pub(super) type Given = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// The variables of a program that is linked so, and started by this launcher; none where nothing is checked.
+pub(super) fn variables(
+    args: &RunArgs,
+    program: &OsString,
+    linked: &Linked,
+    launcher: &str,
+) -> Result<Given, Refused> {
+    let Some(how) = args.check.check else {
+        return Ok(Vec::new());
+    };
+    if args.control != ControlBy::Plain || args.gdb_use.memcheck {
+        let text =
+            "--check: not with --control or --memcheck: the program is started by others then";
+        return Err((2, text.to_owned()));
+    }
+    let library = match &args.check.check_library {
+        Some(path) => given_library(path)?,
+        None => made_library(program, linked, launcher)?,
+    };
+    let mut given = vec![(LIBRARY_VARIABLE, library.as_os_str().as_bytes().to_vec())];
+    if how == CheckHow::Strict {
+        given.push((STRICT_VARIABLE, b"1".to_vec()));
+    }
+    if let Some(text) = suppressions(&args.check)? {
+        given.push((SUPPRESS_VARIABLE, text.into_bytes()));
+    }
+    let given = given.into_iter();
+    let given = given.map(|(name, value)| (name.as_bytes().to_vec(), Some(value)));
+    Ok(given.collect())
+}
+
+fn given_library(path: &Path) -> Result<PathBuf, Refused> {
+    let refused = |error: std::io::Error| {
+        let text = format!("--check-library {}: {error}", printable_name(path));
+        (124, text)
+    };
+    files::open_own(path).map_err(refused)?;
+    let whole = path.canonicalize().map_err(refused)?;
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("sdm-check") && name.ends_with(".so") {
+        return Ok(whole);
+    }
+    let text = "stacks would not tell it from the program: it is to be called sdm-check*.so";
+    Err(refused(std::io::Error::other(text)))
+}
+
+fn made_library(program: &OsString, linked: &Linked, launcher: &str) -> Result<PathBuf, Refused> {
+    let name = printable_name(program);
+    if linked.is_in_itself() {
+        let text = format!(
+            "--check: {name} has MPI in itself, and loads no library: link it with MPI's shared library"
+        );
+        return Err((124, text));
+    }
+    // A program as Python loads MPI later: that of its launcher.
+    let of_launcher = || sdm_launch::find(launcher).ok()?.mpi();
+    let family = match linked.mpi.or_else(of_launcher) {
+        Some(Mpi::OpenMpi) => Family::OpenMpi,
+        Some(Mpi::Mpich) => Family::Mpich,
+        None => {
+            let text = format!(
+                "--check: whose MPI {name} calls is not known: it is linked with none, and {launcher} is of none; --launcher mpirun or mpiexec says it"
+            );
+            return Err((124, text));
+        }
+    };
+    let library = linked.library.clone();
+    sdm_check::library(&Source { family, library }).map_err(|error| (124, error.to_string()))
+}
+
+fn suppressions(args: &CheckArgs) -> Result<Option<String>, Refused> {
+    let Some(path) = &args.check_suppress else {
+        return Ok(None);
+    };
+    let refused = |error: &dyn std::fmt::Display| {
+        let text = format!("--check-suppress {}: {error}", printable_name(path));
+        (124, text)
+    };
+    let text = files::read_text(path).map_err(|error| refused(&error))?;
+    Suppressions::read(&text).map_err(|error| refused(&error))?;
+    Ok(Some(text))
+}

@@ -1,0 +1,307 @@
+//! Errors in the use of MPI that show no symptom are stops, are merged, and are reported; right programs are left alone.
+
+use std::path::Path;
+
+use sdm_tests::fixture::cache;
+use sdm_tests::place::{Compiler, Place};
+use sdm_tests::sdm::{Done, Sdm};
+use serde_json::Value;
+
+/// The launcher of each MPI.
+const LAUNCHERS: [(&str, Compiler); 2] =
+    [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
+const SOURCE: &str = "mpi_errors.c";
+
+/// All that is wrong in `mpi_errors.c`, by the function that does it; the number of the error and what stands in its line.
+const WRONG: [(&str, u32, &str); 23] = [
+    ("count", 103, "MPI_Send(numbers, -1"),
+    ("destination", 105, "MPI_INT, size, 0"),
+    ("tag", 106, "pair(), -5"),
+    ("root", 105, "MPI_INT, -1, MPI_COMM_WORLD"),
+    ("null_communicator", 101, "MPI_Barrier(MPI_COMM_NULL)"),
+    ("null_type", 101, "1, MPI_DATATYPE_NULL, 0"),
+    ("null_operator", 101, "MPI_OP_NULL"),
+    ("aliased", 108, "MPI_Allreduce(numbers, numbers"),
+    ("predefined", 110, "MPI_Cart_coords(MPI_COMM_WORLD"),
+    ("uncommitted", 104, "MPI_Bcast(numbers, 1, two"),
+    ("freed_type", 102, "MPI_Bcast(numbers, 0, copy"),
+    ("receives_overlap", 201, "MPI_Irecv(numbers + 3"),
+    (
+        "sends_what_is_received",
+        201,
+        "MPI_Send(numbers, 1, MPI_INT, other",
+    ),
+    (
+        "started_twice",
+        203,
+        "MPI_Wait(&request, MPI_STATUS_IGNORE);\n    MPI_Request_free",
+    ),
+    ("no_wait", 308, "MPI_Isend(numbers, 1, MPI_INT, other, 0"),
+    (
+        "leaks_communicator",
+        301,
+        "MPI_Comm_dup(MPI_COMM_WORLD, &copy)",
+    ),
+    (
+        "leaks_type",
+        302,
+        "MPI_Datatype two;\n    MPI_Type_contiguous(2, MPI_INT, &two);\n}",
+    ),
+    ("leaks_group", 303, "MPI_Comm_group(MPI_COMM_WORLD, &group)"),
+    (
+        "leaks_operator",
+        306,
+        "MPI_Op_create(add, 1, &sum);\n    MPI_Allreduce(numbers, others, 1",
+    ),
+    ("leaks_info", 307, "MPI_Info_create(&info);\n}"),
+    ("leaks_file", 305, "MPI_File_open("),
+    (
+        "leaks_persistent",
+        308,
+        "MPI_Recv_init(numbers, 4, MPI_INT, pair()",
+    ),
+    ("other_thread", 323, "MPI_Barrier(MPI_COMM_WORLD)"),
+];
+
+fn source() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(SOURCE);
+    std::fs::read_to_string(path).expect("a fixture")
+}
+
+/// The line of `mpi_errors.c` that has the text, or the first of several; a text can begin in a line that is in front of it.
+fn line(text: &str) -> usize {
+    let source = source();
+    let at = source.find(text).unwrap_or_else(|| panic!("no {text:?}"));
+    let before = text
+        .lines()
+        .position(|line| line.contains("MPI_") && !line.contains("MPI_Datatype "));
+    source[..at].matches('\n').count() + 1 + before.unwrap_or(0)
+}
+
+fn checked<'a>(place: &'a Place, launcher: &str, count: u32, how: &[&str]) -> Sdm<'a> {
+    Sdm::run(place, count)
+        .env("XDG_CACHE_HOME", cache())
+        .args(["--launcher", launcher])
+        .args(how)
+}
+
+/// The errors in the report: their texts and who made them.
+fn errors(place: &Place, done: &Done) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(place.path().join("report.json"));
+    let text = text.unwrap_or_else(|error| panic!("{error} in {done}"));
+    let report: Value = serde_json::from_str(&text).expect("a report");
+    let all = report["mpi_errors"].as_array().expect("there is a list");
+    let of = |one: &Value, name: &str| one[name].as_str().expect("a text").to_owned();
+    all.iter()
+        .map(|one| (of(one, "what"), of(one, "tasks")))
+        .collect()
+}
+
+#[test]
+fn each_error_is_told_at_its_line() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_errors", compiler);
+        let names: Vec<_> = WRONG.iter().map(|(name, ..)| *name).collect();
+        let done = checked(
+            &place,
+            launcher,
+            2,
+            &["--check", "--batch", "--junit", "j.xml"],
+        )
+        .program(&program, &names)
+        .finish()
+        .code(119);
+        let mut told = errors(&place, &done);
+        for (name, number, text) in WRONG {
+            let (start, at) = (
+                format!("MPI check: M{number} "),
+                format!("{SOURCE}:{}", line(text)),
+            );
+            let found = told.iter().position(|(what, tasks)| {
+                let ends = |it: &str| what.split([',', ' ']).any(|word| word == it);
+                what.starts_with(&start) && ends(&at) && tasks == "0-1"
+            });
+            let found = found
+                .unwrap_or_else(|| panic!("no M{number} of {name} at {at} in {told:#?} {done}"));
+            told.remove(found);
+        }
+        assert!(told.is_empty(), "more than that: {told:#?} {done}");
+        let count = WRONG.len();
+        assert!(
+            done.out
+                .contains(&format!("errors in the use of MPI: {count}\n")),
+            "{done}"
+        );
+        let xml = std::fs::read_to_string(place.path().join("j.xml")).expect("it was asked for");
+        assert_eq!(xml.matches("name=\"MPI check: ").count(), count, "{xml}");
+    }
+}
+
+#[test]
+fn right_programs_are_left_alone() {
+    let names = [
+        "right_requests",
+        "right_columns",
+        "right_collectives",
+        "right_objects",
+        "right_pairs",
+    ];
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_errors", compiler);
+        let done = checked(&place, launcher, 3, &["--check=strict", "--batch"])
+            .program(&program, &names)
+            .finish()
+            .code(0);
+        assert_eq!(errors(&place, &done), [], "{done}");
+        assert!(!done.out.contains("MPI check"), "{done}");
+    }
+}
+
+#[test]
+fn an_error_stops_its_ranks_and_they_go_on() {
+    let place = Place::new();
+    let program = place.compile("mpi_errors", Compiler::OpenMpi);
+    let done = checked(&place, "mpirun", 2, &["--check"])
+        .lines(&["continue", "print numbers[0]", "next", "continue", "ranks"])
+        .program(&program, &["count", "leaks_group"])
+        .finish()
+        .code(0);
+    let place_of = |text: &str| format!("{SOURCE}:{}", line(text));
+    let at = place_of("numbers, -1");
+    let told = format!("ranks 0-1 (2): MPI check: M103 MPI_Send: count is -1, count () at {at}");
+    done.expect_part("continue", &told);
+    done.expect("print numbers[0]", "ranks 0-1 (2): 0\n");
+    let made = place_of("MPI_Comm_group(MPI_COMM_WORLD, &group)");
+    let told = format!(
+        "M303 MPI_Finalize: the group of MPI_Comm_group at {made} was never freed, main () at {SOURCE}:"
+    );
+    assert!(done.out.contains(&told), "no {told} in {done}");
+    done.expect_part("ranks", "ranks 0-1 (2)  stopped  MPI check: M303");
+}
+
+#[test]
+fn a_deadlock_behind_buffers_shows_where_sends_are_strict() {
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_errors", compiler);
+        let _done = checked(&place, launcher, 2, &["--check", "--batch", "--no-report"])
+            .program(&program, &["head_to_head"])
+            .finish()
+            .code(0);
+        let strict = ["--check=strict", "--batch", "--hang-timeout", "3"];
+        let done = checked(&place, launcher, 2, &strict)
+            .program(&program, &["head_to_head"])
+            .finish()
+            .code(120);
+        let at = format!(
+            "head_to_head () at {SOURCE}:{}",
+            line("MPI_Send(numbers, 1, MPI_INT, other, 0, MPI_COMM_WORLD);\n    MPI_Recv(others")
+        );
+        assert!(done.out.contains("Deadlock: "), "{done}");
+        assert!(done.out.contains(&at), "no {at} in {done}");
+    }
+}
+
+#[test]
+fn what_is_suppressed_is_not_told() {
+    let place = Place::new();
+    let program = place.compile("mpi_errors", Compiler::Mpich);
+    let rules = format!(
+        "M103 function=count # known\nline={SOURCE}:{}\nM301\n",
+        line("pair(), -5")
+    );
+    std::fs::write(place.path().join("rules"), rules).expect("there is room");
+    let how = ["--check", "--check-suppress", "rules", "--batch"];
+    let done = checked(&place, "mpiexec", 2, &how)
+        .program(
+            &program,
+            &["count", "tag", "leaks_communicator", "leaks_type"],
+        )
+        .finish()
+        .code(119);
+    let told = errors(&place, &done);
+    assert_eq!(told.len(), 1, "{told:?} {done}");
+    assert!(told[0].0.contains("M302 "), "{told:?}");
+}
+
+#[test]
+fn fortran_is_checked_by_both_modules() {
+    for (name, launcher, compiler) in [
+        ("mpi_errors", "mpirun", Compiler::FortranOpenMpi),
+        ("mpi_errors_f08", "mpiexec", Compiler::FortranMpich),
+    ] {
+        let place = Place::new();
+        let program = place.compile(name, compiler);
+        let done = checked(&place, launcher, 2, &["--check", "--batch"])
+            .program(&program, &[])
+            .finish()
+            .code(119);
+        let file = format!("{name}.f90");
+        let at = |text: &str| format!("{file}:{}", Place::line(&file, text));
+        let told = errors(&place, &done);
+        for (number, text) in [
+            (103, "call MPI_BCAST"),
+            (301, "call MPI_COMM_DUP"),
+            (308, "call MPI_ISEND"),
+        ] {
+            let (start, at) = (format!("MPI check: M{number} "), at(text));
+            let is_it = |(what, tasks): &(String, String)| {
+                what.starts_with(&start) && what.contains(&at) && tasks == "0-1"
+            };
+            assert!(
+                told.iter().any(is_it),
+                "no {number} at {at} in {told:#?} {done}"
+            );
+        }
+        assert_eq!(told.len(), 3, "{told:#?} {done}");
+    }
+}
+
+#[test]
+fn what_cannot_be_checked_is_said() {
+    let place = Place::new();
+    let program = place.compile("loop", Compiler::C);
+    let refused = |how: &[&str]| {
+        let sdm = Sdm::run(&place, 1).args(how).program(&program, &[]);
+        sdm.env("XDG_CACHE_HOME", cache()).finish()
+    };
+    let done = refused(&["--check", "--launcher", "local"]).code(124);
+    assert!(done.err.contains("it is linked with none"), "{done}");
+    let done = refused(&["--check", "--memcheck", "--launcher", "local"]).code(2);
+    assert!(
+        done.err
+            .contains("--check: not with --control or --memcheck"),
+        "{done}"
+    );
+    std::fs::write(place.path().join("rules"), "M301\nwhat\n").expect("there is room");
+    let other = ["--check", "--check-library", "rules"];
+    let done = refused(&other).code(124);
+    assert!(
+        done.err.contains("it is to be called sdm-check*.so"),
+        "{done}"
+    );
+    let own = place.path().join("sdm-check.so");
+    std::fs::write(&own, "").expect("there is room");
+    let how = [
+        "--check",
+        "--check-library",
+        "sdm-check.so",
+        "--check-suppress",
+        "rules",
+    ];
+    let done = refused(&how).code(124);
+    assert!(done.err.contains("line 2: \"what\" is no number"), "{done}");
+    let open = place.path().join("sdm-check-open.so");
+    std::fs::write(&open, "").expect("there is room");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&open, mode).expect("it is ours");
+    let done = refused(&["--check", "--check-library", "sdm-check-open.so"]).code(124);
+    assert!(
+        done.err.contains("--check-library sdm-check-open.so: "),
+        "{done}"
+    );
+}
