@@ -9,8 +9,8 @@ use sdm_debug::event::Phase;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Event, Failure, FailureCode, Reply, TaskState};
 
+use super::current_signal::current_signal;
 use super::end::not_begun;
-use super::signals::current_signal;
 use super::start::no_program;
 use super::stop::place_stop;
 use crate::gdb::Gdb;

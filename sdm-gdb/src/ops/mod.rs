@@ -8,6 +8,7 @@ mod checked;
 mod clear;
 mod console;
 pub(super) mod core_file;
+mod current_signal;
 mod elements;
 pub(super) mod end;
 mod evaluate;

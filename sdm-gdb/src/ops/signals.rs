@@ -9,7 +9,6 @@ use crate::gdb::Gdb;
 use crate::state::signals::Sigint;
 use crate::text::console_line;
 use sdm_child::is_handle;
-use sdm_system::signal_name;
 
 /// Stands for all signals but those that gdb uses itself.
 const ALL: &str = "all";
@@ -181,14 +180,6 @@ fn read_row(line: &str) -> Option<SignalView> {
         pass,
         meaning: fields.collect::<Vec<_>>().join(" "),
     })
-}
-
-/// The signal that a task has stopped for, where gdb does not say it.
-pub(crate) async fn current_signal(gdb: &Gdb) -> Option<String> {
-    let line = "-data-evaluate-expression $_siginfo.si_signo";
-    let results = gdb.mi(line).await.ok()?;
-    let number: i32 = results.number("value")?;
-    (number > 0).then(|| signal_name(number))
 }
 
 #[cfg(test)]

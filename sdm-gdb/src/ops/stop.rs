@@ -9,12 +9,12 @@ use sdm_debug::reply::{CatchHit, Stop, StopReason, WatchHit};
 use sdm_debug::{Event, Reply, TaskState};
 
 use super::breakpoints::{caught, stopping_at};
+use super::current_signal::current_signal;
 use super::frames::GdbFrame;
 use super::internal::insert_internal;
 use super::lines::Carried;
 use super::python;
 use super::run::{go_on, resume_silently};
-use super::signals::current_signal;
 use super::stack::{list_frames, thread_select};
 use crate::action::Action;
 use crate::gdb::Gdb;

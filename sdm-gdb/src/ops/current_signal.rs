@@ -1,0 +1,13 @@
+//! The signal of a stop that gdb has no name for.
+
+use sdm_system::signal_name;
+
+use crate::gdb::Gdb;
+
+/// The signal that a task has stopped for, where gdb does not say it.
+pub(crate) async fn current_signal(gdb: &Gdb) -> Option<String> {
+    let line = "-data-evaluate-expression $_siginfo.si_signo";
+    let results = gdb.mi(line).await.ok()?;
+    let number: i32 = results.number("value")?;
+    (number > 0).then(|| signal_name(number))
+}
