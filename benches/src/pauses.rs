@@ -18,11 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The time from one look whether they have to the next.
 const TURN: Duration = Duration::from_millis(2);
 
-/// The program `pauses` under `mpirun`. Dropped, it is ended.
+/// The program `pauses`, in C or in C++, under `mpirun`. Dropped, it is ended.
 pub struct Pauses {
     launcher: Child,
     places: File,
     path: PathBuf,
+    name: String,
     ranks: u32,
 }
 
@@ -45,10 +46,12 @@ impl Pauses {
             .stdout(Stdio::null())
             .spawn()
             .context("start mpirun")?;
+        let name = program.file_name().context("a program has a name")?;
         let job = Self {
             launcher,
             places,
             path,
+            name: name.to_string_lossy().into_owned(),
             ranks,
         };
         job.settle()?;
@@ -66,7 +69,7 @@ impl Pauses {
     /// # Errors
     /// They are not as many as they were.
     pub fn pids(&self) -> Result<Vec<i32>> {
-        let pids = processes::named(&processes::descendants(), "pauses");
+        let pids = processes::named(&processes::descendants(), &self.name);
         ensure!(pids.len() == self.ranks as usize, "{pids:?} are not all");
         Ok(pids.into_iter().map(u32::cast_signed).collect())
     }
