@@ -5,6 +5,7 @@
 //! every `handle_*`. `poll_timeout` says when [`Adapter::handle_timeout`] is to be called at the latest. `is_over` ends it.
 
 mod asking;
+mod beforehand;
 mod begin;
 mod beside;
 mod consoling;
@@ -105,6 +106,7 @@ impl Adapter {
             self.connection.settling.due(&self.connection.tasks),
             self.connection.ending.due(),
             self.connection.console_due(),
+            self.connection.beforehand_due(),
         ];
         times.into_iter().flatten().min()
     }
@@ -226,6 +228,7 @@ impl Adapter {
     /// What is due by now, after anything has happened.
     fn settle(&mut self) {
         let connection = &mut self.connection;
+        beforehand::settle(connection);
         loop {
             while let Some(job) = connection.jobs.next_finished() {
                 finished::finish_job(connection, job);

@@ -9,6 +9,8 @@ use crate::launch::{Configuration, Scope};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct InitializeArguments {
+    #[serde(rename = "clientID")]
+    pub(crate) client_id: String,
     pub(crate) lines_start_at1: bool,
     pub(crate) columns_start_at1: bool,
     pub(crate) supports_progress_reporting: bool,
@@ -19,6 +21,7 @@ pub(crate) struct InitializeArguments {
 impl Default for InitializeArguments {
     fn default() -> Self {
         Self {
+            client_id: String::new(),
             lines_start_at1: true,
             columns_start_at1: true,
             supports_progress_reporting: false,

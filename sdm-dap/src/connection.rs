@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::action::{Action, Opening};
 use crate::arguments::InitializeArguments;
+use crate::beforehand::Beforehand;
 use crate::console::{Console, Machines};
 use crate::ending::Ending;
 use crate::error::RequestError;
@@ -81,6 +82,10 @@ pub(crate) struct Company {
 pub(crate) struct Anew {
     /// What was opened, to be opened again by `restart`.
     pub(crate) opening: Option<Opening>,
+    /// Commands that the gdbs of an attach are told once they have attached.
+    pub(crate) settings: Vec<String>,
+    /// Requests that wait for the programs.
+    pub(crate) beforehand: Beforehand,
     /// What is closed is opened again.
     pub(crate) restarting: bool,
     /// The client does not wait for it any longer.
@@ -194,6 +199,12 @@ impl Connection {
             prompt: Prompt::default(),
             company: Company::default(),
         }
+    }
+
+    /// The time at which a request that waits for the programs is to be answered.
+    pub(crate) fn beforehand_due(&self) -> Option<Instant> {
+        let is_beginning = self.phase == Phase::Beginning;
+        is_beginning.then(|| self.anew.beforehand.due()).flatten()
     }
 
     pub(crate) fn write(&mut self, mut message: Value) {

@@ -17,6 +17,7 @@ use crate::console::ConsoleCommand;
 use crate::error::RequestError;
 use crate::message::Request;
 use crate::references::FrameHandle;
+use crate::whole::Whole;
 
 /// How long a question to tasks may take.
 const QUERY_WAIT: Duration = Duration::from_secs(60);
@@ -49,6 +50,12 @@ pub(crate) enum Purpose {
         /// What the client asked for, in its order: the number, or why there is none.
         asked: Vec<Result<u32, RequestError>>,
     },
+    /// Sources are looked for in which breakpoints could stand that stand nowhere.
+    Elsewhere {
+        request: Request,
+        group: String,
+        asked: Vec<Result<u32, RequestError>>,
+    },
     /// A scope is looked at.
     Scope {
         request: Request,
@@ -60,6 +67,8 @@ pub(crate) enum Purpose {
         object: String,
         /// Which the first of them is.
         from: u32,
+        /// The value.
+        whole: Whole,
     },
     /// An expression is evaluated.
     Evaluate {
@@ -147,6 +156,7 @@ impl Purpose {
     pub(crate) fn request(&self) -> Option<&Request> {
         match self {
             Self::Points { request, .. }
+            | Self::Elsewhere { request, .. }
             | Self::Scope { request, .. }
             | Self::Parts { request, .. }
             | Self::Evaluate { request, .. }

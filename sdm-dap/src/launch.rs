@@ -53,6 +53,67 @@ impl Words {
     }
 }
 
+/// The place where a folder is now: a path, or what other adapters take.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Moved {
+    Path(String),
+    Editor {
+        #[serde(rename = "editorPath")]
+        path: String,
+    },
+}
+
+/// A folder and where it is now.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Substitution {
+    from: String,
+    to: String,
+}
+
+/// Folders of sources as the compiler knew them, each with where it is now.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct MovedFolders {
+    source_file_map: Option<BTreeMap<String, Moved>>,
+    /// The same as a list.
+    substitute_path: Option<Vec<Substitution>>,
+}
+
+impl MovedFolders {
+    /// The commands by which a gdb knows of them.
+    fn commands(&self) -> Vec<String> {
+        let map = self.source_file_map.iter().flatten();
+        let map = map.map(|(from, to)| match to {
+            Moved::Path(to) | Moved::Editor { path: to } => (from.as_str(), to.as_str()),
+        });
+        let list = self.substitute_path.iter().flatten();
+        let list = list.map(|it| (it.from.as_str(), it.to.as_str()));
+        let all = map.chain(list);
+        let lines =
+            all.map(|(from, to)| format!("set substitute-path {} {}", word(from), word(to)));
+        lines.collect()
+    }
+}
+
+/// A folder as a word of gdb's.
+fn word(path: &str) -> String {
+    let path = path
+        .strip_suffix('/')
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(path);
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The job of an attach.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AttachedJob {
+    /// As `sdm attach` names it.
+    target: Option<Words>,
+    pid: Option<i64>,
+}
+
 /// `launch` and `attach`. Fields that are not known are left alone: editors add their own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -70,9 +131,8 @@ pub(crate) struct Configuration {
     gdb: Option<String>,
     /// Scripted tasks in place of a program: how many.
     emulate: Option<u32>,
-    /// Of an attach: the job, as `sdm attach` names it.
-    target: Option<Words>,
-    pid: Option<i64>,
+    #[serde(flatten)]
+    job: AttachedJob,
     /// Of an attach that we have asked the client for: where the session is.
     #[serde(rename = "__sdmSession")]
     pub(crate) session: Option<String>,
@@ -82,6 +142,8 @@ pub(crate) struct Configuration {
     pub(crate) stop_at_entry: Option<bool>,
     pub(crate) threads: Option<Threads>,
     pub(crate) scope: Scope,
+    #[serde(flatten)]
+    moved: MovedFolders,
     /// Further options of `sdm run` or `sdm attach`, as they are there.
     sdm_options: Option<Vec<String>>,
 }
@@ -93,6 +155,7 @@ impl Configuration {
     /// [`RequestError::Configuration`] where no program is named.
     pub(crate) fn launch_words(self) -> Result<Vec<OsString>, RequestError> {
         let mut words = Vec::new();
+        let moved = self.moved_folders();
         if let Some(count) = self.emulate {
             words.extend(["emulate".to_owned(), "-n".to_owned(), count.to_string()]);
             words.extend(self.sdm_options.unwrap_or_default());
@@ -131,17 +194,24 @@ impl Configuration {
             };
             option("env", Some(text));
         }
+        let moved = moved.into_iter();
+        words.extend(moved.map(|line| format!("--gdb-setting={line}")));
         words.extend(self.sdm_options.unwrap_or_default());
         words.extend(["--".to_owned(), program]);
         words.extend(self.args.unwrap_or_default());
         checked(words)
     }
 
+    /// Commands that tell a gdb where folders of sources are now.
+    pub(crate) fn moved_folders(&self) -> Vec<String> {
+        self.moved.commands()
+    }
+
     /// True where an attach says whom it means.
     pub(crate) fn names_a_job(&self) -> bool {
         let is_named =
             |target: &Words| !matches!(target, Words::One(word) if word.trim().is_empty());
-        self.pid.is_some() || self.target.as_ref().is_some_and(is_named)
+        self.job.pid.is_some() || self.job.target.as_ref().is_some_and(is_named)
     }
 
     /// The words of `sdm attach` for it.
@@ -157,8 +227,8 @@ impl Configuration {
             words.push(format!("--launcher-option={option}"));
         }
         words.extend(self.sdm_options.unwrap_or_default());
-        let target = self.target.map(|target| target.into_vec().join(","));
-        let target = target.or_else(|| self.pid.map(|pid| pid.to_string()));
+        let target = self.job.target.map(|target| target.into_vec().join(","));
+        let target = target.or_else(|| self.job.pid.map(|pid| pid.to_string()));
         match target.filter(|target| !target.is_empty()) {
             Some(target) => words.push(target),
             None => {
@@ -202,6 +272,13 @@ mod tests {
             --launcher-option=--bind-to --host=a --host=b:2 --env=A=1 --env=B --force -- ./app -x 3";
         assert_eq!(line.as_deref(), Ok(expect));
         assert_eq!(launch(r#"{"emulate": 9}"#).as_deref(), Ok("emulate -n 9"));
+        let line = launch(
+            r#"{"program": "a", "sourceFileMap": {"/build/": "/home/me/a b", "/c": {"editorPath": "/d"}},
+                "substitutePath": [{"from": "/e", "to": "/f"}]}"#,
+        );
+        let expect = "run --stdin=none --gdb-setting=set substitute-path \"/build\" \"/home/me/a b\" \
+            --gdb-setting=set substitute-path \"/c\" \"/d\" --gdb-setting=set substitute-path \"/e\" \"/f\" -- a";
+        assert_eq!(line.as_deref(), Ok(expect));
         let line = launch(r#"{"program": "a", "ranks": "4"}"#);
         assert_eq!(line.as_deref(), Ok("run -n 4 --stdin=none -- a"));
         assert!(launch("{}").is_err());

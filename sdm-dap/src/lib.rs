@@ -12,6 +12,7 @@ mod action;
 mod adapter;
 mod answers;
 mod arguments;
+mod beforehand;
 mod connection;
 mod console;
 mod distinct;
@@ -37,6 +38,7 @@ mod source;
 mod tasks;
 mod values;
 mod wanted;
+mod whole;
 
 pub use action::{Action, Opened, Opening, Ticket};
 pub use adapter::Adapter;

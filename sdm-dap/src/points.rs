@@ -22,6 +22,8 @@ pub(crate) struct Point {
     line: u32,
     /// Why it does not stand, or not everywhere.
     pub(crate) complaint: Option<String>,
+    /// The path by which the program has a file of the same name, as long as it does not stand.
+    pub(crate) elsewhere: Option<String>,
     /// The tasks that it is meant for; absent: all.
     meant: Option<IdSet>,
     /// Where it is switched off.
@@ -102,9 +104,21 @@ impl Points {
         plan
     }
 
+    /// There is none.
+    pub(crate) fn are_none(&self) -> bool {
+        self.groups.values().all(Vec::is_empty)
+    }
+
     /// The group's breakpoints in the client's order.
     pub(crate) fn group(&self, group: &str) -> &[Point] {
         self.groups.get(group).map_or(&[], Vec::as_slice)
+    }
+
+    /// The program has the group's file elsewhere, as the text says.
+    pub(crate) fn set_elsewhere(&mut self, group: &str, text: &str) {
+        for point in self.groups.get_mut(group).into_iter().flatten() {
+            point.elsewhere = Some(text.to_owned());
+        }
     }
 
     /// The breakpoint of this number.
@@ -327,6 +341,7 @@ impl Point {
             bound: IdSet::new(),
             line: 0,
             complaint: None,
+            elsewhere: None,
             meant,
             off: IdSet::new(),
         }
@@ -335,6 +350,11 @@ impl Point {
     /// Its number, the client's too.
     pub(crate) fn number(&self) -> u32 {
         self.spec.number()
+    }
+
+    /// It stands nowhere, and why is not known.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.bound.is_empty() && self.complaint.is_none()
     }
 
     /// It stands there on these tasks, or waits there for its place to be loaded.
@@ -358,6 +378,8 @@ impl Point {
         }
         let message = match (&self.complaint, verified) {
             (Some(complaint), _) => Some(complaint.clone()),
+            (None, false) if all.is_empty() => Some("waits for the ranks to start".to_owned()),
+            (None, false) if self.elsewhere.is_some() => self.elsewhere.clone(),
             (None, false) => Some("waits for its place to be loaded".to_owned()),
             (None, true) if !all.is_subset(&self.bound) => {
                 let bound = set_text(&self.bound, 40);

@@ -8,6 +8,7 @@ use sdm_debug::command::FrameSelect;
 use sdm_idset::IdSet;
 
 use crate::places::Places;
+use crate::whole::{Whole, WholeKind};
 
 /// The most numbers that are kept; the oldest go first.
 const REFERENCES_MAX: usize = 1 << 16;
@@ -61,12 +62,15 @@ pub(crate) enum Node {
         tasks: IdSet,
         expression: String,
         object: Option<String>,
+        kind: WholeKind,
     },
     /// A part of a variable object, by the object's name; of its own parts those from one on.
     Part {
         tasks: IdSet,
         object: String,
         from: u32,
+        /// The part as an expression, and what makes expressions of its own parts.
+        whole: Whole,
     },
     /// The distinct values of something, each with its tasks and, where it has parts, what they are of.
     Values(Vec<(IdSet, String, Option<Box<Node>>)>),

@@ -45,6 +45,8 @@ fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handl
     connection.phase = Phase::Beginning;
     connection.pending = Some(request.clone());
     connection.act(Action::Open(opening));
+    // Its breakpoints can be said from now on, however long the start takes.
+    connection.event("initialized", Value::Null);
     Ok(None)
 }
 
@@ -77,6 +79,11 @@ pub(super) fn take_configuration(
         no_debug: configuration.no_debug,
         threads: configuration.threads,
         scope: configuration.scope,
+    };
+    // A gdb that starts a program is told before it reads that.
+    connection.anew.settings = match attached {
+        true => configuration.moved_folders(),
+        false => Vec::new(),
     };
     let words = match attached {
         true => configuration.attach_words()?,
@@ -196,6 +203,10 @@ pub(super) fn refuse_begin(connection: &mut Connection, why: &RequestError) {
     if let Some(request) = connection.pending.take() {
         connection.write(request.refusal(why));
     }
+    for request in connection.anew.beforehand.take() {
+        let why = early(&request.command, "the programs could not be started");
+        connection.write(request.refusal(&why));
+    }
     connection.event("terminated", Value::Null);
 }
 
@@ -213,6 +224,10 @@ pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
     }
     for complaint in complaints {
         connection.say("important", &format!("sdm: {complaint}\n"));
+    }
+    for line in connection.anew.settings.clone() {
+        let command = Command::Console { line };
+        connection.begin_job(Purpose::Nothing, vec![(standing.clone(), command)]);
     }
     // What stands at `main` is no stop that the client knows of.
     connection.settling.fresh = IdSet::new();
@@ -239,7 +254,6 @@ pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
         "process",
         json!({"name": name, "startMethod": method, "isLocalProcess": false}),
     );
-    connection.event("initialized", Value::Null);
 }
 
 pub(super) fn configuration_done(connection: &mut Connection, request: &Request) -> Handled {

@@ -1,10 +1,10 @@
 //! What is done once commands have been answered.
 
 use super::{
-    asking, begin, beside, consoling, end, frames, going, looking, moving, pointing, restarting,
-    stopping,
+    asking, beforehand, begin, beside, consoling, end, frames, going, looking, moving, pointing,
+    restarting, stopping,
 };
-use crate::connection::Connection;
+use crate::connection::{Connection, Phase};
 use crate::jobs::{Job, Purpose};
 
 pub(super) fn finish_job(connection: &mut Connection, job: Job) {
@@ -16,6 +16,8 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
             begin::finish_begin(connection, &answers);
             if connection.is_restarting() {
                 restarting::reinsert(connection);
+            } else if connection.phase == Phase::Configuring {
+                beforehand::begin(connection);
             }
         }
         Purpose::Run { said, before } => {
@@ -30,6 +32,7 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
         }
         Purpose::Reinsert(numbers) => {
             restarting::finish_reinsert(connection, &numbers, &answers);
+            beforehand::go_on(connection);
         }
         Purpose::Frames { request, listing } => {
             frames::finish_frames(connection, &request, &listing, &answers);
@@ -44,6 +47,11 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
             inserted,
             asked,
         } => pointing::finish_points(connection, &request, &group, (&inserted, &asked), &answers),
+        Purpose::Elsewhere {
+            request,
+            group,
+            asked,
+        } => pointing::finish_elsewhere(connection, &request, &group, &asked, &answers),
         Purpose::Scope { request, frame } => {
             looking::finish_scope(connection, &request, &frame, &answers)
         }
@@ -51,8 +59,9 @@ pub(super) fn finish_job(connection: &mut Connection, job: Job) {
             request,
             object,
             from,
+            whole,
         } => {
-            looking::finish_parts(connection, &request, (&object, from), &answers);
+            looking::finish_parts(connection, &request, (&object, from), &whole, &answers);
         }
         Purpose::Evaluate {
             request,

@@ -20,6 +20,7 @@ use crate::message::Request;
 use crate::references::{FrameHandle, Node, ScopeKind};
 use crate::repl::{self, Asked, Wish};
 use crate::values::{OneValue, Variables, has_parts, set_name};
+use crate::whole::{Whole, WholeKind};
 
 /// How many parts are asked for at once unless the client says so.
 const PARTS_MAX: u32 = 1000;
@@ -84,37 +85,60 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
             tasks,
             object,
             from,
+            whole,
         } => {
-            ask_parts(connection, request, Vec::new(), (tasks, object, from))?;
+            ask_parts(
+                connection,
+                request,
+                Vec::new(),
+                (tasks, object, from),
+                whole,
+            )?;
         }
-        Node::Expression {
-            frame,
-            tasks,
-            expression,
-            object,
-        } => {
-            let mut commands = Vec::new();
-            let known = object.is_some();
-            let name = object.or_else(|| connection.references.name_object(id));
-            let Some(name) = name else {
-                return Err(RequestError::Reference(id));
-            };
-            if !known {
-                commands = frame
-                    .as_deref()
-                    .map(FrameHandle::select)
-                    .unwrap_or_default();
-                let create = Command::VarCreate {
-                    name: name.clone(),
-                    expression,
-                    floating: false,
-                };
-                commands.push((tasks.clone(), create));
-            }
-            ask_parts(connection, request, commands, (tasks, name, 0))?;
-        }
+        node @ Node::Expression { .. } => open_expression(connection, request, (id, node))?,
     }
     Ok(None)
+}
+
+/// Asks for the parts of an expression's value, by a variable object that stands for it.
+fn open_expression(
+    connection: &mut Connection,
+    request: &Request,
+    (id, node): (i64, Node),
+) -> Result<(), RequestError> {
+    let Node::Expression {
+        frame,
+        tasks,
+        expression,
+        object,
+        kind,
+    } = node
+    else {
+        return Err(RequestError::Reference(id));
+    };
+    let whole = Whole {
+        expression: Some(expression.clone()),
+        kind,
+    };
+    let mut commands = Vec::new();
+    let known = object.is_some();
+    let name = object.or_else(|| connection.references.name_object(id));
+    let Some(name) = name else {
+        return Err(RequestError::Reference(id));
+    };
+    if !known {
+        commands = frame
+            .as_deref()
+            .map(FrameHandle::select)
+            .unwrap_or_default();
+        let create = Command::VarCreate {
+            name: name.clone(),
+            expression,
+            floating: false,
+        };
+        commands.push((tasks.clone(), create));
+    }
+    ask_parts(connection, request, commands, (tasks, name, 0), whole)
 }
 
 /// Asks for parts of a variable object, of those from one on, after other commands.
@@ -123,6 +147,7 @@ fn ask_parts(
     request: &Request,
     mut commands: Vec<(IdSet, Command)>,
     (tasks, object, from): (IdSet, String, u32),
+    whole: Whole,
 ) -> Result<(), RequestError> {
     let arguments: VariablesArguments = request.read()?;
     let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
@@ -135,6 +160,7 @@ fn ask_parts(
         request: request.clone(),
         object,
         from,
+        whole,
     };
     connection.begin_job(purpose, commands);
     Ok(())
@@ -170,6 +196,7 @@ pub(super) fn finish_scope(
                 tasks: tasks.clone(),
                 expression: name.clone(),
                 object: None,
+                kind: WholeKind::of_text(&text),
             });
             let value = OneValue {
                 tasks: tasks.clone(),
@@ -198,6 +225,7 @@ pub(super) fn finish_parts(
     connection: &mut Connection,
     request: &Request,
     (object, from): (&str, u32),
+    whole: &Whole,
     answers: &[Answers],
 ) {
     let Some(last) = answers.last() else {
@@ -219,7 +247,7 @@ pub(super) fn finish_parts(
             continue;
         };
         for child in children {
-            let name = add_part(&mut variables, tasks, child);
+            let name = add_part(&mut variables, tasks, child, whole);
             connection.references.note_part(object, &name, &child.name);
         }
         // Who asks for so many knows how many there are; others find the rest below a row of its own.
@@ -232,6 +260,7 @@ pub(super) fn finish_parts(
                     tasks: tasks.clone(),
                     object: object.to_owned(),
                     from,
+                    whole: whole.clone(),
                 }),
             };
             variables.add(&format!("[{from}...]"), 0, value);
@@ -357,6 +386,7 @@ pub(super) fn finish_evaluate(
             tasks: tasks.clone(),
             expression: expression.to_owned(),
             object: None,
+            kind: WholeKind::of_text(&text),
         });
         let tasks = tasks.clone();
         variables.add(expression, 0, OneValue { tasks, text, node });
@@ -388,16 +418,23 @@ fn said(text: &str) -> Value {
 }
 
 /// One part of a value, of some tasks; gives what it is called.
-fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> String {
-    let has_below = child.children > 0 || child.more;
+fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: &Whole) -> String {
+    let text = value_text(&child.value);
+    let expression = whole.part(child);
+    // gdb does not count the parts that a pretty printer makes before they are asked for.
+    let has_below = child.children > 0 || child.more || (child.pretty && has_parts(&text));
     let node = has_below.then(|| Node::Part {
         tasks: tasks.clone(),
         object: child.name.clone(),
         from: 0,
+        whole: Whole {
+            expression: expression.clone(),
+            kind: WholeKind::of(child, &text),
+        },
     });
     let value = OneValue {
         tasks: tasks.clone(),
-        text: value_text(&child.value),
+        text,
         node,
     };
     // Fortran's may be below 0.
@@ -409,6 +446,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject) -> Stri
     };
     let added = variables.add(&name, 0, value);
     added.type_name.clone_from(&child.type_name);
+    added.evaluate_name = expression;
     // An editor fetches the elements of an array piece by piece that it knows the number of.
     added.indexed = (child.type_name.ends_with(']') && !child.more).then_some(child.children);
     name

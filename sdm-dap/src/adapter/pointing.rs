@@ -1,5 +1,7 @@
 //! Breakpoints.
 
+use std::collections::BTreeSet;
+
 use sdm_debug::command::{CatchSpec, PointSpec};
 use sdm_debug::reply::BreakpointPlace;
 use sdm_debug::{Command, Reply};
@@ -8,17 +10,23 @@ use serde_json::{Value, json};
 
 use crate::answers::Answers;
 use crate::arguments::{DataInfoArguments, ExceptionArguments, PointArgument, SetPointsArguments};
-use crate::connection::Connection;
+use crate::connection::{Connection, Phase};
 use crate::error::Handled;
 use crate::error::RequestError;
 use crate::jobs::Purpose;
 use crate::memory::{address, no_address};
 use crate::message::Request;
+use crate::places;
 use crate::points::{
-    self, DATA, ENDING_FILTERS, EXCEPTION_FILTERS, EXCEPTIONS, FUNCTIONS, INSTRUCTIONS,
+    self, DATA, ENDING_FILTERS, EXCEPTION_FILTERS, EXCEPTIONS, FUNCTIONS, INSTRUCTIONS, Point,
 };
 use crate::references::{Node, ScopeKind};
 use crate::wanted;
+
+/// The name of a group of breakpoints begins so that are all in one file.
+const FILE: &str = "file ";
+/// The most sources that a message names.
+const ELSEWHERE_MAX: usize = 3;
 
 pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: SetPointsArguments = request.read()?;
@@ -45,8 +53,20 @@ pub(super) fn set_breakpoints(connection: &mut Connection, request: &Request) ->
         (wanted::file_line(&path, line), asked)
     });
     let located = located.collect();
-    set_points(connection, request, format!("file {path}"), located);
+    set_points(connection, request, format!("{FILE}{path}"), located);
     Ok(None)
+}
+
+/// Any of the requests that set breakpoints.
+pub(super) fn set_any(connection: &mut Connection, request: &Request) -> Handled {
+    match request.command.as_str() {
+        "setBreakpoints" => set_breakpoints(connection, request),
+        "setFunctionBreakpoints" => set_function_breakpoints(connection, request),
+        "setInstructionBreakpoints" => set_instruction_breakpoints(connection, request),
+        "setDataBreakpoints" => set_data_breakpoints(connection, request),
+        "setExceptionBreakpoints" => set_exception_breakpoints(connection, request),
+        _ => Err(RequestError::Unknown(request.command.clone())),
+    }
 }
 
 pub(super) fn set_function_breakpoints(connection: &mut Connection, request: &Request) -> Handled {
@@ -85,7 +105,11 @@ fn set_wanted(
     let mut number = || numbers.next().ok_or(RequestError::Busy(points::POINTS_MAX));
     let asked = wanted.into_iter().map(|spec| spec.and_then(|_| number()));
     let asked = asked.collect();
-    let live = connection.tasks.live();
+    // Those that start have none, and get all at once.
+    let live = match connection.phase {
+        Phase::Beginning => IdSet::new(),
+        _ => connection.tasks.live(),
+    };
     let mut changes = Vec::new();
     for number in plan.deleted {
         changes.push((live.clone(), Command::BreakDelete { number }));
@@ -239,7 +263,83 @@ pub(super) fn finish_points(
         finish_exceptions(connection, request, asked);
         return;
     }
-    let all = connection.tasks.live();
+    if let Some(file) = group.strip_prefix(FILE)
+        && look_elsewhere(connection, request, (file, group), asked)
+    {
+        return;
+    }
+    answer_points(connection, request, group, asked);
+}
+
+/// Has a rank look for sources of a file's name where a breakpoint in it stands nowhere; false where that cannot be.
+fn look_elsewhere(
+    connection: &mut Connection,
+    request: &Request,
+    (file, group): (&str, &str),
+    asked: &[Result<u32, RequestError>],
+) -> bool {
+    let is_lost = connection.points.group(group).iter().any(Point::is_lost);
+    let rank = connection.tasks.standing().first();
+    let (Some(rank), Some(name), true) = (rank, file.rsplit('/').next(), is_lost) else {
+        return false;
+    };
+    let plain = |c: char| {
+        if c.is_alphanumeric() || c == '_' {
+            c
+        } else {
+            '.'
+        }
+    };
+    let name: String = name.chars().map(plain).collect();
+    let line = format!("-file-list-exec-source-files --basename -- {name}");
+    let purpose = Purpose::Elsewhere {
+        request: request.clone(),
+        group: group.to_owned(),
+        asked: asked.to_vec(),
+    };
+    connection.begin_job(purpose, vec![(IdSet::single(rank), Command::Mi { line })]);
+    true
+}
+
+/// It is known which sources of a file's name there are.
+pub(super) fn finish_elsewhere(
+    connection: &mut Connection,
+    request: &Request,
+    group: &str,
+    asked: &[Result<u32, RequestError>],
+    answers: &[Answers],
+) {
+    let file = group.strip_prefix(FILE).unwrap_or(group);
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let replies = answers.iter().flat_map(Answers::replies);
+    let paths = replies.flat_map(|(_, reply)| match reply {
+        Reply::Mi { result, .. } => places::fields(result, "fullname").collect(),
+        _ => Vec::new(),
+    });
+    let is_other = |path: &String| path.rsplit('/').next() == Some(name) && path != file;
+    let paths: BTreeSet<String> = paths.filter(is_other).collect();
+    if !paths.is_empty() {
+        let paths: Vec<String> = paths.into_iter().take(ELSEWHERE_MAX).collect();
+        let text = format!(
+            "the program has {name} as {}: `sourceFileMap` says where its folder is now",
+            paths.join(", ")
+        );
+        connection.points.set_elsewhere(group, &text);
+    }
+    answer_points(connection, request, group, asked);
+}
+
+/// Answers where the breakpoints of a group stand.
+fn answer_points(
+    connection: &mut Connection,
+    request: &Request,
+    group: &str,
+    asked: &[Result<u32, RequestError>],
+) {
+    let all = match connection.phase {
+        Phase::Beginning => IdSet::new(),
+        _ => connection.tasks.live(),
+    };
     let line_base = connection.line_base();
     let known = connection.points.group(group);
     let shown = asked.iter().map(|asked| match asked {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::action::Action;
 use crate::arguments::InitializeArguments;
+use crate::beforehand::Beforehand;
 use crate::connection::{Connection, Phase};
 use crate::error::{Handled, RequestError, early};
 use crate::message::Request;
@@ -50,6 +51,9 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
     };
     match connection.phase {
         Phase::Initialized => Err(early(name, "`launch` or `attach` comes first")),
+        Phase::Beginning if Beforehand::takes(name) => {
+            connection.anew.beforehand.wait(connection.now, request)
+        }
         Phase::Beginning => Err(early(name, "the programs are not at `main` yet")),
         _ => handler(connection, request),
     }

@@ -109,6 +109,9 @@ pub(super) fn finish_reinsert(connection: &mut Connection, numbers: &[u32], answ
         let body = json!({"reason": "changed", "breakpoint": shown});
         connection.event("breakpoint", body);
     }
+    if !connection.is_restarting() {
+        return;
+    }
     connection.anew.restarting = false;
     connection.phase = Phase::Live;
     if let Some(request) = connection.pending.take() {

@@ -1,5 +1,7 @@
 //! Stops: when the client is told, who is one thread then, and where they stand.
 
+use std::collections::BTreeSet;
+
 use sdm_debug::command::BacktraceSpec;
 use sdm_debug::reply::{Stop, StopReason, ThreadView};
 use sdm_debug::{Command, Reply};
@@ -154,6 +156,15 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
     let standing = connection.tasks.standing();
     let untold = connection.settling.fresh.intersection(&standing);
     let all = connection.tasks.running().is_empty() && untold.is_empty();
+    // Some clients let a thread run on that stops while another one stands, and one that hears of a stop of all knows of each. Where
+    // others run, VS Code shows the stack of no thread that no event has named.
+    let names_each = connection.client.client_id == "vscode";
+    let mut hit = BTreeSet::new();
+    if all || !names_each {
+        let stops = rows.iter().filter_map(|row| row.group.standing.as_ref());
+        hit.extend(stops.filter_map(|standing| hit_point(connection, &standing.stop)));
+        rows.truncate(1);
+    }
     // What another client has done takes the focus from nobody.
     let is_foreign = fresh.is_subset(&connection.settling.foreign);
     let mut events = Vec::new();
@@ -162,6 +173,11 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
             continue;
         };
         let mut body = stop_body(connection, &standing.stop);
+        let mut hit = hit.clone();
+        hit.extend(hit_point(connection, &standing.stop));
+        if !hit.is_empty() {
+            body["hitBreakpointIds"] = json!(hit);
+        }
         let thread = connection.os_threads.current();
         body["threadId"] = json!(thread.map_or(row.id, i64::from));
         body["allThreadsStopped"] = json!(all);
@@ -181,37 +197,47 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
 
 /// Why they stand, as the protocol has it.
 fn stop_body(connection: &Connection, stop: &Stop) -> Value {
-    let (reason, number) = match &stop.reason {
-        StopReason::AtMain | StopReason::AtEntry | StopReason::Attached => ("entry", None),
+    let reason = match &stop.reason {
+        StopReason::AtMain | StopReason::AtEntry | StopReason::Attached => "entry",
         StopReason::Breakpoint { number }
             if connection.references.places.arrival == Some(*number) =>
         {
-            ("goto", None)
+            "goto"
         }
-        StopReason::Breakpoint { number } => (connection.points.reason(*number), Some(*number)),
+        StopReason::Breakpoint { number } => connection.points.reason(*number),
         StopReason::StepEnd
         | StopReason::FunctionFinished { .. }
         | StopReason::LocationReached
-        | StopReason::NoHistory => ("step", None),
-        StopReason::Watchpoint(hit) => ("data breakpoint", Some(hit.number)),
-        StopReason::WatchpointScope { number, .. } => ("data breakpoint", Some(*number)),
+        | StopReason::NoHistory => "step",
+        StopReason::Watchpoint(_) | StopReason::WatchpointScope { .. } => "data breakpoint",
         StopReason::Signal { .. }
         | StopReason::Internal { .. }
         | StopReason::Finding(_)
         | StopReason::Core { .. }
-        | StopReason::Catch { .. } => ("exception", None),
-        StopReason::Interrupted | StopReason::Other(_) => ("pause", None),
+        | StopReason::Catch { .. } => "exception",
+        StopReason::Interrupted | StopReason::Other(_) => "pause",
     };
     let mut body = json!({"reason": reason});
     // A `description` too would stand in the thread's row in place of its name, which says where it is.
     if reason == "exception" {
         body["text"] = json!(stop_text(stop));
     }
-    // Another client's breakpoints mean nothing to this one.
-    if let Some(number) = number.filter(|number| connection.points.numbers().contains(number)) {
-        body["hitBreakpointIds"] = json!([number]);
-    }
     body
+}
+
+/// The breakpoint of this client's that stopped them.
+fn hit_point(connection: &Connection, stop: &Stop) -> Option<u32> {
+    let number = match &stop.reason {
+        StopReason::Breakpoint { number } | StopReason::WatchpointScope { number, .. } => *number,
+        StopReason::Watchpoint(hit) => hit.number,
+        _ => return None,
+    };
+    // Another client's breakpoints mean nothing to this one.
+    connection
+        .points
+        .numbers()
+        .contains(&number)
+        .then_some(number)
 }
 
 pub(super) fn threads(connection: &mut Connection, _request: &Request) -> Handled {

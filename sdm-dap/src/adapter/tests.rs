@@ -51,11 +51,30 @@ impl Scene {
         };
         scene.ask("initialize", &json!({}));
         scene.ask("launch", configuration);
-        let id = scene.of("start");
-        scene.answer(id, "0-3", stop(1, StopReason::AtMain));
-        scene.complete(id);
+        scene.come_to_main();
         scene.ask("configurationDone", &json!({}));
         scene
+    }
+
+    /// One of a client of this name, whose ranks are on their way to `main`; gives what came of the launch.
+    fn starting(client: &str, configuration: &Value) -> (Self, Vec<Value>) {
+        let now = Instant::now();
+        let mut scene = Self {
+            adapter: Adapter::new(now),
+            now,
+            sent: Vec::new(),
+            seq: 0,
+        };
+        scene.ask("initialize", &json!({"clientID": client}));
+        let said = scene.ask("launch", configuration);
+        (scene, said)
+    }
+
+    fn come_to_main(&mut self) -> Vec<Value> {
+        let id = self.of("start");
+        let mut said = self.answer(id, "0-3", stop(1, StopReason::AtMain));
+        said.extend(self.complete(id));
+        said
     }
 
     fn ask(&mut self, command: &str, arguments: &Value) -> Vec<Value> {
@@ -210,6 +229,98 @@ fn all_stand_only_once_the_last_one_is_told() {
     assert_eq!(stops(&scene.stand("3")), [(1, true)]);
 }
 
+/// Ranks 0 to 2 of four hit a breakpoint, each a thread: the threads of the stops that are told then, and once rank 3 stops.
+fn stops_of_ranks(client: &str) -> [Vec<(i64, bool)>; 2] {
+    let (mut scene, _) = Scene::starting(client, &json!({"program": "a", "threads": "ranks"}));
+    scene.come_to_main();
+    scene.ask("configurationDone", &json!({}));
+    let run = scene.of("continue");
+    let at_breakpoint = |line| stop(line, StopReason::Breakpoint { number: 1 });
+    scene.answer(run, "0-2", at_breakpoint(7));
+    scene.pass(150);
+    let first = stops(&scene.stand("0-2"));
+    scene.answer(run, "3", at_breakpoint(7));
+    scene.complete(run);
+    [first, stops(&scene.stand("3"))]
+}
+
+#[test]
+fn ranks_that_stop_together_are_one_stop() {
+    // nvim-dap lets a thread run on that stops while another one stands.
+    for client in ["neovim", "vimspector", ""] {
+        let told = stops_of_ranks(client);
+        assert_eq!(told, [vec![(1, false)], vec![(4, true)]], "{client}");
+    }
+    // VS Code knows of no other threads than those that were named, as long as some run.
+    let each = vec![(1, false), (2, false), (3, false)];
+    assert_eq!(stops_of_ranks("vscode"), [each, vec![(4, true)]]);
+}
+
+fn breakpoint_at(line: u32) -> Value {
+    json!({"source": {"path": "/m.c"}, "breakpoints": [{"line": line}]})
+}
+
+/// The answer to the last request but so many, among messages.
+fn answer_to(messages: &[Value], seq: i64) -> Option<&Value> {
+    let mut all = messages.iter();
+    all.find(|message| message["request_seq"] == seq)
+}
+
+#[test]
+fn initialized_comes_before_the_ranks_are_at_main() {
+    let (mut scene, said) = Scene::starting("", &json!({"program": "a"}));
+    assert!(
+        said.iter().any(|it| it["event"] == "initialized"),
+        "{said:?}"
+    );
+    // What is said meanwhile waits for them, but not for long.
+    assert_eq!(
+        scene.ask("setBreakpoints", &breakpoint_at(7)),
+        Vec::<Value>::new()
+    );
+    let asked = scene.seq;
+    scene.ask("configurationDone", &json!({}));
+    assert_eq!(scene.pass(1999), Vec::<Value>::new());
+    let said = scene.pass(1);
+    let answer = answer_to(&said, asked).expect("it is answered");
+    let point = &answer["body"]["breakpoints"][0];
+    let expect = json!({"id": 1, "verified": false, "message": "waits for the ranks to start"});
+    assert_eq!(*point, expect);
+    assert_eq!(answer_to(&said, asked + 1).expect("too")["success"], true);
+    let said = scene.come_to_main();
+    assert!(
+        said.iter().all(|it| it["event"] != "initialized"),
+        "{said:?}"
+    );
+    // They run once their breakpoint is set.
+    let names = |scene: &Scene| -> Vec<&str> {
+        scene
+            .sent
+            .iter()
+            .map(|(_, _, command)| command.name())
+            .collect()
+    };
+    assert_eq!(names(&scene), ["start", "break_insert"]);
+    let id = scene.of("break_insert");
+    scene.answer(id, "0-3", Reply::Done);
+    scene.complete(id);
+    assert_eq!(names(&scene), ["start", "break_insert", "continue"]);
+}
+
+#[test]
+fn what_waits_for_ranks_is_carried_out_when_they_have_come() {
+    let (mut scene, _) = Scene::starting("", &json!({"program": "a"}));
+    scene.ask("setBreakpoints", &breakpoint_at(7));
+    let asked = scene.seq;
+    scene.come_to_main();
+    let id = scene.of("break_insert");
+    scene.answer(id, "0-3", Reply::Done);
+    scene.complete(id);
+    // It stands nowhere: one rank looks for the file.
+    let said = scene.complete(scene.of("mi"));
+    assert!(answer_to(&said, asked).is_some(), "{said:?}");
+}
+
 #[test]
 fn a_step_says_after_a_second_who_has_not_arrived() {
     let launch = json!({"program": "a", "threads": "classes", "stopAtEntry": true});
@@ -237,7 +348,7 @@ fn a_step_of_one_class_says_whom_it_has_not_moved() {
     scene.answer(run, "2-3", at_breakpoint(9));
     scene.complete(run);
     // Where they stand differs by their stops alone.
-    assert_eq!(stops(&scene.stand("0-3")), [(1, true), (2, true)]);
+    assert_eq!(stops(&scene.stand("0-3")), [(1, true)]);
     scene.ask("next", &json!({"threadId": 2, "singleThread": true}));
     let messages = scene.pass(1000);
     let text = &messages[0]["body"]["output"];

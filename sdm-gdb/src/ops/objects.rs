@@ -93,10 +93,11 @@ pub(crate) async fn children(
 ) -> Result<Reply, Failure> {
     let name = known(gdb, name)?;
     let to = from.saturating_add(count.min(CHILDREN_MAX));
-    let line = format!("-var-list-children --all-values {name} {from} {to}");
-    let results = gdb.mi(line).await?;
-    let children: Vec<VarObject> = results.tuples("children").map(object).collect();
-    let more = results.text("has_more").is_some_and(|more| more != "0");
+    let (children, more) = listed(gdb, &name, from, to).await?;
+    // Members of a class are behind its accesses, which are few.
+    if children.iter().any(is_access) || (children.is_empty() && from > 0) {
+        return members(gdb, &name, from, to).await;
+    }
     // Without a pretty printer gdb says how many there are, and of no further ones.
     let all: u32 = count_of(gdb, &name).await.unwrap_or(0);
     let shown = from.saturating_add(u32::try_from(children.len()).unwrap_or(u32::MAX));
@@ -104,6 +105,46 @@ pub(crate) async fn children(
         more: more || shown < all,
         children,
     })
+}
+
+/// The children of an object from one on to another, and whether there are more.
+async fn listed(
+    gdb: &Gdb,
+    name: &str,
+    from: u32,
+    to: u32,
+) -> Result<(Vec<VarObject>, bool), Failure> {
+    let line = format!("-var-list-children --all-values {name} {from} {to}");
+    let results = gdb.mi(line).await?;
+    let children = results.tuples("children").map(object).collect();
+    let more = results.text("has_more").is_some_and(|more| more != "0");
+    Ok((children, more))
+}
+
+/// True where a child is none of the program's, but a node of gdb's for all members of one access.
+fn is_access(child: &VarObject) -> bool {
+    let names = ["public", "private", "protected"];
+    child.type_name.is_empty() && names.contains(&child.expression.as_str())
+}
+
+/// The members of a class from one on to another, whatever their access.
+async fn members(gdb: &Gdb, name: &str, from: u32, to: u32) -> Result<Reply, Failure> {
+    let (children, _) = listed(gdb, name, 0, CHILDREN_MAX).await?;
+    let mut all = Vec::new();
+    for child in children {
+        if is_access(&child) {
+            let name = quote(child.name.as_bytes());
+            let (members, _) = listed(gdb, &name, 0, CHILDREN_MAX).await?;
+            all.extend(members);
+        } else {
+            all.push(child);
+        }
+    }
+    let to = to as usize;
+    let more = all.len() > to;
+    all.truncate(to);
+    let children = all.split_off((from as usize).min(all.len()));
+    Ok(Reply::VarChildren { more, children })
 }
 
 async fn count_of(gdb: &Gdb, name: &str) -> Option<u32> {

@@ -229,9 +229,7 @@ fn a_step_of_one_class_says_whom_it_waits_for() {
     let body = editor.ask("setBreakpoints", &points);
     assert_eq!(body["breakpoints"][0]["verified"], true, "{body}");
     editor.ask("configurationDone", &Value::Null);
-    for _ in 0..3 {
-        assert_eq!(editor.event("stopped")["reason"], "breakpoint");
-    }
+    assert_eq!(all_stopped(&mut editor)["reason"], "breakpoint");
     editor.ask("next", &json!({"threadId": 3}));
     while !editor
         .output("console")

@@ -134,9 +134,7 @@ fn a_rank_is_debugged_by_a_second_connection_to_the_same_adapter() {
         launch["stopAtEntry"] = json!(true);
         editor.launch(&launch);
         editor.ask("configurationDone", &Value::Null);
-        for _ in 0..3 {
-            editor.event("stopped");
-        }
+        all_stopped(&mut editor);
         // Who does not know the word is told what to do, and harms nobody.
         let mut stranger = editor.beside();
         stranger.ask("initialize", &json!({"adapterID": "sdm"}));

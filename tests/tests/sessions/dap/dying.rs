@@ -10,7 +10,7 @@ use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use serde_json::{Value, json};
 
-use super::{at_entry, configuration, joined, wait_for_output};
+use super::{all_stopped, at_entry, configuration, joined, wait_for_output};
 
 /// A program that runs on its own, and an editor that has attached to it.
 fn attached(place: &Place) -> (Child, Editor<'_>) {
@@ -55,9 +55,7 @@ fn an_editor_that_dies_leaves_running_what_it_has_attached_to() {
 fn an_editor_that_dies_while_ranks_stand_leaves_none_of_them() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["spin"], 3);
-    for _ in 0..3 {
-        editor.event("stopped");
-    }
+    all_stopped(&mut editor);
     editor.finish();
 }
 
@@ -90,9 +88,7 @@ fn an_adapter_that_is_killed_lets_go_of_what_it_has_attached_to() {
 fn a_rank_of_its_own_dies_and_the_session_goes_on() {
     let place = Place::new();
     let mut editor = at_entry(&place, &["steps"], 2);
-    for _ in 0..2 {
-        editor.event("stopped");
-    }
+    all_stopped(&mut editor);
     editor.ask("sdm/focus", &json!({"rank": 1}));
     let asked = editor.request("startDebugging");
     let mut other = joined(Editor::new(&place), &asked);

@@ -20,9 +20,7 @@ fn a_profile_of_the_settings_says_what_launch_json_leaves_out() {
     let mut editor = Editor::with(&place, &[("SDM_CONFIG", settings)]);
     editor.launch(&json!({"program": work, "profile": "big", "stopAtEntry": true}));
     editor.ask("configurationDone", &Value::Null);
-    for _ in 0..3 {
-        assert_eq!(editor.event("stopped")["reason"], "entry");
-    }
+    assert_eq!(all_stopped(&mut editor)["reason"], "entry");
     assert_eq!(editor.threads().len(), 3);
     editor.disconnect();
     let mut editor = Editor::with(&place, &[("SDM_CONFIG", settings)]);
@@ -47,9 +45,7 @@ fn variables_the_folder_and_whom_steps_move_are_as_written() {
     configuration["stopAtEntry"] = json!(true);
     editor.launch(&configuration);
     editor.ask("configurationDone", &Value::Null);
-    for _ in 0..2 {
-        editor.event("stopped");
-    }
+    all_stopped(&mut editor);
     for (variable, value) in [("COMES", "\"3\""), ("GOES", "0x0"), ("STAYS", "\"2\"")] {
         let line = format!("(char *)getenv(\"{variable}\")");
         let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));

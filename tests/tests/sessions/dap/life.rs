@@ -98,12 +98,8 @@ fn ranks_are_paused_take_breakpoints_while_they_run_and_are_ended() {
     let counts = Place::line("work.c", "rounds++;");
     let set = set(&mut editor, &[json!({"line": counts})]);
     assert_eq!(set[0]["verified"], true, "{set:?}");
-    let mut threads = [editor.event("stopped"), editor.event("stopped")];
-    threads.sort_by_key(|stopped| stopped["threadId"].as_i64());
-    for (stopped, id) in threads.iter().zip(1..) {
-        assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
-        assert_eq!(stopped["threadId"], id);
-    }
+    let stopped = all_stopped(&mut editor);
+    assert_eq!(stopped["reason"], "breakpoint", "{stopped}");
     set_none(&mut editor);
     editor.ask("continue", &json!({"threadId": 2}));
     editor.ask("terminate", &json!({}));

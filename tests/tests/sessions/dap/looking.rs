@@ -54,6 +54,90 @@ fn conditions_hit_counts_and_log_points_are_gdbs() {
     editor.disconnect();
 }
 
+/// The variable at the end of a way of names below these.
+fn opened(editor: &mut Editor<'_>, variables: Vec<Value>, way: &[&str]) -> Value {
+    let mut here = variables;
+    let (last, before) = way.split_last().expect("a way has an end");
+    for name in before {
+        let found = here.iter().find(|it| it["name"] == *name);
+        let found = found.unwrap_or_else(|| panic!("no {name} of {way:?} in {here:?}"));
+        here = editor.below(&found.clone());
+    }
+    let found = here.iter().find(|it| it["name"] == *last);
+    let found = found.unwrap_or_else(|| panic!("no {last} of {way:?} in {here:?}"));
+    found.clone()
+}
+
+#[test]
+fn members_are_opened_to_their_ends() {
+    let place = Place::new();
+    let program = place.compile_with("opened", Compiler::Cxx, &["-g", "-std=c++17"]);
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&program, &[], 2));
+    let source = source().replace("work.c", "opened.cc");
+    let line = Place::line("opened.cc", "// looked at");
+    let breakpoints = json!({"source": {"path": source}, "breakpoints": [{"line": line}]});
+    editor.ask("setBreakpoints", &breakpoints);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = super::all_stopped(&mut editor);
+    let frames = editor.frames(&stopped["threadId"]);
+    let arguments = editor.scope(&frames[0], "Arguments");
+    let members = editor.below(&arguments[0]);
+    let names: Vec<&str> = members
+        .iter()
+        .filter_map(|it| it["name"].as_str())
+        .collect();
+    assert_eq!(names, ["rows", "groups", "hot", "own", "cells", "first"]);
+    for (way, value, evaluate_name) in [
+        (&["rows", "[0]", "[1]"][..], "2", Some("field.rows[0][1]")),
+        (&["rows", "[1]", "[0]"], "3", Some("field.rows[1][0]")),
+        (&["groups", "[0]"], "\"west\"", None),
+        (&["groups", "[1]", "[0]"], "4", None),
+        (&["hot", "[contained value]", "id"], "5", None),
+        (&["own", "get()", "id"], "7", None),
+        (&["cells", "[0]", "id"], "9", Some("field.cells[0].id")),
+        (&["first", "id"], "11", Some("field.first->id")),
+    ] {
+        let found = opened(&mut editor, members.clone(), way);
+        assert_eq!(found["value"], value, "{way:?}");
+        assert_eq!(found["evaluateName"].as_str(), evaluate_name, "{way:?}");
+        if let Some(expression) = evaluate_name {
+            let asked = json!({"expression": expression, "frameId": frames[0]["id"]});
+            assert_eq!(editor.ask("evaluate", &asked)["result"], value, "{way:?}");
+        }
+    }
+    editor.disconnect();
+}
+
+#[test]
+fn a_source_built_elsewhere_is_found_by_a_map() {
+    let place = Place::new();
+    let fixtures = source().replace("/work.c", "");
+    let moved = format!("-fdebug-prefix-map={fixtures}=/built/elsewhere");
+    let work = place.compile_with("work", Compiler::C, &["-g", &moved]);
+    let breakpoint = json!({"line": Place::line("work.c", "int result = number * 2;")});
+    let mut editor = Editor::new(&place);
+    editor.launch(&configuration(&work, &["steps"], 2));
+    let unplaced = &set(&mut editor, std::slice::from_ref(&breakpoint))[0];
+    let said = "the program has work.c as /built/elsewhere/work.c: `sourceFileMap` says where its folder is now";
+    assert_eq!(
+        (&unplaced["verified"], &unplaced["message"]),
+        (&json!(false), &json!(said))
+    );
+    editor.disconnect();
+    let mut editor = Editor::new(&place);
+    let mut configuration = configuration(&work, &["steps"], 2);
+    configuration["sourceFileMap"] = json!({"/built/elsewhere": fixtures});
+    editor.launch(&configuration);
+    assert_eq!(set(&mut editor, &[breakpoint])[0]["verified"], true);
+    editor.ask("configurationDone", &Value::Null);
+    let stopped = super::all_stopped(&mut editor);
+    assert_eq!(stopped["reason"], "breakpoint");
+    let frames = editor.frames(&stopped["threadId"]);
+    assert_eq!(frames[0]["source"]["path"], source());
+    editor.disconnect();
+}
+
 #[test]
 fn values_and_memory_are_read_and_changed() {
     let place = Place::new();

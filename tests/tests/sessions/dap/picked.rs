@@ -6,6 +6,8 @@ use sdm_tests::place::Compiler;
 use sdm_tests::run::until;
 use serde_json::{Value, json};
 
+use super::all_stopped;
+
 #[test]
 fn a_job_of_a_cluster_is_picked_and_attached_to() {
     let shell = Shell::new();
@@ -34,9 +36,7 @@ fn a_job_of_a_cluster_is_picked_and_attached_to() {
     editor.ask("attach", &json!({"target": target}));
     editor.event("initialized");
     editor.ask("configurationDone", &Value::Null);
-    for _ in 0..2 {
-        assert_eq!(editor.event("stopped")["reason"], "entry");
-    }
+    assert_eq!(all_stopped(&mut editor)["reason"], "entry");
     let names: Vec<String> = editor.threads().into_iter().map(|it| it.1).collect();
     assert!(names[1].starts_with("rank 1: "), "{names:?}");
     editor.leave();

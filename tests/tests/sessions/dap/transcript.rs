@@ -75,9 +75,7 @@ fn emulated_ranks_in_three_places() {
     let options = ["--scenario", scenario.to_str().expect("text")];
     editor.launch(&json!({"emulate": 40, "stopAtEntry": true, "sdmOptions": options}));
     editor.ask("configurationDone", &Value::Null);
-    for _ in 0..3 {
-        editor.event("stopped");
-    }
+    editor.event("stopped");
     editor.threads();
     for thread in 1..4 {
         editor.frames(&json!(thread));

@@ -91,7 +91,7 @@ impl Reader {
         let work = place.compile("work", Compiler::C);
         self.send("initialize", &json!({"adapterID": "sdm"}));
         self.send("launch", &configuration(&work, &["lines", "4000000"], 2));
-        let is_it = |message: Option<Value>| message.expect("more")["event"] == "initialized";
+        let is_it = |message: Option<Value>| message.expect("more")["command"] == "launch";
         while !is_it(read(&mut self.output)) {}
         self.send("configurationDone", &Value::Null);
         let ranks = job::running(&work);

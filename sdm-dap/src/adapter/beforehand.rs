@@ -1,0 +1,61 @@
+//! Requests that come before the programs are at `main`.
+//!
+//! A client is told `initialized` at once, and says its breakpoints while the ranks start. They wait for the ranks, so that the
+//! answer says where each stands; but not for long, as clients give up what is not answered.
+
+use serde_json::{Value, json};
+
+use super::{begin, pointing, requests, restarting};
+use crate::connection::{Connection, Phase};
+
+/// Answers what has waited for long: breakpoints have their numbers, and the client hears later where they stand.
+pub(super) fn settle(connection: &mut Connection) {
+    if connection.phase != Phase::Beginning {
+        return;
+    }
+    while connection
+        .anew
+        .beforehand
+        .due()
+        .is_some_and(|due| due <= connection.now)
+    {
+        let Some((_, request)) = connection.anew.beforehand.waiting.pop_front() else {
+            return;
+        };
+        if request.command == "configurationDone" {
+            connection.anew.beforehand.configured = true;
+            connection.write(request.response(Value::Null));
+            continue;
+        }
+        match pointing::set_any(connection, &request) {
+            Ok(Some(body)) => connection.write(request.response(body)),
+            Ok(None) => {}
+            Err(why) => connection.write(request.refusal(&why)),
+        }
+    }
+}
+
+/// The programs are at `main` for the first time: breakpoints that the client has numbers of are set.
+pub(super) fn begin(connection: &mut Connection) {
+    if connection.points.are_none() {
+        go_on(connection);
+    } else {
+        restarting::reinsert(connection);
+    }
+}
+
+/// Requests that wait are carried out.
+pub(super) fn go_on(connection: &mut Connection) {
+    if std::mem::take(&mut connection.anew.beforehand.configured) {
+        connection.phase = Phase::Live;
+        // The client may have asked for the threads when there were none.
+        let ids: Vec<i64> = connection.rows.iter().map(|row| row.id).collect();
+        for id in ids {
+            connection.event("thread", json!({"reason": "started", "threadId": id}));
+        }
+        begin::set_off(connection);
+    }
+    for request in connection.anew.beforehand.take() {
+        requests::handle_request(connection, request);
+    }
+}

@@ -1,0 +1,169 @@
+//! Expressions of the parts of a value, made of the expression of the whole.
+
+use sdm_debug::reply::VarObject;
+
+use crate::memory;
+
+/// The way in which the parts of a value are named in an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WholeKind {
+    /// Members, or elements.
+    Plain,
+    /// The parts are those of what it points to.
+    Pointer,
+    /// Elements in Fortran.
+    Fortran,
+    /// A pretty printer has made the parts, which no expression names.
+    Made,
+}
+
+/// Containers whose elements are named as those of an array.
+const INDEXED: [&str; 3] = ["std::vector<", "std::array<", "std::deque<"];
+/// The same, as their printers begin what they print.
+const INDEXED_TEXTS: [&str; 2] = ["std::vector of", "std::deque with"];
+
+impl WholeKind {
+    /// That of a value which gdb has printed so.
+    pub(crate) fn of_text(text: &str) -> Self {
+        if memory::pointer(text).is_some() {
+            return Self::Pointer;
+        }
+        let is_made = text.starts_with("std::");
+        match is_made && !INDEXED_TEXTS.iter().any(|of| text.starts_with(of)) {
+            true => Self::Made,
+            false => Self::Plain,
+        }
+    }
+
+    /// That of a part whose value is this text.
+    pub(crate) fn of(child: &VarObject, text: &str) -> Self {
+        let of_type = |of: &str| child.type_name.starts_with(of);
+        if child.pretty && !INDEXED.iter().any(|of| of_type(of)) {
+            return Self::Made;
+        }
+        if memory::pointer(text).is_some() {
+            return Self::Pointer;
+        }
+        match child.type_name.ends_with(')') {
+            true => Self::Fortran,
+            false => Self::Plain,
+        }
+    }
+}
+
+/// A value whose parts are looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// Absent where none names it.
+    pub(crate) expression: Option<String>,
+    pub(crate) kind: WholeKind,
+}
+
+impl Whole {
+    /// The expression of one of its parts.
+    pub(crate) fn part(&self, child: &VarObject) -> Option<String> {
+        let whole = self.expression.as_deref().map(operand)?;
+        let part = child.expression.as_str();
+        let index = part.trim_start_matches('[').trim_end_matches(']');
+        let digits = index.trim_start_matches('-');
+        let is_index = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        match self.kind {
+            WholeKind::Made => None,
+            WholeKind::Fortran if is_index => Some(format!("{whole}({index})")),
+            _ if is_index => Some(format!("{whole}[{index}]")),
+            _ if part.starts_with('*') => Some(format!("*{whole}")),
+            // Its members stand beside its own siblings.
+            _ if part.starts_with("<anonymous ") => Some(whole),
+            // A base class is called as its type.
+            _ if part == child.type_name => match self.kind {
+                WholeKind::Pointer => Some(format!("*({part} *) {whole}")),
+                _ => Some(format!("*({part} *) &{whole}")),
+            },
+            WholeKind::Pointer if is_name(part) => Some(format!("{whole}->{part}")),
+            WholeKind::Fortran if is_name(part) => Some(format!("{whole}%{part}")),
+            _ if is_name(part) => Some(format!("{whole}.{part}")),
+            _ => None,
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// In parentheses where what stands behind an expression would be for a part of it only.
+fn operand(expression: &str) -> String {
+    let is_simple = |c: char| c.is_alphanumeric() || "_.[]>-:%".contains(c);
+    match expression.chars().all(is_simple) && !expression.starts_with('-') {
+        true => expression.to_owned(),
+        false => format!("({expression})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sdm_debug::reply::Value;
+
+    use super::*;
+
+    fn child(expression: &str, type_name: &str) -> VarObject {
+        VarObject {
+            name: "dap1.x".to_owned(),
+            expression: expression.to_owned(),
+            type_name: type_name.to_owned(),
+            value: Value {
+                text: String::new(),
+                cut: None,
+            },
+            children: 0,
+            more: false,
+            pretty: false,
+        }
+    }
+
+    #[test]
+    fn a_part_has_an_expression_where_one_names_it() {
+        use WholeKind::{Fortran, Made, Plain, Pointer};
+        for (whole, kind, part, type_name, expect) in [
+            ("f", Plain, "data", "std::vector<int>", Some("f.data")),
+            ("f.data", Plain, "[3]", "int", Some("f.data[3]")),
+            ("a[1]", Plain, "0", "int", Some("a[1][0]")),
+            ("p", Pointer, "x", "int", Some("p->x")),
+            ("p->next", Pointer, "x", "int", Some("p->next->x")),
+            ("n", Pointer, "*n", "int", Some("*n")),
+            ("*n", Plain, "x", "int", Some("(*n).x")),
+            ("a + 1", Plain, "x", "int", Some("(a + 1).x")),
+            ("d", Plain, "Base", "Base", Some("*(Base *) &d")),
+            ("u", Plain, "<anonymous union>", "union {...}", Some("u")),
+            ("t", Fortran, "2", "real(kind=8)", Some("t(2)")),
+            ("m", Made, "[0]", "int", None),
+            ("f", Plain, "<odd>", "int", None),
+        ] {
+            let whole = Whole {
+                expression: Some(whole.to_owned()),
+                kind,
+            };
+            let found = whole.part(&child(part, type_name));
+            assert_eq!(found.as_deref(), expect, "{whole:?} {part}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_whole_is_seen_in_its_text_and_type() {
+        let of = WholeKind::of_text;
+        assert_eq!(of("{a = 1}"), WholeKind::Plain);
+        assert_eq!(
+            of("std::vector of length 2, capacity 2 = {1, 2}"),
+            WholeKind::Plain
+        );
+        assert_eq!(of("std::map with 1 element = {[1] = 2}"), WholeKind::Made);
+        assert_eq!(of("(struct node *) 0x5555"), WholeKind::Pointer);
+        let mut vector = child("data", "std::vector<double, std::allocator<double> >");
+        vector.pretty = true;
+        assert_eq!(WholeKind::of(&vector, "{...}"), WholeKind::Plain);
+        vector.type_name = "std::map<int, int>".to_owned();
+        assert_eq!(WholeKind::of(&vector, "{...}"), WholeKind::Made);
+        let array = child("t", "real(kind=8) (10)");
+        assert_eq!(WholeKind::of(&array, "(1, 2)"), WholeKind::Fortran);
+    }
+}
