@@ -51,9 +51,17 @@ fn add(args: &AddArgs) -> Result<u8, ClusterError> {
     if args.no_start {
         return Ok(0);
     }
-    // What is defined stays so: a start that fails can be tried again.
-    start(&definition)?;
-    Ok(0)
+    let started = start(&definition);
+    if started.is_err() {
+        // A second try would find the name taken.
+        stop(&args.name)?;
+        Clusters::load()?.remove(&args.name)?;
+        complain(format_args!(
+            "sdm: {} is not kept; --no-start defines one that cannot be started yet",
+            args.name
+        ));
+    }
+    started.map(|()| 0)
 }
 
 fn edit(args: &EditArgs) -> Result<u8, ClusterError> {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use sdm_rm::{Answer, Look, Question};
+use sdm_rm::{Answer, Look, ManagerState, Question};
 use serde_json::Value;
 
 use super::choose::{ANSWER_WAIT, ask, look};
+use super::each::REFUSED;
 use super::error::ClusterError;
 use super::list::Which;
 use super::table::Table;
@@ -46,17 +47,22 @@ pub(super) fn list(
     let mut last = None;
     loop {
         let answers = look(named, looks)?;
-        let text = text(make(&answers));
+        let unknown = answers.iter().filter(|answer| is_unknown(answer)).count();
+        let text = match unknown == answers.len() && !args.json {
+            // What is not known is not empty.
+            true => String::new(),
+            false => text(make(&answers)),
+        };
         if last.as_ref() != Some(&text) {
             if clears {
                 Sink::Output.pass(CLEARED).map_err(ClusterError::Output)?;
             }
             Sink::Output.show(&text).map_err(ClusterError::Output)?;
-            say_stale(&answers);
+            say_trouble(&answers);
             last = Some(text);
         }
         if !args.watch {
-            return Ok(0);
+            return Ok(if unknown > 0 { REFUSED } else { 0 });
         }
         wait(&answers);
     }
@@ -70,8 +76,27 @@ fn text(shown: Shown) -> String {
     }
 }
 
+/// Whether nothing is known of what a manager has, as it is in trouble.
+fn is_unknown(answer: &Answer) -> bool {
+    answer.manager.state == ManagerState::Error && !answer.manager.stale
+}
+
+/// Says which managers are in trouble, and why.
+fn say_trouble(answers: &[Answer]) {
+    for answer in answers.iter().filter(|answer| is_unknown(answer)) {
+        let it = &answer.manager;
+        let why = it.reason.as_deref().unwrap_or("no reason is known");
+        let since = times::moment(it.since);
+        complain(format_args!(
+            "sdm: {}: ERROR since {since}: {why}; `sdm cluster start {}` asks anew",
+            it.name, it.name
+        ));
+    }
+    say_stale(answers);
+}
+
 /// Whose elements are those of an earlier time, and why.
-pub(super) fn say_stale(answers: &[Answer]) {
+fn say_stale(answers: &[Answer]) {
     for answer in answers.iter().filter(|answer| answer.manager.stale) {
         let it = &answer.manager;
         let why = it.reason.as_deref().unwrap_or("no reason is known");

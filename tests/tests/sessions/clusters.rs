@@ -138,6 +138,19 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
         .refused(1, "its agent talks nonsense");
     let _path = shell.agent("gone", "#!/bin/sh\necho no license >&2\nexit 4\n");
     shell.sdm("cluster add left gone").refused(1, "no license");
+    // What could not be started is not kept, and what is kept and in trouble is not empty.
+    let listed = shell.sdm("cluster list").done().out;
+    assert!(
+        !listed.contains("odd") && !listed.contains("left"),
+        "{listed}"
+    );
+    let _done = shell.sdm("cluster add left gone --no-start").done();
+    shell.sdm("cluster start left").refused(1, "no license");
+    for list in ["jobs -M left", "nodes -M left", "queues -M left"] {
+        let said = shell.sdm(list);
+        assert_eq!(said.out, "");
+        said.refused(1, "left: ERROR since ");
+    }
     let _path = shell.agent("still", "#!/bin/sh\nexec sleep 1000\n");
     let _done = shell.sdm("cluster add late still --no-start").done();
     let file = shell.place.path().join("config/sdm/clusters.toml");
@@ -155,7 +168,7 @@ fn an_agent_that_is_killed_stalls_or_talks_nonsense_is_an_error_with_its_reason(
     assert_eq!(shell.state("here")["state"], "STARTED");
     // One that stands still is not waited for for long.
     processes::signal(shell.pid("sdm-agent --rm local"), Signal::SIGSTOP);
-    let _done = shell.sdm("cluster stop here odd left late").done();
+    let _done = shell.sdm("cluster stop here left late").done();
     shell.place.assert_gone();
 }
 
@@ -188,7 +201,7 @@ fn what_is_defined_survives_and_what_is_broken_is_named() {
     fs::write(&file, format!("{text}\n[[cluster\n")).expect("it is ours");
     shell.sdm("cluster list").refused(1, "clusters.toml");
     fs::write(&file, text).expect("it is ours");
-    let _done = shell.sdm("cluster remove far site open").done();
+    let _done = shell.sdm("cluster remove far").done();
     shell
         .sdm("cluster list")
         .refused(1, "no cluster is defined");
