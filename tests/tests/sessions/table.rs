@@ -394,11 +394,11 @@ fn an_editor_shows_each_sort_of_value() {
         // What stands below a structure by itself: what its references refer to is set there.
         if compiler == Compiler::Cxx {
             let holder = shown.iter().find(|one| one["name"] == "holder");
-            let access = editor.below(holder.expect("a variable"));
-            let members = editor.below(&access[0]);
+            let holder = holder.expect("a variable");
+            let members = editor.below(holder);
             let member = members.iter().find(|one| one["name"] == "number");
             assert_eq!(member.expect("a member")["value"], "0");
-            let list = &access[0]["variablesReference"];
+            let list = &holder["variablesReference"];
             let set = json!({"variablesReference": list, "name": "number", "value": "9"});
             assert_eq!(editor.ask("setVariable", &set)["value"], "9");
             let number = json!({"expression": "number", "frameId": frame});
