@@ -17,11 +17,12 @@ use crate::prototypes::prototypes;
 use crate::wrappers::source;
 
 /// The sources of the library beside the header: another one is another library.
-const MADE_OF: [&str; 8] = [
+const MADE_OF: [&str; 9] = [
     include_str!("c/core.h"),
     include_str!("c/objects.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
+    include_str!("c/collectives.h"),
     include_str!("c/hooks.h"),
     include_str!("life.rs"),
     include_str!("wrappers.rs"),

@@ -36,6 +36,17 @@ const LENDS: [&str; 8] = [
     "Type_commit",
     "Intercomm_create_from_groups",
 ];
+/// Functions by which all ranks of a communicator, which is their first argument, make another one.
+pub(crate) const MAKES_COMMUNICATOR: [&str; 8] = [
+    "Comm_dup",
+    "Comm_dup_with_info",
+    "Comm_split",
+    "Comm_split_type",
+    "Comm_create",
+    "Cart_create",
+    "Cart_sub",
+    "Graph_create",
+];
 /// Functions that take a request and make none.
 const TAKES_REQUEST: [&str; 8] = [
     "Wait", "Test", "Waitall", "Testall", "Waitany", "Testany", "Cancel", "Start",
@@ -66,6 +77,12 @@ pub(crate) fn life(function: &Prototype) -> (String, String) {
             behind.push_str(&format!(
                 "if (rc == MPI_SUCCESS) new_object(&call, {kind}, HANDLE(*{own}));\n"
             ));
+            if kind == "COMMUNICATOR" && MAKES_COMMUNICATOR.contains(&name) {
+                let parent = &function.parameters[0].name;
+                behind.push_str(&format!(
+                    "if (rc == MPI_SUCCESS && depth == 1) name_communicator({parent}, *{own});\n"
+                ));
+            }
         } else if !TAKES_REQUEST.contains(&name) {
             let stays = i32::from(name.ends_with("_init") || name.ends_with("_init_c"));
             behind.push_str(&format!(

@@ -5,15 +5,16 @@
 
 use std::fmt::Write;
 
-use crate::life::{FREES, kind_of, life};
+use crate::life::{FREES, MAKES_COMMUNICATOR, kind_of, life};
 use crate::prototypes::{Parameter, Prototype};
 
 const CORE: &str = include_str!("c/core.h");
 /// The sources behind the names of MPI's own functions, in this order.
-const PARTS: [&str; 4] = [
+const PARTS: [&str; 5] = [
     include_str!("c/objects.h"),
     include_str!("c/requests.h"),
     include_str!("c/arguments.h"),
+    include_str!("c/collectives.h"),
     include_str!("c/hooks.h"),
 ];
 
@@ -92,6 +93,27 @@ const ROOTED: [&str; 8] = [
     "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce", "Scan", "Exscan",
 ];
 
+/// Operations that all ranks of a communicator call in the same order.
+const COLLECTIVES: [&str; 17] = [
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "exscan",
+];
+
 /// The source for an MPI with these functions.
 pub(crate) fn source(functions: &[Prototype]) -> String {
     let mut text = CORE.to_owned();
@@ -106,6 +128,13 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
         // What the library asks MPI does not come back to it.
         line(format_args!("#define PMPI_{name} (*real_PMPI_{name})"));
     }
+    let all: String = functions
+        .iter()
+        .map(|it| format!("\"MPI_{}\", ", it.name))
+        .collect();
+    line(format_args!(
+        "static const char *const FUNCTIONS[] = {{{all}}};"
+    ));
     for part in PARTS {
         line(format_args!("{part}"));
     }
@@ -118,8 +147,8 @@ pub(crate) fn source(functions: &[Prototype]) -> String {
         ));
     }
     line(format_args!("}}"));
-    for function in functions {
-        line(format_args!("{}", wrapper(function)));
+    for (number, function) in functions.iter().enumerate() {
+        line(format_args!("{}", wrapper(number, function)));
     }
     for function in functions {
         line(format_args!("{}", exported(function)));
@@ -149,7 +178,7 @@ fn declared(function: &Prototype) -> String {
 }
 
 /// The function behind both.
-fn wrapper(function: &Prototype) -> String {
+fn wrapper(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
     let parameters: String = function
         .parameters
@@ -172,7 +201,7 @@ fn wrapper(function: &Prototype) -> String {
         "Init" | "Init_thread" => format!("begin(&call, 1); {pre}"),
         _ => format!(
             "if (begin(&call, {anytime})) {{ {}{pre} }}",
-            checks(function)
+            checks(number, function)
         ),
     };
     let strict = strict(function, &given);
@@ -210,7 +239,7 @@ fn strict(function: &Prototype, given: &str) -> String {
 }
 
 /// The statements that check a call's arguments.
-fn checks(function: &Prototype) -> String {
+fn checks(number: usize, function: &Prototype) -> String {
     let name = function.name.as_str();
     let own = &function.parameters;
     let mut text = String::new();
@@ -262,6 +291,7 @@ fn checks(function: &Prototype) -> String {
         add(format!("check_shape(&call, {comm}, {shape});\n"));
     }
     buffers(function, &mut add);
+    add(collective(number, function));
     add("}\n".to_owned());
     text
 }
@@ -322,6 +352,34 @@ fn significant_side(name: &str) -> &'static str {
         "scatter" => "sendbuf",
         _ => "recvbuf",
     }
+}
+
+/// The statement that notes a collective call, with what all ranks are to give alike.
+fn collective(number: usize, function: &Prototype) -> String {
+    let name = function.name.as_str();
+    let is_one = COLLECTIVES.contains(&plain(name).as_str()) && !name.contains("_init");
+    let makes = MAKES_COMMUNICATOR.contains(&name);
+    let comm = function.parameters.iter().find(|it| it.base == "MPI_Comm");
+    let (true, Some(comm)) = (is_one || makes, comm) else {
+        return String::new();
+    };
+    let has = |wanted: &str| function.names().any(|it| it == wanted);
+    let root = if has("root") { "root" } else { "-1" };
+    let op = if has("op") { "op" } else { "MPI_OP_NULL" };
+    let amount = match plain(name).as_str() {
+        "bcast" | "reduce" | "allreduce" | "scan" | "exscan" => "count, datatype",
+        "reduce_scatter_block" => "recvcount, datatype",
+        "allgather" | "alltoall" => "recvcount, recvtype",
+        "gather" => {
+            "is_root(comm, root) ? recvcount : sendcount, is_root(comm, root) ? recvtype : sendtype"
+        }
+        "scatter" => {
+            "is_root(comm, root) ? sendcount : recvcount, is_root(comm, root) ? sendtype : recvtype"
+        }
+        _ => "0, MPI_DATATYPE_NULL",
+    };
+    let comm = &comm.name;
+    format!("collective(&call, {number}, {comm}, {root}, {op}, {amount});\n")
 }
 
 /// The operation that a function is for: `gather` for `Igather_c`.

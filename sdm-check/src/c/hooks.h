@@ -24,6 +24,7 @@ static void has_begun(void)
     if (!PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag) && flag)
         tag_max = *(int *)bound;
     main_thread = pthread_self();
+    begin_sequences();
     initialized = 1;
 }
 
@@ -34,11 +35,11 @@ static void has_begun(void)
 
 static void pre_Finalize(struct call *call)
 {
+    compare_sequences(call);
 #ifdef MPICH
     /* Its end with a window that is left may be an abort. */
     report_leaks(call, WINDOW, WINDOW);
 #endif
-    (void)call;
 }
 
 static void post_Finalize(struct call *call, int rc)

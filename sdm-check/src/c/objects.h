@@ -5,6 +5,8 @@ struct object {
     uint64_t handle;
     /* A handle can be handed out several times: groups, and requests of what is complete at once. */
     uint32_t count;
+    /* Of a communicator: the number of its collective calls' list, from 1. */
+    uint32_t sequence;
     uint8_t kind, life, is_committed, is_persistent, is_active;
     void *site;
     const char *maker;

@@ -141,6 +141,100 @@ fn each_error_is_told_at_its_line() {
 }
 
 #[test]
+fn collective_calls_that_differ_are_told_with_both_sets() {
+    let names = [
+        "wrong_root",
+        "wrong_operator",
+        "wrong_amount",
+        "wrong_type",
+        "wrong_calls",
+        "one_more",
+    ];
+    for (launcher, compiler) in LAUNCHERS {
+        let place = Place::new();
+        let program = place.compile("mpi_errors", compiler);
+        let done = checked(&place, launcher, 2, &["--check", "--batch"])
+            .program(&program, &names)
+            .finish()
+            .code(119);
+        let told = errors(&place, &done);
+        let at = |text: &str| format!("at {SOURCE}:{}: ranks differ: ", line(text));
+        let expect = [
+            (
+                402,
+                2,
+                at("MPI_Bcast(numbers, 1, MPI_INT, rank & 1, copy)"),
+                "MPI_Bcast with root 0 at 0; MPI_Bcast with root 1 at 1",
+                "0-1",
+            ),
+            (
+                403,
+                1,
+                at("rank ? MPI_MAX : MPI_SUM"),
+                "MPI_Allreduce with MPI_SUM at 0; MPI_Allreduce with MPI_MAX at 1",
+                "0-1",
+            ),
+            (
+                404,
+                1,
+                at("MPI_Bcast(numbers, rank ? 4 : 2, MPI_INT"),
+                "MPI_Bcast of 8 bytes of MPI_INT at 0; MPI_Bcast of 16 bytes of MPI_INT at 1",
+                "0-1",
+            ),
+            (
+                404,
+                1,
+                at("rank ? MPI_FLOAT : MPI_INT"),
+                "MPI_Allreduce of 4 bytes of MPI_INT at 0; MPI_Allreduce of 4 bytes of MPI_FLOAT at 1",
+                "0-1",
+            ),
+            (
+                401,
+                1,
+                at("MPI_Bcast(numbers, 1, MPI_INT, 0, copy)"),
+                "MPI_Bcast at 0; MPI_Scatter at 1",
+                "0",
+            ),
+            (
+                401,
+                1,
+                at("MPI_Scatter(numbers, 1, MPI_INT, MPI_IN_PLACE"),
+                "MPI_Bcast at 0; MPI_Scatter at 1",
+                "1",
+            ),
+            (
+                405,
+                2,
+                at("MPI_Bcast(numbers, 1, MPI_INT, 0, copy);\n}\n\n/* Right"),
+                "MPI_Bcast at 0; no further call at 1",
+                "0",
+            ),
+            (
+                405,
+                2,
+                ": ranks differ: ".to_owned(),
+                "MPI_Bcast at 0; no further call at 1",
+                "1",
+            ),
+        ];
+        for (number, call, at, who, tasks) in &expect {
+            let start = format!(
+                "MPI check: M{number} MPI_Finalize: collective call {call} of a communicator"
+            );
+            let rest = format!("{at}{who}");
+            let is_it = |(what, by): &(String, String)| {
+                what.starts_with(&start) && what.contains(&rest) && by == tasks
+            };
+            assert!(
+                told.iter().any(is_it),
+                "no {start} {rest} by {tasks} in {told:#?} {done}"
+            );
+        }
+        assert_eq!(told.len(), expect.len(), "{told:#?} {done}");
+    }
+}
+
+#[test]
 fn right_programs_are_left_alone() {
     let names = [
         "right_requests",
@@ -148,6 +242,7 @@ fn right_programs_are_left_alone() {
         "right_collectives",
         "right_objects",
         "right_pairs",
+        "right_calls",
     ];
     for (launcher, compiler) in LAUNCHERS {
         let place = Place::new();
