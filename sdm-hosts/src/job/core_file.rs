@@ -52,13 +52,13 @@ pub fn fuzz_core(bytes: &[u8]) {
 }
 
 fn read_in<'a, R: ReadRef<'a>>(file: R) -> io::Result<CoreProcess> {
-    let header = FileHeader64::<Endianness>::parse(file).map_err(|_| no_core())?;
-    let endian = header.endian().map_err(|_| no_core())?;
+    let header = FileHeader64::<Endianness>::parse(file).map_err(|_| no_core(file))?;
+    let endian = header.endian().map_err(|_| no_core(file))?;
     if header.e_type(endian) != object::elf::ET_CORE {
-        return Err(no_core());
+        return Err(no_core(file));
     }
     let parts = header.program_headers(endian, file);
-    let parts = parts.map_err(|_| no_core())?;
+    let parts = parts.map_err(|_| no_core(file))?;
     let mut found = CoreProcess::default();
     let mut path_at = None;
     for part in parts.iter().filter(|part| part.p_type(endian) == PT_NOTE) {
@@ -97,11 +97,24 @@ fn read_in<'a, R: ReadRef<'a>>(file: R) -> io::Result<CoreProcess> {
     Ok(found)
 }
 
-fn no_core() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        "no core file of a 64-bit system",
-    )
+/// First bytes of compressed files, each with the command that unpacks one: systemd keeps core files so.
+const COMPRESSED: [(&[u8], &str); 4] = [
+    (b"\x28\xb5\x2f\xfd", "zstd -d"),
+    (b"\xfd7zXZ\0", "xz -d"),
+    (b"\x1f\x8b", "gzip -d"),
+    (b"\x04\x22\x4d\x18", "lz4 -d"),
+];
+
+fn no_core<'a, R: ReadRef<'a>>(file: R) -> io::Error {
+    let begins = |(first, _): &&(&[u8], &str)| {
+        let bytes = file.read_bytes_at(0, first.len() as u64);
+        bytes.is_ok_and(|bytes| bytes == *first)
+    };
+    let text = match COMPRESSED.iter().find(begins) {
+        Some((_, command)) => format!("compressed: unpack it with `{command}`"),
+        None => "no core file of a 64-bit system".to_owned(),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 fn pid_in(note: &[u8], endian: Endianness) -> Option<u32> {
@@ -164,6 +177,23 @@ mod tests {
     fn what_is_no_core_file_is_refused() {
         for path in ["/etc/passwd", "/bin/sh", "/no/such/file"] {
             assert!(read(Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_compressed_core_file_is_named_with_what_unpacks_it() {
+        for (bytes, command) in [
+            (&b"\x28\xb5\x2f\xfd\x04\0"[..], Some("`zstd -d`")),
+            (b"\xfd7zXZ\0\0\x04", Some("`xz -d`")),
+            (b"\x1f\x8b\x08\0", Some("`gzip -d`")),
+            (b"\x1f", None),
+            (b"", None),
+        ] {
+            let said = read_in(bytes).unwrap_err().to_string();
+            match command {
+                Some(command) => assert!(said.ends_with(command), "{said}"),
+                None => assert!(said.starts_with("no core file"), "{said}"),
+            }
         }
     }
 

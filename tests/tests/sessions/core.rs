@@ -82,10 +82,17 @@ fn core_files_without_ranks_are_called_by_pid_and_what_is_none_is_said() {
     let whole = fs::read(place.path().join(&one)).expect("it is there");
     fs::write(place.path().join("cut"), &whole[..whole.len() / 3]).expect("there is room");
     fs::write(place.path().join("head"), &whole[..64]).expect("there is room");
+    let packed = b"\x28\xb5\x2f\xfd, and what zstd makes of it";
+    fs::write(place.path().join("packed"), packed).expect("there is room");
     for (program, core_file, part) in [
         ("./work", "none", "none: No such file"),
         ("./work", "work", "work: no core file"),
         ("./work", "head", "head: no core file"),
+        (
+            "./work",
+            "packed",
+            "packed: compressed: unpack it with `zstd -d`",
+        ),
         ("./nosuch", &*one, "./nosuch: no such program"),
     ] {
         let done = core(&place, &[], program, &[core_file]).code(2);
