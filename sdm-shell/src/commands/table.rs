@@ -15,6 +15,9 @@ pub(super) fn is_command(word: &str) -> bool {
     all.any(|spec| spec.name == word || spec.short.contains(&word))
 }
 
+/// Commands of gdb's own full screen, which no gdb behind a session has.
+const GDB_SCREEN: [&str; 3] = ["layout", "refresh", "winheight"];
+
 /// The command that a word names: in full, by gdb's abbreviation, or by a unique prefix.
 pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError> {
     let called = |spec: &&Spec| spec.name == word || spec.short.contains(&word);
@@ -28,6 +31,10 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
         [] if word.starts_with('@') => Err(CommandError::at(
             at,
             format!("expected a command: `[{word}] bt` asks a set, `ranks {word}` says how it is"),
+        )),
+        [] if GDB_SCREEN.contains(&word) => Err(CommandError::at(
+            at,
+            format!("Undefined command: \"{word}\".  \"tui enable\" is the full screen here."),
         )),
         [] => {
             let meant = similar(word).map(|name| format!("  Did you mean \"{name}\"?"));
@@ -117,5 +124,13 @@ mod tests {
             find("sta", 3).unwrap_err(),
             CommandError::at(3, "Ambiguous command \"sta\": stacks, start, stats.")
         );
+    }
+
+    #[test]
+    fn commands_of_gdbs_screen_name_the_full_screen() {
+        for word in GDB_SCREEN {
+            let error = find(word, 0).unwrap_err().to_string();
+            assert!(error.contains("\"tui enable\""), "{error}");
+        }
     }
 }
