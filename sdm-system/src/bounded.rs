@@ -34,11 +34,12 @@ pub struct Bounds {
     pub lines_max: usize,
 }
 
-/// Runs a program to its end. One that takes too long or says too much is killed.
+/// Runs a program to its end. One that takes too long or says too much is killed; so is one whose caller ends before it, however that is.
 ///
 /// # Errors
 /// It cannot be started, or is beyond its bounds.
 pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Said> {
+    sys::goes_with_its_parent(command);
     run_unless(command, input, bounds, |_| false)
 }
 

@@ -86,6 +86,23 @@ fn nothing_is_left_of_a_start_that_is_given_up() {
 }
 
 #[test]
+fn nothing_is_left_of_a_launcher_that_does_not_give_its_version() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
+        let place = Place::new();
+        let launcher = script(place.path(), "mpirun", "exec sleep 100000");
+        let program = place.compile("work", Compiler::C);
+        let sdm = Sdm::run(&place, 4)
+            .args(["--launcher", launcher.to_str().expect("it is text")])
+            .talk()
+            .program(&program, &[])
+            .spawn();
+        place.wait_running("sleep", 1);
+        processes::signal(sdm.pid(), signal);
+        place.assert_gone();
+    }
+}
+
+#[test]
 fn nothing_is_left_of_a_killed_master() {
     for launcher in ["local", "mpirun"] {
         let place = Place::new();
