@@ -178,7 +178,7 @@ pub(super) fn host_lists() -> Vec<Vec<u8>> {
         "n[1-3,07],rack[1-2]n[01-16],login1",
         "node7:4,[::1]:2,10.0.0.1",
         "node7 slots=4 # mine\nnode8:2\n\nnode7\n",
-        "n[1-999999]x",
+        "n[1-999]x",
     ]
     .map(|text| text.as_bytes().to_vec())
     .into()
