@@ -79,9 +79,13 @@ impl Service {
             default: it.4.to_owned(),
             extra: Vec::new(),
         };
-        let definitions = id::ANNOUNCED.iter().map(definition).collect();
+        let definitions: Vec<_> = id::ANNOUNCED.iter().map(definition).collect();
         Self {
-            wire: Agent::new(vec![Event::AttrDef(definitions)]),
+            wire: Agent::new(vec![
+                Event::AttrDef(definitions.clone()),
+                // Each of them can be left out, or elements that have a value of it.
+                Event::FilterDef(definitions),
+            ]),
             ledger: None,
             untold: VecDeque::new(),
             requests: VecDeque::new(),
@@ -251,8 +255,7 @@ impl Service {
             }
         }
         if self.wire.phase() == Phase::Normal && self.ledger.is_none() {
-            // A base that is no number would have been refused by who gave it.
-            let base = self.wire.base_id().parse().unwrap_or(0);
+            let base = self.wire.base_id().parse().unwrap_or_default();
             self.ledger = Some(Ledger::new(base));
             self.next_look = Some(now);
         }
@@ -317,10 +320,6 @@ impl Service {
                     }
                 };
                 Request::Change(number, self.job(&job)?, change)
-            }
-            Command::ListFilters => {
-                self.wire.complete(transaction, Ok(()));
-                return Ok(());
             }
             other => {
                 return Err(ManagerError::program(

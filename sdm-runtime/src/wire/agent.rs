@@ -1,11 +1,13 @@
 //! The agent's end ("Protocol Phases").
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::command::{self, Command};
 use super::event::{Event, Failure};
+use super::filter::Filters;
 use super::frame::{Decoder, FrameError, Message};
-use super::{Dialect, filter};
+use super::{Dialect, MessageError};
+use crate::attribute;
 
 /// How many bytes may wait for a client that does not read.
 pub const OUTPUT_BYTES_MAX: usize = 16 << 20;
@@ -41,6 +43,37 @@ pub enum SendError {
     NoMessage,
 }
 
+/// The subject of a command, for its refusal: PTP's client takes an ERROR for the end of the session.
+#[derive(Debug)]
+enum Subject {
+    Submission(String),
+    Termination(String),
+    Other,
+}
+
+impl Subject {
+    fn of(dialect: Dialect, message: &Message) -> Self {
+        let value = |key: &str| {
+            let mut args = message.args.iter().filter_map(|arg| arg.split_once('='));
+            args.find(|(k, _)| *k == key)
+                .map_or_else(String::new, |(_, value)| value.to_owned())
+        };
+        match (dialect, message.id) {
+            (Dialect::Ptp, 5) => Self::Submission(value(attribute::JOB_SUB_ID)),
+            (Dialect::Ptp, 6) => Self::Termination(value(attribute::JOB_ID)),
+            _ => Self::Other,
+        }
+    }
+
+    fn refused(self, failure: Failure) -> Event {
+        match self {
+            Self::Submission(id) => Event::SubmitJobError(id, failure),
+            Self::Termination(id) => Event::TerminateJobError(id, failure),
+            Self::Other => Event::Error(failure),
+        }
+    }
+}
+
 /// The agent's end of a session. It answers INIT, MODEL_DEF, START_EVENTS, STOP_EVENTS, filters and QUIT itself.
 #[derive(Debug)]
 pub struct Agent {
@@ -53,8 +86,8 @@ pub struct Agent {
     events_tid: u32,
     stop_tid: Option<u32>,
     is_paused: bool,
-    filters: Vec<String>,
-    open: BTreeSet<u32>,
+    filters: Filters,
+    open: BTreeMap<u32, Subject>,
 }
 
 impl Agent {
@@ -71,8 +104,8 @@ impl Agent {
             events_tid: 0,
             stop_tid: None,
             is_paused: false,
-            filters: Vec::new(),
-            open: BTreeSet::new(),
+            filters: Filters::default(),
+            open: BTreeMap::new(),
         }
     }
 
@@ -123,8 +156,9 @@ impl Agent {
 
     /// Answers a command that [`poll`](Self::poll) gave; other transactions are passed over.
     pub fn complete(&mut self, tid: u32, result: Result<(), Failure>) {
-        if self.open.remove(&tid) {
-            self.tell(tid, &result.map_or_else(Event::Error, |()| Event::Ok));
+        if let Some(subject) = self.open.remove(&tid) {
+            let refused = |failure| subject.refused(failure);
+            self.tell(tid, &result.map_or_else(refused, |()| Event::Ok));
         }
     }
 
@@ -136,7 +170,7 @@ impl Agent {
         if self.phase != Phase::Normal || self.is_paused {
             return Err(SendError::Suspended);
         }
-        let Some(event) = filter::apply(&self.filters, event) else {
+        let Some(event) = self.filters.apply(event) else {
             return Ok(());
         };
         let message = event.encode(self.dialect, self.events_tid);
@@ -159,43 +193,41 @@ impl Agent {
         }
     }
 
-    fn refuse(&mut self, tid: u32, text: String) {
+    fn refuse(&mut self, tid: u32, subject: Subject, text: String) {
         let code = "1".to_owned();
-        self.tell(tid, &Event::Error(Failure { code, text }));
+        self.tell(tid, &subject.refused(Failure { code, text }));
     }
 
     fn handle(&mut self, message: Message) -> Option<(u32, Command)> {
         let tid = message.tid;
         if message.id == 1 && self.phase == Phase::Initialize {
-            match command::init(message.args) {
-                Ok((dialect, Command::Init { base_id, .. })) => {
+            match command::begin(message.args) {
+                Ok((dialect, base_id)) => {
                     (self.dialect, self.base_id) = (dialect, base_id);
                     self.phase = Phase::Discovery;
                     self.tell(tid, &Event::Ok);
                 }
-                Ok(_) => {}
-                Err(error) => self.refuse(tid, error.to_string()),
+                Err(error) => self.refuse(tid, Subject::Other, error.to_string()),
             }
             return None;
         }
+        let subject = Subject::of(self.dialect, &message);
         let command = match Command::decode(self.dialect, message) {
             Ok(command) => command,
             Err(error) => {
-                self.refuse(tid, error.to_string());
+                self.refuse(tid, subject, error.to_string());
                 return None;
             }
         };
         if !is_legal(self.phase, &command) {
-            self.refuse(
-                tid,
-                format!("{} is not legal in phase {:?}", command.name(), self.phase),
-            );
+            let text = format!("{} is not legal in phase {:?}", command.name(), self.phase);
+            self.refuse(tid, subject, text);
             return None;
         }
-        self.obey(tid, command)
+        self.obey(tid, subject, command)
     }
 
-    fn obey(&mut self, tid: u32, command: Command) -> Option<(u32, Command)> {
+    fn obey(&mut self, tid: u32, subject: Subject, command: Command) -> Option<(u32, Command)> {
         match command {
             Command::Quit => {
                 if self.dialect == Dialect::Document {
@@ -209,7 +241,7 @@ impl Agent {
                 return None;
             }
             Command::ModelDef => {
-                for event in std::mem::take(&mut self.definitions) {
+                for event in self.definitions.clone() {
                     self.tell(tid, &event);
                 }
                 self.phase = Phase::Suspended;
@@ -234,21 +266,49 @@ impl Agent {
             }
             Command::SuspendEvents => self.is_paused = true,
             Command::ResumeEvents => self.is_paused = false,
-            Command::SetFilters(filters) => self.filters = filters,
-            Command::ClearFilters(gone) => {
-                self.filters
-                    .retain(|filter| !gone.is_empty() && !gone.contains(filter));
-            }
-            other => {
-                if self.open.len() >= OPEN_MAX || !self.open.insert(tid) {
-                    self.refuse(tid, format!("transaction {tid} cannot be opened"));
+            Command::ListFilters => self.tell(tid, &Event::FilterDef(self.filters.list())),
+            Command::SetFilters(filters) => self.filters.set(filters),
+            Command::ClearFilters(gone) => self.filters.clear(&gone),
+            Command::FilterEvents(attributes) => {
+                if let Err(error) = self.filters.silence(attributes) {
+                    self.refuse(tid, subject, error.to_string());
                     return None;
                 }
+            }
+            Command::QueryAttributes => self.define(tid, None)?,
+            Command::GetAttributes(ids) => self.define(tid, Some(&ids))?,
+            other => {
+                if self.open.len() >= OPEN_MAX || self.open.contains_key(&tid) {
+                    let text = format!("transaction {tid} cannot be opened");
+                    self.refuse(tid, subject, text);
+                    return None;
+                }
+                self.open.insert(tid, subject);
                 return Some((tid, other));
             }
         }
         self.tell(tid, &Event::Ok);
         None
+    }
+
+    /// Tells the definitions of these attributes, or of all; nothing, and a refusal, where one is not known.
+    fn define(&mut self, tid: u32, ids: Option<&[String]>) -> Option<()> {
+        let known = self.definitions.iter().filter_map(|event| match event {
+            Event::AttrDef(all) => Some(all),
+            _ => None,
+        });
+        let mut known: Vec<_> = known.flatten().cloned().collect();
+        if let Some(ids) = ids {
+            let is_known = |id: &&String| known.iter().any(|it| it.id == **id);
+            if let Some(unknown) = ids.iter().find(|id| !is_known(id)) {
+                let text = MessageError::Bad("attribute", unknown.chars().take(40).collect());
+                self.refuse(tid, Subject::Other, text.to_string());
+                return None;
+            }
+            known.retain(|it| ids.contains(&it.id));
+        }
+        self.tell(tid, &Event::AttrDef(known));
+        Some(())
     }
 }
 

@@ -82,6 +82,15 @@ impl Client {
         Ok(tid)
     }
 
+    /// True for a transaction whose refusal has an event of its own.
+    fn asks_of_job(&self, tid: u32) -> bool {
+        let command = self.open.get(&tid);
+        matches!(
+            command,
+            Some(Command::SubmitJob(_) | Command::TerminateJob(_))
+        )
+    }
+
     /// Takes what is to be written to the agent.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
@@ -111,6 +120,11 @@ impl Client {
             let result = match Event::decode(self.dialect, message)? {
                 Event::Ok => Ok(()),
                 Event::Error(failure) => Err(failure),
+                Event::SubmitJobError(_, failure) | Event::TerminateJobError(_, failure)
+                    if self.asks_of_job(tid) =>
+                {
+                    Err(failure)
+                }
                 Event::Shutdown => {
                     self.open.remove(&tid);
                     return Ok(Some(Report::Shutdown));

@@ -3,9 +3,12 @@
 use super::frame::Message;
 use super::{Attribute, Dialect, MessageError, bad, pair, text};
 use crate::attribute;
+use crate::ids::parse_number;
 
 /// The wire version that both dialects write.
 pub const VERSION: &str = "2.0";
+/// The highest base id: the numbers of all elements of a session follow it.
+const BASE_MAX: u32 = 4_000_000_000;
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +226,22 @@ impl Command {
             (13, Ptp) => none(Self::QueryAttributes),
             (id, _) => Err(MessageError::Unknown(id, "command")),
         }
+    }
+}
+
+/// The dialect and the base id of an INIT that an agent can follow.
+pub(super) fn begin(args: Vec<String>) -> Result<(Dialect, String), MessageError> {
+    let (dialect, Command::Init { version, base_id }) = init(args)? else {
+        return Err(MessageError::Missing("INIT", "an argument"));
+    };
+    if version != VERSION {
+        return Err(bad("version of this protocol (2.0 is)", &version));
+    }
+    // Numbers follow it for all elements of a session.
+    let is_base = parse_number(&base_id).is_some_and(|base| base <= BASE_MAX);
+    match is_base {
+        true => Ok((dialect, base_id)),
+        false => Err(bad("base id (a number up to 4000000000)", &base_id)),
     }
 }
 

@@ -31,8 +31,13 @@ pub(super) fn encode(dialect: Dialect, all: &[Definition], args: &mut Vec<String
     for one in all {
         let fixed = if dialect == Dialect::Ptp { 6 } else { 5 };
         args.push((fixed + one.extra.len()).to_string());
-        for field in [&one.id, &one.kind, &one.name, &one.description] {
-            args.push(field.clone());
+        // The document has no such type: its whole numbers have no bounds.
+        let kind = match (dialect, one.kind.as_str()) {
+            (Dialect::Document, "BIGINTEGER") => "INTEGER",
+            (_, kind) => kind,
+        };
+        for field in [&one.id, kind, &one.name, &one.description] {
+            args.push(field.to_owned());
         }
         if dialect == Dialect::Ptp {
             args.push(one.display.to_string());

@@ -1,40 +1,208 @@
-//! Filters of outgoing events. The document leaves their meaning to the agent; this is ours.
+//! Filters of outgoing events. The document and PTP leave their meaning to the agent; this is ours.
 
-use super::event::Event;
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+
+use super::definition::Definition;
+use super::event::{Event, Kind};
+use super::groups::Group;
+use super::{Attribute, MessageError};
 use crate::attribute;
+use crate::ids::Ids;
 
-/// Takes out of an event what filters name: a name leaves that attribute out, `key=value` leaves out elements that have it.
-/// PTP's `stdout` and `stderr` mean the attributes of a process. Returns nothing where nothing is left.
-pub(super) fn apply(filters: &[String], mut event: Event) -> Option<Event> {
-    let (is_change, groups) = match &mut event {
-        Event::New(_, _, groups) => (false, groups),
-        Event::Change(_, _, groups) => (true, groups),
-        _ => return Some(event),
-    };
-    if filters.is_empty() {
-        return Some(event);
+/// The filters of a session.
+#[derive(Debug, Default)]
+pub(super) struct Filters {
+    /// Those of SET_FILTERS: a name leaves that attribute out, `key=value` leaves out elements that have it.
+    words: Vec<String>,
+    silences: Vec<Silence>,
+    /// The elements below each element that a NEW event has told of.
+    below: BTreeMap<u32, RoaringBitmap>,
+}
+
+/// Elements of which nothing, or nothing of some attributes, is told: FILTER_EVENTS.
+#[derive(Debug)]
+struct Silence {
+    numbers: RoaringBitmap,
+    text: Option<String>,
+    /// Those below them as well.
+    with_children: bool,
+    /// The attributes that are left out; all of them where there are none. One without a value is left out whatever its value.
+    attributes: Vec<Attribute>,
+}
+
+impl Filters {
+    /// These from now on.
+    pub(super) fn set(&mut self, words: Vec<String>) {
+        self.words = words;
     }
-    groups.retain_mut(|group| {
-        let has = |filter: &String| {
-            let pair = filter.split_once('=');
+
+    /// These end, or all where none is named: then also what FILTER_EVENTS has asked for.
+    pub(super) fn clear(&mut self, gone: &[String]) {
+        self.words
+            .retain(|word| !gone.is_empty() && !gone.contains(word));
+        if gone.is_empty() {
+            self.silences.clear();
+        }
+    }
+
+    /// The filters of SET_FILTERS as definitions: what they filter, with the value as the default.
+    pub(super) fn list(&self) -> Vec<Definition> {
+        let definition = |word: &String| {
+            let (id, value) = word.split_once('=').unwrap_or((word, ""));
+            Definition {
+                id: id.to_owned(),
+                kind: "STRING".to_owned(),
+                name: id.to_owned(),
+                description: "A filter that is set".to_owned(),
+                display: true,
+                default: value.to_owned(),
+                extra: Vec::new(),
+            }
+        };
+        self.words.iter().map(definition).collect()
+    }
+
+    /// FILTER_EVENTS: `id` names elements, `filterChildren` says whether those below them are meant, too; the rest are attributes.
+    pub(super) fn silence(&mut self, mut attributes: Vec<Attribute>) -> Result<(), MessageError> {
+        let mut take = |key: &str| {
+            let at = attributes.iter().position(|it| it.0 == key)?;
+            Some(attributes.remove(at).1)
+        };
+        let ids = take("id").ok_or(MessageError::Missing("FILTER_EVENTS", "id"))?;
+        let with_children = match take("filterChildren").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(other) => return Err(super::bad("filterChildren", other)),
+        };
+        let (mut numbers, text) = match ids.parse()? {
+            Ids::Numbers(numbers) => (numbers, None),
+            Ids::Text(text) => (RoaringBitmap::new(), Some(text)),
+        };
+        let mut last = numbers.clone();
+        while with_children && !last.is_empty() {
+            let below = last.iter().filter_map(|id| self.below.get(&id));
+            last = below.fold(RoaringBitmap::new(), |all, some| all | some) - &numbers;
+            numbers |= &last;
+        }
+        self.silences.push(Silence {
+            numbers,
+            text,
+            with_children,
+            attributes,
+        });
+        Ok(())
+    }
+
+    /// Takes out of an event what filters name. Nothing where nothing is left.
+    pub(super) fn apply(&mut self, mut event: Event) -> Option<Event> {
+        self.note(&event);
+        let is_change = matches!(event, Event::Change(..));
+        if let Event::Remove(_, _, ids) = &mut event {
+            let mut whole = self.silences.iter().filter(|it| it.attributes.is_empty());
+            return whole.all(|silence| silence.spares(ids)).then_some(event);
+        }
+        let (Event::New(_, _, groups) | Event::Change(_, _, groups)) = &mut event else {
+            return Some(event);
+        };
+        if self.words.is_empty() && self.silences.is_empty() {
+            return Some(event);
+        }
+        for silence in &self.silences {
+            silence.apply(groups);
+        }
+        groups
+            .retain_mut(|group| self.filter(group) && !(is_change && group.attributes.is_empty()));
+        (!groups.is_empty()).then_some(event)
+    }
+
+    /// Elements are above or below others from now on, or gone.
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::New(_, parent, groups) => {
+                let Ok(Ids::Numbers(parents)) = parent.parse() else {
+                    return;
+                };
+                for group in groups {
+                    let Ids::Numbers(ids) = &group.ids else {
+                        continue;
+                    };
+                    for silence in self.silences.iter_mut().filter(|it| it.with_children) {
+                        if !silence.numbers.is_disjoint(&parents) {
+                            silence.numbers |= ids;
+                        }
+                    }
+                    for parent in &parents {
+                        *self.below.entry(parent).or_default() |= ids;
+                    }
+                }
+            }
+            Event::Remove(kind, _, Ids::Numbers(ids)) if *kind != Kind::Process => {
+                self.below.retain(|parent, _| !ids.contains(*parent));
+            }
+            Event::RemoveAll => self.below.clear(),
+            _ => {}
+        }
+    }
+
+    /// The words of SET_FILTERS; false where the whole group is left out. PTP's `stdout` and `stderr` mean the attributes of a process.
+    fn filter(&self, group: &mut Group) -> bool {
+        let has = |word: &String| {
+            let pair = word.split_once('=');
             pair.is_some_and(|(k, v)| {
-                group
-                    .attributes
-                    .iter()
-                    .any(|(key, value)| k == key && v == value)
+                let mut attributes = group.attributes.iter();
+                attributes.any(|(key, value)| k == key && v == value)
             })
         };
-        if filters.iter().any(has) {
+        if self.words.iter().any(has) {
             return false;
         }
         group.attributes.retain(|(key, _)| {
-            !filters.iter().any(|filter| match filter.as_str() {
+            !self.words.iter().any(|word| match word.as_str() {
                 "stdout" => key == attribute::PROCESS_STDOUT,
                 "stderr" => key == attribute::PROCESS_STDERR,
                 name => name == key,
             })
         });
-        !(is_change && group.attributes.is_empty())
-    });
-    (!groups.is_empty()).then_some(event)
+        true
+    }
+}
+
+impl Silence {
+    /// Takes those that are meant out of a set; false where none is left.
+    fn spares(&self, ids: &mut Ids) -> bool {
+        match ids {
+            Ids::Numbers(numbers) => {
+                *numbers -= &self.numbers;
+                !numbers.is_empty()
+            }
+            Ids::Text(text) => self.text.as_ref() != Some(text),
+        }
+    }
+
+    fn apply(&self, groups: &mut Vec<Group>) {
+        let mut meant = Vec::new();
+        groups.retain_mut(|group| {
+            let before = group.clone();
+            let is_left = self.spares(&mut group.ids);
+            if !self.attributes.is_empty() && before.ids != group.ids || !is_left {
+                meant.push(before);
+            }
+            is_left
+        });
+        if self.attributes.is_empty() {
+            return;
+        }
+        for mut group in meant {
+            if let Ids::Numbers(numbers) = &mut group.ids {
+                *numbers &= &self.numbers;
+            }
+            group.attributes.retain(|(key, value)| {
+                let mut all = self.attributes.iter();
+                !all.any(|(k, v)| k == key && (v.is_empty() || v == value))
+            });
+            groups.push(group);
+        }
+    }
 }

@@ -32,6 +32,9 @@ pub enum FrameFault {
     /// A hexadecimal number was expected.
     #[error("no hexadecimal number")]
     NoHex,
+    /// The stream begins as PTP's clients after September 2010 begin it.
+    #[error("a message of PTP's later binary protocol: this one is its text protocol")]
+    Binary,
     /// A space or colon was expected.
     #[error("no separator")]
     NoSeparator,
@@ -85,6 +88,11 @@ impl Decoder {
             }
             Ok(None) => Ok(None),
             Err((at, fault)) => {
+                let is_first = self.taken == 0 && at == 0;
+                let fault = match bytes.first() {
+                    Some(0) if is_first => FrameFault::Binary,
+                    _ => fault,
+                };
                 let at = self.taken + at as u64;
                 let error = FrameError { at, fault };
                 self.broken = Some(error.clone());

@@ -1,5 +1,7 @@
 //! The wire: both ends against each other and against traces.
 
+mod agent;
+
 use proptest::prelude::*;
 use sdm_runtime::wire::agent::{Agent, Phase};
 use sdm_runtime::wire::client::Client;

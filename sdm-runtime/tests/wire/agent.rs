@@ -1,0 +1,262 @@
+//! The agent's answers to what a client may send.
+
+use sdm_runtime::wire::Dialect;
+use sdm_runtime::wire::agent::{Agent, Phase};
+use sdm_runtime::wire::client::{Client, Report};
+use sdm_runtime::wire::command::Command;
+use sdm_runtime::wire::definition::Definition;
+use sdm_runtime::wire::event::{Event, Failure, Kind};
+use sdm_runtime::wire::groups::Group;
+
+/// An agent in a dialect whose events are told, and what it has said until then is taken.
+#[allow(clippy::unwrap_used)]
+fn agent(dialect: Dialect) -> (Agent, Client) {
+    let definition = |id: &str, kind: &str| Definition {
+        id: id.to_owned(),
+        kind: kind.to_owned(),
+        name: id.to_owned(),
+        description: String::new(),
+        display: true,
+        default: String::new(),
+        extra: Vec::new(),
+    };
+    let all = vec![
+        definition("jobState", "STRING"),
+        definition("endTime", "BIGINTEGER"),
+    ];
+    let mut agent = Agent::new(vec![Event::AttrDef(all.clone()), Event::FilterDef(all)]);
+    let mut client = Client::new(dialect, "1000").unwrap();
+    while agent.phase() != Phase::Normal {
+        let _events = talk(&mut agent, &mut client);
+    }
+    (agent, client)
+}
+
+/// Brings each what the other has said; gives what the client hears, and the commands that are the owner's.
+#[allow(clippy::unwrap_used)]
+fn talk(agent: &mut Agent, client: &mut Client) -> (Vec<Report>, Vec<u32>) {
+    agent.receive(&client.take_output());
+    let mut asked = Vec::new();
+    while let Some((tid, _)) = agent.poll().unwrap() {
+        asked.push(tid);
+    }
+    client.receive(&agent.take_output());
+    let mut reports = Vec::new();
+    while let Some(report) = client.poll().unwrap() {
+        reports.push(report);
+    }
+    (reports, asked)
+}
+
+/// The answers to one command.
+#[allow(clippy::unwrap_used)]
+fn ask(agent: &mut Agent, client: &mut Client, command: Command) -> Vec<Report> {
+    client.send(command).unwrap();
+    talk(agent, client).0
+}
+
+fn done(report: Option<&Report>) -> Result<(), &str> {
+    match report {
+        Some(Report::Done(_, _, Ok(()))) => Ok(()),
+        Some(Report::Done(_, _, Err(failure))) => Err(&failure.text),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_init_that_cannot_be_followed_is_an_error() {
+    for (version, base, why) in [
+        ("2.0", "host_a", "`host_a` is no base id"),
+        ("2.0", "", "`` is no base id"),
+        ("2.0", "-1", "`-1` is no base id"),
+        ("2.0", "12345678901234567890", "is no base id"),
+        (
+            "2.0",
+            "4294967295",
+            "is no base id (a number up to 4000000000)",
+        ),
+        (
+            "3.0",
+            "1000",
+            "`3.0` is no version of this protocol (2.0 is)",
+        ),
+        ("", "1000", "`` is no version"),
+    ] {
+        for dialect in [Dialect::Document, Dialect::Ptp] {
+            let mut agent = Agent::new(vec![]);
+            let command = Command::Init {
+                version: version.to_owned(),
+                base_id: base.to_owned(),
+            };
+            let mut bytes = Vec::new();
+            let message = command.encode(dialect, 7).unwrap();
+            message.encode(&mut bytes).unwrap();
+            agent.receive(&bytes);
+            assert_eq!(agent.poll(), Ok(None));
+            let said = String::from_utf8(agent.take_output()).unwrap();
+            assert!(
+                said.contains("0005:00000007:") && said.contains(why),
+                "{said}"
+            );
+            assert_eq!(agent.phase(), Phase::Initialize);
+        }
+    }
+}
+
+#[test]
+fn a_binary_client_is_refused_in_words() {
+    let mut agent = Agent::new(vec![]);
+    agent.receive(&[0, 0, 0, 42, 0, 1]);
+    let error = agent.poll().unwrap_err().to_string();
+    assert!(error.contains("PTP's later binary protocol"), "{error}");
+}
+
+#[test]
+fn a_refused_job_has_the_event_of_its_dialect() {
+    let submission = || Command::SubmitJob(vec![("jobSubId".into(), "JOB_1".into())]);
+    let why = Failure {
+        code: "1".into(),
+        text: "no room".into(),
+    };
+    for (dialect, ids) in [
+        (Dialect::Ptp, ["00d3:", "00d4:"]),
+        (Dialect::Document, ["0005:", "0005:"]),
+    ] {
+        for (command, id) in [submission(), Command::TerminateJob("7".into())]
+            .into_iter()
+            .zip(ids)
+        {
+            let (mut agent, mut client) = agent(dialect);
+            client.send(command).unwrap();
+            let (_, asked) = talk(&mut agent, &mut client);
+            agent.complete(asked[0], Err(why.clone()));
+            let output = agent.take_output();
+            let said = String::from_utf8(output.clone()).unwrap();
+            assert_eq!(&said[9..14], id, "{said}");
+            client.receive(&output);
+            let report = client.poll().unwrap();
+            assert_eq!(done(report.as_ref()), Err("no room"));
+        }
+    }
+}
+
+#[test]
+fn filters_are_defined_set_and_listed() {
+    let (mut agent, mut client) = agent(Dialect::Document);
+    let filters = ["jobState=RUNNING", "endTime"].map(str::to_owned).to_vec();
+    let set = ask(&mut agent, &mut client, Command::SetFilters(filters));
+    assert_eq!(done(set.first()), Ok(()));
+    let listed = ask(&mut agent, &mut client, Command::ListFilters);
+    let [Report::Event(_, Event::FilterDef(listed)), end] = &listed[..] else {
+        panic!("{listed:?}");
+    };
+    assert_eq!(done(Some(end)), Ok(()));
+    let listed: Vec<_> = listed.iter().map(|it| (&*it.id, &*it.default)).collect();
+    assert_eq!(listed, [("jobState", "RUNNING"), ("endTime", "")]);
+}
+
+#[test]
+fn the_document_has_no_big_integers() {
+    for (dialect, kind) in [(Dialect::Document, "INTEGER"), (Dialect::Ptp, "BIGINTEGER")] {
+        let all = ["endTime"].map(|id| Definition {
+            id: id.to_owned(),
+            kind: "BIGINTEGER".to_owned(),
+            name: String::new(),
+            description: String::new(),
+            display: true,
+            default: "0".to_owned(),
+            extra: vec![],
+        });
+        let message = Event::AttrDef(all.to_vec()).encode(dialect, 1).unwrap();
+        assert_eq!(message.args[3], kind);
+    }
+}
+
+#[test]
+fn attributes_are_told_on_demand() {
+    let (mut agent, mut client) = agent(Dialect::Ptp);
+    let mut defined = |command| {
+        let reports = ask(&mut agent, &mut client, command);
+        match &reports[..] {
+            [Report::Event(_, Event::AttrDef(all)), end] => {
+                assert_eq!(done(Some(end)), Ok(()));
+                Ok(all.iter().map(|it| it.id.clone()).collect::<Vec<_>>())
+            }
+            other => Err(done(other.first()).unwrap_err().to_owned()),
+        }
+    };
+    let all = defined(Command::QueryAttributes).unwrap();
+    assert_eq!(all, ["jobState", "endTime"]);
+    let one = defined(Command::GetAttributes(vec!["endTime".into()]));
+    assert_eq!(one.unwrap(), ["endTime"]);
+    let unknown = defined(Command::GetAttributes(vec!["nosuch".into()]));
+    assert!(unknown.unwrap_err().contains("`nosuch` is no attribute"));
+}
+
+#[test]
+fn elements_can_be_left_out_with_those_below() {
+    let (mut agent, mut client) = agent(Dialect::Ptp);
+    let group = |ids: &str| Group {
+        ids: ids.parse().unwrap(),
+        attributes: vec![("state".into(), "UP".into()), ("load".into(), "3".into())],
+    };
+    let mut told = |agent: &mut Agent, event: Event| {
+        agent.send(event).unwrap();
+        let (reports, _) = talk(agent, &mut client);
+        let groups = reports.into_iter().find_map(|report| match report {
+            Report::Event(_, Event::New(_, _, groups) | Event::Change(_, _, groups)) => {
+                Some(groups)
+            }
+            _ => None,
+        });
+        let told = groups.unwrap_or_default().into_iter();
+        told.map(|group| {
+            let keys: Vec<_> = group.attributes.iter().map(|it| &*it.0).collect();
+            format!("{} {}", group.ids, keys.join(" "))
+        })
+        .collect::<Vec<_>>()
+    };
+    let new = |kind, parent: &str, ids| Event::New(kind, parent.into(), vec![group(ids)]);
+    let change = |kind, ids| Event::Change(kind, "5".into(), vec![group(ids)]);
+    assert_eq!(
+        told(&mut agent, new(Kind::Node, "5", "10-12")),
+        ["10-12 state load"]
+    );
+    let silence = |words: &[(&str, &str)]| {
+        let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Command::FilterEvents(words.iter().map(pair).collect())
+    };
+    let command = |agent: &mut Agent, command: Command| {
+        let mut bytes = Vec::new();
+        let message = command.encode(Dialect::Ptp, 99).unwrap();
+        message.encode(&mut bytes).unwrap();
+        agent.receive(&bytes);
+        assert_eq!(agent.poll(), Ok(None));
+        String::from_utf8(agent.take_output()).unwrap()
+    };
+    let said = command(&mut agent, silence(&[("id", "11"), ("load", "")]));
+    assert!(said.contains(" 0000:00000063:"), "{said}");
+    let seen = told(&mut agent, change(Kind::Node, "10-12"));
+    assert_eq!(seen, ["10,12 state load", "11 state"]);
+    let said = command(
+        &mut agent,
+        silence(&[("id", "5"), ("filterChildren", "true")]),
+    );
+    assert!(said.contains(" 0000:00000063:"), "{said}");
+    assert!(told(&mut agent, change(Kind::Node, "10-12")).is_empty());
+    // Those that come later, too.
+    assert!(told(&mut agent, new(Kind::Node, "5", "20")).is_empty());
+    assert!(told(&mut agent, change(Kind::Node, "20")).is_empty());
+    assert_eq!(
+        told(&mut agent, new(Kind::Node, "6", "30")),
+        ["30 state load"]
+    );
+    let said = command(&mut agent, Command::ClearFilters(vec![]));
+    assert!(said.contains(" 0000:00000063:"), "{said}");
+    assert_eq!(
+        told(&mut agent, change(Kind::Node, "10")),
+        ["10 state load"]
+    );
+    let said = command(&mut agent, silence(&[("filterChildren", "true")]));
+    assert!(said.contains("FILTER_EVENTS lacks id"), "{said}");
+}
