@@ -33,9 +33,9 @@ const STOP_PAUSE: Duration = Duration::from_secs(1);
 const LATE_STOP: Duration = Duration::from_millis(100);
 /// How often it is looked for in between.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
-/// The kernel has this process go on so often where somebody has stopped it: before it has something to do, so that it costs
-/// nothing, and afterwards. Its parent's end does so too, at that moment.
-const GO_ON_WAITING: Duration = Duration::from_secs(60);
+/// The kernel has this process go on so often where somebody has stopped it: before it has something to do, which costs next to
+/// nothing, and afterwards. Its parent's end does so too, at that moment; one that is stopped just behind that has not begun to work.
+const GO_ON_WAITING: Duration = Duration::from_secs(5);
 const GO_ON: Duration = Duration::from_millis(200);
 /// What the process is called in lists of processes, at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-warden";

@@ -186,7 +186,8 @@ fn who_comes_while_daemons_are_started_stays_until_there_is_a_job() {
     let real = tool(&mpi, &place, job.pid());
     // The first one's starter dies.
     let mut starter = Command::new("sh");
-    starter.args(["-c", r#""$@" & echo $!; wait"#, "sh"]);
+    // Its number comes before what it says itself.
+    starter.args(["-c", r#"sh -c 'echo $$; exec "$@"' sh "$@" & wait"#, "sh"]);
     starter.arg(real.get_program()).args(real.get_args());
     starter.envs(
         real.get_envs()

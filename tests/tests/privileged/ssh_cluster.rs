@@ -140,7 +140,8 @@ fn jobs_of_a_host_behind_ssh_are_submitted_looked_into_and_ended() {
         CONFIG,
     ];
     shell.words(&nowhere).refused(1, "no-such-host");
-    let _done = shell.sdm("cluster remove gone").done();
+    // It is not kept.
+    shell.sdm("cluster remove gone").refused(1, "not defined");
     shell.place.assert_gone();
 }
 
