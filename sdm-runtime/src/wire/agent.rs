@@ -170,7 +170,7 @@ impl Agent {
         if self.phase != Phase::Normal || self.is_paused {
             return Err(SendError::Suspended);
         }
-        let Some(event) = self.filters.apply(event) else {
+        let Some(event) = self.filters.apply(self.dialect, event) else {
             return Ok(());
         };
         let message = event.encode(self.dialect, self.events_tid);

@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 use super::definition::Definition;
 use super::event::{Event, Kind};
 use super::groups::Group;
-use super::{Attribute, MessageError};
+use super::{Attribute, Dialect, MessageError};
 use crate::attribute;
 use crate::ids::Ids;
 
@@ -96,8 +96,11 @@ impl Filters {
     }
 
     /// Takes out of an event what filters name. Nothing where nothing is left.
-    pub(super) fn apply(&mut self, mut event: Event) -> Option<Event> {
-        self.note(&event);
+    pub(super) fn apply(&mut self, dialect: Dialect, mut event: Event) -> Option<Event> {
+        // The other one has no FILTER_EVENTS: nobody will ask what is below what.
+        if dialect == Dialect::Ptp {
+            self.note(&event);
+        }
         let is_change = matches!(event, Event::Change(..));
         if let Event::Remove(_, _, ids) = &mut event {
             let mut whole = self.silences.iter().filter(|it| it.attributes.is_empty());

@@ -66,20 +66,26 @@ trap '' INT TERM HUP
 exec sleep 100000
 "#;
 
+/// Begins a session by this launcher, which stays at a `sleep`, and sends `sdm` a signal then: nothing of it is left.
+fn strike_start<'a>(place: &'a Place, launcher: &str, signal: Signal) -> Running<'a> {
+    let launcher = script(place.path(), "mpirun", launcher);
+    let program = place.compile("work", Compiler::C);
+    let sdm = Sdm::run(place, 4)
+        .args(["--launcher", launcher.to_str().expect("it is text")])
+        .talk()
+        .program(&program, &[])
+        .spawn();
+    place.wait_running("sleep", 1);
+    processes::signal(sdm.pid(), signal);
+    place.assert_gone();
+    sdm
+}
+
 #[test]
 fn nothing_is_left_of_a_start_that_is_given_up() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let place = Place::new();
-        let launcher = script(place.path(), "mpirun", DEAF_LAUNCHER);
-        let program = place.compile("work", Compiler::C);
-        let sdm = Sdm::run(&place, 4)
-            .args(["--launcher", launcher.to_str().expect("it is text")])
-            .talk()
-            .program(&program, &[])
-            .spawn();
-        place.wait_running("sleep", 1);
-        processes::signal(sdm.pid(), signal);
-        place.assert_gone();
+        let sdm = strike_start(&place, DEAF_LAUNCHER, signal);
         let code = (signal != Signal::SIGKILL).then_some(128 + signal as i32);
         assert_eq!(sdm.finish().code, code);
     }
@@ -89,16 +95,7 @@ fn nothing_is_left_of_a_start_that_is_given_up() {
 fn nothing_is_left_of_a_launcher_that_does_not_give_its_version() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let place = Place::new();
-        let launcher = script(place.path(), "mpirun", "exec sleep 100000");
-        let program = place.compile("work", Compiler::C);
-        let sdm = Sdm::run(&place, 4)
-            .args(["--launcher", launcher.to_str().expect("it is text")])
-            .talk()
-            .program(&program, &[])
-            .spawn();
-        place.wait_running("sleep", 1);
-        processes::signal(sdm.pid(), signal);
-        place.assert_gone();
+        let _sdm = strike_start(&place, "exec sleep 100000", signal);
     }
 }
 
