@@ -1,4 +1,4 @@
-//! What a driver wants its owner to do: the only way in which it acts on anything outside.
+//! The actions that a driver requests from its owner: its only effects outside its own state.
 
 use nix::sys::signal::Signal;
 use sdm_core::CommandId;
@@ -13,7 +13,7 @@ pub enum Action {
     Answer {
         /// The command that is answered.
         id: CommandId,
-        /// What is answered, or why it failed.
+        /// The reply, or the reason for the failure.
         result: Result<Reply, Failure>,
     },
     /// Have the process attached to by a gdb of its own, which answers the command.

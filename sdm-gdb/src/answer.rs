@@ -11,8 +11,8 @@ use super::state::commands::AnswerState;
 use super::state::printed::Printed;
 use sdm_mi::Results;
 
-/// Waits for the answer to one MI command. Where it is dropped before that the command is broken off: gdb is never told
-/// of it, or is interrupted at it, as far as that harms no program.
+/// Future of the answer to one MI command. Dropping it early abandons the command: gdb never receives it, or is
+/// interrupted in it, as far as that harms no program.
 pub(super) struct Answer {
     gdb: Gdb,
     token: u64,

@@ -1,16 +1,19 @@
-//! What a look may cost. A task stands while it is looked at: when the budget is used up it runs on, and the answer says what is missing.
+//! Limits on the cost of inspecting a stopped task.
+//!
+//! A task stays stopped while gdb reads its stacks and variables. When the budget is used up the task resumes, and
+//! the reply names the missing parts.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use sdm_debug::{Failure, FailureCode};
 
-/// How long gdb may take for all questions of one look.
+/// Time that gdb has for all questions of one inspection.
 pub(super) const LOOK_WAIT: Duration = Duration::from_secs(20);
-/// How much gdb may say to them, in bytes: the stacks of a thousand threads are some eight million.
+/// Bytes of gdb's output that one inspection may use. The stacks of a thousand threads take about eight million.
 pub(super) const LOOK_BYTES_MAX: u64 = 16 << 20;
 
-/// What is left for a look.
+/// The time and the bytes that one inspection has left.
 #[derive(Debug)]
 pub(super) struct Budget {
     until: Instant,
@@ -18,7 +21,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// That of a look which begins now.
+    /// The full budget of an inspection that begins now.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             until: now + LOOK_WAIT,
@@ -26,13 +29,13 @@ impl Budget {
         }
     }
 
-    /// gdb has said so much.
+    /// Deducts `bytes` of gdb's output.
     pub(super) fn spend(&self, bytes: u64) {
         self.bytes_left
             .set(self.bytes_left.get().saturating_sub(bytes));
     }
 
-    /// How long gdb may take for one question more.
+    /// Time left for the next question to gdb.
     ///
     /// # Errors
     /// The budget is used up.

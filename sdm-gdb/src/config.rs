@@ -1,4 +1,4 @@
-//! What all drivers of a backend have in common: time limits and how stacks are folded.
+//! Settings that all drivers of a backend share: time limits and the rules by which stacks are folded.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use sdm_debug::fold::FoldRules;
 /// The settings that every driver of a backend shares.
 #[derive(Clone, Debug)]
 pub struct DriverConfig {
-    /// How long gdb may take for one command before it is interrupted.
+    /// Time that gdb has for one command before it is interrupted.
     pub command_wait: Duration,
-    /// How long gdb may take to read a program's symbols.
+    /// Time that gdb has to read a program's symbols.
     pub symbols_wait: Duration,
-    /// How long a task may take to stop on SIGINT before it is sent SIGSTOP.
+    /// Time that a task has to stop on SIGINT before it is sent SIGSTOP.
     pub interrupt_wait: Duration,
     /// True where programs are held that are about to abort, or to leave before `MPI_Finalize`.
     pub internal_breakpoints: bool,

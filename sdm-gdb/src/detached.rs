@@ -1,9 +1,9 @@
-//! Work that is done to its end, also where the operation that has begun it is cancelled.
+//! Work that runs to its end even if the operation that started it is cancelled.
 //!
-//! An operation can be dropped at any `await`. What it has already told gdb has an effect all the same, and the books
-//! must say so. So whatever changes something in gdb and then its books is a work: it belongs to the driver, and the
-//! operation only waits for what comes of it. Where nobody waits any more the result is dropped when it comes; a
-//! result that stands for something in gdb is a guard (see [`guards`](super::guards)), which takes that out again.
+//! An operation can be dropped at any `await`, but a command already sent to gdb still takes effect there, and the
+//! driver's state must reflect that. So each change of gdb that also changes the driver's state is a detached work.
+//! The driver owns it; the operation only waits for its result. A result that nobody waits for is dropped. One that
+//! stands for an object in gdb is a guard (see [`guards`](super::guards)), whose drop deletes the object.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! A host for tests on which processes are as a test says.
+//! A [`Host`] for tests: a test sets the state of its processes.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ pub(super) struct FakeHost {
     pub(super) held: bool,
     /// True where nothing is known of what the program holds in memory.
     pub(super) blind: bool,
-    /// How many arrivals a processor of its can note at once, and how many it notes.
+    /// Number of return addresses that a processor can watch at once (its debug registers), and a counter of those in
+    /// use.
     pub(super) registers: (usize, Rc<()>),
     /// The signals that a handler of the program's own takes.
     pub(super) caught: Vec<i32>,

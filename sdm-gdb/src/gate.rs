@@ -1,11 +1,13 @@
-//! What gdb is told when, so that it can be interrupted without harm to a program.
+//! Order of gdb's commands, such that gdb can be interrupted without harm to a program.
 //!
-//! A SIGINT that comes while gdb attaches to a program or lets it go is passed on to the program, which it
-//! kills as soon as nobody traces it. So questions and deeds are kept apart: what lets a program go, takes
-//! hold of it or lets it run is written only when no question is under way, and a SIGINT is sent only when
-//! nothing but questions is. An attach is not over when gdb has answered it but when all threads have stopped;
-//! until then gdb takes the program for the one that a SIGINT is meant for, too. After a SIGINT gdb is told nothing more until it has answered them and one more,
-//! which it reads after the signal: by then it has dealt with it.
+//! gdb passes on to the program a SIGINT that comes while gdb attaches or detaches, and it kills the program once
+//! nothing traces it. So commands are of two kinds: questions, and deeds, which detach from a program, attach to it
+//! or resume it. A deed is written only when no question is open. A SIGINT is sent only when nothing but questions is
+//! open.
+//!
+//! An attach ends when all threads have stopped, not when gdb has answered it; until then gdb takes a SIGINT to be
+//! meant for the program. After a SIGINT gdb receives no more commands until it has answered the open ones and a
+//! barrier question. gdb reads the barrier after the signal, so that the SIGINT has been handled by then.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,11 +16,11 @@ use sdm_mi::{Record, ResultClass, Results, Value};
 
 /// The number of the question behind a SIGINT; no driver numbers its own so high.
 const BARRIER: u64 = u64::MAX;
-/// What it asks: something that costs gdb nothing, that a "Quit" instead does not harm, and that is answered without a word to
-/// the console: what stands there belongs to a question of somebody's.
+/// The barrier question. It is cheap, may be answered with "Quit" without harm, and prints nothing to the console,
+/// where output belongs to somebody's question.
 const BARRIER_LINE: &str = "-gdb-show confirm\n";
 
-/// What gdb may do when it is told a line.
+/// The effect that a line can have when gdb carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// It only looks, at programs that it holds.
@@ -38,7 +40,7 @@ struct QueuedLine {
     text: String,
 }
 
-/// How far an interrupt is.
+/// State of the last interrupt of gdb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Interrupt {
     /// There is none.
@@ -62,7 +64,7 @@ enum Attach {
     Settling,
 }
 
-/// What is to be done with a command that nobody wants any more.
+/// The fate of a command whose answer is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenOff {
     /// gdb is never told of it: there is no answer to wait for.
@@ -75,7 +77,7 @@ pub enum BrokenOff {
 #[derive(Debug, Default)]
 pub struct Gate {
     waiting: VecDeque<QueuedLine>,
-    /// What gdb was told and has not answered, in its order.
+    /// Commands that gdb has received and not answered, oldest first.
     under_way: VecDeque<(u64, Kind)>,
     /// Questions under way whose answers nobody wants.
     unwanted: BTreeSet<u64>,
@@ -211,7 +213,7 @@ impl Gate {
     }
 }
 
-/// What stands for gdb's answer to a line that gdb was not told.
+/// The record that replaces gdb's answer to a line that was never sent to gdb.
 pub fn withdrawn(token: u64) -> Record {
     let text = "given up before gdb began with it".to_owned();
     Record::Result {
@@ -273,7 +275,7 @@ const LOOKS: [&str; 27] = [
     "find",
     "sharedlibrary",
 ];
-/// What carries out another command in several places.
+/// gdb's commands that apply another command to several threads or frames.
 const APPLIES: [&str; 5] = ["thread", "frame", "taas", "faas", "tfaas"];
 
 fn kind_of(command: &str) -> Kind {
@@ -339,7 +341,7 @@ mod tests {
         gate
     }
 
-    /// What gdb is told now, by the drivers' numbers.
+    /// The lines that the gate releases now, as tokens of the drivers.
     fn written(gate: &mut Gate) -> Vec<u64> {
         let before = gate.under_way.len();
         while gate.poll_line().is_some() {}

@@ -1,8 +1,8 @@
-//! A gdb as the operations see it: its state, and how they send it commands.
+//! A gdb as its operations see it: the state, and the means to send commands.
 //!
-//! An operation is written as one `async fn` from first MI command to answer; the driver polls it
-//! whenever something has come. There is no executor and no waker behind it: waiting is looking
-//! at [`State`] again. A borrow of the state never lives across an `await`.
+//! An operation is one `async fn` from first MI command to answer. The driver polls it after each input. There is no
+//! executor and no waker: a waiting operation checks [`State`] again at each poll. A borrow of the state never lives
+//! across an `await`.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::future::Future;
@@ -36,7 +36,7 @@ struct GdbParts {
     version: Cell<u64>,
     /// When operations that wait want to be polled again.
     wakeups: RefCell<Vec<Instant>>,
-    /// What is finished although nobody waits for it.
+    /// Works that run to their end even if nobody waits for their results.
     works: Works,
     host: Box<dyn Host>,
 }

@@ -1,4 +1,4 @@
-//! Guards: what an operation has counted or made is uncounted or taken out of gdb again where it is dropped.
+//! Guards: when an operation is dropped they undo its counters and delete the objects that it made in gdb.
 
 use super::gdb::Gdb;
 

@@ -1,4 +1,4 @@
-//! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
+//! Facts about the machine, behind a trait, so that the driver itself does no I/O.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +19,7 @@ use sdm_inspect::queues::PendingAnswer;
 pub trait Host {
     /// The process's state letter and what it waits in, as of `/proc`.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
-    /// What the process holds in memory, and the most that it has held, in bytes.
+    /// Resident memory of the process and its peak, in bytes.
     fn memory(&self, pid: i32) -> Option<(u64, u64)>;
     /// The process that Valgrind runs for gdb, where it does.
     fn run_by_valgrind(&self) -> Option<i32>;
@@ -33,7 +33,7 @@ pub trait Host {
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
     /// True where the process runs this program.
     fn runs(&self, pid: i32, program: &Path) -> bool;
-    /// Where the program itself begins (not its dynamic linker).
+    /// Entry point of the program itself, not of its dynamic linker.
     fn entry_address(&self, pid: i32) -> Option<u64>;
     /// True where gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
     fn completes_writes(&self) -> bool;
@@ -41,7 +41,7 @@ pub trait Host {
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
     /// True where no process of this host has a thread of this number.
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
-    /// How long a thread has been on a processor, in nanoseconds, where the kernel counts that.
+    /// Time that a thread has run on a processor, in nanoseconds; `None` if the kernel does not count it.
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
     /// Has it noted whether a thread comes to an address from now on, where the kernel does so.
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
@@ -49,11 +49,12 @@ pub trait Host {
     fn exchange(&self, pid: i32) -> Option<u128>;
     /// The number of the system call that a thread is in, -1 for none, and its arguments, where that may be known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
-    /// What a thread waits for outside of its process, where the kernel's tables say.
+    /// The resource outside its process that a thread waits for, from the kernel's tables.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
-    /// Where gdb finds the files of a process that is in a container; where such a one was seen before, also for others.
+    /// The directory in which gdb finds the files of a process in a container. Once one such process was seen, other
+    /// processes get one too.
     fn root(&self, pid: i32) -> Option<String>;
-    /// What to do where this host's gdb will not do: which others are installed.
+    /// A hint for a gdb that lacks a feature: the other gdbs that are installed.
     fn other_gdbs(&self) -> String;
     /// One line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
@@ -92,7 +93,7 @@ pub trait Host {
 
 /// A core file that gdb writes.
 pub trait NewCore {
-    /// Where gdb writes it: no name of a folder in which others could put a link.
+    /// The path to which gdb writes the core file. Other users cannot place a link there.
     fn place(&self) -> PathBuf;
     /// Gives it its name. Without it there is no file.
     ///

@@ -1,11 +1,11 @@
 //! The state machine of one gdb: commands and records in, MI commands, answers and events out.
 //!
-//! Sans-I/O: `handle_*(now, ...)`, then [`Driver::poll_action`] to `None`, then sleep until
-//! something comes or [`Driver::poll_timeout`]. One command at a time talks to gdb (in the order
-//! given; a stop that has come goes first), beside it the urgent ones.
+//! Sans-I/O: call `handle_*(now, ...)`, then [`Driver::poll_action`] until `None`, then sleep until the next input or
+//! [`Driver::poll_timeout`]. Commands use gdb one at a time, in the order given, except that a stop is handled first;
+//! urgent commands run beside them.
 //!
-//! From the bottom up: `text` and `state` are data; `gdb` with `answer`, `until`, `detached` and `guards` is how
-//! operations send commands and wait; `ops` are the operations, one file for each kind of command.
+//! From the bottom up: `text` and `state` are data. `gdb` with `answer`, `until`, `detached` and `guards` lets
+//! operations send commands and wait. `ops` holds the operations, one file for each kind of command.
 
 mod action;
 mod answer;
@@ -92,7 +92,7 @@ enum Turn {
     Urgent,
 }
 
-/// What becomes of an operation whose command is cancelled, or whose session ends.
+/// The fate of an operation whose command is cancelled, or whose session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnCancel {
     /// It is dropped; its works go on (see `detached`).
@@ -134,7 +134,7 @@ impl Driver {
         driver
     }
 
-    /// What the next probe is compared with.
+    /// The last probe, with which the next one is compared.
     pub fn kept_probe(&self) -> KeptProbe {
         KeptProbe(self.gdb.get().probed.clone())
     }
@@ -314,7 +314,7 @@ impl Driver {
         self.run();
     }
 
-    /// What gdb has printed so far does not belong to what it carries out.
+    /// Discards the output captured so far for all pending commands: none of it was printed by them.
     pub fn forget_printed(&mut self) {
         let mut state = self.gdb.edit();
         let pending = state.commands.pending.values_mut();
@@ -337,7 +337,7 @@ impl Driver {
         state.activity.is_stopped() || is_live && state.processes.is_out_of_sight()
     }
 
-    /// What the task is doing.
+    /// The state of the task as the front-end sees it.
     pub fn task_state(&self) -> TaskState {
         self.gdb.get().activity.task()
     }

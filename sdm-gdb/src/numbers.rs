@@ -1,11 +1,11 @@
-//! Short numbers for gdb's commands: gdb reads its input byte by byte, a system call each.
+//! Short tokens for gdb's commands: gdb reads its input byte by byte, with a system call for each.
 
 /// The numbers that gdb is told in place of the drivers'.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Whose a number is, or was last: number 1 is the first one.
+    /// The last owner of each number; index 0 belongs to number 1.
     given: Vec<Given>,
-    /// How many of them are taken.
+    /// Count of numbers in use.
     taken_count: usize,
     /// The one that was given last; 0 before the first.
     last: usize,

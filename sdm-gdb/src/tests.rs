@@ -1,4 +1,4 @@
-//! The driver against a scripted gdb: what real gdbs do only rarely, and what none should do.
+//! The driver against a scripted gdb: rare behaviour of real gdbs, and faults that none should have.
 
 mod given_up;
 mod lost;

@@ -1,4 +1,4 @@
-//! How MI commands are written, and how values and paths in gdb's answers are read. No state.
+//! Formats MI commands, and parses values and paths in gdb's answers. No state.
 
 use sdm_debug::quoted::referred;
 use sdm_debug::reply::{Value, Variable};

@@ -1,4 +1,4 @@
-//! Waiting until the state of a gdb is as wanted.
+//! Waits for a condition on the state of a gdb.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,12 +1,12 @@
-//! gdb's own words by which something is decided or told: all of them, with the versions that write so in the C locale.
+//! gdb's message texts on which decisions depend: all of them, with the gdb versions that print them in the C locale.
 //!
-//! MI has no codes for these. Nothing else in the driver looks into a text of gdb's.
+//! MI has no codes for these. Nothing else in the driver matches a text of gdb's.
 
 use std::collections::BTreeSet;
 
 use sdm_debug::{Failure, FailureCode};
 
-/// What an error of gdb's means.
+/// The meaning of a gdb error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wording {
     /// It has given a command up for reasons that it has said before.
@@ -21,7 +21,7 @@ pub(crate) enum Wording {
     NoSuchPlace,
 }
 
-/// What an error means, a part of its text, and the first and the last major version of gdb that is known to write so.
+/// The meaning of an error, a part of its text, and the first and last major version of gdb known to print it.
 const WORDINGS: [(Wording, &str, u32, u32); 9] = [
     (Wording::Aborted, "Command aborted.", 7, 18),
     (
@@ -40,7 +40,7 @@ const WORDINGS: [(Wording, &str, u32, u32); 9] = [
     (Wording::NoSuchPlace, "\" not defined", 7, 18),
 ];
 
-/// What an error means, where it is one of these.
+/// The meaning of an error text, if known.
 pub(crate) fn wording(text: &str) -> Option<Wording> {
     let found = WORDINGS.iter().find(|(_, part, ..)| text.contains(part));
     found.map(|(wording, ..)| *wording)
@@ -81,8 +81,8 @@ pub(crate) fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Opt
     passed.contains(name).then_some(name)
 }
 
-/// What gdb says of forks and of programs that replace one another, for a person. Written so by
-/// gdb 13 to 18.
+/// A remark for users on gdb's message about a fork or a new program; `None` for other texts. Printed so by gdb 13 to
+/// 18.
 pub(crate) fn remark(text: &str) -> Option<String> {
     if text.starts_with("[Detaching after fork from child process")
         || text.starts_with("[Detaching after vfork from child process")

@@ -1,5 +1,7 @@
-//! What a cancelled command leaves in gdb: nothing. Every operation is cancelled at each of its steps, against a gdb in
-//! memory that keeps books and behind the gate that decides what can be broken off.
+//! Tests that a cancelled command leaves nothing behind in gdb.
+//!
+//! Every operation is cancelled at each of its steps, against a gdb in memory (`peer`) and behind the gate that
+//! decides which commands can be withdrawn or interrupted.
 
 mod peer;
 
@@ -263,7 +265,7 @@ fn create(name: &str) -> Command {
     }
 }
 
-/// What makes something in gdb: cancelled, it has made nothing.
+/// Commands that create an object in gdb: a cancelled one has created nothing.
 fn makers() -> Vec<Command> {
     let matching = BreakSpec {
         number: 7,
@@ -291,7 +293,8 @@ fn makers() -> Vec<Command> {
     ]
 }
 
-/// What changes something in gdb: cancelled, it has or has not, and the books know.
+/// Commands that change a setting in gdb: a cancelled one has either taken effect or not, and the driver's state says
+/// which.
 fn changes() -> Vec<Command> {
     let signals = |names: &[&str], stop| Command::SignalHandle {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -320,7 +323,7 @@ fn changes() -> Vec<Command> {
     ]
 }
 
-/// What only looks, or lets the program run.
+/// Commands that only read, or that resume the program.
 fn others() -> Vec<Command> {
     let line = |line: &str| Command::Console {
         line: line.to_owned(),

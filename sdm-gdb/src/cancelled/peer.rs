@@ -1,7 +1,7 @@
-//! A gdb in memory that keeps the books of a real one.
+//! A simulated gdb, in memory, with the state of a real one.
 //!
-//! It knows its breakpoints, its variable objects, what it does at signals, whether the program runs, and which
-//! interrupts are on their way to that.
+//! Tracks breakpoints, variable objects, signal settings, whether the program runs, and the interrupts that have not
+//! taken effect yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) struct Peer {
     /// Lines that were written to it and that it has not read.
     inbox: VecDeque<String>,
-    /// What it has said and nobody has read.
+    /// Records that are written and not read yet, in order.
     said: VecDeque<String>,
     pub(super) points: BTreeMap<u32, PeerPoint>,
     pub(super) objects: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ pub(super) struct PeerPoint {
     pub(super) disabled: bool,
 }
 
-/// What is done at a signal: stop, print, pass.
+/// The three flags of gdb's `handle` for one signal: stop, print, pass.
 pub(super) type Flags = [bool; 3];
 
 impl Peer {

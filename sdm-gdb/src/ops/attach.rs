@@ -1,4 +1,4 @@
-//! Attaching to a process that runs already.
+//! Attaches to a running process.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::state::State;
 use crate::state::signals::Sigcont;
 use crate::text::base_name;
 
-/// How long the process may take to be held after gdb has said that it is attached.
+/// Time that the process has to stop after gdb has reported the attach.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How often, and after how long each time, it is looked whether the kernel lets the process be stopped.
+/// Number of checks whether the kernel lets the process be stopped, and the pause before each.
 const KERNEL_LOOKS: u32 = 8;
 const KERNEL_WAIT: Duration = Duration::from_millis(250);
 

@@ -1,4 +1,4 @@
-//! The call that a thread is in, with those of its arguments that say whom it waits for.
+//! The call that a thread is in, with those arguments that identify the ranks it waits for.
 
 use sdm_debug::Failure;
 use sdm_debug::calls::{call_arguments, fortran_argument, fortran_arguments, plain, roles};
@@ -20,7 +20,7 @@ use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::variable;
 
-/// How many lines of source a call can have.
+/// Most source lines that one call expression may span.
 const CALL_LINES: u32 = 6;
 
 /// The call that a thread is in, which its user's frame of this index has made.
@@ -97,7 +97,7 @@ pub(super) async fn call(
     }))
 }
 
-/// Where the arguments of a call are told.
+/// The sources from which the arguments of a call can be read.
 struct ArgumentSources<'a> {
     user: &'a GdbFrame,
     /// As the source has them.

@@ -1,7 +1,7 @@
-//! What the program has called where the function's own frame is not there any more.
+//! Names a called function whose own frame is gone.
 //!
-//! A function that ends by jumping to another one (`sem_wait`, `pthread_join`) leaves that one's frame only, which a library without
-//! debug information has no name for. The instruction by which the program has called says whom.
+//! A function that ends in a jump to another one (`sem_wait`, `pthread_join`) leaves only the other's frame. In a
+//! library without debug information that frame has no name. The call instruction in the program names the function.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use sdm_debug::{Failure, FailureCode};
 use super::frames::GdbFrame;
 use crate::gdb::Gdb;
 
-/// How many bytes an instruction that calls has.
+/// Possible sizes of a call instruction, in bytes.
 #[cfg(target_arch = "x86_64")]
 const CALL_BYTES: &[u64] = &[5, 6];
 #[cfg(not(target_arch = "x86_64"))]
 const CALL_BYTES: &[u64] = &[4];
-/// What it is called.
+/// The mnemonics of call instructions.
 const CALLS: [&str; 3] = ["call", "callq", "bl"];
 
-/// What was called at an address, or that it is not known: threads of a pool all stand at the same one.
+/// The function called just before each address, or `None` if unknown. The threads of a pool share one such address.
 #[derive(Default)]
 pub(super) struct Calls(BTreeMap<u64, Option<String>>);
 
@@ -56,7 +56,7 @@ impl Calls {
     }
 }
 
-/// What the instruction in front of an address calls.
+/// The function that the call instruction in front of the address `after` names.
 async fn before(gdb: &Gdb, thread: u32, after: u64) -> Result<Option<String>, Failure> {
     for bytes in CALL_BYTES {
         let from = after.saturating_sub(*bytes);

@@ -1,4 +1,4 @@
-//! Errors in the use of MPI, as a program says them that is checked: see `sdm-check`.
+//! Errors in the use of MPI, as reported by a program that runs under `sdm-check`.
 
 use sdm_check::Error;
 use sdm_debug::reply::{Frame, Stop, StopReason};

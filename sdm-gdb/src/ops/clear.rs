@@ -1,12 +1,13 @@
-//! Keeps what gdb inserts for itself, to hear of libraries for example, out of processes that are only looked at: a gdb that is
-//! killed would leave it there.
+//! Keeps gdb's own breakpoints, those on library loads for example, out of processes that are only inspected: they
+//! would stay behind if gdb were killed.
 //!
-//! gdb inserts it into every process that runs, whichever it was told of: when it lets one go, and when it has new symbols.
+//! gdb inserts them into every process that it resumes, whichever one the command named, both at a detach and after
+//! new symbols.
 
 use crate::action::Action;
 use crate::gdb::Gdb;
 
-/// What gdb is asked so that its answer says that it has done what it was told before: it costs nothing.
+/// A cheap command. gdb answers it only after all earlier ones, so that its answer shows that they are done.
 const NOTHING: &str = "-gdb-show confirm";
 
 /// Has the code cleared as soon as gdb has done what it is at: it says `^running` before it inserts anything.

@@ -1,4 +1,4 @@
-//! Commands that are passed through to gdb: for its own command line, and of GDB/MI.
+//! Commands passed through to gdb: for its own command line, and of GDB/MI.
 
 use nix::sys::signal::Signal;
 use sdm_debug::{Failure, FailureCode, Reply};
@@ -23,7 +23,7 @@ pub(crate) async fn console(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     text_of(result, printed).map(Reply::Text)
 }
 
-/// What a line has printed, or why gdb refuses it.
+/// The output of a command line, or gdb's error with that output.
 pub(super) fn text_of(
     result: Result<Results, Failure>,
     printed: String,

@@ -1,4 +1,4 @@
-//! Core files: what a program was at its end.
+//! Opens core files: the state of a program at its end.
 
 use sdm_text::{printable, printable_name};
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ use crate::text::{escape_path, with_path};
 use crate::wording::names;
 use sdm_mi::Results;
 
-/// What is opened.
+/// A core file and its program.
 #[derive(Clone, Debug)]
 pub struct CoreFile {
     /// The core file's path.

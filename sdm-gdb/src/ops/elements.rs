@@ -1,7 +1,7 @@
-//! Prints arrays of Fortran's structures element by element.
+//! Prints Fortran arrays of structures element by element.
 //!
-//! Of an array of structures with allocatable components gdb 13 shows the components of the first element in each of them; an element
-//! by itself it shows as it is, and so does gdb 18. What cannot be printed so is refused.
+//! For an array of structures with allocatable components gdb 13 shows the first element's components in every
+//! element. A single element is shown correctly, also by gdb 18. An array that cannot be printed so is refused.
 
 use sdm_debug::reply::Variable;
 use sdm_debug::{Failure, FailureCode};

@@ -12,10 +12,10 @@ use crate::state::State;
 use crate::state::activity::OpenRun;
 use crate::text::console_line;
 
-/// How long gdb may take to kill or to leave a program.
+/// Time that gdb has to kill a program or to detach from it.
 const END_WAIT: Duration = Duration::from_secs(3);
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug)]
 pub(crate) enum End {
     Exited(i32),

@@ -1,4 +1,4 @@
-//! Values of expressions in a frame that is named, so that nothing that is selected changes.
+//! Evaluates expressions in an explicit frame, so that gdb's selection does not change.
 
 use sdm_debug::calls::{array_names, is_array_type, is_harmless};
 use sdm_debug::probe::ArgumentRole;

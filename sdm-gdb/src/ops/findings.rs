@@ -1,7 +1,7 @@
-//! What a sanitizer says of an error that it has found in the program.
+//! Reads the error that a sanitizer has found in the program.
 //!
-//! Its runtime is asked by the functions that it has for this: they read what it has noted and take no lock. While they
-//! run no other thread does.
+//! Its runtime has functions for this, which read the recorded error and take no lock. No other thread runs
+//! meanwhile.
 
 use sdm_debug::quoted::bare;
 use sdm_debug::reply::{Access, Finding};
@@ -16,11 +16,11 @@ use sdm_mi::Results;
 /// The longest text of a finding, in bytes.
 const KIND_BYTES_MAX: usize = 256;
 
-/// How far below its stack a function of the program's runtime puts its answers: further than it goes down itself,
-/// nearer than the smallest stack of a thread.
+/// Distance below the stack pointer, in bytes, of the memory for results of called runtime functions. It is deeper
+/// than these functions reach, and less than the smallest stack of a thread.
 pub(super) const BELOW: u32 = 12 << 10;
 
-/// What has been found; `None` where it was told already.
+/// Reads the error; `None` if it was reported before.
 pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
     let (tool, kind) = match finder {
         Finder::Check => (
@@ -59,7 +59,7 @@ pub(crate) async fn read(gdb: &Gdb, finder: Finder) -> Option<Finding> {
 const ADDRESS: &str = "AddressSanitizer";
 const UNDEFINED: &str = "UndefinedBehaviorSanitizer";
 
-/// What UBSan is about to print, without what differs between tasks.
+/// The error that UBSan is about to print, without the parts that differ between tasks.
 async fn undefined(gdb: &Gdb) -> String {
     let slot = |number: u32| format!("((char**)$sp - {})", (BELOW >> 3) - number);
     let slots: Vec<String> = (0..6).map(slot).collect();
@@ -140,7 +140,7 @@ async fn text(gdb: &Gdb, expression: &str) -> Option<String> {
     quoted(&evaluated(gdb, expression).await?)
 }
 
-/// What the functions that the thread is in say of it, the innermost first.
+/// The first result of `says` for the names of the thread's functions, innermost first.
 async fn called<T>(gdb: &Gdb, says: impl Fn(&str) -> Option<T>) -> Option<T> {
     let line = format!("-stack-list-frames 0 {FRAMES_MAX}");
     let results: Results = gdb.mi(line).await.ok()?;

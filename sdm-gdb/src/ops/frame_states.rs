@@ -1,8 +1,8 @@
-//! The state of the user's frames: what is compared from probe to probe to tell who goes on from who does not.
+//! State of the user's frames: compared between probes to tell a task that makes progress from one that does not.
 //!
-//! Variables are what a person knows of a function, but a program may have no debug information, or a loop's counter
-//! may live in a register that no variable names. So a frame's part of the stack and the registers that calls keep
-//! count too: while a call lasts nobody but the function itself changes these.
+//! Users think of variables, but a program may lack debug information, or keep a loop counter in a register that no
+//! variable names. So a frame's part of the stack and its callee-saved registers count too: during a call only the
+//! function itself changes these.
 
 use sdm_debug::fold::{FoldRules, user_frames};
 use sdm_debug::reply::{StackFrame, Variable};
@@ -18,7 +18,7 @@ use crate::text::variable;
 
 /// Of a deeper stack so many frames of each end are looked at.
 const END_FRAMES: usize = 8;
-/// How much of the stack is read, in bytes, from the innermost frame outwards.
+/// Bytes of the stack that are read, from the innermost frame outwards.
 const STACK_BYTES_MAX: u64 = 32 << 10;
 
 /// gdb's number of the stack pointer.

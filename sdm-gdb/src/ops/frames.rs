@@ -1,4 +1,4 @@
-//! Turns gdb's stack frames into those of the fold rules and of the front-end.
+//! Converts gdb's stack frames to those of the fold rules and of the front-end.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use sdm_mi::Results;
 
 /// The most frames of one stack that are asked for.
 pub(crate) const FRAMES_MAX: u32 = 1024;
-/// What the names of Fortran's files end with, in lower case.
+/// File name extensions of Fortran sources, in lower case.
 const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
 
 /// One frame as gdb gives it.
@@ -29,7 +29,7 @@ pub(crate) struct GdbFrame {
     line: u32,
     /// Without directories; empty for the program itself.
     module: String,
-    /// What its caller has called, where it has no name that says so.
+    /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     called: Option<String>,
     /// For a frame without a name: its module, and the text of where it stands.
     place: Option<(String, String)>,
@@ -69,7 +69,7 @@ impl GdbFrame {
         frame
     }
 
-    /// Where it stands.
+    /// The program counter in this frame.
     pub(crate) fn address(&self) -> u64 {
         self.address
     }

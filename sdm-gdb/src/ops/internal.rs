@@ -1,9 +1,10 @@
-//! Breakpoints of SDM's own: they hold a program that is about to abort, or to leave before
-//! `MPI_Finalize`, since launchers then kill everybody without warning; and one in which a sanitizer has found an error.
+//! SDM's internal breakpoints.
 //!
-//! Whether `MPI_Init` and `MPI_Finalize` were passed is counted by breakpoints that never stop
-//! (an ignore count that is never used up): no stop, no call into the program, and a step over
-//! `MPI_Init` is not disturbed.
+//! Launchers kill a whole job without warning when one process aborts or exits before `MPI_Finalize`; these
+//! breakpoints stop that process first. They also stop a process in which a sanitizer has found an error.
+//!
+//! Calls of `MPI_Init` and `MPI_Finalize` are counted by breakpoints that never stop, as their ignore count is never
+//! used up. So there is no stop and no call into the program, and a step over `MPI_Init` is not disturbed.
 
 use sdm_debug::Failure;
 
@@ -11,7 +12,7 @@ use crate::gdb::Gdb;
 use crate::state::internal::{Finder, Internal};
 use sdm_mi::{Results, quote};
 
-/// What every program gets. Those of MPI stay pending in a program without it.
+/// Breakpoints of every program. The MPI ones stay pending in a program without MPI.
 const ALWAYS: [(&str, Internal); 7] = [
     ("MPI_Init", Internal::Init),
     ("MPI_Init_thread", Internal::Init),
@@ -24,12 +25,12 @@ const ALWAYS: [(&str, Internal); 7] = [
     ),
     ("__ubsan_on_report", Internal::Found(Finder::Undefined)),
 ];
-/// What a program gets once it has MPI.
+/// Breakpoints added once a program has loaded MPI.
 const WITH_MPI: [(&str, Internal); 2] = [
     ("MPI_Finalize", Internal::Finalize),
     ("_exit", Internal::Exit),
 ];
-/// What a program gets once it has LeakSanitizer, which looks when it ends, or is asked.
+/// Breakpoints added once a program has LeakSanitizer, which checks at exit or on request.
 const WITH_LEAKS: [(&str, Internal); 2] = [
     ("exit", Internal::LeakCheck),
     ("__lsan_do_recoverable_leak_check", Internal::LeakCheck),
@@ -38,7 +39,7 @@ const WITH_LEAKS: [(&str, Internal); 2] = [
 const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
 /// The breakpoint of a program whose use of MPI is checked.
 const CHECK: [(&str, Internal); 1] = [(sdm_check::ERROR_FUNCTION, Internal::Found(Finder::Check))];
-/// What MI says of an option that it does not know.
+/// MI's error text for an option that it does not know.
 const UNKNOWN_OPTION: &str = "Unknown option";
 /// Never used up.
 const NEVER: &str = "-i 2147483647 ";

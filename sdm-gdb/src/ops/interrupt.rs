@@ -1,8 +1,8 @@
-//! Stopping a running program, also one that does not want to be stopped.
+//! Stops a running program, even one that resists.
 //!
-//! Only `*stopped` counts. gdb's own interrupt is a SIGINT to the process; one that blocks SIGINT
-//! would never stop and find the signal later, so it gets SIGSTOP at once. A signal sent that
-//! did not stop the program (a breakpoint was faster) is remembered, and swallowed when it does.
+//! Only `*stopped` counts as a stop. gdb's own interrupt is a SIGINT to the process. A process that blocks SIGINT
+//! would not stop but find the signal later, so it gets SIGSTOP at once. A signal that did not stop the program (a
+//! breakpoint came first) is remembered, and discarded when it arrives.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::state::State;
 use crate::state::activity::RunKind;
 use crate::state::signals::Sigint;
 
-/// How long a program may take to stop on SIGSTOP.
+/// Time that a program has to stop on SIGSTOP.
 const STOP_WAIT: Duration = Duration::from_secs(3);
-/// How long gdb may take to say that a program has stopped which the kernel has stopped already.
+/// Time that gdb has to report a program as stopped that the kernel has already stopped.
 const HELD_WAIT: Duration = Duration::from_secs(30);
-/// How often Valgrind is asked to stop a program.
+/// Number of times that Valgrind is asked to stop a program.
 const ASK_TIMES: u32 = 5;
-/// How long gdb may take to begin to run a program that is to be stopped.
+/// Time that gdb has to start running a program that is to be stopped.
 const BEGIN_WAIT: Duration = Duration::from_secs(60);
-/// How long a signal that waits may take to stop a program that is let run for it.
+/// Time that a pending signal has to stop a program resumed for it.
 const SETTLE_WAIT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn interrupt(gdb: Gdb, id: CommandId) {

@@ -1,9 +1,9 @@
-//! The arguments of a call where neither source nor debug information has them: where the call has put them.
+//! Recovers the arguments of a call that neither source nor debug information gives, from registers and stack.
 //!
-//! On x86-64 the first six come in registers that nobody keeps, so a function that still needs them after it has
-//! called others begins by copying them: into registers that calls keep, or into its own part of the stack. These
-//! copies are found in its first instructions, up to the first jump or call. Where anything later in the function,
-//! up to where it stands, writes to the same place, the copy is not trusted. The other arguments are on the stack.
+//! On x86-64 the first six arguments come in caller-saved registers. A function that still needs them after a call of
+//! its own first copies them to callee-saved registers or to its stack frame. These copies are found in its first
+//! instructions, up to the first jump or call. A copy is not trusted if a later instruction, up to the current one,
+//! writes to the same place. The other arguments are on the stack.
 
 use sdm_debug::Failure;
 use sdm_debug::FailureCode;
@@ -34,7 +34,7 @@ const KEPT: [(u32, [&str; 2]); 6] = [
     (15, ["%r15", "%r15d"]),
 ];
 
-/// Where an argument was copied to.
+/// The place to which an argument was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Copy {
     /// gdb's number of a register.
@@ -43,7 +43,7 @@ enum Copy {
     Slot(i64),
 }
 
-/// What is known of a call's arguments.
+/// The places of a call's arguments.
 pub(super) struct Kept {
     copies: [Option<Copy>; 6],
     /// The stack pointer of the caller, behind the return address.
@@ -82,7 +82,8 @@ pub(super) async fn kept(
     }))
 }
 
-/// What a function has carried out, in any order, up to where it stands.
+/// The function's instructions in front of its current one, in address order; empty if gdb is too old for the
+/// question.
 async fn instructions(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -137,7 +138,7 @@ fn narrowed(value: u64, bytes: u64) -> i64 {
     }
 }
 
-/// Where the first six arguments are copied to by a function's first instructions.
+/// The places to which a function's first instructions copy its first six arguments.
 fn copies(instructions: &[&str]) -> [Option<Copy>; 6] {
     let mut copies: [Option<Copy>; 6] = [const { None }; 6];
     let mut texts: [String; 6] = Default::default();

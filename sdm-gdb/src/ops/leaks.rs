@@ -1,12 +1,12 @@
-//! Lets LeakSanitizer look at a program that gdb holds.
+//! Enables LeakSanitizer's check in a program that gdb traces.
 //!
-//! For its check it starts a process that attaches to the program's threads, as a debugger does. Where there is a debugger the kernel
-//! refuses that, and LeakSanitizer ends the program with a code of its own, leaks or not. So where a check is about to come and the
-//! program has one thread left, which waits for the check, that process is told by a filter of system calls that it has
-//! attached: nothing of the program runs meanwhile anyway.
+//! LeakSanitizer starts a process that attaches to the program's threads by ptrace. The kernel refuses that under a
+//! debugger, and LeakSanitizer then ends the program with its own exit code, leaks or not. So when a check is about
+//! to begin and only the thread that waits for it is left, a seccomp filter makes the process's attach appear to
+//! succeed. Nothing of the program runs meanwhile anyway.
 //!
-//! Registers it is not given. By its own rule it then takes all of the thread's stack for in use, what is behind the stack pointer too;
-//! that is cleared before, as pointers that functions have left there would hide leaks.
+//! The process gets no registers, and then by its own rule treats the thread's whole stack as live, including the
+//! part below the stack pointer. That part is cleared first, as stale pointers there would hide leaks.
 
 use nix::libc;
 
@@ -104,9 +104,11 @@ impl Instruction {
     }
 }
 
-/// What attaches and detaches has done so, what waits for any kind of child to stop has waited, what else traces is not permitted. All
-/// else is as ever: the program's own children are waited for without `__WALL`, and the program waits for the end of the process that
-/// looks for leaks without asking how it ended. It must: it takes that one's stack away then.
+/// The seccomp program of the check.
+///
+/// Attach and detach return success, as does a `wait` for any kind of child (`__WALL`); other ptrace requests fail
+/// with `EPERM`. Everything else is unchanged. The program's own children are waited for without `__WALL`. The
+/// program waits for the end of the checking process, whose stack it then frees, without asking for its exit status.
 fn filter(ptrace: u32, wait: u32) -> [Instruction; 13] {
     const LOAD: u16 = 0x20;
     const IS: u16 = 0x15;
@@ -142,7 +144,7 @@ fn filter(ptrace: u32, wait: u32) -> [Instruction; 13] {
 mod tests {
     use super::*;
 
-    /// What the filter says of a system call with these arguments.
+    /// The filter's verdict on a system call with these arguments.
     fn said(number: u32, [first, second, third]: [u32; 3]) -> u32 {
         let program = filter(101, 61);
         let (mut at, mut loaded) = (0, 0);

@@ -1,7 +1,7 @@
 //! The commands of a breakpoint: lines for gdb's command line, with `if` and `while`.
 //!
-//! gdb would read the lines of a block from its input, where MI commands come, and a `continue` in
-//! one would keep it from reading any. So the blocks are ours, and gdb gets one line after another.
+//! gdb would read the lines of a block from its input, which carries MI commands, and a `continue` in a block would
+//! stop it reading. So the driver interprets the blocks, and gdb gets one line after another.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use crate::gdb::Gdb;
 use crate::state::printed::PRINTED_BYTES_MAX;
 use crate::text::console_line;
 
-/// How deep blocks stand in blocks.
+/// Deepest nesting of blocks.
 const DEPTH_MAX: usize = 32;
-/// How many steps are done at one stop: a loop without an end is none of ours to run for ever.
+/// Most steps carried out at one stop, which bounds an endless loop.
 const STEPS_MAX: u32 = 100_000;
 
 /// A step of what is done.
@@ -120,10 +120,10 @@ fn lead(steps: &mut [Step], step: usize) {
     }
 }
 
-/// What has come of lines.
+/// The result of a breakpoint's commands.
 #[derive(Default)]
 pub(crate) struct Carried {
-    /// What they printed, the reason why one failed included.
+    /// Output of the commands, including the error of one that failed.
     pub(crate) text: String,
     /// The task is to run on.
     pub(crate) goes_on: bool,

@@ -1,4 +1,4 @@
-//! The lock, or the end of a thread, that a thread waits for.
+//! The lock, or the thread's end, for which a thread waits.
 
 use sdm_debug::Failure;
 use sdm_debug::calls::{call_arguments, is_harmless, is_join, is_lock, is_mutex, is_once, plain};
@@ -12,11 +12,14 @@ use super::frames::GdbFrame;
 use super::threads::ReadThread;
 use crate::gdb::Gdb;
 
-/// Where the C library's mutexes have the kernel's number of who holds them, in bytes; their first number is what is waited by.
+/// Offset in bytes, in glibc's `pthread_mutex_t`, of the owner's kernel thread id. The futex word is at offset 0.
 const OWNER: u64 = 8;
 
-/// What a thread waits for that is in a function that locks, or that waits for another thread; `user` is its innermost frame that the
-/// user wrote. What it is is what that frame has given the function, as the source has it; else what the kernel says it waits by.
+/// The lock or thread that a thread waits for, if it is in a locking or joining function; `user` indexes its
+/// innermost frame that the user wrote.
+///
+/// The object is the argument that this frame passes to the function, as the source writes it. Without source it is
+/// the futex that the kernel reports.
 pub(super) async fn lock(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -120,7 +123,7 @@ fn futex(gdb: &Gdb, thread: &ReadThread) -> Option<(u64, u64)> {
     (kernel::name_with(call)? == "futex").then_some((address, value))
 }
 
-/// Who holds the mutex at an address that is waited by: it is locked.
+/// Kernel id of the thread that holds the locked mutex at a futex address.
 fn owner_at(gdb: &Gdb, address: u64) -> Option<i32> {
     let memory = gdb.host().process_memory(gdb.get().pid()?)?;
     let mut bytes = [0; 4];

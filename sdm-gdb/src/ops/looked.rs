@@ -1,4 +1,4 @@
-//! Stacks that no gdb has read, as gdb's are told.
+//! Converts stacks that were read without gdb to the form of gdb's.
 
 use sdm_debug::fold::{FoldRules, RawFrame, RawThread, STOPPED, fold_task};
 use sdm_debug::reply::TaskStacks;
@@ -46,7 +46,7 @@ fn is_cut(is_whole: bool, frames: &[StackFrame]) -> bool {
     !is_whole && !is_end && frames.len() < FRAMES_MAX as usize
 }
 
-/// How many frames gdb shows of a stack: of Fortran's programs all of them, as `list_frames` has it.
+/// Number of frames that gdb would show of a stack: all for Fortran, as in `list_frames`, else up to `main`.
 #[must_use]
 pub fn shown_count(frames: &[StackFrame]) -> usize {
     let main = frames.iter().position(is_main);

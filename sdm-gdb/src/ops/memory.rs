@@ -12,7 +12,7 @@ use sdm_mi::{Results, quote};
 
 /// The most instructions of one answer.
 const INSTRUCTIONS_MAX: usize = 4096;
-/// How many of them stand before the current one, where not all fit.
+/// Most instructions shown before the current one, if not all fit.
 const BEFORE_MAX: usize = 1024;
 /// The names with which the registers begin that are left out where none is named: vectors and
 /// floating point of x86, ARM, POWER, RISC-V.

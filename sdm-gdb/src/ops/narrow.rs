@@ -1,8 +1,8 @@
-//! Lists variables of frames with as much of their values as is shown.
+//! Lists variables of frames with bounded values.
 //!
-//! MI formats objects whole, up to hundreds of kilobytes for one argument: up to gdb 13 it takes every reference for a simple value, and
-//! its `--all-values` does not heed `print frame-arguments`. So the settings that bound a value stand in one line with the question, which
-//! holds also where a gdb belongs to several tasks: nobody else's question comes between.
+//! MI formats whole objects, up to hundreds of kilobytes for one argument. gdb up to 13 takes every reference for a
+//! simple value, and `--all-values` ignores `print frame-arguments`. So the settings that bound a value are in the
+//! same line as the question. That also holds in a gdb of several tasks, as no other question comes in between.
 
 use std::time::Duration;
 
@@ -14,34 +14,34 @@ use crate::gdb::Gdb;
 use crate::text::{console_line, named};
 use sdm_mi::{Record, Results, parse_line};
 
-/// How long gdb may take for one such question: then it is interrupted, and the answer says what is missing. Whoever is looked at
-/// stands meanwhile.
+/// Time that gdb has for one such question. Then it is interrupted, and the answer names the missing parts. The task
+/// stays stopped meanwhile.
 const LIST_WAIT: Duration = Duration::from_secs(20);
 
-/// How much of a value is asked for.
+/// Limits on the printed size of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
-    /// How many elements of an array, a string, a container.
+    /// Most elements of an array, a string or a container.
     elements: u32,
-    /// How deep structures stand in structures; of what is deeper gdb says `{...}`.
+    /// Deepest nesting of structures; deeper ones print as `{...}`. `None` for no limit.
     depth: Option<u32>,
     /// True for what references within values refer to, in place of their places.
     follows: bool,
 }
 
-/// What gdb's own `bt` shows of arguments: scalars and text, and `...` of all else.
+/// The limits of gdb's `bt`: scalars and strings, and `...` for everything else.
 pub(super) const SCALARS: Bound = Bound {
     elements: 200,
     depth: Some(0),
     follows: false,
 };
-/// What tells whether a frame's variables have changed: those of an object count, what they consist of does not.
+/// The limits for comparing a frame's variables between probes: members of an object count, their contents do not.
 pub(super) const MEMBERS: Bound = Bound {
     elements: 32,
     depth: Some(1),
     follows: false,
 };
-/// What gdb's own `info locals` shows.
+/// The limits of gdb's `info locals`.
 const VALUES: Bound = Bound {
     elements: 200,
     depth: None,
@@ -54,7 +54,7 @@ pub(super) async fn list(gdb: &Gdb, bound: Bound, command: &str) -> Result<Resul
     gdb.send_within(line(bound, command), wait).await
 }
 
-/// What a command of gdb's command line prints, with values as far as is asked for.
+/// Output of a gdb command line, with values within `bound`.
 pub(super) async fn printed(gdb: &Gdb, bound: Bound, command: &str) -> Result<String, Failure> {
     let wait = gdb.get().config.command_wait.min(LIST_WAIT);
     // So that each variable is a line.
@@ -144,7 +144,7 @@ pub(super) fn is_missing(failure: &Failure) -> bool {
     matches!(failure.code, FailureCode::TimedOut | FailureCode::Limit)
 }
 
-/// What stands in place of arguments that are missing.
+/// The placeholder for arguments that could not be read, with the reason as its value.
 pub(super) fn missing(failure: &Failure) -> Variable {
     Variable {
         name: "...".to_owned(),

@@ -1,4 +1,4 @@
-//! Variable objects: values whose children are fetched when they are looked at.
+//! Variable objects: values whose children are fetched on demand.
 
 use sdm_debug::command::ValueFormat;
 use sdm_debug::reply::{VarChange, VarObject};

@@ -1,7 +1,7 @@
-//! The probe: place, waits, arguments, processor time and the kernel's word on a task, in one answer.
+//! The probe: a task's place, waits, arguments, processor time and kernel state, in one reply.
 //!
-//! gdb is asked in GDB/MI's typed forms, each naming its thread and frame, so that nothing that is selected
-//! changes; `/proc` says the rest. What a task remembers of one probe is compared at the next one.
+//! Questions to gdb are typed MI commands that name thread and frame, so that gdb's selection does not change;
+//! `/proc` provides the rest. A task keeps each probe to compare the next one with.
 
 use sdm_debug::calls::is_file;
 use sdm_debug::command::ProbeSpec;
@@ -22,8 +22,8 @@ use crate::gdb::Gdb;
 use crate::state::probed::{FrameState, Probed};
 use crate::state::returns::{Followed, Returns};
 
-/// Who was on a processor for less than this since the probe before has not been given one, as stopping and letting
-/// go alone take about so long.
+/// Processor time in nanoseconds since the probe before; a thread with less counts as starved. Stopping and resuming
+/// alone take about as much.
 const STARVED_NS: u64 = 200_000;
 /// The most threads of one task whose waits are looked at.
 const THREADS_MAX: usize = 64;
@@ -72,8 +72,8 @@ pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> 
     Ok(Reply::Probe(Box::new(probe)))
 }
 
-/// What is selected in gdb: up to gdb 12 a command that names a thread leaves it selected. Dropped, it is
-/// selected again.
+/// The thread and frame selected in gdb, which drop selects again. Up to gdb 12 a command that names a thread changes
+/// the selection.
 struct Selected {
     gdb: Gdb,
     /// The commands that select it; none where a gdb holds several tasks, in which what is selected is in the books
@@ -110,9 +110,9 @@ impl Drop for Selected {
     }
 }
 
-/// What a look is compared with.
+/// Earlier data with which a probe is compared.
 struct Earlier<'a> {
-    /// What was seen last.
+    /// The last probe.
     last: &'a Probed,
     /// The same where this look is to be compared with it.
     compared: Option<&'a Probed>,
@@ -196,7 +196,8 @@ fn exchange(gdb: &Gdb, threads: &[ReadThread]) -> Option<u128> {
         .flatten()
 }
 
-/// Where the other threads stand that are in a call of MPI's: any of them can be what its task goes on by.
+/// The frames of up to `BESIDE_MAX` other threads that are in MPI calls, by kernel thread id. Any of these threads
+/// can be the one that makes progress.
 async fn beside(
     gdb: &Gdb,
     threads: &[ReadThread],
@@ -316,7 +317,7 @@ async fn call_of_another(gdb: &Gdb, threads: &[ReadThread]) -> Result<Option<Cal
     call(gdb, thread, &function, index).await
 }
 
-/// What a thread waits in that is in an operation of MPI's on files: at a file, or for others.
+/// The wait of a thread that is in an MPI file operation: on a file, or polling for other ranks.
 fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
     let (number, _) = gdb.host().system_call(pid, id)?;
@@ -327,7 +328,7 @@ fn at_files(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     }
 }
 
-/// What the kernel says that a thread waits in; of the main one also for whom.
+/// The wait that the kernel reports for a thread; for the main thread also the resource it waits for.
 fn outside(gdb: &Gdb, thread: &ReadThread) -> Option<WaitFor> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
     let resource = match thread.raw.main {

@@ -1,4 +1,4 @@
-//! Puts the functions of Python programs where the interpreter's own frames stand that carry them out.
+//! Replaces frames of the Python interpreter by the Python functions that they run.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use sdm_mi::Results;
 
 /// The interpreter's function that carries out those of Python; from 3.11 on one call of it can carry out several.
 const EVALUATES: &str = "_PyEval_EvalFrameDefault";
-/// What its other functions begin with.
+/// Prefixes of the interpreter's other functions.
 const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
-/// What stands around PyTorch's collective operations and logs them.
+/// File of PyTorch's wrappers that log collective operations.
 const TORCH_WRAPPERS: &str = "/torch/distributed/c10d_logger.py";
-/// What its lock is called.
+/// Display name of the interpreter's lock.
 const LOCK: &str = "Python's lock (the GIL)";
 
 /// Does so for all threads of a task.

@@ -1,4 +1,4 @@
-//! Commands that are answered by what gdb says to them.
+//! Commands whose reply is the output of one gdb question.
 
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 

@@ -1,5 +1,5 @@
-//! The messages that have not completed: gdb says where the MPI library has what, its own debug library reads it in a process of
-//! its own.
+//! Pending MPI messages: gdb finds the MPI library's data, and the library's own debug library reads them in a
+//! separate process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,21 +16,22 @@ use super::python::address;
 use super::ranks::VERSIONS_OF_MPICH;
 use crate::gdb::Gdb;
 
-/// How long the debug library may take.
+/// Time that the debug library has to answer.
 const WAIT: Duration = Duration::from_secs(10);
-/// How often it is looked whether it has answered.
+/// Interval of checks for its answer.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The most debug libraries that a process may name.
 const LIBRARIES_MAX: u64 = 16;
 /// The longest path of one, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
-/// How much of one is read at once: a page is so many times as large.
+/// Bytes of a path read at once; the size of a page is a multiple of it.
 const PATH_PIECE_BYTES: usize = 64;
-/// Where MPI libraries name their debug libraries: a list of texts that ends with a null pointer, and a text.
+/// The variables in which MPI libraries name their debug libraries: a null-terminated array of strings, and one
+/// string.
 const LIST: &str = "mpimsgq_dll_locations";
 const NAME: &str = "MPIR_dll_name";
 const OPEN_MPI: &str = sdm_mpi::OPEN_MPI_WORLD;
-/// Where this is a symbol of the program its author wants no queues to be shown.
+/// A program that defines this symbol wants no message queues to be shown.
 const IGNORE: &str = "MPIR_Ignore_queues";
 
 /// Answers with the messages of the task.
@@ -118,7 +119,8 @@ async fn library(gdb: &Gdb, memory: &dyn Memory) -> Result<Vec<u8>, Failure> {
     }))
 }
 
-/// Where the process has what the library asks for, and by what its layout is checked.
+/// Addresses of the variables that the debug library needs, and of those that check its layout. Missing ones are left
+/// out.
 async fn symbols(gdb: &Gdb) -> BTreeMap<String, u64> {
     let names = VARIABLES.into_iter().chain(COMMUNICATORS).chain([IGNORE]);
     let names = names.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Whom a call waits for, as ranks of the job: in a communicator of some ranks, and by requests.
+//! The ranks of the job that a call waits for: in a communicator that is a part of the job, and through requests.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ const COMMUNICATORS_MAX: usize = 256;
 /// The longest text of a communicator's ranks.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// Where a call's arguments can be read.
+/// The frames in which a call's arguments can be read.
 pub(super) struct Place<'a> {
     pub(super) gdb: &'a Gdb,
     pub(super) thread: &'a ReadThread,
@@ -58,18 +58,18 @@ pub(super) enum Named {
     Window(Communicator),
 }
 
-/// What an MPI library knows of a communicator.
+/// A communicator or window as read from an MPI library.
 #[derive(Default)]
 struct Told {
-    /// What tells it from others at all its ranks.
+    /// The context id: equal at all ranks of the communicator.
     context: Option<i64>,
     members: Option<Members>,
-    /// How many ranks the job has.
+    /// Number of ranks in the job.
     size: usize,
 }
 
 impl Told {
-    /// What Open MPI knows.
+    /// Reads it from Open MPI.
     async fn by_open_mpi(
         place: &Place<'_>,
         (address, is_window): (u64, bool),
@@ -90,7 +90,7 @@ impl Told {
         Ok(known.unwrap_or_default())
     }
 
-    /// What MPICH knows.
+    /// Reads it from MPICH.
     async fn by_mpich(
         place: &Place<'_>,
         (handle, is_window): (u32, bool),
@@ -175,8 +175,8 @@ enum PendingRequest {
     Collective(Option<Communicator>),
 }
 
-/// What a call waits for at least, as arguments, and the communicator of a collective operation that does not block. Where it waits for several
-/// requests, one of them is as good as any: it needs all of them.
+/// Arguments that a call certainly waits for, and the communicator of a non-blocking collective operation. A call
+/// that waits for all of several requests needs each one, so any of them will do.
 pub(super) async fn requests(
     place: &Place<'_>,
     (list, count): (Option<&str>, Option<i64>),
@@ -447,7 +447,7 @@ fn memory(gdb: &Gdb) -> Option<(i32, Box<dyn Memory>)> {
     Some((pid, gdb.host().process_memory(pid)?))
 }
 
-/// Where a symbol is.
+/// Address of a symbol; `None` if there is none of this name.
 async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failure> {
     let at = format!("--thread {thread} --frame 0");
     let line = format!("-data-evaluate-expression {at} \"(void *) &{name}\"");
@@ -458,7 +458,7 @@ async fn symbol(gdb: &Gdb, thread: u32, name: &str) -> Result<Option<u64>, Failu
     }
 }
 
-/// Where the requests are.
+/// Address of the first request.
 async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Option<u64>, Failure> {
     let Place {
         gdb, thread, user, ..

@@ -1,4 +1,4 @@
-//! Takes gdb's records into the books: answers, notifications, stops, and what gdb prints.
+//! Applies gdb's records to the state: answers, notifications, stops and output.
 
 use nix::sys::signal::Signal;
 use sdm_debug::{Event, Failure, FailureCode, TaskState};
@@ -16,7 +16,7 @@ use crate::wording::{Wording, is_untested, passed_signal, remark, wording};
 use sdm_child::SCRIPT_MARK;
 use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 
-/// What is kept of gdb's complaints, in bytes.
+/// Most bytes that are kept of gdb's error output.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;
 
 /// The most stops that wait to be looked at; gdb sends no second one before it is told to go on,
@@ -79,7 +79,7 @@ fn handle_result(gdb: &Gdb, token: u64, class: ResultClass, results: Results) {
     }
 }
 
-/// What can be done about a limit of gdb's.
+/// Advice on one of gdb's limits; empty if there is none.
 fn hint_for(text: &str) -> &'static str {
     if wording(text) == Some(Wording::ValueTooLarge) {
         "`set max-value-size unlimited` lets gdb read values of any size; `print a[0]@100` reads a part"
@@ -88,8 +88,7 @@ fn hint_for(text: &str) -> &'static str {
     }
 }
 
-/// What gdb complained of before it gave a command up: its lines, with the front-end's number of the
-/// breakpoint that they are about.
+/// gdb's error lines from before it aborted a command, with the front-end's breakpoint numbers in place of gdb's.
 fn complaint_of(gdb: &Gdb, complaint: &str) -> String {
     let about = |line: &str| {
         let (said, number) = line.trim_end_matches('.').rsplit_once(' ')?;

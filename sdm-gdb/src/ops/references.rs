@@ -1,9 +1,9 @@
-//! Has gdb print what the references within a value refer to.
+//! Has gdb print referenced values in place of addresses.
 //!
-//! Of a member of a structure, an element of a container or what a lambda has captured gdb prints the place that it refers to. That says
-//! nothing of its value, and equal places in all tasks look like equal values. A printer of gdb's Python, which answers for nothing but
-//! references and only while a setting of its own is on, has gdb print values there. It is made when it is first needed. Where gdb has
-//! no Python the places stay.
+//! gdb prints the address for a reference that is a structure member, a container element or a lambda capture. The
+//! address says nothing of the value, and equal addresses in all tasks look like equal values. A pretty-printer in
+//! gdb's Python prints the referenced value there. It handles only references, and only while its own setting is on.
+//! It is created on first use. In a gdb without Python the addresses remain.
 
 use sdm_debug::quoted::{outside_quotes, referred};
 

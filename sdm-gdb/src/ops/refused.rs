@@ -1,4 +1,4 @@
-//! Refuses commands that cannot be done in the task's state, before gdb hears of them.
+//! Refuses commands that are impossible in the task's state, before gdb receives them.
 
 use sdm_debug::{Command, Failure, FailureCode};
 
@@ -48,7 +48,7 @@ fn in_state(state: &State, command: &Command) -> Option<Failure> {
     }
 }
 
-/// What cannot be asked of a core file.
+/// The refusal of a command that a core file does not allow; `None` if it is allowed.
 fn core_refusal(command: &Command) -> Option<Failure> {
     match command {
         Command::Call { .. } | Command::Return { .. } => Some(core_file::refusal("call")),

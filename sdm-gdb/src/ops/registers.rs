@@ -1,8 +1,8 @@
-//! A gdb that cannot write registers: one older than 14, on a processor with more of them than it knows, that has not
-//! loaded what completes its writes (it is linked statically, say, or privileged).
+//! A gdb that cannot write registers: one before 14, on a processor with more registers than it knows, without the
+//! preloaded library that completes its writes (gdb is static or privileged).
 //!
-//! It fails at the first such register, and by then half is done: a function that it calls has run, and what that has left
-//! in the registers stays; a run backward stands still for ever. So what would need it is refused before it begins.
+//! It fails at the first such register, with half the work done. A called function has run and its effects on
+//! registers stay; a reverse run hangs. So commands that would write registers are refused first.
 
 use sdm_debug::command::ValueFormat;
 use sdm_debug::reply::Variable;
@@ -106,7 +106,7 @@ pub(crate) fn tell(gdb: &Gdb, text: &str) {
     }
 }
 
-/// What an error of gdb's means, where it is one of these.
+/// The failure behind a gdb error text, if registers or calls are the cause.
 pub(crate) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     let state = gdb.get();
     let unable = match wording(text) {

@@ -1,7 +1,8 @@
-//! Refuses values that functions return where gdb does not look for them.
+//! Refuses function results that gdb reads from the wrong place.
 //!
-//! On x86-64 gdb 13 and 18 take a `__float128` from the stack of the x87, and vectors and `__int128` from memory, where functions return
-//! them in registers: the numbers that they show are others. The same holds for structures of 16 bytes with such a member.
+//! On x86-64 functions return `__float128`, vectors and `__int128` in registers. gdb 13 to 18 read a `__float128`
+//! from the x87 stack and the others from memory, and show wrong numbers. The same holds for structures of 16 bytes
+//! with such a member.
 
 use sdm_debug::{Failure, FailureCode};
 

@@ -1,4 +1,4 @@
-//! Has it noted from now on which of the calls that a thread is in return.
+//! Starts tracking returns of the thread's calls.
 
 use std::rc::Rc;
 
@@ -12,7 +12,8 @@ use crate::gdb::Gdb;
 use crate::state::probed::FrameState;
 use crate::state::returns::Returns;
 
-/// How many of the outermost functions are followed; processors can note four addresses, and one is that of the call of MPI's.
+/// Number of outermost functions whose return is tracked: a processor has four debug registers, and one is for the
+/// MPI call.
 const FOLLOWED: usize = 3;
 
 /// The call of MPI's that a thread is in, and the outermost functions of the user's, which are in `states`.
@@ -56,7 +57,7 @@ pub(super) fn follow_call(
     note(gdb, thread, call(thread, fold)?)
 }
 
-/// Where the call of MPI's returns to that a thread is in.
+/// Return address of the MPI call that a thread is in.
 fn call(thread: &ReadThread, fold: &FoldRules) -> Option<u64> {
     let user = innermost_user_frame(&thread.raw.frames, fold)?;
     let is_call = |frame: &GdbFrame| frame.function().and_then(mpi_name).is_some();

@@ -1,4 +1,4 @@
-//! `handle` and `info signals`: whether a signal stops the program, is told of, and goes through to it.
+//! `handle` and `info signals`: whether a signal stops the program, is reported, and is passed to it.
 
 use nix::sys::signal::Signal;
 use sdm_debug::reply::SignalView;
@@ -15,7 +15,7 @@ const ALL: &str = "all";
 /// The highest signal that gdb takes by its number.
 const NUMBER_MAX: i32 = 15;
 
-/// What `handle` is to change; absent as it was.
+/// The settings that `handle` changes; `None` leaves one as it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Change {
     pub(crate) stop: Option<bool>,
@@ -23,7 +23,7 @@ pub(crate) struct Change {
     pub(crate) pass: Option<bool>,
 }
 
-/// How signals are handled; all where none is named.
+/// Answers with the settings of the named signals; of all if none is named.
 pub(crate) async fn list(gdb: &Gdb, names: &[String]) -> Result<Reply, Failure> {
     let line = console_line("info signals");
     let (result, printed) = gdb.send(line).capture().printed().await;

@@ -1,4 +1,4 @@
-//! Why a stack ends where it does: MI lists the frames that gdb has found, and is silent where gdb could not go on.
+//! The reason why a stack ends early: MI lists the frames found, and does not say where unwinding failed.
 
 use sdm_debug::fold::STOPPED;
 use sdm_debug::{Failure, FailureCode};
@@ -7,14 +7,15 @@ use super::frames::{FRAMES_MAX, GdbFrame};
 use crate::gdb::Gdb;
 use sdm_mi::quote;
 
-/// Where stacks end as they should. Of other functions gdb is asked.
+/// Functions in which a stack normally ends. For any other gdb is asked.
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
 /// The reason where a stack ends at code of which nothing is known.
 pub const UNKNOWN_CALLER: &str = "the code of the caller is not known";
 
-/// What gdb's `bt` says below a stack that it could not read to its end: `Backtrace stopped: ...`. `thread` is the option that names the
-/// thread, or empty.
+/// The reason in gdb's `bt` for a stack that could not be unwound further: `Backtrace stopped: ...`.
+///
+/// `thread` is the option that names the thread, or empty.
 pub(super) async fn stop_reason(
     gdb: &Gdb,
     thread: &str,

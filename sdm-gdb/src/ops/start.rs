@@ -1,4 +1,4 @@
-//! Starting a program and bringing it to `main`.
+//! Starts a program and runs it to `main`.
 
 use sdm_text::printable;
 use std::os::unix::ffi::OsStrExt;
@@ -26,12 +26,12 @@ use crate::text::{console_bytes, with_path};
 use crate::wording::names;
 use sdm_child::Launch;
 
-/// What gdb is told before the program runs.
+/// Input for gdb before the program runs.
 #[derive(Debug, Default, PartialEq)]
 pub struct Before {
     /// Lines for its command line.
     pub settings: Vec<String>,
-    /// What is there from the beginning.
+    /// The breakpoints that exist from the start.
     pub breakpoints: Vec<KeptPoint>,
     /// Set where the program's use of MPI is checked: what is not told of it.
     pub check: Option<Suppressions>,
@@ -161,7 +161,7 @@ async fn launch_it(gdb: &Gdb, id: CommandId, stop: StopAt) -> Result<(), Failure
     Ok(())
 }
 
-/// What every gdb is told before anything else.
+/// Sends the settings that every gdb gets before anything else.
 pub(crate) fn prepare(gdb: &Gdb) -> Vec<Answer> {
     let mut passed = String::from("handle");
     for name in PASSED {

@@ -1,6 +1,6 @@
-//! Decides what a stop means: the open run is answered, the front-end is told, or the program goes on.
+//! Decides the outcome of a stop: answer the open run, report to the front-end, or resume the program.
 //!
-//! Where a person is told, the innermost frame of the user's own is selected and shown.
+//! For a reported stop the innermost frame of the user's code is selected and shown.
 
 use sdm_debug::command::{PointSpec, StepKind};
 use sdm_debug::fold::innermost_user_frame;
@@ -25,7 +25,7 @@ use crate::state::points::Owner;
 use crate::text::{console_line, last_text, value};
 use sdm_mi::Results;
 
-/// What is to come of a stop.
+/// The outcome of a stop.
 enum Verdict {
     /// A person is told.
     Report(StopReason),
@@ -43,7 +43,7 @@ enum Verdict {
     LeakCheck,
     /// Valgrind has stopped it; where that was `sent` to it perhaps for that alone, and somebody has `asked` for it.
     ByValgrind { sent: bool, asked: bool },
-    /// What Valgrind runs starts a process that is like it, or `has` done so.
+    /// The program under Valgrind is about to fork, or `has` forked.
     Forks { has: bool },
     /// A sanitizer has something to say.
     Found(Finder),

@@ -1,7 +1,7 @@
-//! Refuses the parts of Fortran's arrays that gdb reads at a wrong place.
+//! Refuses sections of Fortran arrays that gdb reads from wrong addresses.
 //!
-//! Of a pointer to `v(5:1:-2)` gdb 13 to 18 show the whole as it is; of an element or a section of it they take the stride for a number
-//! without a sign and count from the wrong end, and show other elements or none.
+//! gdb 13 to 18 show a pointer to `v(5:1:-2)` correctly as a whole. For an element or a section of it they take the
+//! stride as unsigned, count from the wrong end, and show other elements or none.
 
 use sdm_debug::quoted::outside_quotes;
 use sdm_debug::{Failure, FailureCode};
@@ -87,7 +87,7 @@ pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
     result.is_ok() && printed.contains("fortran\"")
 }
 
-/// What stands before a `(` in an expression: `c%w` of `2 * c%w(1:3)`. A call of a function looks so too.
+/// The names in front of each `(` in an expression: `c%w` in `2 * c%w(1:3)`. A function call looks the same.
 fn arrays(expression: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '%');
     let mut found: Vec<&str> = Vec::new();

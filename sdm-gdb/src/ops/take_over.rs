@@ -1,7 +1,7 @@
-//! Taking over a program that has run without a gdb, once something needs one.
+//! Attaches gdb to a program that has run without one, once a command needs gdb.
 //!
-//! For the front-end it runs on meanwhile. What it stood for comes to it again under gdb: a signal is sent again, or its instruction raises it
-//! again; the function that it had reached is reached again, by a jump to where it is.
+//! The front-end sees it running meanwhile. The event that it stopped for recurs under gdb: a signal is sent again or
+//! its instruction raises it again, and a reached function is entered again by a jump to its address.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Threads as they are read.
+//! Reads a task's threads.
 
 use sdm_debug::Failure;
 use sdm_debug::fold::RawThread;

@@ -1,4 +1,4 @@
-//! What the task's process uses of its host, as the kernel counts it: gdb is not asked, so running tasks answer, too.
+//! Resource usage of the task's process, as the kernel counts it. gdb is not asked, so that running tasks answer too.
 
 use sdm_debug::reply::Usage;
 use sdm_debug::{Failure, FailureCode, Reply};

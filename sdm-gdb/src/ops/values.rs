@@ -46,7 +46,7 @@ pub(crate) async fn variables(gdb: &Gdb, arguments: bool) -> Result<Reply, Failu
     Ok(Reply::Variables(variables))
 }
 
-/// What gdb's `print` says of an expression, as [`history::shown`] gives it.
+/// Output of gdb's `print` for an expression, as [`history::shown`] gives it.
 pub(crate) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<Reply, Failure> {
     if !format.is_empty() {
         let printed = print_as(gdb, &format!("print/{format}"), expression).await?;
@@ -120,7 +120,7 @@ async fn print_as(gdb: &Gdb, word: &str, expression: &str) -> Result<String, Fai
     Ok(printed)
 }
 
-/// What is printed, and its number in gdb's value history.
+/// The printed value, and its number in gdb's value history.
 async fn print_numbered(
     gdb: &Gdb,
     word: &str,
@@ -179,8 +179,11 @@ fn plain(printed: &Printed) -> Value {
     value
 }
 
-/// What gdb's `print` says of an expression, unnumbered: the one way in which expressions are evaluated. MI's own way gives the address
-/// of a reference in place of its value. `place` are MI's options that name a thread and a frame; what is selected where it is empty.
+/// The value of an expression in the form of gdb's `print`, without a history number: all expressions are evaluated
+/// here.
+///
+/// MI's own evaluation gives a reference's address in place of its value. `place` holds MI's options for thread and
+/// frame; if empty the selected ones are used.
 pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Printed, Failure> {
     strides::refuse(gdb, place, expression).await?;
     returned::refuse_call(gdb, place, expression).await?;

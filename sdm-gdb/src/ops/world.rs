@@ -1,7 +1,7 @@
-//! Holds a process's rank in `MPI_COMM_WORLD` against the one that its launcher has given it.
+//! Compares a process's rank in `MPI_COMM_WORLD` with the one that its launcher assigned.
 //!
-//! What a file is linked with does not tell an MPI that is loaded at run time, as Python's is. Under another MPI's launcher
-//! each of its processes is rank 0 of 1, and the job runs on as so many jobs of one.
+//! The binary does not show an MPI library that is loaded at run time, as Python's is. Under another MPI's launcher
+//! each process is rank 0 of 1, and the job runs as separate jobs of one process.
 
 use sdm_child::MpiSymbols;
 use sdm_debug::Event;

@@ -1,7 +1,7 @@
-//! Programs that a site's own command starts: `numactl`, a script that binds GPUs.
+//! Programs that a site's exec wrapper starts: `numactl`, a script that binds GPUs.
 //!
-//! gdb counts the `exec`s until its program begins and cannot be told of more. So the wrapper is
-//! what it starts, and every `exec` is caught until the process is the program.
+//! gdb takes a fixed number of `exec`s before its program begins. So gdb starts the wrapper as its program, and each
+//! `exec` is caught until the process runs the real program.
 
 use sdm_core::CommandId;
 use sdm_debug::command::StopAt;

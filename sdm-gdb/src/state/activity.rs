@@ -1,7 +1,6 @@
-//! What the task is doing, and the run that is open while it does it.
+//! The activity of the task, and its open run.
 //!
-//! The states are written so that what cannot be has no value: a stopped task has no open run, and a task that is over
-//! executes nothing.
+//! The types exclude impossible states: a stopped task has no open run, and a task that is over executes nothing.
 
 use std::rc::Rc;
 
@@ -9,7 +8,7 @@ use sdm_core::CommandId;
 use sdm_debug::TaskState;
 use sdm_debug::command::StepKind;
 
-/// What the task is doing.
+/// The activity of the task.
 #[derive(Debug, Default)]
 pub(crate) enum Activity {
     /// Nothing was begun.
@@ -39,7 +38,7 @@ pub(crate) enum Motion {
     Executing(Option<OpenRun>),
 }
 
-/// How the task came to its end.
+/// The way in which the task ended.
 #[derive(Debug)]
 pub(crate) enum Over {
     /// The program has exited with this code.
@@ -57,7 +56,7 @@ pub(crate) enum Over {
 pub(crate) struct OpenRun {
     /// The command that waits for its end; `None` where that was cancelled.
     pub(crate) id: Option<CommandId>,
-    /// What began it.
+    /// The kind of command that began the run.
     pub(crate) kind: RunKind,
     /// The number of the MI command that began it, 0 for none: gdb can say `^running` and then `^error`.
     pub(crate) token: u64,
@@ -65,7 +64,7 @@ pub(crate) struct OpenRun {
     pub(crate) again: Rc<str>,
 }
 
-/// What began a run.
+/// The kind of command that began a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunKind {
     /// A start that is to be held at `main`.
@@ -141,7 +140,7 @@ impl Activity {
         }
     }
 
-    /// What began the open run.
+    /// The kind of the open run; `None` if no run is open.
     pub(crate) fn run_kind(&self) -> Option<RunKind> {
         self.run().map(|run| run.kind)
     }

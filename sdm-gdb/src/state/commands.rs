@@ -1,4 +1,4 @@
-//! The MI commands that gdb was sent, and how long gdb itself is there.
+//! The MI commands sent to gdb, and the lifetime of gdb itself.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +15,7 @@ pub(crate) struct Commands {
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// The number of the one that was sent last; 0 before the first.
     last_token: u64,
-    /// What gdb has complained of since its last answer, at most `COMPLAINT_BYTES_MAX`.
+    /// gdb's error output since its last answer, at most `COMPLAINT_BYTES_MAX` bytes.
     pub(crate) complaint: String,
 }
 
@@ -27,9 +27,9 @@ pub(crate) struct Pending {
     pub(crate) work: Option<u64>,
     /// Whether gdb was sent SIGINT for it.
     pub(crate) patience: Patience,
-    /// What is known of its answer.
+    /// State of its answer.
     pub(crate) answer: AnswerState,
-    /// What gdb printed meanwhile, where somebody wants it.
+    /// gdb's output since the command; `None` if nobody wants it.
     pub(crate) printed: Option<Printed>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Patience {
     Interrupted,
 }
 
-/// What is known of the answer to a command.
+/// State of the answer to a command.
 #[derive(Debug)]
 pub(crate) enum AnswerState {
     /// Somebody waits for it.
@@ -53,7 +53,7 @@ pub(crate) enum AnswerState {
     Here(Result<Results, Failure>),
 }
 
-/// How long a gdb is needed.
+/// Whether gdb is still needed.
 #[derive(Debug, Default)]
 pub(crate) enum GdbLife {
     /// Its end would be news.

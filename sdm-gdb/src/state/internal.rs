@@ -1,6 +1,6 @@
-//! What breakpoints of SDM's own are for, and what they have seen of the program's use of MPI.
+//! The purposes of SDM's internal breakpoints, and their record of the program's use of MPI.
 
-/// What a breakpoint of SDM's own is for.
+/// The purpose of an internal breakpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Internal {
     /// Stops: the program is about to do what the name says.
@@ -23,7 +23,7 @@ pub(crate) enum Internal {
     Forked,
 }
 
-/// What is known of LeakSanitizer in the program.
+/// State of LeakSanitizer in the program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leaks {
     /// The breakpoints that only a program with it needs were inserted.
@@ -44,7 +44,7 @@ pub(crate) enum Finder {
     Check,
 }
 
-/// What is known of the program's use of MPI.
+/// State of MPI in the program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mpi {
     pub(crate) initialized: bool,

@@ -1,4 +1,4 @@
-//! What a driver knows of its gdb and its task. Data only: nothing in here sends a command or waits.
+//! The driver's state of its gdb and its task. Data only: nothing here sends a command or waits.
 
 pub(super) mod activity;
 pub(super) mod commands;
@@ -30,7 +30,7 @@ use processes::Processes;
 use sdm_mi::Results;
 use signals::{Handling, Interrupts, Sigcont};
 
-/// What this gdb cannot do that later ones can.
+/// Features that this gdb lacks and later ones have.
 #[derive(Debug, Default)]
 pub(super) struct GdbLacks {
     /// It is gdb 10 or 11. MI's command takes the quotes around a condition for a part of it there, and who is attached to
@@ -45,14 +45,14 @@ pub(super) struct State {
     /// The time as the owner of the driver has said it last.
     pub(super) now: Instant,
     pub(super) config: Rc<DriverConfig>,
-    /// What the owner is to do, in order.
+    /// Actions for the owner, in order.
     pub(super) actions: VecDeque<Action>,
     /// Commands that were not answered yet: each is answered once and no more.
     pub(super) open: BTreeSet<CommandId>,
-    /// What gdb was sent.
+    /// The MI commands sent to gdb.
     pub(super) commands: Commands,
     pub(super) life: GdbLife,
-    /// What the task is doing.
+    /// The activity of the task.
     pub(super) activity: Activity,
     pub(super) origin: Origin,
     /// The task's process, and others that gdb holds beside it.
@@ -64,14 +64,14 @@ pub(super) struct State {
     pub(super) objects: BTreeSet<String>,
     /// The program's file name without directories, for frames without a name.
     pub(super) program_name: String,
-    /// What the last probe has seen.
+    /// The last probe; `None` before the first.
     pub(super) probed: Option<Probed>,
     /// The level of the frame that the last stop showed: above 0 where it was inside a runtime.
     pub(super) shown_level: u32,
     pub(super) breakpoints: Breakpoints,
     /// Stops that came and were not looked at yet.
     pub(super) stops: VecDeque<StopRecord>,
-    /// How many commands let go of the program; counted by [`LettingGo`](super::guards::LettingGo).
+    /// Number of commands that are detaching from the program; counted by [`LettingGo`](super::guards::LettingGo).
     pub(super) letting_go: u32,
     /// gdb has been told to leave the process: from then on it is told nothing more about the task, as a gdb of several
     /// tasks would do that to the others.
@@ -81,9 +81,9 @@ pub(super) struct State {
 /// A stop that has come.
 #[derive(Default)]
 pub(super) struct StopRecord {
-    /// What gdb says of it.
+    /// The fields of gdb's `*stopped` record.
     pub(super) results: Results,
-    /// Whose breakpoint it was. Found out at once: gdb says next that a temporary one is gone.
+    /// The owner of the breakpoint that was hit. Looked up at once, as gdb next reports a temporary one as deleted.
     pub(super) owner: Option<Owner>,
     /// True where it is for a signal that the driver has sent. Taken into account at once: nobody looks at a stop after
     /// which a person has let the program run again.

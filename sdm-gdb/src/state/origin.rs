@@ -1,4 +1,4 @@
-//! Where a task comes from: started by gdb, attached to, or read from a core file.
+//! The origin of a task: started by gdb, attached to, or read from a core file.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use sdm_debug::command::StopAt;
 use super::points::KeptPoint;
 use super::scope::Scope;
 
-/// Where a task comes from.
+/// The origin of a task.
 pub(crate) enum Origin {
     /// gdb starts its program, and ends it with itself.
     Started {
@@ -26,7 +26,7 @@ pub(crate) enum Origin {
     },
     /// gdb has attached to a process that ran before, and leaves it at its own end.
     Attached {
-        /// What may be changed in the process.
+        /// The permitted changes to the process.
         access: Access,
         /// Which part of gdb the task is, in a gdb that holds other tasks too.
         scope: Option<Scope>,
@@ -35,7 +35,7 @@ pub(crate) enum Origin {
     CoreFile,
 }
 
-/// What may be changed in a process that was attached to.
+/// The permitted changes to a process that gdb has attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Everything may be done: it is stopped and changed as asked.
@@ -48,7 +48,7 @@ pub(crate) enum Access {
 pub(crate) struct Wrapped {
     /// The program that the command is to become.
     pub(crate) program: PathBuf,
-    /// Where the program is to be held.
+    /// The place at which the program is to stop first.
     pub(crate) stop: StopAt,
     /// The breakpoints that are inserted when it is there.
     pub(crate) kept: Vec<KeptPoint>,
@@ -59,7 +59,7 @@ pub(crate) struct Wrapped {
 /// A program that Valgrind runs.
 #[derive(Default)]
 pub(crate) struct Valgrind {
-    /// How many errors have been told.
+    /// Number of errors reported so far.
     pub(crate) errors: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The front-end's breakpoints, watchpoints and catchpoints under its numbers and under gdb's, and those of SDM's own.
+//! The front-end's breakpoints, watchpoints and catchpoints by its numbers and by gdb's, and SDM's internal ones.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use super::scope::Scope;
 use crate::text::base_name;
 use sdm_mi::Results;
 
-/// What is inserted in one gdb.
+/// The breakpoints of one task in its gdb.
 #[derive(Default)]
 pub(crate) struct Breakpoints {
     /// The front-end's, in the order in which they were made.
     pub(crate) user: Vec<Point>,
     /// SDM's own: gdb's number, what it is for, and whether it has a place.
     internal: Vec<(u32, Internal, bool)>,
-    /// What SDM's own have seen of the program's use of MPI.
+    /// The program's use of MPI, as SDM's breakpoints have recorded it.
     pub(crate) mpi: Mpi,
-    /// Where LeakSanitizer stands.
+    /// State of LeakSanitizer in the program.
     pub(crate) leaks: Leaks,
     /// True once SDM's own were inserted.
     pub(crate) armed: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Breakpoints {
     pub(crate) last_met: Option<u32>,
     /// gdb's numbers of all that were met since the program ran last: of several at one place a stop names the first.
     met: Vec<u32>,
-    /// How often each of gdb's numbers was met.
+    /// Hit count of each of gdb's breakpoint numbers.
     times: BTreeMap<u32, u64>,
     /// Why gdb could not evaluate a condition since the program ran last: it stops then.
     pub(crate) untested: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Breakpoints {
 /// One of the front-end's, as it was asked for and changed since, to be inserted before a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptPoint {
-    /// What was asked for.
+    /// The front-end's request.
     pub spec: PointSpec,
     /// False while it is disabled.
     pub enabled: bool,
@@ -57,14 +57,14 @@ pub(crate) struct Point {
     pub(crate) numbers: Vec<u32>,
     /// True while gdb knows no place for it.
     pending: bool,
-    /// What is counted here where its condition is judged here.
+    /// The hit counts of a condition that the driver evaluates.
     pub(crate) judged: Judged,
 }
 
 /// The hits of a breakpoint whose condition the driver evaluates itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judged {
-    /// How often it was met and its condition held.
+    /// Number of hits with a true condition.
     pub(crate) hits: u64,
     /// So many more of these hits are passed by.
     pub(crate) ignore: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Judged {
     pub(crate) complaint: String,
 }
 
-/// Whose breakpoint one of gdb's is.
+/// The owner of one of gdb's breakpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The front-end's, by its number.
@@ -85,12 +85,12 @@ pub(crate) enum Owner {
 const BREAKPOINTS_MAX: usize = 4096;
 
 impl Breakpoints {
-    /// What the front-end asked for, for another run.
+    /// The front-end's breakpoints, for insertion in another run.
     pub(crate) fn kept(&self) -> Vec<KeptPoint> {
         self.user.iter().map(|point| point.kept.clone()).collect()
     }
 
-    /// Whose a breakpoint of gdb's is; `None` where it is neither's (one set at gdb's console).
+    /// The owner of gdb's breakpoint; `None` for one that was set at gdb's console.
     pub(crate) fn owner(&self, number: u32) -> Option<Owner> {
         let user = self
             .user
@@ -101,13 +101,13 @@ impl Breakpoints {
             .or(internal.map(|(_, what, _)| Owner::Internal(*what)))
     }
 
-    /// What the front-end asked for under a number of its own.
+    /// The front-end's request with this number of its own.
     pub(crate) fn spec(&self, number: u32) -> Option<&PointSpec> {
         let point = self.user.iter().find(|p| p.kept.spec.number() == number)?;
         Some(&point.kept.spec)
     }
 
-    /// Whose was met last, since [`Breakpoints::forget_met`].
+    /// The owner of the last breakpoint hit since [`Breakpoints::forget_met`].
     pub(crate) fn last_met(&self) -> Option<Owner> {
         self.owner(self.last_met?)
     }
@@ -270,8 +270,8 @@ pub(crate) fn is_pending(breakpoint: &Results) -> bool {
     breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
 }
 
-/// Where a breakpoint stands in the task, which may have a scope in a gdb that holds others too.
-/// Addresses are left out: they differ between tasks.
+/// The source locations of a breakpoint, only those of the task if it has a scope in a gdb of several tasks.
+/// Addresses are left out, as they differ between tasks.
 pub(crate) fn place_of(
     number: u32,
     breakpoint: &Results,

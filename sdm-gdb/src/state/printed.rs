@@ -1,10 +1,10 @@
-//! What gdb prints while it carries out a command: bounded, and never called equal by what is left.
+//! gdb's output for one command. It is bounded, and outputs that are cut compare by the hash of the whole.
 
 use std::ops::Deref;
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// What is kept of what gdb prints for one command, in bytes.
+/// Most bytes of output that are kept for one command.
 pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
 
 /// The beginning of what was printed, and the length and hash of all of it.
@@ -36,7 +36,7 @@ impl Printed {
         hash.update(text.as_bytes());
     }
 
-    /// How many bytes were printed.
+    /// Number of bytes printed, including those not kept.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -64,7 +64,7 @@ impl Printed {
     }
 }
 
-/// What was kept.
+/// The kept text.
 impl Deref for Printed {
     type Target = str;
 

@@ -1,11 +1,11 @@
-//! What a task remembers of its last whole probe.
+//! A task's last complete probe.
 
 use sdm_debug::probe::Within;
 use sdm_debug::reply::StackFrame;
 
 use super::returns::{Followed, Returns};
 
-/// What the last whole probe has seen, for the next one to compare with.
+/// The last complete probe, with which the next one is compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
     /// The user's frames of the main thread, outermost first; of a deep stack both ends.
@@ -18,29 +18,29 @@ pub(crate) struct Probed {
     pub(crate) is_whole: bool,
     /// The kernel's number of that thread.
     pub(crate) thread: Option<i32>,
-    /// Where its outermost frame stands: who has no symbols is known to be whole by it.
+    /// Address in its outermost frame, by which a stack without symbols is recognised as complete.
     pub(crate) outermost: Option<u64>,
     /// The processor time until then, in milliseconds.
     pub(crate) cpu_ms: Option<u64>,
-    /// How long the main thread was on a processor, in nanoseconds.
+    /// Time that the main thread has run on a processor, in nanoseconds.
     pub(crate) ran_ns: Option<u64>,
     /// A fingerprint of what the process exchanges data with others by, where a thread of it is in MPI.
     pub(crate) exchange: Option<u128>,
 }
 
-/// What a probe is compared with, to be had again where the probe does not count.
+/// A saved probe, which is restored if the probe after it does not count.
 pub struct KeptProbe(pub(crate) Option<Probed>);
 
 /// One activation of a function of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameState {
-    /// How many functions of the user's stand around it.
+    /// Number of the user's functions outside this one.
     pub(crate) depth: u32,
     /// The function, without a line.
     pub(crate) place: StackFrame,
     /// Its stack pointer, by which one call of a function is told from the next.
     pub(crate) stack_pointer: Option<u64>,
-    /// Where in it the thread stands.
+    /// The program counter in this frame.
     pub(crate) address: u64,
     /// A fingerprint of its variables.
     pub(crate) variables: u128,
@@ -56,7 +56,7 @@ impl FrameState {
     }
 }
 
-/// What two probes of a task show of it.
+/// The difference between two probes of a task.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Compared {
     pub(crate) inner_changed: bool,

@@ -17,7 +17,7 @@ pub(crate) struct Processes {
     /// The signal that went through to the own one last.
     last_signal: Option<String>,
     sight: Sight,
-    /// What the front-end was told of forks, programs and the like; nothing is told twice.
+    /// Remarks on forks and new programs that the front-end has received, so that none is repeated.
     said: BTreeSet<String>,
 }
 
@@ -115,7 +115,7 @@ impl Processes {
         self.said.len() < SAID_MAX && self.said.insert(remark.to_owned())
     }
 
-    /// What gdb's command line calls the task's own one.
+    /// The number of the task's own inferior on gdb's command line.
     pub(crate) fn number(&self) -> Option<u32> {
         self.own_group.strip_prefix('i')?.parse().ok()
     }

@@ -1,12 +1,14 @@
-//! Which calls have returned since the last look. A loop that calls the same function with the same arguments again and again is in the
-//! same frames with the same variables each time, so that what was seen alone does not tell one call from the next.
+//! The calls that have returned since the last probe.
+//!
+//! A loop that calls one function with the same arguments repeatedly shows the same frames and variables each time.
+//! Only the return tells one call from the next.
 
 use std::rc::Rc;
 
 use sdm_inspect::arrival::Arrival;
 
-/// What notes it for the threads of a task. A processor has four registers for it: these are let go before the calls of now are
-/// followed.
+/// The tracked returns of a task's threads. A processor has four debug registers for them, which are freed before the
+/// current calls are tracked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Followed {
     /// The calls of the main thread.
@@ -15,19 +17,19 @@ pub(crate) struct Followed {
     pub(crate) beside: Vec<Returns>,
 }
 
-/// What notes whether the calls that a thread was in have returned.
+/// The tracked returns of one thread's calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Returns {
-    /// Where a call of MPI's returns to.
+    /// The return of the MPI call.
     pub(crate) call: Option<Rc<dyn Arrival>>,
     /// True where it is in one that the kernel does not note.
     pub(crate) refused: bool,
-    /// Where functions of the user's return to, by their callers' addresses.
+    /// The returns of the user's functions, by return address.
     pub(crate) frames: Vec<(u64, Rc<dyn Arrival>)>,
 }
 
 impl Returns {
-    /// What is known of a thread of which only this call is followed.
+    /// The tracking of a thread in which only this call is tracked.
     pub(crate) fn of_call(call: Rc<dyn Arrival>) -> Self {
         Self {
             call: Some(call),

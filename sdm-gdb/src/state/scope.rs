@@ -1,8 +1,8 @@
-//! A task among others in one gdb: which inferior it is, which threads are its own.
+//! One task among several in a gdb: its inferior and its threads.
 //!
-//! Such a gdb is in non-stop mode, so that tasks move apart. A task still stops and runs as a whole:
-//! the first thread that stops has the others stopped too, and all of it is one stop. gdb has one
-//! selected thread and frame for all, so each task remembers its own and names them in every command.
+//! Such a gdb is in non-stop mode, so that tasks run independently. A task still stops and runs as a whole: when one
+//! thread stops the others are stopped too, and all of it is one stop. gdb has one selected thread and frame in all,
+//! so each task keeps its own and names them in every command.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ const QUALIFIED: [&str; 9] = [
     "-file-list-",
 ];
 
-/// Where a task is in a gdb that holds others too.
+/// The part of a gdb that belongs to one of its tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     /// gdb's name for the inferior: `i2`; empty until it has one.
     group: String,
     threads: BTreeMap<u32, Thread>,
-    /// How many threads there have been.
+    /// Number of threads seen so far, including ended ones.
     seen: u32,
     /// gdb's number of the selected thread.
     selected: Option<u32>,
@@ -49,7 +49,7 @@ struct Thread {
     running: bool,
 }
 
-/// What comes of a thread's stop.
+/// The consequence of one thread's stop.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Stopped {
     /// The task stands still: this is why.

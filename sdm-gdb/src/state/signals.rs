@@ -1,4 +1,4 @@
-//! Signals: those that go through to the program, and those that the driver itself has sent.
+//! Signals: those passed to the program, and those that the driver itself has sent.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ const DEBUGGERS: [&str; 7] = [
     "SIGINT", "SIGTRAP", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT",
 ];
 
-/// What gdb does at signals, as far as the driver decides by it.
+/// gdb's signal settings, as far as the driver decides by them.
 pub(crate) struct Handling {
     /// The names of those that go through to the program and are told of.
     pub(crate) passed: BTreeSet<String>,
-    /// What a SIGINT does.
+    /// The effect of a SIGINT.
     pub(crate) sigint: Sigint,
-    /// Whose business the next SIGCONT is.
+    /// Whether the next SIGCONT is reported.
     pub(crate) sigcont: Sigcont,
     /// The names of those for which a person has said what is to happen.
     pub(crate) said: BTreeSet<String>,
@@ -37,7 +37,7 @@ impl Handling {
     }
 }
 
-/// What gdb does at a SIGINT.
+/// The effect of a SIGINT under gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sigint {
     /// The program stops, so that it can be interrupted by one.
@@ -46,7 +46,7 @@ pub(crate) enum Sigint {
     Passes,
 }
 
-/// Whose business a SIGCONT is.
+/// Whether a SIGCONT is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sigcont {
     /// The front-end is told of it.
@@ -55,10 +55,10 @@ pub(crate) enum Sigcont {
     Unsaid,
 }
 
-/// What was done to stop the program, and has not been seen to stop it.
+/// Attempts to stop the program that have not shown an effect yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interrupts {
-    /// How many commands wait for the program to stop; counted by [`Asked`](crate::guards::Asked).
+    /// Number of commands that wait for the program to stop; counted by [`Asked`](crate::guards::Asked).
     pub(crate) asked: u32,
     /// A SIGINT is on its way to the program.
     pub(crate) int_sent: bool,

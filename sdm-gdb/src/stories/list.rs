@@ -1,4 +1,4 @@
-//! The stories: what passes between a front-end and a program, step by step.
+//! The recorded sessions between a front-end and a program, step by step.
 
 use sdm_debug::Command;
 use sdm_debug::command::{
@@ -30,7 +30,7 @@ fn started(
     }
 }
 
-/// How programs begin, move and end.
+/// Starts, steps, runs and ends of programs.
 fn runs() -> Vec<Story> {
     vec![
         started(
@@ -126,7 +126,7 @@ fn found() -> Vec<Story> {
     ]
 }
 
-/// What a task can stop at.
+/// The events at which a task can stop.
 fn stops() -> Vec<Story> {
     vec![
         started(
@@ -242,7 +242,7 @@ fn catches() -> Vec<Story> {
     ]
 }
 
-/// What can be looked at while it stands.
+/// Inspection of a stopped task.
 fn looks() -> Vec<Story> {
     vec![
         started(

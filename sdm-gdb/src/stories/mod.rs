@@ -1,7 +1,7 @@
-//! The driver with what real gdbs said: one story per transcript, replayed without a gdb.
+//! Replays recorded sessions with real gdbs, one transcript each, without a gdb.
 //!
-//! `UPDATE_GOLDEN=1` records them anew, with the gdb on `PATH` and with the one of `scripts/gdb18`;
-//! `tests/golden/gdbN/` holds what a gdb of that major version said.
+//! `UPDATE_GOLDEN=1` records them anew, with the gdb on `PATH` and with the one of `scripts/gdb18`.
+//! `tests/golden/gdbN/` holds the records of a gdb of that major version.
 
 mod list;
 mod player;
@@ -15,7 +15,7 @@ use player::{Player, Source, record};
 
 /// Something that happens between a front-end and a program.
 struct Story {
-    /// What it shows.
+    /// The behaviour that it shows.
     name: &'static str,
     /// The program: a file of tests/fixtures.
     fixture: &'static str,
@@ -23,7 +23,7 @@ struct Story {
     steps: Vec<StoryStep>,
 }
 
-/// How the task comes to be.
+/// The origin of the task.
 enum Beginning {
     /// Held at main, with these arguments.
     Start(&'static str),

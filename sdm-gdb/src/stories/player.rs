@@ -1,9 +1,8 @@
-//! Plays a story with a real gdb, or with what a gdb once said to it.
+//! Plays a session with a real gdb, or with its recorded lines.
 //!
-//! A transcript has one line for everything that passes the driver, in its order: `$` a command of
-//! the front-end's, `>` a line to gdb, `<` a line from gdb, `=` an answer, `!` an event, `*` anything
-//! else that the driver wants done. Nothing but the `<` lines comes from outside, so that whoever is
-//! given the same ones writes the same transcript.
+//! A transcript has one line for each input and output of the driver, in order: `$` a front-end command, `>` a line
+//! to gdb, `<` a line from gdb, `=` an answer, `!` an event, `*` any other action. Only the `<` lines come from
+//! outside, so that the same ones give the same transcript.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -23,10 +22,10 @@ use crate::{Action, AttachTarget, Before, CoreFile, Driver, DriverConfig};
 use sdm_child::{Launch, gdb_arguments};
 use sdm_mi::{LineReader, Record};
 
-/// Where the programs of the stories lie while they are recorded.
+/// Directory of the debugged programs during a recording.
 const FOLDER: &str = "/tmp/sdm-stories";
 
-/// Where the lines of gdb come from.
+/// The source of gdb's lines.
 pub(super) enum Source {
     /// A gdb that runs.
     Gdb(Box<LiveGdb>),
@@ -45,7 +44,7 @@ pub(super) struct Player {
     driver: Driver,
     reader: LineReader,
     source: Source,
-    /// How many bytes of gdb's go into the reader at once.
+    /// Number of gdb's bytes passed to the reader at once.
     cut: usize,
     now: Instant,
     next_id: u64,

@@ -1,8 +1,8 @@
-//! An attach that nobody wants any more, at each of its steps, and one that takes long.
+//! Abandoned attaches, at each step, and a slow attach.
 
 use super::*;
 
-/// Who gives it up.
+/// The cause of the abandonment.
 #[derive(Clone, Copy, Debug)]
 enum Who {
     /// Whoever asked for it: Ctrl-C.
@@ -11,7 +11,7 @@ enum Who {
     End,
 }
 
-/// What gdb says next; false where it has said all.
+/// Sends gdb's next line; false if there is none left.
 fn say_next(scene: &mut Scene, attached: &mut u32) -> bool {
     let Some((_, line)) = scene.sent.first() else {
         return false;

@@ -1,4 +1,4 @@
-//! A process of which gdb loses sight.
+//! Processes that gdb loses track of.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Probes of a task that stands deep in a call of MPI's.
+//! Probes of a task that is stopped deep in an MPI call.
 
 use sdm_debug::command::ProbeSpec;
 use sdm_debug::probe::TaskProbe;

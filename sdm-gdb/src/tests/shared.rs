@@ -1,4 +1,4 @@
-//! Interrupts in a gdb that holds several tasks: it stops threads itself, and no SIGINT is on its way.
+//! Interrupts in a gdb of several tasks: it stops threads itself, without a SIGINT.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What stacks and frames ask a gdb: a rank stands for as long as that takes.
+//! The gdb questions of stack and frame commands: the rank stays stopped for as long as they take.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn frame(level: u32) -> String {
 }
 
 impl Scene {
-    /// How many questions such a command has been.
+    /// Number of gdb questions that such a command asks.
     fn questions(&mut self, id: u64, command: Command) -> usize {
         self.command(id, command);
         let mut count = 0;

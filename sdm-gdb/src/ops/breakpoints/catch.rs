@@ -26,7 +26,10 @@ pub(crate) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Reply, Failure>
     Ok(enter(gdb, PointSpec::Catch(spec), made))
 }
 
-/// What is caught, as gdb's command line writes it.
+/// The arguments of gdb's `catch` for this event.
+///
+/// # Errors
+/// A name has characters that gdb's command line would not take for one.
 pub(super) fn words(event: &CatchEvent) -> Result<String, Failure> {
     let with = |name: &str, list: &[String]| {
         let mut text = name.to_owned();
@@ -62,8 +65,7 @@ pub(super) fn words(event: &CatchEvent) -> Result<String, Failure> {
     }
 }
 
-/// What a stop at a catchpoint of this event has caught; `None` for a signal, which gdb does not
-/// name.
+/// The event that a stop at this catchpoint has caught; `None` for a signal, which gdb does not name.
 pub(crate) fn hit(event: &CatchEvent, stop: &Results) -> Option<CatchHit> {
     let name = || {
         let name = stop.text("syscall-name").or(stop.text("syscall-number"));

@@ -1,4 +1,4 @@
-//! Changes to breakpoints that are there: deleted, enabled, given a condition, an ignore count or commands.
+//! Changes to existing breakpoints: deletion, enabling, condition, ignore count, commands.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Failure, FailureCode, Reply};
@@ -99,7 +99,7 @@ pub(crate) async fn ignore(gdb: &Gdb, number: u32, count: u32) -> Result<Reply, 
     .await
 }
 
-/// What is carried out at a hit is kept here, not in gdb: see `lines`.
+/// Sets the commands of a breakpoint. They are kept here, not in gdb: see `lines`.
 pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Reply, Failure> {
     if lines.len() > COMMANDS_MAX {
         let text = format!("at most {COMMANDS_MAX} lines at one breakpoint");

@@ -1,9 +1,9 @@
-//! Whether a task that has met a breakpoint with a condition is to stop there.
+//! Decides whether a task stops at a breakpoint with a condition.
 //!
-//! A gdb that holds several processes evaluates a condition against the memory of the wrong one (gdb 13: the variables of a
-//! position-independent program), and stops who it was not meant for. So such a gdb is told only whose a breakpoint is, and the condition
-//! is evaluated here, in the process that has met it. Any gdb stops a program where it cannot evaluate the condition; here it goes on, and
-//! that is said.
+//! A gdb that holds several processes evaluates a condition against the memory of the wrong process, and stops tasks
+//! that do not meet it (gdb 13: the variables of a position-independent program). So such a gdb only receives the
+//! breakpoint and its inferior. The driver evaluates the condition, in the process that hit the breakpoint. Where a
+//! condition cannot be evaluated any gdb stops the program; the driver resumes it and reports the failure.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Event, Failure, FailureCode, is_true};

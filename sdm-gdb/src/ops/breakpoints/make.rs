@@ -1,4 +1,4 @@
-//! Having gdb make a breakpoint, in a way that leaves none behind that nobody owns.
+//! Creates a breakpoint in gdb such that none is left behind without an owner.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::reply::BreakpointPlace;

@@ -1,4 +1,4 @@
-//! Breakpoints of an earlier run, or of before the start, inserted in another gdb.
+//! Inserts the breakpoints of an earlier run, or those set before the start, in another gdb.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::{Event, Failure, FailureCode};

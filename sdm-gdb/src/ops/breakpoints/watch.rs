@@ -39,7 +39,8 @@ pub(crate) async fn insert(gdb: &Gdb, spec: WatchSpec) -> Result<Reply, Failure>
     Ok(enter(gdb, PointSpec::Watch(spec), made))
 }
 
-/// What gdb is to watch: of a reference it would watch which object is meant, and never the object.
+/// The expression to give to gdb's `watch`. For a reference gdb would watch the reference itself, so the referenced
+/// object is named instead.
 async fn watched<'a>(gdb: &Gdb, expression: &'a str) -> Cow<'a, str> {
     let asked = gdb.send(console_line(&format!("whatis {expression}")));
     let (result, printed) = asked.capture().printed().await;

@@ -1,4 +1,4 @@
-//! Programs that Valgrind runs: how they start, and what it says of their errors.
+//! Programs under Valgrind: their start, and Valgrind's error reports.
 
 mod said;
 
@@ -21,15 +21,16 @@ use crate::state::internal::Internal;
 use crate::state::origin::{Origin, Valgrind, Wrapped};
 use crate::text::{console_bytes, console_line};
 
-/// What makes a process that is like the program.
+/// Breakpoints on the functions that fork the program.
 const FORKS: [(&str, Internal); 2] = [("fork", Internal::Fork), ("vfork", Internal::Fork)];
-/// What gdb says where it hears nothing more.
+/// gdb's message when its remote connection has closed.
 const CLOSED: &str = "Remote connection closed";
 /// So many errors no program has.
 const NEVER: u32 = 999_999_999;
 const TOOL: &str = "Memcheck";
 
-/// Begins such a start: the program stands at its first instruction then, and goes on from there as one that a site's own command starts.
+/// Begins such a start. The program is then stopped at its first instruction, and continues like one that a site's
+/// exec wrapper starts.
 pub(crate) async fn launch(
     gdb: &Gdb,
     id: CommandId,
@@ -50,8 +51,8 @@ pub(super) async fn begin_program(gdb: &Gdb) {
     insert_all(gdb, &FORKS).await;
 }
 
-/// Where the program is about to have a process that is like it, that one inherits no stops: it has no debugger that it could wait for.
-/// When it is there, and `has` been made, the program itself has them again.
+/// Disables Valgrind's stops before the program forks, as the child has no debugger that would resume it. Enables
+/// them again when the program `has` forked.
 pub(crate) async fn fork(gdb: &Gdb, has: bool) {
     if has {
         return stop_at_errors(gdb, true).await;
@@ -80,8 +81,10 @@ pub(super) fn is_its_own(frame: &GdbFrame) -> bool {
     frame.module().starts_with("vgpreload_")
 }
 
-/// What has been found at a trap: an error, or where that was not `sent` by us and is at the program's end, memory that is lost; `None` where
-/// there is neither, or the error is one of a library alone, which is told and holds nobody.
+/// The finding at a trap: a new error, or lost memory at the program's end.
+///
+/// Lost memory is looked for only if the trap was not `sent` by SDM. `None` if there is neither, or if only a library
+/// is at fault, which is reported without a stop.
 pub(crate) async fn read(gdb: &Gdb, sent: bool) -> Option<Finding> {
     let told = gdb.get().origin.valgrind()?.errors;
     let count = monitor(gdb, "v.info n_errs_found").await;
@@ -135,7 +138,7 @@ async fn is_users(gdb: &Gdb) -> bool {
     innermost_user_frame(&raw, &config.fold).is_some()
 }
 
-/// What gdb complains of: true where nobody speaks for Valgrind any more. The program has ended then, of which gdb says no more than that.
+/// True if gdb's message says that Valgrind is gone. That is all gdb says of the program's end.
 pub(super) fn is_gone(gdb: &Gdb, text: &str) -> bool {
     let state = gdb.get();
     let runs = state.origin.valgrind().is_some() && state.activity.is_executing();

@@ -1,4 +1,4 @@
-//! What Valgrind says, as it is told to a person.
+//! Rewrites Valgrind's messages for users.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use sdm_debug::fold::{FoldRules, RawFrame, innermost_user_frame};
 
 /// The most that is told of one finding, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// What they lose is lost once, and nobody can free it.
+/// MPI functions whose leaks occur once and cannot be freed by users.
 const OF_MPI: [&str; 5] = [
     "MPI_Init",
     "MPI_Init_thread",
@@ -15,8 +15,7 @@ const OF_MPI: [&str; 5] = [
     "ompi_mpi_finalize",
 ];
 
-/// What Valgrind says, as the program's own errors are told: without the pid and without addresses, so that ranks that do the same wrong
-/// say the same.
+/// Valgrind's text without pid and addresses, so that ranks with the same error give the same text.
 pub(super) fn plain(text: &str) -> String {
     let mut told = String::new();
     for line in text.trim_end().lines().map(without_pid) {
