@@ -7,9 +7,9 @@ use sdm_debug::rules::{Number, Parsed};
 /// Numbers of tasks: the first axis is the tasks, those behind it are the array's own.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exported {
-    /// Whose they are, rising.
+    /// The ranks that have these values, in ascending order.
     pub(crate) ranks: Vec<u32>,
-    /// How many elements there are in each dimension of one task's array; none where it is one number.
+    /// Number of elements in each dimension of one task's array. Empty for a single number.
     pub(crate) shape: Vec<usize>,
     /// All numbers, those of one task beside each other.
     pub(crate) values: Vec<Parsed>,

@@ -1,4 +1,4 @@
-//! Where reports go.
+//! The files of a report, and writing them.
 
 use sdm_text::{printable_name, record};
 use std::io;

@@ -1,4 +1,4 @@
-//! What a beginning can become.
+//! Completion of a partly typed line of the prompt.
 
 use super::cursor::Cursor;
 use super::parse::{command_word, prefix_set};
@@ -6,18 +6,19 @@ use super::set::PREFIXES;
 use super::spec::Completes;
 use super::{PREDEFINED, table, words};
 
-/// What can stand where a line ends.
+/// The kind of completion that fits at the end of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
     /// One of these; they begin at this byte of the line.
     Words(usize, Vec<String>),
     /// A file; its name begins at this byte.
     File(usize),
-    /// What gdb finds for this line of its own, which begins at this byte.
+    /// Completions that gdb finds for this gdb command line; the completed word begins at this byte of the
+    /// typed line.
     Program(usize, String),
 }
 
-/// What the end of a line that was typed so far can become; `named` are the sets of `defset`.
+/// Finds the completions of a partly typed line; `named` are the names defined by `defset`.
 #[must_use]
 pub fn completions(typed: &str, named: &[String]) -> Wanted {
     let mut rest = Cursor::new(typed);

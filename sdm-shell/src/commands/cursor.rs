@@ -1,8 +1,8 @@
-//! A place in a line that is being read.
+//! A read position in a command line.
 
 use super::CommandError;
 
-/// What is left of a line, and where in the line it stands.
+/// A command line with the position of its unread rest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     line: &'a str,
@@ -17,12 +17,12 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// What is left, without blanks at its ends.
+    /// Returns the unread rest, without blanks at its end.
     pub(super) fn rest(&self) -> &'a str {
         self.line[self.at..].trim_end()
     }
 
-    /// Where the rest stands, in bytes from the line's start.
+    /// Offset of the unread rest, in bytes from the line's start.
     pub(super) fn at(&self) -> usize {
         self.at
     }

@@ -1,6 +1,6 @@
-//! What a person can say: gdb's words, unchanged, and the few new ones.
+//! The command language of the prompt: gdb's commands, unchanged, and a few of SDM's own.
 //!
-//! [`parse`] makes a [`Line`] of a line of text: to whom, and what. Nothing here talks to a
+//! [`parse`] turns a line of text into a [`Line`]: a set of tasks and a command. Nothing here talks to a
 //! session.
 
 mod args;
@@ -27,7 +27,7 @@ use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
 pub struct Line {
     /// To whom, where the line says so: `[0-3] print x`.
     pub to: Option<SetExpr>,
-    /// What is to be done.
+    /// The command to carry out.
     pub command: UserCommand,
     /// True where an empty line after this one says it again.
     pub repeats: bool,
@@ -63,7 +63,7 @@ pub enum UserCommand {
     Ignore {
         /// Which; 0 for the last one made.
         number: u32,
-        /// How many hits are passed by.
+        /// Number of hits to skip.
         count: u32,
     },
     /// `commands [N...]`: the lines that follow, up to `end`.
@@ -131,9 +131,9 @@ pub enum UserCommand {
     Attach(SetExpr),
     /// `quit`.
     Quit,
-    /// What is about the job as a whole.
+    /// A command for the job as a whole.
     Job(JobCommand),
-    /// What is done where `sdm` itself runs.
+    /// A command that is carried out in `sdm` itself, not by the tasks.
     Outside(Outside),
     /// `help [COMMAND]`.
     Help(Option<String>),
@@ -172,7 +172,7 @@ pub enum UserCommand {
     Diagnose(u32, Option<u32>),
     /// `list [WHAT]`: what stands behind it, in gdb's words.
     List(String),
-    /// What is about the values that an expression has in all tasks.
+    /// A command on the values of one expression in all tasks.
     Values(ValuesCommand),
     /// `send SET TEXT`, `send SET --eof`.
     Send {
@@ -205,7 +205,7 @@ pub struct Displayed {
     pub expression: String,
 }
 
-/// What is done where `sdm` itself runs.
+/// A command that is carried out in `sdm` itself, not by the tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outside {
     /// `pwd`.
@@ -214,7 +214,7 @@ pub enum Outside {
     GoTo(String),
 }
 
-/// What is about the values that an expression has in all tasks.
+/// A command on the values of one expression in all tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValuesCommand {
     /// `outliers EXPR`.
@@ -234,7 +234,7 @@ pub enum ValuesCommand {
     },
 }
 
-/// What is about the job as a whole.
+/// A command for the job as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobCommand {
     /// `run [ARGS]`, `start [ARGS]`: the whole job anew.
@@ -254,10 +254,10 @@ pub enum JobCommand {
     Confirm(bool),
 }
 
-/// What the session can tell of itself.
+/// A part of the session that `info` can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// The hosts and who is on them.
+    /// The hosts, with the tasks on each.
     Nodes,
     /// The tree of servers.
     Tree,
@@ -267,7 +267,7 @@ pub enum Topic {
     Sets,
 }
 
-/// Where tasks are to stop. Numbers are given by the session, and are 0 here.
+/// A breakpoint, watchpoint or catchpoint. Its number is 0 here; the session assigns one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Point {
     /// At a place.
@@ -282,9 +282,9 @@ pub enum Point {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// Where in the line, in bytes from 0, where one place is to blame.
+    /// Position of the error, in bytes from the line's start. None where no single position is at fault.
     pub at: Option<usize>,
 }
 

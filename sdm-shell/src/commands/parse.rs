@@ -39,7 +39,7 @@ pub struct Called<'a> {
     pub to: Option<SetExpr>,
     /// The first word.
     pub word: &'a str,
-    /// What follows it.
+    /// The rest of the line behind the name.
     pub rest: &'a str,
 }
 

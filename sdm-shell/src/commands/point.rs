@@ -6,7 +6,7 @@ use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, PointSpec, WatchKind,
 use super::Point;
 
 impl Point {
-    /// What tasks are told of it, under this number.
+    /// The specification that the tasks get, with this number.
     #[must_use]
     pub fn spec(&self, number: u32) -> PointSpec {
         match self.clone() {
@@ -38,7 +38,7 @@ impl Point {
         }
     }
 
-    /// What it stands at, as in `info breakpoints`: a place, `watch x`, `catch fork`.
+    /// The location as `info breakpoints` shows it: a source location, `watch x`, `catch fork`.
     #[must_use]
     pub fn location(&self) -> String {
         match self {
@@ -92,7 +92,7 @@ impl Point {
         }
     }
 
-    /// What gdb does there, a line each.
+    /// The gdb commands that run at each stop there, a line each.
     #[must_use]
     pub fn commands(&self) -> &[String] {
         match self {

@@ -1,4 +1,4 @@
-//! What a command is: its names, its help, what completes it, how its arguments are read.
+//! The specification of a command: its names, help text, completion and argument parser.
 
 use super::cursor::Cursor;
 use super::{CommandError, UserCommand};
@@ -14,13 +14,13 @@ pub(super) struct Spec {
     pub(super) name: &'static str,
     /// gdb's abbreviations that are no unique prefix.
     pub(super) short: &'static [&'static str],
-    /// How it is written, at most 33 characters.
+    /// The usage line, at most 33 characters.
     pub(super) usage: &'static str,
-    /// What it does, in a few words.
+    /// A summary of a few words for `help`.
     pub(super) what: &'static str,
     /// Examples and what is worth knowing beside it; can be empty.
     pub(super) more: &'static str,
-    /// What its arguments can be.
+    /// The kind of completion for its arguments.
     pub(super) completes: Completes,
     /// True where an empty line after it says it again.
     pub(super) repeats: bool,
@@ -28,26 +28,26 @@ pub(super) struct Spec {
     pub(super) parse: Parse,
 }
 
-/// What completes a command's arguments.
+/// The kind of completion for a command's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completes {
-    /// No word is offered.
+    /// No completion.
     Nothing,
-    /// One of these words is offered.
+    /// One of these words.
     Words(&'static [&'static str]),
     /// The words of `info`.
     Info,
-    /// Names of commands are offered.
+    /// Names of commands.
     Commands,
     /// Sets of tasks.
     Sets,
-    /// Names of files are offered.
+    /// Names of files.
     Files,
-    /// What gdb finds: functions, variables, files of the program.
+    /// Symbols and files of the program, as gdb completes them.
     Program,
 }
 
-/// What a command has that says nothing else.
+/// A specification without any content, for use as `..PLAIN`.
 pub(super) const PLAIN: Spec = Spec {
     name: "",
     short: &[],

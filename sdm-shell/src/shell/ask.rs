@@ -1,4 +1,4 @@
-//! Asking tasks a question: it is sent, its answers are waited for, and they are shown.
+//! Sending a command to tasks, waiting for the answers and showing them.
 use std::time::Duration;
 
 use sdm_core::CommandId;
@@ -90,13 +90,14 @@ impl SessionHandle {
     }
 }
 
-/// Waits for what comes with the end of a run on another lane: what the program printed before it. What the tasks were told
-/// to say otherwise has come before their answers. `ended` are the tasks that have ended; the others have stopped.
+/// Waits for the output that the program printed before its run ended: it travels on a different lane than
+/// the stop. `ended` are the tasks that have ended; the others have stopped.
 pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
-    /// How long nothing more may come before the rest is given up: a busy machine may take long over much.
+    /// Waiting ends after this time without new output. Generous, because a loaded host can take long over
+    /// much output.
     const OUTPUT_END_WAIT: Duration = Duration::from_secs(2);
-    /// How long it is to be quiet where nothing says that all has come: what a launcher carries, and what is told of
-    /// tasks that have ended, or whose gdb has.
+    /// Waiting ends after this time without events where nothing marks the end of the output. That is so
+    /// for output carried by a launcher, and for tasks that have ended or lost their gdb.
     const QUIET: Duration = Duration::from_millis(20);
     // All that happened is shown together at the end.
     let (ended, attached) = session.edit(|model| {

@@ -66,7 +66,7 @@ pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
     )
 }
 
-/// How a session ends whose attachment came to nothing.
+/// The ending of a session that could attach to no process.
 pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     let (code, reason) = match StacksCode::Interrupted.reason() {
         Some(given_up) if session.interrupted_since(0) => (130, given_up),
@@ -211,7 +211,7 @@ async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet
     verdict
 }
 
-/// What stops tasks, in those of them that are there.
+/// Inserts a breakpoint, watchpoint or catchpoint again, in those of its tasks that are attached.
 async fn insert_again(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -268,7 +268,7 @@ pub(super) async fn detach(
     verdict
 }
 
-/// What of an attachment concerns these tasks.
+/// Restricts an attachment to the processes of these tasks.
 pub(super) fn among(spec: &AttachSpec, tasks: &IdSet) -> AttachSpec {
     let mut spec = spec.clone();
     spec.pids.retain(|(rank, _)| tasks.contains(TaskId(*rank)));

@@ -1,4 +1,4 @@
-//! How `sdm attach` begins.
+//! The first attachment of `sdm attach`.
 
 use sdm_debug::command::AttachSpec;
 use sdm_debug::{Failure, FailureCode};

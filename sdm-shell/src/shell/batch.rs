@@ -1,4 +1,4 @@
-//! `--batch`: the program runs to its end without a person, and what goes wrong is looked at.
+//! `--batch`: the program runs to its end unattended; commands run at a crash or a hang.
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -25,19 +25,19 @@ const LOST: u8 = 122;
 const MISUSED: u8 = 119;
 /// The most of them that are shown again at the end.
 const MPI_ERRORS_SHOWN_MAX: usize = 50;
-/// How often the line that tells what goes on is renewed.
+/// Interval between two updates of the status line.
 const TURN: Duration = Duration::from_secs(1);
 
-/// What a batch does when something goes wrong, and when that is.
+/// The actions of a batch run at a crash or a hang, and the limits that define a hang.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Commands at the first crash or abort.
     pub on_crash: Vec<String>,
-    /// Commands when the time is over or nothing goes on any more.
+    /// Commands to run when a time limit is reached.
     pub on_timeout: Vec<String>,
-    /// How long the program may take.
+    /// Time limit for the whole run. None: no limit.
     pub time_limit: Option<Duration>,
-    /// How long it may print nothing and stop nowhere.
+    /// Time limit without any output or stop. None: no limit.
     pub hang_timeout: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! The session at a glance, for a view that keeps showing it: what is known is told as it changes, and what must be asked for is
-//! asked once after each stop and each command, while nobody waits for anything else.
+//! The state of the session for the full-screen view. Changes are reported as they come. Stacks, locals and
+//! source are queried once after each stop and each command, while no other command waits.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ use super::model::goal::Goal;
 
 /// A view is told of changes no more often: nobody sees more than thirty frames a second.
 const PERIOD: Duration = Duration::from_millis(33);
-/// How many callers are looked at for one that has source.
+/// Maximum number of callers that are searched for a frame with source.
 const CALLERS_MAX: u32 = 64;
-/// How many lines are asked for around the one that matters, where the file is not on this machine.
+/// Number of source lines to request around the current one, if the file is not on this machine.
 const LINES_AROUND: u32 = 100;
-/// What the person is told to be waiting for, where that takes long.
+/// The command name that the status line shows while the query is under way.
 const SAID: &str = "look";
 
 /// When the view is to be told of what has changed; absent where nothing has.
@@ -51,7 +51,7 @@ pub(super) fn show_due(session: &SessionHandle) {
     }
 }
 
-/// What is known.
+/// The current state for the view, from the model.
 fn board(model: &Model) -> Board {
     Board {
         prompt: model.prompt(),
@@ -136,7 +136,7 @@ async fn sight(session: &SessionHandle) -> Sight {
     sight
 }
 
-/// What was answered to a question that was sent.
+/// Waits for the answer to a command that was sent.
 async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
     let waited = session.wait_for(&Goal::Answered(id), SAID, None).await;
     session.take_answered(id, waited).map(|open| open.gathered)

@@ -331,7 +331,8 @@ fn numbers_or_all(session: &SessionHandle, numbers: &[u32]) -> Vec<u32> {
     meant.collect()
 }
 
-/// Whom a command about a breakpoint goes to: all who have it, or those of them named.
+/// The tasks that a command about a breakpoint goes to: all that have the breakpoint, or those of them that
+/// the line names.
 fn tasks_of(session: &SessionHandle, said: &Said<'_>, number: u32) -> Option<IdSet> {
     let tasks = session.edit(|model| Some(model.breaks.find(number)?.tasks.clone()))?;
     let tasks = if said.named {

@@ -9,7 +9,7 @@ use crate::commands::{self, Wanted};
 /// The most words that are offered.
 const WORDS_MAX: usize = 500;
 
-/// Where the words begin that the end of the line can become, and they.
+/// Completes the end of a line. Returns the offset of the completed word, in bytes, and its candidates.
 pub(super) async fn complete(session: &SessionHandle, typed: &str) -> (usize, Vec<String>) {
     let named: Vec<_> = session.read(|model| model.sets.named.keys().cloned().collect());
     match commands::completions(typed, &named) {

@@ -1,14 +1,14 @@
-//! What reaches a shell from outside its session: lines, signals, input for the programs.
+//! Input to a shell from outside its session: lines, signals, standard input for the programs.
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 
-/// What reaches a shell from outside the session. Who sends one wakes the session.
+/// Input to a shell from outside the session. The sender of one wakes the session.
 #[derive(Clone, Debug)]
 pub enum Control {
     /// The line that was asked for.
     Line(ScriptLine),
-    /// What can the line that was typed so far become? The answer goes to the sender: where the
-    /// words begin, and they.
+    /// Completion of a partly typed line. The offset of the completed word, in bytes, and its candidates go
+    /// to the sender.
     Complete(String, Sender<(usize, Vec<String>)>),
     /// There are no more lines.
     Eof,
@@ -22,7 +22,7 @@ pub enum Control {
     Warned,
     /// A signal wants `sdm` to end: its number.
     Terminate(u8),
-    /// What was read for the programs, where it was asked for; nothing at its end.
+    /// Bytes for the programs' standard input, as requested; empty at end of file.
     Input(Vec<u8>),
 }
 
@@ -41,7 +41,7 @@ pub trait LineSource {
     /// is not remembered.
     fn request(&mut self, prompt: &str, question: bool);
 
-    /// What the prompt says now, where that has changed since the line was asked for.
+    /// Tells the source a prompt that has changed since the line was requested.
     fn retell(&mut self, _prompt: &str) {}
 }
 

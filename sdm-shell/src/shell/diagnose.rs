@@ -1,4 +1,5 @@
-//! `diagnose`: the stacks are sampled a few times, the tasks run in between, and what is stuck is judged.
+//! `diagnose`: samples the stacks a few times while the tasks run in between, and judges which ranks are
+//! stuck.
 
 mod sample;
 
@@ -26,24 +27,27 @@ pub(super) use sample::stop_quietly;
 /// The command that `sdm diagnose` is.
 const LINE: &str = "diagnose";
 
-/// What `sdm diagnose` came to.
+/// The outcome of `sdm diagnose`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Diagnosed {
-    /// It was said how much is stuck, and on what that rests.
+    /// A judgement, with the observations that it rests on.
     Judged(Box<(Diagnosis, Observed)>),
-    /// Nobody could be attached to, or the session is over.
+    /// No process could be sampled, or the session is over.
     Unseen,
-    /// A person has given it up.
+    /// Interrupted by the user.
     Interrupted,
 }
 
-/// How often it is looked over again where tasks came to rest while they were looked at, or were not seen at each look.
+/// Maximum number of repeated observations, where tasks stopped during the observation or were missing from
+/// a sample.
 const AGAIN: u32 = 2;
 
-/// How much longer is looked where it is not known for whom tasks wait: a large message that is on its way looks the same.
+/// Factor for the time between samples where it is unknown which rank is waited for. A large message in
+/// transit looks the same.
 const LONGER: u32 = 6;
 
-/// How much longer is looked in the end where tasks were on no processor meanwhile: on a full machine that lasts for seconds.
+/// Factor for the time between samples where tasks got no processor in between. On a loaded host that lasts
+/// for seconds.
 const LONGEST: u32 = 15;
 
 /// `diagnose [SAMPLES] [for SECONDS]`.
@@ -111,15 +115,15 @@ pub(super) async fn diagnose_target(
     }
 }
 
-/// Who is diagnosed.
+/// The tasks of a diagnosis.
 struct Subject<'a> {
-    /// The command that it is for.
+    /// The command line of the diagnosis.
     line: &'a str,
     spec: AttachSpec,
     to: IdSet,
-    /// Those of them that no gdb has.
+    /// Those of `to` that have no gdb attached.
     free: IdSet,
-    /// What the first look has shown of them.
+    /// The first sample, taken without gdb. None if there is none.
     first: Option<LookResult>,
 }
 
@@ -181,7 +185,7 @@ impl Subject<'_> {
         self.to.union_with(&attached);
     }
 
-    /// What is found without gdb, or with it where that could know more.
+    /// Judges without gdb, then attaches gdb and judges again where it could read more.
     async fn judged(
         &mut self,
         session: &SessionHandle,
@@ -304,7 +308,8 @@ async fn diagnosis(
     found.filter(|_| !session.interrupted_since(since))
 }
 
-/// How long tasks are to run between looks at the next time, where the time was too short to tell.
+/// Returns a longer interval between samples where the last one was too short to judge. None if it
+/// sufficed, or was the longest.
 fn longer(looks: Looks, judged: &Diagnosis, observed: &Observed) -> Option<Duration> {
     let steps: &[u32] = match () {
         () if !observed.starved().is_empty() => &[LONGER, LONGEST],
@@ -372,7 +377,7 @@ fn note_abort(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     }
 }
 
-/// Who is gone, and who cannot be reached.
+/// Notes the tasks that have ended, and those that cannot be reached.
 fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let all_lost = session.read(|model| model.tasks.lost());
     for row in session.read(|model| model.tasks.rows_of(to)) {
@@ -416,7 +421,7 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     }
 }
 
-/// Who ended or stopped by itself while it was looked at.
+/// Notes the tasks that ended or stopped by themselves during the observation.
 fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut Observed) {
     let before = all_of(&observed.gone);
     note_absent(session, &looked.difference(&before), observed);
@@ -431,7 +436,7 @@ fn note_ended(session: &SessionHandle, looked: &IdSet, observed: &mut Observed) 
     }
 }
 
-/// Who belongs to the job and is not looked at: others can wait for these, and these can do anything.
+/// Notes the tasks of the job that are not sampled. Others can wait for them, and their state is unknown.
 fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let detached = session.read(|model| model.tasks.rows_of(to));
     let detached = detached.into_iter();

@@ -1,7 +1,8 @@
-//! What the application does for the shell, which has no terminal, no files and no children of its own.
+//! Services that the application provides to the shell, which has no terminal, files or child processes of
+//! its own.
 //!
-//! What is shown goes to a [`View`], lines come from a [`super::LineSource`], the programs' input
-//! from a [`super::InputSource`]. The rest is a [`LocalMachine`] and two ways to open another session.
+//! Items are shown by a [`View`], lines come from a [`super::LineSource`], the programs' input from a
+//! [`super::InputSource`]. The rest is a [`LocalMachine`] and two ways to open another session.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
@@ -13,15 +14,15 @@ use sdm_view::item::View;
 
 use super::Control;
 
-/// What a shell is given by the application that it runs in.
+/// The services of the application around a shell.
 pub struct Application {
-    /// Where items are shown.
+    /// The view that shows items.
     pub view: Box<dyn View>,
     /// The machine where `sdm` runs.
     pub machine: Box<dyn LocalMachine>,
     /// Lines, signals and input, as they come.
     pub controls: Receiver<Control>,
-    /// What the shell takes the time from; it never goes back.
+    /// The clock of the shell, monotonic.
     pub clock: Box<dyn Fn() -> Instant>,
 }
 
@@ -68,7 +69,7 @@ pub trait LocalMachine {
 
 /// A command of this machine that was started.
 pub trait LocalProcess {
-    /// How it has ended; absent while it runs.
+    /// Returns the end of the process, or None while it runs.
     ///
     /// # Errors
     /// It cannot be waited for.
@@ -78,12 +79,12 @@ pub trait LocalProcess {
     fn kill(&mut self);
 }
 
-/// How a command of this machine has ended.
+/// The end of a local command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalEnd {
     /// True where it has ended with exit code 0.
     pub success: bool,
-    /// How it has ended, for a person: `exit status: 2`.
+    /// The exit status as text: `exit status: 2`.
     pub status: String,
 }
 
@@ -99,7 +100,7 @@ pub struct NotOpened {
 /// one; fails where no new one could be opened, and leaves the one that is over.
 pub type Restart<D> = Box<dyn FnMut(&mut D) -> Result<Option<String>, NotOpened>>;
 
-/// How a session gets servers on more hosts of its job.
+/// Opens servers on further hosts of the job.
 pub struct Widening<D> {
     /// Ranks of the job that are on hosts without a server.
     pub elsewhere: IdSet,
@@ -119,7 +120,7 @@ pub struct Widened {
     pub wanted: IdSet,
     /// Ranks of the job that are on hosts without a server.
     pub elsewhere: IdSet,
-    /// Who is left out, and why: a sentence each.
+    /// The tasks that are left out, each with the reason: a sentence each.
     pub left_out: Vec<String>,
 }
 

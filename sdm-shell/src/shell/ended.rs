@@ -1,4 +1,4 @@
-//! What is left of a shell when its session is closed: the last item and the report.
+//! The remains of a shell after its session is closed: it shows the last item and writes the report.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use sdm_view::report::Report;
 use super::LocalMachine;
 use crate::{NotWritten, ReportFiles};
 
-/// What is left of a shell when its session is closed.
+/// The remains of a shell after its session is closed.
 pub struct Ended {
     pub(super) view: Box<dyn View>,
     pub(super) machine: Box<dyn LocalMachine>,

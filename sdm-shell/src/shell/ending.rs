@@ -1,4 +1,4 @@
-//! How a session ends: its exit code, what becomes of its tasks, and why.
+//! The ending of a session: exit code, policy for its tasks, and reason.
 
 use nix::sys::signal::Signal;
 use sdm_debug::EndPolicy;
@@ -12,12 +12,12 @@ use super::{SessionHandle, Verdict, held_back};
 /// The longest set in a reason, in bytes.
 const SET_BYTES_MAX: usize = 60;
 
-/// How a session ended.
+/// The ending of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// The exit code of `sdm`.
     pub code: u8,
-    /// What becomes of the tasks.
+    /// The treatment of the tasks: kill the started ones, or leave all running.
     pub policy: EndPolicy,
     /// Why, where it was not asked for.
     pub reason: Option<String>,
@@ -51,7 +51,7 @@ impl Ending {
     }
 }
 
-/// What `sdm stacks` found.
+/// The result of `sdm stacks`, which is its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StacksCode {
     /// All are in the same place.
@@ -106,7 +106,7 @@ pub(super) fn ending(session: &SessionHandle) -> Ending {
     }
 }
 
-/// How a session ends whose start failed.
+/// The ending of a session whose start failed.
 pub(super) fn failed_start(session: &SessionHandle) -> Ending {
     let not_begun = |code, reason: &str| Ending {
         code,

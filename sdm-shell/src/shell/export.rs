@@ -1,4 +1,4 @@
-//! `export` and `plot`: the numbers that an expression has in all tasks, one by one.
+//! `export` and `plot`: the numeric values of an expression in all tasks.
 use std::collections::BTreeMap;
 
 use sdm_debug::Reply;
@@ -114,7 +114,8 @@ fn floats_of(array: &NumberArray) -> Vec<f64> {
         .collect()
 }
 
-/// What each task answers, all of its elements; who answers no numbers is shown, and left out.
+/// Asks each task for all elements of the expression. Tasks with non-numeric answers are reported and left
+/// out.
 async fn numbers_of(
     session: &SessionHandle,
     said: &Said<'_>,

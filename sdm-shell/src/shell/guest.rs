@@ -1,7 +1,7 @@
-//! The language of the prompt in a session that somebody else serves: an editor's debug console.
+//! The command language in a session that another front-end serves: an editor's debug console.
 //!
-//! A [`GuestShell`] takes no event from a session and waits for nothing: whoever serves the session hands it what it is to
-//! hear, and polls it.
+//! A [`GuestShell`] takes no event from a session and waits for nothing. The front-end that serves the
+//! session passes events to it and polls it.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -54,7 +54,7 @@ impl GuestShell {
         }
     }
 
-    /// What tasks are doing, as whoever serves the session knows it.
+    /// Sets the state of tasks, as the front-end that serves the session knows it.
     pub fn note_state(&self, tasks: &IdSet, state: TaskState, stop: Option<Stop>) {
         let last = stop.map(Happening::Stopped);
         self.handle

@@ -29,14 +29,14 @@ use crate::commands::CommandError;
 #[derive(Clone)]
 pub(crate) struct SessionHandle(Rc<SessionParts>);
 
-/// What all commands of one session share.
+/// State shared by all commands of one session.
 pub(super) struct SessionParts {
     pub(super) session: Rc<RefCell<dyn DebugSession>>,
     model: RefCell<Model>,
     pub(super) view: RefCell<Box<dyn View>>,
     pub(super) machine: RefCell<Box<dyn LocalMachine>>,
     pub(super) reporting: RefCell<Reporting>,
-    /// What `sdm` reads for the programs, where it does.
+    /// Standard input of `sdm` for the programs. None where they get no input from it.
     pub(super) input: RefCell<Option<Box<dyn InputSource>>>,
     /// Opens another session for `run`, where the job can be started anew.
     pub(super) restart: RefCell<Option<SessionRestart>>,
@@ -71,7 +71,7 @@ impl SessionHandle {
         }))
     }
 
-    /// What is shared, once no command is under way.
+    /// Returns the shared state. None while a command still holds a handle.
     pub(super) fn into_shared(self) -> Option<SessionParts> {
         Rc::into_inner(self.0)
     }
@@ -145,7 +145,7 @@ impl SessionHandle {
         self.edit(|model| model.requests.take_break())
     }
 
-    /// How often a person has given up waiting so far; for [`SessionHandle::interrupted_since`].
+    /// Number of interrupts by the user so far, for [`SessionHandle::interrupted_since`].
     pub(super) fn interrupts(&self) -> u64 {
         self.read(|model| model.requests.interrupts)
     }
@@ -217,7 +217,7 @@ impl SessionHandle {
         self.0.session.borrow_mut().cancel(id);
     }
 
-    /// How long the session has been going on.
+    /// Duration of the session so far.
     pub(super) fn took(&self) -> Duration {
         self.now().saturating_duration_since(self.0.began)
     }

@@ -1,7 +1,7 @@
-//! The end of a session whose programs run on.
+//! The end of a session whose programs keep running.
 //!
-//! What was started and then detached still prints through the session, and its launcher waits for
-//! the session's servers: so `sdm` stays, as the launcher itself would, until these have ended.
+//! Programs that were started and then detached still print through the session, and their launcher waits
+//! for the session's servers. So `sdm` stays until they have ended, as the launcher itself would.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{SessionHandle, ask, held_back};
 use sdm_idset::set_text;
 use sdm_view::item::{Happening, Item};
 
-/// How long a launcher may take to end when all that it started has.
+/// Time limit for a launcher to end after all its processes have ended.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 
 /// Detaches what lives, where the session is to end so, and stays with what was started and

@@ -1,4 +1,4 @@
-//! Looks at processes: without a debugger where that can be, by gdb where it cannot.
+//! Reading the stacks of processes: without a debugger where possible, otherwise by gdb.
 
 use sdm_debug::command::{AttachSpec, LookSpec};
 use sdm_debug::{Command, FailureCode};
@@ -19,17 +19,17 @@ pub enum LookBy {
     Gdb,
 }
 
-/// A look, which can be had again and again.
+/// A reader of the stacks of processes, which can be used repeatedly.
 pub(super) struct Look {
     spec: AttachSpec,
     full: bool,
-    /// Who is looked at without gdb.
+    /// Tasks that are read without gdb.
     free: IdSet,
-    /// Whom gdb has.
+    /// Tasks that gdb is attached to.
     attached: IdSet,
-    /// Who has ended, as far as a look has seen it.
+    /// Tasks that were found to have ended.
     ended: IdSet,
-    /// Not all could be looked at.
+    /// True where not all stacks could be read.
     has_failed: bool,
 }
 
@@ -78,7 +78,7 @@ impl Look {
         &self.attached
     }
 
-    /// Who has ended meanwhile.
+    /// The tasks that were found to have ended.
     pub(super) fn ended(&self) -> &IdSet {
         &self.ended
     }
@@ -116,7 +116,8 @@ impl Look {
         Some(gathered)
     }
 
-    /// What was had without gdb; gdb attaches to those of whom it could not be had.
+    /// Returns the stacks that were read without gdb, and attaches gdb to the tasks for which that is not
+    /// supported.
     async fn sort(&mut self, session: &SessionHandle, open: OpenCommand) -> Gathered {
         let mut gathered = open.gathered;
         let mut wanted = IdSet::new();

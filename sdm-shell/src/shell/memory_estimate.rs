@@ -12,21 +12,21 @@ use super::SessionHandle;
 
 /// So many gdbs fit on any host, and so many tasks into one gdb: nobody is asked.
 const FEW: u64 = 4;
-/// What a gdb of many tasks needs for one more of them. Measured as in the backend's estimate: 16 tasks
-/// 19 MB, 64 tasks 33 MB, gdb 13.1.
+/// Memory that a gdb of many tasks needs for each further task, in bytes. Measured as in the backend's
+/// estimate: 16 tasks 19 MB, 64 tasks 33 MB, gdb 13.1.
 const TASK_BYTES: u64 = 512 << 10;
 
-/// What one host is to hold.
+/// The memory demand of a start on one host.
 #[derive(Default)]
 struct Load {
     gdbs: u64,
-    /// Of all of them.
+    /// Sum over all gdbs of the host.
     bytes: u64,
     room: Option<Room>,
 }
 
-/// What is wrong with starting these programs, where a host lacks the memory. Of each host one
-/// task per program is asked; hosts that do not answer are none of those that lack any.
+/// Checks whether the hosts have the memory for a start, and returns the complaint if one lacks it. One
+/// task per program is asked on each host. Hosts that do not answer count as sufficient.
 pub(super) async fn lack_of_room(
     session: &SessionHandle,
     programs: &[(IdSet, StartSpec)],

@@ -189,8 +189,8 @@ impl<D: DebugSession + 'static> Shell<D> {
             .edit(|model| model.input.own = Some(OwnInput::default()));
     }
 
-    /// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
-    /// as it goes on.
+    /// Sets the facts of the run and the names of its tasks for the report. If there are `files`, the
+    /// report is written to them during the run.
     pub fn set_report(&mut self, facts: Vec<Fact>, names: Names, files: Option<ReportFiles>) {
         report::set_report(&self.handle, facts, names, files);
     }
@@ -256,13 +256,13 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.handle.read(|model| model.job.programless.is_some())
     }
 
-    /// How a session ends whose start failed.
+    /// The ending of a session whose start failed.
     #[must_use]
     pub fn failed_start(&self) -> Ending {
         ending::failed_start(&self.handle)
     }
 
-    /// How a session ends whose [`Shell::attach`] came to nothing.
+    /// The ending of a session whose [`Shell::attach`] failed.
     #[must_use]
     pub fn failed_attach(&self) -> Ending {
         attach::failed_attach(&self.handle)

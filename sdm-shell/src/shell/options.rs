@@ -1,22 +1,22 @@
-//! How a shell behaves, chosen before it begins.
+//! Settings of a shell, fixed before it begins.
 
 use std::time::Duration;
 
 use sdm_idset::IdSet;
 
-/// How long a question is given unless said otherwise.
+/// Default time limit of a query.
 pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a shell behaves.
+/// Settings of a shell.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A person sits at a prompt: commands may fail, and `quit` asks.
     pub interactive: bool,
     /// Commands are shown before they are carried out.
     pub echo: bool,
-    /// How long a question is given.
+    /// Time limit of a query.
     pub query_timeout: Duration,
-    /// Whose standard input is fed by `send`.
+    /// The tasks whose standard input `send` feeds.
     pub stdin_tasks: IdSet,
     /// The tasks were attached to, not started.
     pub attached: bool,
@@ -26,7 +26,7 @@ pub struct Options {
     pub outside: IdSet,
     /// Those that were attached to were started by a launcher of this session's own, which ends with it.
     pub controlled: bool,
-    /// What is longer than the screen is shown a screen at a time.
+    /// Long output is shown a screen at a time.
     pub pagination: bool,
     /// A person is asked before what was started is ended.
     pub confirm: bool,

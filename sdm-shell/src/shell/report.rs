@@ -1,4 +1,4 @@
-//! The report of a session: what tasks are asked for it, and when its files are written.
+//! The report of a session: the queries for it, and the time at which its files are written.
 use sdm_text::printable_name;
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ pub(super) enum Values {
     Later,
 }
 
-/// How often the files are written while it goes on.
+/// Interval between two writes of the files during the run.
 const PERIOD: Duration = Duration::from_secs(2);
-/// How much longer than its writing took the time between two writings is.
+/// The interval is at least this many times the duration of the last write.
 const PERIOD_FACTOR: u32 = 20;
-/// How long a question may take once a signal wants the end.
+/// Time limit of a query after a signal has requested the end.
 const LAST_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most stacks that are read with variables, of each kind.
 const LOOKS_MAX: usize = 4;
@@ -36,8 +36,8 @@ const FRAMES_MAX: u32 = 32;
 /// Of how many frames the variables are read.
 const LOCALS_FRAMES_MAX: usize = 4;
 
-/// What is known of the run for its report, and what its tasks are called; it is written to `files`, where there are some,
-/// as it goes on.
+/// Sets the facts of the run and the names of its tasks for the report. If there are `files`, the report is
+/// written to them during the run.
 pub(super) fn set_report(
     session: &SessionHandle,
     facts: Vec<Fact>,

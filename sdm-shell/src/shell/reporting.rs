@@ -1,4 +1,4 @@
-//! What is kept for the report of a session while it goes on.
+//! The record from which the report of a session is written.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use sdm_view::report::Recorder;
 
 use crate::ReportFiles;
 
-/// What was shown, and where a report of it goes.
+/// The items shown so far, and the files of the report.
 pub(super) struct Reporting {
     pub(super) recorder: Recorder,
     pub(super) files: Option<ReportFiles>,
-    /// Those that could not be written, for one more time at the end.
+    /// Files that could not be written; one more attempt is made at the end.
     pub(super) unwritten: Option<ReportFiles>,
     pub(super) next: Instant,
 }

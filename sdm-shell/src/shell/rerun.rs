@@ -14,7 +14,7 @@ use super::said::Said;
 use super::{SessionHandle, Verdict, held_back, memory_estimate, start};
 use crate::commands::{JobCommand, UserCommand as C};
 
-/// What is about the job as a whole.
+/// Carries out a command for the job as a whole.
 pub(super) async fn about_the_job(
     session: &SessionHandle,
     said: &Said<'_>,

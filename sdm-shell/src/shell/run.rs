@@ -1,4 +1,4 @@
-//! Letting tasks run, stopping them, waiting for them, ending them; and what is shown of them without a question.
+//! Running, interrupting and ending tasks, waiting for them, and the notices about them that need no query.
 use std::time::Duration;
 
 use sdm_core::CommandId;
@@ -14,7 +14,7 @@ use super::said::Said;
 use super::{SessionHandle, Verdict, ask, display, held_back, sets};
 use crate::commands::SetExpr;
 
-/// How long interrupted tasks are given to say where they stopped.
+/// Time limit for interrupted tasks to report their stop.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
 
 /// The time in which the others are waited for once one has crashed: they may be about to stop as well.
@@ -99,7 +99,7 @@ async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) ->
     Some(Verdict::Done)
 }
 
-/// What it means that waiting did not come to its end.
+/// The outcome of a command whose wait did not reach its goal. None if the command goes on.
 fn not_reached(session: &SessionHandle, waited: Waited) -> Option<Verdict> {
     match waited {
         Waited::Reached | Waited::TimedOut => None,

@@ -1,26 +1,26 @@
-//! What a line said, and what became of it.
+//! A parsed line with its target set, and its outcome.
 
 use sdm_idset::IdSet;
 
-/// To whom a line goes, and how it was written.
+/// A parsed line's text and target set.
 pub(super) struct Said<'a> {
     /// The line as it was written.
     pub(super) line: &'a str,
-    /// Those in front of the command, or those in focus.
+    /// The tasks named in front of the command, otherwise those in focus.
     pub(super) to: IdSet,
-    /// True where they stood in front of the command.
+    /// True where the tasks are named in front of the command.
     pub(super) named: bool,
-    /// How many files and commands of the user's own the line stands in; 0 for lines of a person.
+    /// Nesting depth of sourced files and user-defined commands around the line; 0 for typed lines.
     pub(super) depth: u32,
 }
 
-/// What became of one line.
+/// The outcome of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was done.
+    /// Carried out.
     Done,
-    /// It failed on some task, or was no command.
+    /// Failed on some task, or not a command.
     Failed,
-    /// A person gave up waiting for it.
+    /// The user stopped waiting for it.
     GivenUp,
 }

@@ -7,7 +7,7 @@ use super::run::{self};
 use super::{SessionHandle, Verdict, define, ending, held_back, wait};
 use sdm_view::item::Item;
 
-/// How deep files may name files.
+/// Maximum nesting depth of `source`.
 pub(super) const SOURCE_DEPTH_MAX: u32 = 16;
 
 /// Carries out lines until there are none left or the session is over. A script ends at its

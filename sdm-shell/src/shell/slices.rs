@@ -10,12 +10,13 @@ const QUESTIONS_MAX: usize = 256;
 /// The most elements of the slice that gdb takes at once.
 const LENGTH_MAX: u64 = 1 << 18;
 
-/// What gdb is asked for an expression that may have slices.
+/// The gdb expressions for an expression that may contain slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slices {
     /// The expressions that gdb evaluates, in the order of their indices, the last one fastest.
     pub(super) questions: Vec<String>,
-    /// How long each slice is that was divided into questions; their product is the number of questions.
+    /// Lengths of the slices that were expanded into separate questions. Their product is the number of
+    /// questions.
     pub(super) outer: Vec<usize>,
     /// True where there was a slice, of C or Fortran.
     pub(super) any: bool,
@@ -125,7 +126,7 @@ impl Slices {
     }
 }
 
-/// Where the slices of an expression begin, have their colon, and end.
+/// Finds the slices of an expression: the byte offsets of the opening bracket, the colon and the end.
 fn found(expression: &str) -> Vec<(usize, usize, usize)> {
     let mut found = Vec::new();
     // Each open bracket with its colons: `::` belongs to a name, and `?` to its own colon.

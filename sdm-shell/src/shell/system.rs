@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::{SessionHandle, Verdict, held_back};
 
-/// How often it is looked whether a command of this machine has ended: the session goes on meanwhile.
+/// Polling interval for the end of a local command, while the session goes on.
 const TURN: Duration = Duration::from_millis(20);
 
 /// `shell COMMAND`; a shell for the person where there is no command.

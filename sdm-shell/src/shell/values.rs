@@ -12,12 +12,12 @@ use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, export};
 use crate::commands::ValuesCommand;
 
-/// Who has which value.
+/// Values, each with the tasks that have it.
 type Values = Vec<(IdSet, Value)>;
 
 /// Of so many classes all of a value that was cut is asked for.
 const WHOLES_MAX: usize = 64;
-/// How many bins a histogram has.
+/// Number of bins in a histogram.
 const BINS: u16 = 12;
 
 /// `outliers`, `stats`, `compare`, `plot`, `export`.
@@ -111,11 +111,11 @@ async fn values_of(
     Some((verdict, values, rest))
 }
 
-/// What is answered to the questions that a slice becomes: who has answered alike so far.
+/// Answers to the questions that a slice is expanded into: classes of tasks with equal answers so far.
 struct Parts {
     verdict: Verdict,
     classes: Vec<(IdSet, Vec<Value>)>,
-    /// What else was answered to the last question.
+    /// Other answers to the last question.
     rest: Gathered,
 }
 
@@ -262,8 +262,8 @@ pub(super) async fn questions(
     })
 }
 
-/// What became of a section of one of Fortran's arrays that gdb would read wrong: it is evaluated once as other expressions are, which
-/// says so. Nothing where it can be read.
+/// Reports an array section of Fortran that gdb would read wrongly, by one evaluation that fails with the
+/// reason. Returns None where gdb reads it correctly.
 pub(super) async fn refused(
     session: &SessionHandle,
     said: &Said<'_>,

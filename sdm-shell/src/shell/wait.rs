@@ -1,4 +1,4 @@
-//! Waiting: for answers, runs and ends of tasks, and what Ctrl-C and Ctrl-Z mean meanwhile.
+//! Waiting for answers, runs and ends of tasks, with the handling of Ctrl-C and Ctrl-Z meanwhile.
 use std::time::{Duration, Instant};
 
 use sdm_debug::Command;
@@ -13,12 +13,12 @@ use super::model::{Break, Over};
 use super::{Control, SessionHandle, board, complete};
 use crate::commands;
 
-/// What goes on is shown after this long.
+/// The status line appears after this time.
 const STATUS_AFTER: Duration = Duration::from_secs(1);
-/// What a question is given beyond its own time-out before the shell goes on without the tree.
+/// Time beyond a query's own limit before the shell stops waiting for the tree.
 const TREE_GRACE: Duration = Duration::from_secs(15);
 
-/// How long gdb is given to complete a line that is being typed.
+/// Time limit for gdb to complete a partly typed line.
 pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
 impl SessionHandle {

@@ -1,4 +1,4 @@
-//! `sdm stacks --watch`: the stacks are looked at again and again, and shown where they differ from the look before.
+//! `sdm stacks --watch`: reads the stacks repeatedly, and shows them whenever they have changed.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::run::answer;
 use super::{SessionHandle, diagnose, stacks};
 use sdm_view::item::{Happening, Item, MergedStacks};
 
-/// How often the line that tells what goes on is renewed.
+/// Interval between two updates of the status line.
 const TURN: Duration = Duration::from_secs(1);
 
 /// Looks at processes without changing them and shows their merged stacks whenever they
@@ -131,14 +131,14 @@ async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> b
     }
 }
 
-/// What was seen so far.
+/// State of a watch.
 struct Watch {
     /// Stacks are shown as a whole.
     full: bool,
     began: Instant,
     /// When the stacks last differed from those before.
     changed: Instant,
-    /// How many looks there were.
+    /// Number of samples.
     looks: u64,
     /// The stacks that were shown last.
     shown: Option<MergedStacks>,

@@ -1,4 +1,4 @@
-//! The directory where `sdm` itself runs: `pwd`, `cd`.
+//! The working directory of `sdm` itself: `pwd`, `cd`.
 use sdm_text::printable_name;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -53,7 +53,7 @@ fn go_to(session: &SessionHandle, folder: &str) -> Verdict {
     where_am_i(session)
 }
 
-/// What was named from another directory stays what it was.
+/// Makes relative paths of the programs absolute, before `cd` changes the directory.
 fn keep_paths(programs: &mut [(IdSet, StartSpec)], before: &Path) {
     let kept = |path: &[u8]| {
         before

@@ -1,4 +1,4 @@
-//! What lines mean: each as the command that it is read as, or as its error.
+//! Parses lines, each to its command or to its error.
 
 use sdm_debug::Command;
 use sdm_debug::command::{

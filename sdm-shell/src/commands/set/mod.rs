@@ -1,4 +1,5 @@
-//! Who is meant: `0-3,7`, `0..7`, `0-998/2`, `all`, `@stopped!3`, `(@1&@host:n[01-04])^7`, `3.2`.
+//! Sets of tasks as a command line names them: `0-3,7`, `0..7`, `0-998/2`, `all`, `@stopped!3`,
+//! `(@1&@host:n[01-04])^7`, `3.2`.
 //!
 //! ```text
 //! set     = element *( operator element ) [ "." thread ]
@@ -66,7 +67,7 @@ enum Operator {
     OneOf,
 }
 
-/// What stands behind an `@`.
+/// A name that follows an `@`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetName {
     /// `@stopped`, or a set of `defset`.
@@ -90,7 +91,7 @@ pub enum SetName {
     If(String),
 }
 
-/// What names mean in a session.
+/// The meaning of set names in a session.
 pub trait Scope {
     /// The tasks in the session: `all`.
     fn tasks(&self) -> &IdSet;
@@ -124,7 +125,7 @@ fn classes(count: usize) -> String {
     }
 }
 
-/// How far a set goes in its line.
+/// The end of a set inside its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// To the end.

@@ -8,7 +8,7 @@ use super::{Node, Operator, SetExpr, SetName, Until};
 
 /// The longest text of a set, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// How deep brackets may stand in brackets.
+/// Maximum nesting depth of parentheses in a set.
 const DEPTH_MAX: u32 = 32;
 /// The most elements of one set.
 const ELEMENTS_MAX: u32 = 8192;
@@ -17,7 +17,7 @@ const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 /// The longest expression of an `@if`, in bytes.
 const IF_BYTES_MAX: usize = 4096;
 
-/// What is wrong, and where in the text, in bytes from 0.
+/// A syntax error in a set: `what` is wrong, at byte `at` of the text.
 #[derive(Debug)]
 pub(super) struct SetError {
     pub(super) at: usize,
@@ -259,7 +259,8 @@ impl<'a> Parser<'a> {
         Ok(SetName::Word(word.to_owned()))
     }
 
-    /// What is up to the next operator, blank or bracket; `brackets` go into a host's name.
+    /// Takes the text up to the next operator, blank or bracket. With `brackets`, a `[...]` of a host name
+    /// is part of it.
     fn word(&mut self, brackets: bool) -> &'a str {
         let rest = self.rest();
         let end = word_end(rest, brackets);

@@ -7,7 +7,7 @@ use crate::commands::cursor::Cursor;
 use crate::commands::spec::{Completes, PLAIN, Spec};
 use crate::commands::{CommandError, Point, UserCommand as C, args};
 
-/// What `catch` knows.
+/// The events that `catch` accepts.
 const EVENTS: &[&str] = &[
     "catch", "exec", "fork", "load", "rethrow", "signal", "syscall", "throw", "unload", "vfork",
 ];

@@ -235,7 +235,8 @@ fn call(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     Ok(C::Ask(Command::Call { expression }))
 }
 
-/// Where all are names and actions that SDM knows; gdb's numbers, ranges and `all` are gdb's own.
+/// Parses `handle`. A line of signal names and actions that SDM knows is SDM's own; numbers, ranges and
+/// `all` go to gdb.
 fn handle(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let mut ahead = *rest;
     let (mut names, mut stop, mut print, mut let_through) = (Vec::new(), None, None, None);

@@ -6,7 +6,7 @@ use sdm_debug::command::ValueFormat;
 use crate::commands::cursor::Cursor;
 use crate::commands::{CommandError, Topic, UserCommand as C};
 
-/// What a word behind `info` asks for with these words behind it; absent where that is gdb's own affair.
+/// Turns the rest of the line behind an `info` word into a command. Returns None where gdb answers it.
 type Asks = fn(&str) -> Option<C>;
 
 /// A word behind `info`.
@@ -17,7 +17,7 @@ struct Word {
     asks: Asks,
 }
 
-/// What takes no words behind it.
+/// Returns `command` if nothing follows the word.
 fn alone(rest: &str, command: C) -> Option<C> {
     rest.is_empty().then_some(command)
 }

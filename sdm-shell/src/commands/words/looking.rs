@@ -1,4 +1,4 @@
-//! Where tasks are.
+//! Commands that show the position of tasks: stacks, frames, source, `diagnose`.
 
 use sdm_debug::Command;
 use sdm_debug::command::{BacktraceSpec, FrameSelect};

@@ -13,7 +13,7 @@ pub(super) use info::words as info_words;
 
 /// Commands that belong together.
 pub(super) struct Group {
-    /// What they are about.
+    /// The subject of the group, as `help` shows it.
     pub(super) title: &'static str,
     /// They, by name.
     pub(super) commands: &'static [Spec],

@@ -1,4 +1,4 @@
-//! Whom commands go to.
+//! Commands that select tasks: `focus`, `defset` and the like.
 
 use crate::commands::cursor::Cursor;
 use crate::commands::set::{SetExpr, Until, check_name};

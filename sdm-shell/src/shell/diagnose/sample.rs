@@ -1,4 +1,4 @@
-//! Looking at tasks a few times, while they run in between.
+//! Sampling the stacks of tasks several times, while they run in between.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,28 +16,28 @@ use crate::shell::model::goal::{Goal, Waited};
 use crate::shell::model::open_commands::RunEnd;
 use crate::shell::{SessionHandle, Verdict};
 
-/// How long tasks run between two samples.
+/// Time that tasks run between two samples.
 pub(super) const BETWEEN: Duration = Duration::from_millis(500);
-/// What became of a task that nobody has, and whose process is gone.
+/// Outcome of an unattached task whose process no longer exists.
 const ENDED: &str = "ended: its process is not there any more";
-/// What is said of who was stopped by a signal.
+/// Outcome of a task that a signal has stopped.
 pub(super) const HALTED: &str = "stopped by a signal (SIGSTOP or one of its kin)";
-/// The kernel's letter for such a process.
+/// State letter of a stopped process in `/proc/PID/stat`.
 const STOPPED_LETTER: char = 'T';
-/// How long interrupted tasks are given to stop.
+/// Time limit for interrupted tasks to stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
-/// How long a task runs before it is looked at again whose stack could not be read to its end.
+/// Time that a task runs before its stack is read again, if it was incomplete.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
-/// How often it is looked at again. In the middle of the few functions that gdb finds no way out of, a runtime
-/// spends some percent of its time.
+/// Maximum number of such repeated reads. A runtime spends some percent of its time inside the few
+/// functions that gdb cannot unwind.
 const RETRIES: u32 = 8;
 
-/// How long is looked.
+/// The number of samples and their interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// How often.
+    /// Number of samples.
     pub samples: u32,
-    /// How long the tasks run between two looks.
+    /// Time that the tasks run between two samples.
     pub between: Duration,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Sampler<'a> {
     pub(super) session: &'a SessionHandle,
     /// The command line that it is for.
     pub(super) line: &'a str,
-    /// How many interrupts there were when it began.
+    /// Number of the user's interrupts when sampling began.
     pub(super) since: u64,
     /// The processes of those that no gdb has: they run on, and stand for an instant at each look.
     pub(super) free: &'a [(u32, i32)],
@@ -67,7 +67,7 @@ pub(super) struct Sampler<'a> {
     pub(super) first: Cell<Option<LookResult>>,
 }
 
-/// What a look has shown, and who could not answer, and why.
+/// One sample, and the tasks that could not answer, with the reason.
 pub(super) type LookResult = (Probes, Vec<(IdSet, Failure)>);
 
 impl Sampler<'_> {
@@ -223,7 +223,8 @@ impl Sampler<'_> {
     }
 }
 
-/// Who was not seen at each look, though it neither ended nor stopped by itself. True where there is nobody.
+/// Notes the tasks that are missing from a sample although they neither ended nor stopped by themselves.
+/// Returns true if there are none.
 pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed) -> bool {
     for (tasks, why) in &missed {
         if why.code == FailureCode::NotRunning {

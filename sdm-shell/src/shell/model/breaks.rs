@@ -13,9 +13,10 @@ use crate::commands::Point;
 pub(crate) struct Breaks {
     rows: Vec<BreakRow>,
     points: BTreeMap<u32, Point>,
-    /// Where those stand that were asked for by where the tasks stood.
+    /// Locations of the breakpoints that were set relative to the tasks' current position, per set of
+    /// tasks.
     found: BTreeMap<u32, Vec<(IdSet, String)>>,
-    /// Who has which of them switched off.
+    /// The tasks in which each breakpoint is disabled.
     disabled: BTreeMap<u32, IdSet>,
     last: u32,
     /// Whether breakpoints are kept whose place is not loaded yet; absent: who is at the prompt is asked.

@@ -1,5 +1,5 @@
-//! What a person or a script has said and what it refers to: open questions, lines that are being
-//! gathered, commands of the user's own.
+//! State of the dialogue with a user or script: open questions, commands whose lines are still being read,
+//! user-defined commands.
 use std::collections::BTreeMap;
 
 use sdm_debug::command::BreakSpec;
@@ -22,13 +22,13 @@ pub(crate) struct Dialogue {
     pub(crate) collecting: Option<Collecting>,
     /// The commands of the user's own, by name.
     pub(crate) defined: BTreeMap<String, Vec<String>>,
-    /// What `more` shows as a whole.
+    /// The last answer, for `more` to show in full.
     pub(crate) last_answer: Option<Item>,
-    /// Where a `list` without an argument begins.
+    /// The first line of a `list` without an argument.
     pub(crate) list_from: ListFrom,
 }
 
-/// Where a `list` without an argument begins.
+/// The first line of a `list` without an argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     /// Around the line of the selected frame.
@@ -68,7 +68,7 @@ impl Question {
     }
 }
 
-/// How a job is started anew.
+/// A restart of the job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rerun {
     /// The line as it was said.
@@ -81,7 +81,7 @@ pub(crate) struct Rerun {
     pub(crate) to_main: bool,
     /// True where the first stop is not waited for.
     pub(crate) background: bool,
-    /// How many files and commands of the user's own the line stands in.
+    /// Nesting depth of sourced files and user-defined commands around the line.
     pub(crate) depth: u32,
 }
 
@@ -112,11 +112,11 @@ pub(crate) struct DeleteAll {
 pub(crate) struct Collecting {
     purpose: Purpose,
     lines: Vec<String>,
-    /// How many `end`s belong to lines that were gathered.
+    /// Number of nested blocks whose `end` is still missing.
     inner: u32,
 }
 
-/// What lines are gathered for.
+/// The use of a block of lines that is being read.
 #[derive(Debug)]
 pub(crate) enum Purpose {
     /// To be done at these breakpoints.
@@ -125,7 +125,7 @@ pub(crate) enum Purpose {
     Command(String),
 }
 
-/// What a line has added to those that are being gathered.
+/// The outcome of adding a line to a block.
 #[derive(Debug)]
 pub(crate) enum Collected {
     /// One line more; the next one is waited for.

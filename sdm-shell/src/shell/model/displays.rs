@@ -56,7 +56,7 @@ impl Displays {
     }
 }
 
-/// How an expression was written: `step`, `/x step`.
+/// The expression as it was written: `step`, `/x step`.
 pub(crate) fn words(display: &Displayed) -> String {
     match display.format.as_str() {
         "" => display.expression.clone(),

@@ -1,4 +1,4 @@
-//! What the session says, taken into the model.
+//! Handling of the session's events in the model.
 use std::time::Instant;
 
 use sdm_core::CommandId;
@@ -148,8 +148,9 @@ impl Model {
         self.happened(now, tasks, what, end);
     }
 
-    /// What a run's answer says of others than those that stood when it was sent, and that it found ended or left: a `kill` has
-    /// overtaken it, for example. How they have ended is told by itself, before it or after it.
+    /// Removes tasks from a run's `NotRunning` failures that were stopped when the run was sent and have
+    /// ended or been detached since, for example by a `kill`. Such an end is reported separately, before or
+    /// after the answer.
     fn without_overtaken(&mut self, id: CommandId, mut class: Class) -> Class {
         let is_over =
             matches!(&class.answer, ClassAnswer::Failed(it) if it.code == FailureCode::NotRunning);
@@ -338,7 +339,7 @@ fn is_interrupted(what: &Happening) -> bool {
     matches!(what, Happening::Stopped(stop) if stop.reason == StopReason::Interrupted)
 }
 
-/// What an answer says of the end of a run.
+/// The event that ended a run, as its answer reports it. None if the answer is something else.
 fn end_of_run(answer: &ClassAnswer) -> Option<Happening> {
     let ClassAnswer::Reply(reply) = answer else {
         return None;

@@ -1,4 +1,4 @@
-//! What a command waits for, when it has come, and what is said of it meanwhile.
+//! The condition that a command waits for, whether it holds, and the status text meanwhile.
 use std::time::Duration;
 
 use sdm_core::CommandId;
@@ -11,10 +11,10 @@ use super::job::Launcher;
 use super::notices::Patience;
 use super::open_commands::RunEnd;
 
-/// Who is slowest is named after this long.
+/// The slowest tasks are named after this time.
 const SLOWEST_AFTER: Duration = Duration::from_secs(10);
 
-/// What is waited for.
+/// The condition that a command waits for.
 #[derive(Clone, Debug)]
 pub(crate) enum Goal {
     /// A question is answered.
@@ -39,7 +39,7 @@ pub(crate) enum Goal {
     LauncherEnded,
 }
 
-/// How waiting came out.
+/// The outcome of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The goal is reached.
@@ -53,7 +53,7 @@ pub(crate) enum Waited {
 }
 
 impl Goal {
-    /// How long news is held back while this is waited for.
+    /// The delay of notices while this goal is waited for.
     pub(crate) fn patience(&self) -> Patience {
         match self {
             Self::Answered(_)

@@ -1,34 +1,34 @@
-//! What the programs read: where each task's stream of input stands, and the next piece of what
-//! `sdm` itself reads for them.
+//! Standard input of the programs: each task's stream offset, and the next piece of the input of `sdm`
+//! itself.
 use sdm_core::CommandId;
 use sdm_idset::IdSet;
 
 use sdm_view::gather::join;
 
-/// What the commands are called by which the input of `sdm` goes to the programs.
+/// Name of the commands that carry the standard input of `sdm` to the programs.
 pub(crate) const INPUT: &str = "standard input";
 
 /// The standard input of the tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// How many bytes `send` has given to which tasks; the others were given none.
+    /// Number of bytes that `send` has given to each task. Tasks that are not listed got none.
     pub(crate) offsets: Vec<(IdSet, u64)>,
-    /// What `sdm` reads for the programs; absent where only `send` feeds them.
+    /// Standard input of `sdm` for the programs. None where only `send` feeds them.
     pub(crate) own: Option<OwnInput>,
 }
 
-/// What `sdm` reads for the programs.
+/// Standard input of `sdm` for the programs.
 #[derive(Debug, Default)]
 pub(crate) struct OwnInput {
     /// The tasks that have read all of it so far.
     pub(crate) to: IdSet,
-    /// How many bytes they have read.
+    /// Number of bytes that they have read.
     pub(crate) offset: u64,
-    /// Where the next piece is.
+    /// State of the next piece.
     pub(crate) piece: Piece,
 }
 
-/// Where the next piece of input is.
+/// State of the next piece of input.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) enum Piece {
     /// It was not asked for, as nobody would read it.
@@ -45,7 +45,7 @@ pub(crate) enum Piece {
 }
 
 impl Input {
-    /// Where the next bytes of some tasks' input stand.
+    /// Stream offsets, in bytes, at which these tasks' input goes on.
     pub(crate) fn offsets_of(&self, to: &IdSet) -> Vec<(IdSet, u64)> {
         let mut rest = to.clone();
         let mut offsets = Vec::new();
@@ -71,7 +71,7 @@ impl Input {
         join(&mut self.offsets, tasks, offset);
     }
 
-    /// How many bytes of the piece a command carries, where it carries one.
+    /// Number of bytes of the piece that a command carries. None if it carries none.
     pub(crate) fn carried_by(&self, id: CommandId) -> Option<usize> {
         match self.own.as_ref()?.piece {
             Piece::Sent(sent, length) if sent == id => Some(length),

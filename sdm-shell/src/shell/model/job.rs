@@ -18,15 +18,15 @@ const SETTINGS_MAX: usize = 256;
 /// The job that the tasks of a session belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Job {
-    /// How far the job has come.
+    /// Progress of the job.
     pub(crate) stage: Stage,
     /// Whether the launcher runs.
     pub(crate) launcher: Launcher,
-    /// How the start of tasks goes on.
+    /// Phases of the tasks' start.
     pub(crate) phases: Vec<(IdSet, Phase)>,
-    /// Who was started how.
+    /// The programs, with the tasks that run each.
     pub(crate) programs: Vec<(IdSet, StartSpec)>,
-    /// What gdb was told to be like, in order, and in which tasks.
+    /// Settings that were made in gdb, in order, each with its tasks.
     pub(crate) settings: Vec<(IdSet, String)>,
     /// The processes of a job that was running already which can be attached to; absent where the
     /// session has started its job.
@@ -39,15 +39,15 @@ pub(crate) struct Job {
     pub(crate) looked_at: IdSet,
     /// Nobody could be started for want of a program: the exit code of that.
     pub(crate) programless: Option<u8>,
-    /// Who has ended the job for all its tasks, and with which status.
+    /// The rank that has aborted the job for all tasks, and its status.
     pub(crate) aborted: Option<(u32, i32)>,
-    /// The same in words: who, and `ended the job with status 17`.
+    /// The same as text: the rank, and `ended the job with status 17`.
     pub(crate) abort_words: Option<(u32, String)>,
     /// True where the session can start the job anew.
     pub(crate) can_rerun: bool,
 }
 
-/// How far a job has come.
+/// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The tasks do not stand where their start has brought them, or something of theirs was changed.
@@ -235,8 +235,8 @@ impl Model {
         !self.tasks.where_last(here).is_empty()
     }
 
-    /// What is started, and in which tasks, when the job is started anew. Tasks that are held come
-    /// to `main` and no further.
+    /// The programs to start when the job is restarted, with their tasks. With `to_main` all tasks stop at
+    /// `main`, otherwise only the held ones.
     pub(crate) fn programs_again(&self, to_main: bool) -> Vec<(IdSet, StartSpec)> {
         let points = self.breaks.start_points();
         let mut programs = Vec::new();

@@ -1,7 +1,7 @@
-//! What the shell knows of its session: who is where, what runs, what was asked.
+//! State of the session as the shell knows it: tasks, breakpoints, open commands, output.
 //!
-//! A [`Model`] is changed by events ([`Model::handle_event`]) and by commands; it does no I/O and
-//! looks at no clock. What is to be done outside is drained with [`Model::poll_effect`].
+//! A [`Model`] is changed by events ([`Model::handle_event`]) and by commands. It does no I/O and reads no
+//! clock. Actions for its owner are drained with [`Model::poll_effect`].
 
 pub(crate) mod breaks;
 pub(crate) mod dialogue;
@@ -43,7 +43,7 @@ use super::{Control, Options};
 /// Everything that is known of a session at the shell.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// How the shell behaves.
+    /// The settings of the shell.
     pub(crate) options: Options,
     /// The tasks of the session: `all`.
     pub(crate) all: IdSet,
@@ -59,47 +59,47 @@ pub(crate) struct Model {
     pub(crate) displays: Displays,
     /// The commands that were sent and are not over.
     pub(crate) open: OpenCommands,
-    /// What the programs read.
+    /// Standard input of the programs.
     pub(crate) input: Input,
-    /// What has come and is held back for a moment, so that equal things are shown once.
+    /// News that is delayed for a moment, so that equal items are shown once.
     pub(crate) news: News,
-    /// What the person at the prompt, or a script, has said.
+    /// State of the dialogue with the user or script.
     pub(crate) dialogue: Dialogue,
-    /// What has reached the shell from outside the session and is not dealt with yet.
+    /// Requests from outside the session that are not handled yet.
     pub(crate) requests: Requests,
-    /// What a view that shows all of it at a glance was told.
+    /// State of the full-screen view.
     pub(crate) glance: Glance,
     /// Why nothing more can be done; absent while commands can be carried out.
     pub(crate) over: Option<Over>,
     effects: VecDeque<Effect>,
 }
 
-/// What the owner of a [`Model`] is to do.
+/// An action for the owner of a [`Model`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Show this item.
     Show(Box<Item>),
-    /// Print what programs print where the launcher carries it, as it came.
+    /// Print output of the programs that the launcher carries, unchanged.
     Pass {
         /// True for the standard error stream.
         stderr: bool,
         /// The bytes as the launcher gave them.
         bytes: Vec<u8>,
     },
-    /// Ask for the next piece of what the programs are to read.
+    /// Request the next piece of the programs' input.
     RequestInput,
     /// Give this piece to the programs; it is empty at the end of the input.
     PassInput(Vec<u8>),
 }
 
-/// What has come from the tasks and is held back.
+/// News from the tasks that is delayed.
 #[derive(Debug)]
 pub(crate) struct News {
-    /// What the programs print.
+    /// Output of the programs.
     pub(crate) output: Output,
-    /// What happens to tasks.
+    /// Events of tasks.
     pub(crate) notices: Notices,
-    /// When something was last heard of the tasks.
+    /// Time of the last news from the tasks.
     pub(crate) activity: Instant,
 }
 
@@ -125,36 +125,36 @@ impl News {
     }
 }
 
-/// What a view was told that shows all of the session at a glance.
+/// The last state that a full-screen view was given.
 #[derive(Debug, Default)]
 pub(crate) struct Glance {
-    /// How often something has changed.
+    /// Number of changes so far.
     pub(crate) changes: u64,
-    /// How often something had changed when the view was last told; it is told at first, too.
+    /// The value of `changes` when the view was last updated. None before the first update.
     pub(crate) shown: Option<u64>,
-    /// When that was.
+    /// Time of that update.
     pub(crate) shown_at: Option<Instant>,
-    /// How many lines were carried out: each may have changed what there is to see.
+    /// Number of lines carried out; each may have changed the state.
     pub(crate) lines: u64,
-    /// How often tasks had moved and how many lines were carried out when it was last looked.
+    /// Number of task moves and of lines at the last query. None before the first query.
     pub(crate) seen: Option<(u64, u64)>,
-    /// What was seen then.
+    /// The result of that query.
     pub(crate) sight: Arc<Sight>,
 }
 
-/// What has reached the shell from outside the session.
+/// Requests from outside the session that are not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    /// Lines, and what else comes in their place, in the order of their coming.
+    /// Lines and other input in their place, in order of arrival.
     lines: VecDeque<Control>,
-    /// How many have come, and how many were given.
+    /// Number of entries that were added to `lines` so far, and that were taken.
     lines_come: u64,
     lines_given: u64,
-    /// Ctrl-C and Ctrl-Z that nobody has taken yet, each with how many lines had come before it.
+    /// Ctrl-C and Ctrl-Z that are not handled yet, each with the value of `lines_come` when it arrived.
     breaks: VecDeque<(u64, Break)>,
-    /// How often a person has given up waiting for a command.
+    /// Number of waits that the user has broken off.
     pub(crate) interrupts: u64,
-    /// A signal has said that the time is nearly over.
+    /// A signal has warned that the time limit is near.
     pub(crate) warned: bool,
 }
 
@@ -186,7 +186,7 @@ impl Requests {
     }
 }
 
-/// What a person presses to break off a wait.
+/// A key by which the user breaks off a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
     /// Ctrl-C: tasks that run are stopped, a question is given up.
@@ -310,7 +310,7 @@ impl Model {
         self.tasks.detached()
     }
 
-    /// What is said at the prompt: a question that is open, or the focus and its states.
+    /// The text of the prompt: an open question, or the focus with the states of its tasks.
     pub(crate) fn prompt(&self) -> String {
         if let Some(question) = &self.dialogue.question {
             return question.text(self.tasks.live().len());

@@ -1,4 +1,4 @@
-//! What happens to tasks, held back for a moment so that equal things are said once.
+//! Events of tasks, delayed for a moment so that equal ones are shown once.
 use std::time::{Duration, Instant};
 
 use sdm_idset::IdSet;
@@ -6,7 +6,7 @@ use sdm_view::item::{Gathered, Happening, Item};
 
 use sdm_view::gather::{Merged, join};
 
-/// How long what happened is held back.
+/// The delay of notices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// It is shown once nothing more has come for this long...
@@ -33,14 +33,14 @@ impl Patience {
     };
 }
 
-/// How long a line of the launcher waits for the launcher's end.
+/// Time that a launcher's line is delayed, in case the launcher ends.
 const LINES_WINDOW: Duration = Duration::from_millis(500);
 /// The most lines of the launcher that are held back.
 const LINES_MAX: usize = 256;
-/// How long silent tasks, lost tasks and the end of the launcher wait for each other.
+/// Time that reports of silent tasks, lost tasks and the launcher's end are delayed, to be combined.
 const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 
-/// What is held back.
+/// Notices that are delayed.
 #[derive(Debug)]
 pub(crate) struct Notices {
     happened: Merged<Happening>,
@@ -135,7 +135,7 @@ impl Notices {
         [quiet, held, gone, lines].into_iter().flatten().min()
     }
 
-    /// What has been held back for long enough.
+    /// Takes the notices whose delay is over.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let past = |since: Option<Instant>, window| since.is_some_and(|at| now >= at + window);
         let mut items = Vec::new();
@@ -163,7 +163,8 @@ impl Notices {
             .collect()
     }
 
-    /// Who and what is gone. Tasks lost with their launcher are one event, not many.
+    /// Takes the reports of silent tasks, lost tasks and the launcher's end. Tasks lost with their launcher
+    /// are one item.
     pub(crate) fn take_gone(&mut self) -> Vec<Item> {
         self.gone_since = None;
         let silent = in_one(std::mem::take(&mut self.silent));

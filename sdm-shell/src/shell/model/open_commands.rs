@@ -10,7 +10,7 @@ use sdm_view::item::Gathered;
 use super::tasks::Row;
 use sdm_view::gather::join;
 
-/// How many commands that are over are remembered for late answers.
+/// Number of completed commands that are remembered for late answers.
 const RECENT_MAX: usize = 256;
 
 /// Whether the stops that end a run are shown.
@@ -28,23 +28,23 @@ pub(crate) enum RunEnd {
 /// A command under way.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommand {
-    /// What has come of it.
+    /// The answers so far.
     pub(crate) gathered: Gathered,
-    /// Who has not answered.
+    /// Tasks that have not answered.
     pub(crate) left: IdSet,
     /// True for commands that let tasks run.
     pub(crate) run: bool,
-    /// Tasks that have come into being meanwhile, by what it lets run: they are waited for, too.
+    /// Tasks that were created meanwhile by processes that the command lets run; it waits for them, too.
     pub(crate) joined: IdSet,
-    /// Who has stopped or ended, for a run.
+    /// For a run: the tasks that have stopped or ended.
     pub(crate) stopped: IdSet,
-    /// What was known of the tasks before they were let run.
+    /// The tasks' states before they were let run.
     pub(crate) before: Vec<Row>,
-    /// True where nobody waits for it: what came of it is shown when it is over.
+    /// True where no command waits for it: its answers are shown when it is complete.
     pub(crate) unattended: bool,
     /// Whether the stops that end it are shown.
     pub(crate) run_end: RunEnd,
-    /// True once nobody is open any more.
+    /// True once no task is open.
     pub(crate) complete: bool,
 }
 
@@ -206,7 +206,7 @@ impl OpenCommands {
         }
     }
 
-    /// How a command was written that is over.
+    /// The command line of a completed command. None where it is no longer remembered.
     pub(crate) fn name_of(&self, id: CommandId) -> Option<&str> {
         let mut recent = self.recent.iter();
         let (_, name) = recent.find(|(known, _)| *known == id)?;

@@ -1,4 +1,4 @@
-//! What the programs print: lines are put together per task and stream, and equal ones are shown once.
+//! Output of the programs: lines are assembled per task and stream, and equal lines are shown once.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use sdm_view::item::Item;
 
 use sdm_view::gather::Merged;
 
-/// How long lines are gathered, so that equal ones of many tasks are one.
+/// Time that lines are collected, so that equal lines of many tasks are merged.
 const LINES_WINDOW: Duration = Duration::from_millis(100);
-/// How long a line without an end is waited for.
+/// Time that a line without a line feed is delayed.
 const PARTIAL_WINDOW: Duration = Duration::from_secs(1);
 /// The longest line that is put together, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -35,15 +35,16 @@ struct Partial {
     since: Instant,
 }
 
-/// The most runs of which one of the two is kept that belong together; older ones are forgotten, and not waited for.
+/// The most runs that are remembered while only their stop or only their output has arrived. Older ones are
+/// forgotten.
 const RUNS_MAX: usize = 256;
 
-/// The stop and the output of one run travel on two lanes: of whom only one of them has come.
+/// Tasks of a run of which only the stop or only the output has arrived. The two travel on different lanes.
 #[derive(Debug, Default)]
 struct Arrivals {
-    /// The stop has come, and not all that was printed before it.
+    /// The stop has arrived; the output before it is incomplete.
     stops: IdSet,
-    /// All that was printed before the stop has come, and not the stop.
+    /// All output before the stop has arrived; the stop has not.
     outputs: IdSet,
 }
 
@@ -55,9 +56,10 @@ pub(crate) struct Output {
     since: Option<Instant>,
     stdout_ended: IdSet,
     stderr_ended: IdSet,
-    /// What is still on its way of runs that a stop has ended, by the command that began them.
+    /// Runs that a stop has ended and whose stop or output is still in transit, by the command that began
+    /// them.
     stops: BTreeMap<CommandId, Arrivals>,
-    /// How many pieces have come.
+    /// Number of pieces received.
     pieces: u64,
     /// False where nothing is shown.
     pub(crate) on: bool,
@@ -162,7 +164,7 @@ impl Output {
         }
     }
 
-    /// How many pieces have come so far: another number says that more is on its way.
+    /// Number of pieces received so far. A changed number means that output is still arriving.
     pub(crate) fn pieces(&self) -> u64 {
         self.pieces
     }
@@ -179,7 +181,7 @@ impl Output {
         partials.chain(lines).min()
     }
 
-    /// What has been gathered for long enough.
+    /// Takes the lines whose delay is over.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let overdue = |since: Instant| now >= since + PARTIAL_WINDOW;
         if self.partials.iter().any(|p| overdue(p.since)) {

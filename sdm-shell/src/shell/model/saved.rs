@@ -1,4 +1,4 @@
-//! What outlives a job, as commands that make it again.
+//! Breakpoints and sets as commands that create them again.
 use std::fmt::Write;
 
 use super::Model;

@@ -1,4 +1,4 @@
-//! Sets of tasks at the prompt: the focus, the sets that have a name, and what a name of a set means now.
+//! Sets of tasks at the prompt: the focus, the named sets, and the current meaning of a name.
 use std::collections::BTreeMap;
 
 use sdm_debug::TaskState;
@@ -77,7 +77,7 @@ impl Model {
     }
 }
 
-/// What names mean now.
+/// The current meaning of set names.
 struct Now<'a> {
     tasks: &'a IdSet,
     focus: &'a IdSet,

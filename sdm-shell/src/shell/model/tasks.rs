@@ -1,4 +1,4 @@
-//! The state of every task, as far as it has been heard.
+//! The last known state of every task.
 use sdm_debug::TaskState;
 use sdm_idset::IdSet;
 use sdm_view::item::{Happening, RankRow};
@@ -13,7 +13,7 @@ pub(crate) struct TaskTable {
     silent: IdSet,
     /// Those whose server is gone.
     cut_off: IdSet,
-    /// How often something was moved or has changed.
+    /// Number of times that tasks were moved or have changed.
     moves: u64,
 }
 
@@ -41,7 +41,7 @@ impl TaskTable {
         }
     }
 
-    /// How often something was moved or has changed.
+    /// Number of times that tasks were moved or have changed.
     pub(crate) fn moves(&self) -> u64 {
         self.moves
     }
@@ -68,7 +68,7 @@ impl TaskTable {
         }
     }
 
-    /// What is known of some tasks, to be put back with [`TaskTable::restore`].
+    /// The rows of these tasks, for [`TaskTable::restore`].
     pub(crate) fn rows_of(&self, tasks: &IdSet) -> Vec<Row> {
         let row_of = |row: &Row| Row {
             tasks: row.tasks.intersection(tasks),

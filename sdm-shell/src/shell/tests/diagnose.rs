@@ -1,4 +1,4 @@
-//! What a diagnosis asks, and that it asks no more of many tasks than of few.
+//! Tests the queries of a diagnosis, and that their number does not grow with the tasks.
 
 use sdm_core::limits::PAYLOAD_BYTES_MAX;
 use sdm_debug::command::ProbeSpec;
@@ -59,7 +59,7 @@ fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
     }
 }
 
-/// What the tree makes of the answers of all.
+/// The merged answer of all tasks, as the tree delivers it.
 fn merged(to: &IdSet, spec: ProbeSpec) -> Class {
     let rule = rule(RULE_PROBE, &[]).unwrap();
     let mut acc = rule.start();

@@ -1,4 +1,4 @@
-//! A session that follows a script, and a clock that only it moves.
+//! A session that follows a script, on a virtual clock.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +19,7 @@ use crate::{
     Application, Control, Ending, LocalMachine, LocalProcess, Options, Script, ScriptLine, Shell,
 };
 
-/// What comes of a command: after how long, and what.
+/// Scripted results of a command, each with its delay.
 pub(in crate::shell) type Responder =
     Box<dyn FnMut(CommandId, &IdSet, &Command) -> Vec<(u64, Said)>>;
 
@@ -126,7 +126,7 @@ impl LocalMachine for OnlyFiles {
     }
 }
 
-/// What a run of a shell left behind.
+/// The results of a shell's run.
 pub(in crate::shell) struct Run {
     pub(in crate::shell) screen: String,
     pub(in crate::shell) sent: Vec<String>,
@@ -303,7 +303,7 @@ pub(in crate::shell) fn variable(name: &str, text: &str) -> Variable {
     }
 }
 
-/// What every script begins with: all are held at `main`.
+/// The first answer of every script: all tasks are held at `main`.
 pub(in crate::shell) fn at_main(id: CommandId, to: &IdSet) -> Vec<(u64, Said)> {
     let reply = stop(StopReason::AtMain, "main", 62, "  int rank = 0, size = 0;");
     all(id, vec![class(&to.to_string(), reply)])

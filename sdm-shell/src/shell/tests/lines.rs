@@ -1,4 +1,4 @@
-//! What lines do: who may repeat one, whom a command of one's own is for, what a refused one leaves alone.
+//! Tests repeated lines, user-defined commands and refused commands.
 use sdm_debug::{Command, EndPolicy, FailureCode, Reply};
 
 use super::fake::*;

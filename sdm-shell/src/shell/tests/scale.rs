@@ -8,7 +8,7 @@ use super::fake::*;
 use crate::shell::Options;
 
 const RANKS: u32 = 10_000;
-/// How many lines a screen has, and one that says what was folded.
+/// Lines of a screen, plus one that says how many were folded.
 const LINES_MAX: usize = 41;
 
 /// Every rank in one of so many classes: the later half of the classes are of one rank each.

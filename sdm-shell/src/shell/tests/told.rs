@@ -1,4 +1,5 @@
-//! Who looks at a job and is told to end says so, and nothing of tasks that had no time to answer.
+//! Tests commands that look at a job and are interrupted by a signal. They report the signal, and no
+//! failure of tasks that had no time to answer.
 
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -161,7 +162,7 @@ fn ctrl_c_is_the_end_of_an_attach_and_of_a_watch() {
     assert_eq!(run.sent.last().map(String::as_str), Some("0-1 detach"));
 }
 
-/// Whom it has attached to by then it holds: the session ends all the same, and lets them go.
+/// The session ends, and detaches from the tasks that were attached before the interrupt.
 #[test]
 fn ctrl_c_is_the_end_of_an_attach_that_has_attached_to_some() {
     for attached in ["1", "0-1"] {
