@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 
 use crate::message::{Block, Status};
 
-/// What a rule gathers into; only the rule that made it looks inside.
+/// Accumulated answers of a merge rule; only the rule that made the value reads it.
 pub type Acc = Box<dyn Any + Send>;
 
 /// Why a rule could not take a payload; it becomes a class of its own then.
@@ -27,7 +27,7 @@ pub trait Merge: Send + Sync {
     /// A payload that the rule cannot merge; `acc` is unchanged then.
     fn merge(&self, acc: &mut Acc, sources: &IdSet, payload: &[u8]) -> Result<(), Rejected>;
 
-    /// What was gathered, in at most `bytes_max` bytes.
+    /// Encodes the accumulated answers in at most `bytes_max` bytes.
     fn finish(&self, acc: Acc, bytes_max: usize) -> Bytes;
 }
 
@@ -160,7 +160,7 @@ impl Aggregate {
         }
     }
 
-    /// Whose answers are in here.
+    /// The tasks whose answers are in this aggregate.
     #[must_use]
     pub fn sources(&self) -> &IdSet {
         &self.sources
@@ -181,7 +181,7 @@ impl Aggregate {
         self.blocks
     }
 
-    /// What was gathered, biggest class first, and starts anew.
+    /// Returns the gathered blocks, biggest class first, and empties the aggregate.
     pub fn take(&mut self, rule: Option<&dyn Merge>, bytes_max: usize) -> Vec<Block> {
         let gathered = std::mem::take(self);
         let mut blocks = gathered.blocks;

@@ -1,4 +1,4 @@
-//! What holds for a whole session; the initialisation command carries it to every member.
+//! Configuration of a whole session; the initialisation command carries it to every member.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::limits;
 
-/// What becomes of the processes at the end.
+/// Fate of the session's processes at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndPolicy {
     /// Kill what was started, detach what was attached.
@@ -18,20 +18,20 @@ pub enum EndPolicy {
 /// Limits, time-outs and policies of a session. Durations are whole milliseconds on the wire.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// How long a server may take to be reached at start-up.
+    /// Time limit for connecting to a server at start-up.
     pub start_wait: Duration,
-    /// What a node at height h waits longer than a leaf, times h.
+    /// Extra time that a node at height h waits for answers, per unit of h; leaves have height 0.
     pub grace: Duration,
-    /// How long events may be gathered on their whole way up.
+    /// Time for which an event may be held back for merging, over its whole way up.
     pub event_window: Duration,
     /// A peer quiet for this long is asked for a sign of life.
     pub ping_after: Duration,
-    /// How many unanswered pings make a peer silent, the last one half as long after the first as that is after
-    /// what was heard last.
+    /// Number of unanswered pings that make a peer silent. All of them fall within half of `ping_after`,
+    /// counted from the first ping.
     pub pings_unanswered_max: u32,
-    /// How long a lost server may take to come back.
+    /// Time within which a lost server may reconnect.
     pub rejoin_wait: Duration,
-    /// How long a member without a parent waits for a new one.
+    /// Time for which a member without a parent waits for a new one.
     pub orphan_wait: Duration,
     /// Bytes of bulk data that may be under way on one link without being granted anew.
     pub bulk_window_bytes: u32,
@@ -39,9 +39,9 @@ pub struct Config {
     pub classes_max: u32,
     /// True where a start with some servers missing goes on.
     pub partial: bool,
-    /// What becomes of the processes when the session is lost.
+    /// Fate of the processes when the session is lost.
     pub on_lost: EndPolicy,
-    /// What the backends need, opaque to the tree.
+    /// Configuration of the backends, opaque to the tree.
     pub backend: Bytes,
 }
 

@@ -29,7 +29,7 @@ pub struct RawFailure {
     pub code: u16,
     /// Who, what and where, for a person: lower case, no full stop.
     pub text: String,
-    /// What the person can do about it; empty where there is nothing to say.
+    /// Advice for the user; empty where there is none.
     pub hint: String,
 }
 

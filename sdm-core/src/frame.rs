@@ -22,14 +22,14 @@ use crate::message::{Block, Message};
 pub const WIRE_VERSION: u8 = 17;
 /// The length field in front of a frame, in bytes.
 pub const HEADER_BYTES: usize = 4;
-/// How much is allocated for a frame before its bytes have come.
+/// Maximum number of bytes allocated for a frame before its bytes have arrived.
 const AHEAD_BYTES_MAX: usize = 16 << 10;
 
 const PING: u8 = 128;
 const PONG: u8 = 129;
 const CREDIT: u8 = 130;
 
-/// What one frame says.
+/// Contents of one frame.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Frame {
     /// A message between nodes.
@@ -46,7 +46,7 @@ pub enum Frame {
     },
     /// More bulk frames may be sent.
     Credit {
-        /// How many bytes of them in addition, headers counted.
+        /// Number of bulk bytes granted in addition, headers included.
         bytes: u32,
     },
 }
@@ -88,7 +88,7 @@ pub(crate) fn encode_answer(
     frame(out, |out| codec::encode_answer(id, attempt, block, out))
 }
 
-/// What stands behind the length of the one frame that `bytes` are, where it carries a message.
+/// The body behind the length field, where `bytes` is exactly one frame and carries a message; otherwise `None`.
 pub(crate) fn lone_message(bytes: &[u8]) -> Option<&[u8]> {
     let (len, body) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let is_whole = u32::from_le_bytes(*len) as usize == body.len() && body.len() <= FRAME_BYTES_MAX;

@@ -21,7 +21,7 @@ pub enum Lane {
     Bulk,
 }
 
-/// What travels between two members of the tree.
+/// A message between two members of the tree.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
     /// Down: who you are, who is below you, how the session works.
@@ -142,16 +142,16 @@ impl std::fmt::Debug for Slice {
 /// One member in a plan: a tree written in preorder.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlanEntry {
-    /// Whom the entry is about: the master or a server.
+    /// The member that the entry describes: the master or a server.
     pub server: ServerId,
-    /// How many entries its subtree has, itself included: 1 or more.
+    /// Number of entries of the member's subtree, itself included: 1 or more.
     pub subtree_count: u32,
     /// The tasks that it owns; none for the master.
     pub tasks: IdSet,
     /// The host it runs on, as it calls itself.
     pub host: String,
-    /// Where it listens, best first: numeric `tcp://address:port`, or `tcp://address:port-last` where nobody has
-    /// announced which of those ports it has.
+    /// Addresses at which the member listens, best first: numeric `tcp://address:port`, or
+    /// `tcp://address:port-last` where its port in that range was not announced.
     pub addresses: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ pub struct CommandMessage {
     pub lane: Lane,
     /// When the answers of each member go up.
     pub sync: SyncPolicy,
-    /// How answers merge: the number of a rule, 0 by equality.
+    /// Number of the merge rule for the answers; 0 merges equal ones.
     pub rule: u16,
     /// The rule's parameters.
     pub rule_params: Bytes,
@@ -176,7 +176,7 @@ pub struct CommandMessage {
     pub settled_below: CommandId,
     /// Commands below `settled_below` that are still open.
     pub open: Vec<CommandId>,
-    /// What to do, opaque to the tree.
+    /// The command itself, opaque to the tree.
     pub payload: Bytes,
 }
 
@@ -188,14 +188,14 @@ pub enum SyncPolicy {
     /// Once, when all have spoken or the time is over: a leaf waits this long, a node above longer
     /// by a grace per height. Who is missing is named; later answers follow.
     TimeOut {
-        /// What a leaf waits, in milliseconds.
+        /// Time limit of a leaf, in milliseconds.
         ms: u32,
     },
     /// As they come, gathered for the event window: for run control.
     DontWait,
 }
 
-/// How an answer came out.
+/// Outcome of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
     /// The payload is the answer.
@@ -224,7 +224,7 @@ pub struct Answer {
     pub id: CommandId,
     /// The attempt of the question that is answered.
     pub attempt: Attempt,
-    /// How long the oldest of them has been under way, in microseconds.
+    /// Age of the oldest answer in the message, from its origin, in microseconds.
     pub age_us: u32,
     /// The answers: what is new since the last one.
     pub blocks: Vec<Block>,
@@ -239,7 +239,7 @@ pub struct Answer {
 pub struct EventMessage {
     /// Output takes the bulk lane, everything else control.
     pub lane: Lane,
-    /// How long the oldest of them has been under way, in microseconds: the merging window is a
+    /// Age of the oldest event in the message, from its origin, in microseconds. The merging window is a
     /// budget for the whole way up.
     pub age_us: u32,
     /// Distinct events in order; a source may stand in several, then their order is its order.
@@ -251,7 +251,7 @@ pub struct EventMessage {
 pub struct EventBlock {
     /// The tasks that it happened to, never empty.
     pub sources: IdSet,
-    /// What happened, opaque to the tree.
+    /// The event itself, opaque to the tree.
     pub payload: Bytes,
 }
 

@@ -1,7 +1,7 @@
-//! Topologies: who is whose child. A policy and a plan that is used once; pure arithmetic.
+//! Topologies: the policy that arranges members into a tree, and the plan that it gives. Pure arithmetic.
 //!
-//! A plan is a tree in preorder with the size of every subtree, so that any subtree is a run of
-//! neighbouring entries and a child's slice of the plan is one copy-free sub-slice.
+//! A plan is a tree in preorder with the size of every subtree. Any subtree is a run of
+//! neighbouring entries, so a child's slice of the plan is a sub-slice without a copy.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use sdm_idset::IdSet;
 
 use crate::message::PlanEntry;
 
-/// How the servers are arranged below the master.
+/// Arrangement of the servers below the master.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Topology {
     /// Position 0 is the master; the child p + 2^k of p covers [p + 2^k, p + 2^(k+1)).
@@ -25,8 +25,8 @@ pub enum Topology {
     ByHost(u32),
 }
 
-/// How many children of its own host a member has: the quickest of 8 to 128 for 64 to 1024 servers of one machine, where what costs is
-/// how many processes wake up one behind the other (docs/performance.md).
+/// Maximum number of children of a member on its own host. The fastest of 8 to 128 for 64 to 1024 servers of one
+/// machine, where the cost is the number of processes that wake up one after another (docs/performance.md).
 pub const HOST_FANOUT: u32 = 32;
 
 impl Default for Topology {
@@ -122,7 +122,7 @@ impl fmt::Display for Topology {
     "topology '{text}': expected by-host, by-host:K or kary:K with K of 1 or more, binomial or flat"
 )]
 pub struct TopologyError {
-    /// What was said.
+    /// The text that did not parse.
     pub text: String,
 }
 

@@ -1,8 +1,8 @@
-//! How values become bytes: LEB128 varints, length-prefixed bytes, tags that are only appended to.
+//! Encoding of values: LEB128 varints, length-prefixed bytes, and enum tags to which new ones are only appended.
 //!
-//! [`Writer`] appends, [`Reader`] takes apart. A reader looks at a length before it allocates for
-//! it, accepts one spelling of each number only, and shares the received buffer with the payloads
-//! that it hands out.
+//! [`Writer`] appends to a buffer; [`Reader`] takes values off its front. A reader checks a length before
+//! it allocates for it, and accepts only one encoding of each number. Payloads that it returns share the
+//! received buffer.
 
 mod exchange;
 mod message;
@@ -25,7 +25,7 @@ pub enum DecodeError {
     MissingData {
         /// Which part of the value.
         what: &'static str,
-        /// Where it begins, in bytes.
+        /// Offset at which the value begins, in bytes.
         offset: usize,
     },
     /// The value ends before the bytes do.
@@ -33,7 +33,7 @@ pub enum DecodeError {
     TrailingData {
         /// The value that ended, as in `message`.
         what: &'static str,
-        /// Where it ended, in bytes.
+        /// Offset at which the value ended, in bytes.
         offset: usize,
     },
     /// A length or a count is above its bound.
@@ -41,7 +41,7 @@ pub enum DecodeError {
     TooLarge {
         /// Which part of the value.
         what: &'static str,
-        /// Where it begins, in bytes.
+        /// Offset at which the value begins, in bytes.
         offset: usize,
         /// The largest that is allowed, in bytes or elements.
         max: u64,
@@ -51,7 +51,7 @@ pub enum DecodeError {
     Unexpected {
         /// Which part of the value.
         what: &'static str,
-        /// Where it begins, in bytes.
+        /// Offset at which the value begins, in bytes.
         offset: usize,
     },
 }
@@ -117,7 +117,7 @@ impl<'a> Writer<'a> {
         self.u64(value.into());
     }
 
-    /// How many elements follow, at most `max`.
+    /// Writes the number of elements that follow, at most `max`.
     pub fn count(&mut self, what: &'static str, count: usize, max: usize) {
         self.check(what, count, max);
         self.u64(count as u64);
@@ -158,11 +158,11 @@ impl<'a> Writer<'a> {
 /// Takes values off the front of a buffer.
 pub struct Reader<'a> {
     buf: &'a [u8],
-    /// What owns `buf`, where bytes that are handed out can share it.
+    /// The buffer that contains `buf`, which returned payloads share; `None` where they are copied.
     owner: Option<&'a Bytes>,
     /// 0 <= at <= `buf.len()`.
     at: usize,
-    /// What the sets yet to be taken may own, in bytes.
+    /// Bytes of memory that the sets still to be decoded may own.
     sets_bytes_left: u64,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// How many bytes were taken.
+    /// Number of bytes read so far.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.at
@@ -280,11 +280,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many elements follow, each of one byte or more: at most `max`, and at most as many as
-    /// there are bytes left.
+    /// Reads the number of elements that follow, each of at least one byte. At most `max`, and at most the
+    /// number of bytes left.
     ///
     /// # Errors
-    /// A count that cannot be.
+    /// The count is above one of these bounds.
     pub fn count(&mut self, what: &'static str, max: usize) -> Result<usize, DecodeError> {
         let offset = self.at;
         let count = self.u64(what)?;

@@ -1,14 +1,15 @@
-//! Reaching one child at start-up, without I/O: which address next, when, and when to give up.
+//! Connects to one child at start-up, without I/O: decides the next address, the time of each attempt, and when to
+//! give up.
 //!
-//! An announced port is where the child is, so who refuses there is gone. Where nobody has announced,
-//! a person may not even have started the child yet, and it takes the first free port of a range: a refusal
-//! says nothing, and the dialer looks upwards, past ports where somebody else answers and past a few
-//! where nobody does. How many of those it passes doubles each round, up to a bound, so that a child that is
-//! merely late is found at once, and one that is far up is found too.
+//! An announced port is the child's own, so a refusal there means that the child is gone. Where no port was
+//! announced, the child takes the first free port of a range, and may not have been started yet by hand.
+//! A refusal then means nothing. The dialer searches the ports upwards, past those where another process
+//! answers and past a few where none does. The number of empty ports that it passes doubles each round, up
+//! to a bound. So a child that is merely late is found at once, and one at a high port is found too.
 //!
-//! What a stranger says without the key (another protocol, version, session or key, a plain refusal) may be
-//! forged and only informs: it rules an announced address out after a while, so that a start fails
-//! with the reason before its whole time is over, and somebody on the way has no shorter one to lie.
+//! The answer of a peer without the key (another protocol, version, session or key, a plain refusal) may be
+//! forged and is used as information only. It rules an announced address out after a while, so that a start
+//! fails with the reason before its whole time is over. An attacker on the network cannot shorten that.
 
 mod place;
 #[cfg(test)]
@@ -27,24 +28,24 @@ pub use place::Place;
 pub const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// The longest pause between two rounds.
 pub const PAUSE_MAX: Duration = Duration::from_millis(250);
-/// How long one connection may take before its handshake begins: a host that drops packets must
+/// Time limit for one connection before its handshake begins. A host that drops packets must
 /// not use up the time of its other addresses.
 pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
 /// Handshakes in a row with somebody else after which an announced address is given up: somebody of
 /// this session. The pauses between eight make a quarter of a second.
 pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
-/// How long an announced address must have had nobody but strangers who do not show the key before it is
-/// given up for so many handshakes with those.
+/// Minimum time for which an announced address must have given only handshakes without the session's key
+/// before it is given up. [`STRANGER_HANDSHAKES_MAX`] such handshakes are needed as well.
 pub const STRANGER_WAIT: Duration = Duration::from_secs(10);
 /// The most ports in a row at which nobody is that a search passes: they were taken when the child came by
 /// them, and are free now.
 pub const EMPTY_RUN_MAX: u16 = 16;
-/// What is said, before the time, of an address from which nothing comes back.
+/// Beginning of the error text for an address from which no reply arrives; the time limit follows it.
 pub const UNANSWERED: &str = "no answer within";
-/// What is said of a connection that stands and over which nothing came.
+/// Error text for a connection that was established and over which no byte arrived.
 const NO_ANSWER: &str = "connected, but nobody answers";
 
-/// Whom to reach, and where it may be.
+/// The member to connect to, and its possible addresses.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The member to reach.
@@ -59,7 +60,7 @@ pub struct Target {
     pub pause: Duration,
 }
 
-/// What to do now.
+/// The dialer's next step, for its owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialStep {
     /// Connect there, and drop an earlier connection of this dialer.
@@ -70,7 +71,7 @@ pub enum DialStep {
     GiveUp(String),
 }
 
-/// How an attempt failed.
+/// Cause of a failed attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialFailure {
     /// Nobody listens there: the error of the system.
@@ -96,7 +97,7 @@ enum DialState {
     Greeting(Option<Instant>),
 }
 
-/// What was met at one place.
+/// Counts of the wrong peers found at one place.
 #[derive(Clone, Copy, Default, Debug)]
 struct Met {
     /// Handshakes in a row with others of this session, at most `STRANGER_HANDSHAKES_MAX`.
@@ -115,13 +116,13 @@ pub struct Dialer {
     state: DialState,
     /// Which of the places is next, < `places.len()`.
     place_index: usize,
-    /// How far above its first port the next one is.
+    /// Distance of the next port to try from the place's first port.
     offset: u16,
     /// Ports in a row at which nobody was, in this round and place.
     empty_run: u16,
-    /// How many of those end the search of a place, 1 to `EMPTY_RUN_MAX`.
+    /// Number of empty ports in a row that ends the search of a place, 1 to `EMPTY_RUN_MAX`.
     empty_run_max: u16,
-    /// How long a handshake of this round may take where there are other ports to look at.
+    /// Time limit for a handshake of this round where other ports are still to be tried.
     greeting_wait: Duration,
     pause: Duration,
     started: Instant,
@@ -130,7 +131,7 @@ pub struct Dialer {
     last: Option<(ConnectionString, String)>,
     /// The last one that was there instead, and where: the better hint of the two.
     stranger: Option<(ConnectionString, String)>,
-    /// What was met at each place.
+    /// The wrong peers found at each place, by place index.
     met: Vec<Met>,
     /// True where the last connection stood, but nobody spoke.
     unanswered: bool,
@@ -167,13 +168,13 @@ impl Dialer {
         }
     }
 
-    /// Whom it looks for.
+    /// The member to connect to.
     #[must_use]
     pub fn server(&self) -> ServerId {
         self.target.server
     }
 
-    /// Where it was reached, once the link is up: the port is known from then on.
+    /// The address of the established link. The port is known once the link is up.
     #[must_use]
     pub fn reached(&self) -> ConnectionString {
         self.next_address()
@@ -185,7 +186,7 @@ impl Dialer {
         !self.target.places[self.place_index].is_known()
     }
 
-    /// What to do now.
+    /// Returns the next step, after attempts that ran out of time have been counted as failed.
     pub fn poll(&mut self, now: Instant) -> DialStep {
         match self.state {
             DialState::Connecting(until) if now >= until => {

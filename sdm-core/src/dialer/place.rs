@@ -1,4 +1,4 @@
-//! Where a member may be: a place, or the ports from which it took the first free one.
+//! The possible address of a member: one known port, or a range of ports of which it took the first free one.
 
 use std::fmt;
 use std::str::FromStr;

@@ -22,7 +22,7 @@ pub enum Unreached {
         listed(places)
     )]
     Nowhere {
-        /// Where it was looked for.
+        /// The addresses that were tried.
         places: Vec<ConnectionString>,
         /// Why the last try came to nothing.
         last: String,
@@ -37,7 +37,7 @@ fn listed(places: &[ConnectionString]) -> String {
     places.join(", ")
 }
 
-/// What a try came to.
+/// Outcome of one connection attempt.
 enum Tried {
     /// The link is up.
     Up,

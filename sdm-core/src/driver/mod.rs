@@ -13,7 +13,7 @@ pub use front_end::Unreached;
 
 use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent, Waker};
 
-/// What the owner of a [`MemberDriver`] is told.
+/// An event for the owner of a [`MemberDriver`].
 #[derive(Debug)]
 pub enum DriverEvent {
     /// Something for the owner from the member: never [`Output::Dial`], [`Output::Write`] or
@@ -25,11 +25,11 @@ pub enum DriverEvent {
     Woken,
 }
 
-/// What is read from a connection in one go.
+/// Buffer size of one read from a connection, in bytes.
 const READ_BYTES: usize = 64 << 10;
-/// How many reads one connection may take before others get their turn.
+/// Maximum number of reads in a row from one connection, so that the others get their turn.
 const READS_MAX: usize = 16;
-/// How long the last bytes may take at the end.
+/// Time limit for sending the last bytes at the end.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 struct LinkConnection {

@@ -1,4 +1,4 @@
-//! What both ends of a link know beforehand.
+//! Configuration that both ends of a link have before they connect.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use crate::ids::SessionId;
 use crate::limits::{BULK_START_BYTES, HANDSHAKE_WAIT, PING_AFTER, PINGS_UNANSWERED_MAX};
 use crate::secure::SessionKey;
 
-/// What both ends of a link must know beforehand, and how it behaves.
+/// The session's identity and key, which both ends of a link must share, and the link's limits.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
     /// The session's key.
     pub key: SessionKey,
     /// The session that both ends must belong to.
     pub session: SessionId,
-    /// How long the handshake may take.
+    /// Time limit for the handshake.
     pub handshake_wait: Duration,
     /// A peer quiet for this long is pinged.
     pub ping_after: Duration,
-    /// How many unanswered pings make a peer silent.
+    /// Number of unanswered pings that make a peer silent.
     pub pings_unanswered_max: u32,
-    /// How many bytes of bulk data may be here without having been released.
+    /// Maximum number of received bulk bytes that the owner has not released yet.
     pub bulk_window_bytes: u32,
 }
 

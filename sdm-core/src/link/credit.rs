@@ -1,21 +1,21 @@
-//! Credit of the bulk lane: how many bytes each end of a link may still send, and has still to grant.
+//! Credit of the bulk lane: the number of bytes that each end of a link may still send, and has still to grant.
 //!
-//! A sender may begin a frame while its credit is above zero, so that one frame may overdraw it: a
-//! frame larger than what is left never gets stuck, and a receiver holds at most its window and
-//! one frame.
+//! A sender may begin a frame while its credit is above zero, so one frame may overdraw it. A frame that is
+//! larger than the remaining credit is therefore never blocked for good. A receiver holds at most its window
+//! and one frame.
 
 use crate::limits::BULK_START_BYTES;
 
 /// All counts are bytes of bulk frames, headers included.
 #[derive(Debug)]
 pub(super) struct Credit {
-    /// What this end may still send; below 0 after an overdraft.
+    /// Credit of this end; below 0 after an overdraft.
     to_send: i64,
-    /// What the other end may still send.
+    /// Credit of the other end.
     peer_left: i64,
-    /// What came and was not released.
+    /// Received bytes that the owner has not released.
     unreleased: i64,
-    /// What may be here at once: `peer_left` + `unreleased` once all is granted.
+    /// Maximum number of bytes in flight or unreleased here: `peer_left` + `unreleased` once all is granted.
     window: i64,
     /// Granted, not yet told.
     due: i64,
@@ -74,7 +74,7 @@ impl Credit {
         }
     }
 
-    /// What to tell the other end.
+    /// Removes and returns the credit to be granted to the other end now; `None` where it is 0.
     pub(super) fn take_due(&mut self) -> Option<u32> {
         let bytes = u32::try_from(self.due).unwrap_or(u32::MAX);
         self.due -= i64::from(bytes);

@@ -73,7 +73,7 @@ pub enum LinkError {
     /// the way.
     #[error("a record does not end")]
     EndlessRecord,
-    /// What the other end sent is no message.
+    /// The other end sent bytes that are not a message.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// A message above a bound; the link is as it was before.

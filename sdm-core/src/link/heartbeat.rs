@@ -78,7 +78,7 @@ impl Heartbeat {
         self.ping_at = now + self.ping_after;
     }
 
-    /// How soon another ping follows one that is not answered.
+    /// The pause between an unanswered ping and the next one.
     fn again_after(&self) -> Duration {
         match self.silent || self.unanswered > self.unanswered_max {
             true => self.ping_after,

@@ -36,7 +36,7 @@ pub use config::LinkConfig;
 pub use error::LinkError;
 pub use fuzz::fuzz_handshake;
 
-/// What a link has to tell its owner.
+/// An event of a link for its owner.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LinkEvent {
     /// The other end has proved who it is; only now may this link replace another.
@@ -45,7 +45,7 @@ pub enum LinkEvent {
     Message {
         /// The message, decoded.
         message: Message,
-        /// What to hand to [`Link::release`] once it is passed on; 0 in the control lane.
+        /// Number of bytes for [`Link::release`] once the message is passed on; 0 in the control lane.
         bulk_bytes: u32,
     },
     /// The other end has not been heard for a while. The link stays.
@@ -136,7 +136,7 @@ impl Link {
         matches!(self.stage, Stage::Unconfirmed(_) | Stage::Up(_))
     }
 
-    /// Who is at the other end, once that is proved.
+    /// The authenticated peer; `None` before the handshake is over.
     #[must_use]
     pub fn peer(&self) -> Option<&Hello> {
         match &self.stage {

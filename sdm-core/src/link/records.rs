@@ -115,7 +115,7 @@ impl Records {
     }
 }
 
-/// Where the record ends that `bytes` begins with, as soon as its length is there.
+/// Length of the record at the beginning of `bytes`; `None` until its length field is complete.
 fn record_end(bytes: &[u8]) -> Option<usize> {
     let prefix = bytes.first_chunk::<LENGTH_BYTES>()?;
     Some(LENGTH_BYTES + usize::from(u16::from_le_bytes(*prefix)))

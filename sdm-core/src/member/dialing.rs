@@ -131,8 +131,8 @@ impl Member {
     }
 }
 
-/// Whom to reach, in the dialer's words; addresses that are none are passed by. Where a port had to be looked
-/// for and was `found`, that is where the member is.
+/// The dialer's target for a request. Addresses that do not parse are skipped. `found` is the child's address
+/// where an earlier port search found it; it replaces the announced ones.
 pub(super) fn target(
     now: Instant,
     request: &ConnectRequest,

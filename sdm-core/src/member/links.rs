@@ -345,7 +345,7 @@ impl Member {
     }
 }
 
-/// What the log says of a link stands in it.
+/// The tracing span of log entries about one link.
 fn span(link: LinkId, peer: ServerId) -> tracing::Span {
     tracing::info_span!("link", id = link.0, %peer)
 }

@@ -31,7 +31,7 @@ use crate::transport::ConnectionString;
 use sent::Unsent;
 use strangers::Refusals;
 
-/// What the owner is to do.
+/// A request or event of a member for its owner.
 #[derive(Debug)]
 pub enum Output {
     /// Open a connection; answered by [`Member::handle_connected`] or
@@ -64,7 +64,7 @@ pub enum Output {
         id: CommandId,
         /// The tasks of this member that are to do it.
         tasks: IdSet,
-        /// What the tasks are to do, opaque to the tree.
+        /// The command for the tasks, opaque to the tree.
         payload: Bytes,
     },
     /// A command has been given to the own tasks ([`crate::node::OwnTasks::execute`]) and they have not answered yet; they are as after
@@ -76,7 +76,7 @@ pub enum Output {
     Exchanged {
         /// Which one.
         id: ExchangeId,
-        /// How it came out.
+        /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
     /// A letter for the own tasks' server, or one of its own that could not be brought.
@@ -91,13 +91,13 @@ pub enum Output {
     Ended,
 }
 
-/// What a link may still send when it is closed.
+/// Maximum number of bytes that a link may still send when it is closed.
 const LAST_BYTES_MAX: usize = 1 << 20;
 
 /// One link and what the member thinks of it.
 struct Peer {
     link: Link,
-    /// Whom this member is reaching over it; absent for a connection that came in.
+    /// The server that this member connects to over the link; `None` for an incoming connection.
     dialed: Option<ServerId>,
     /// True once the node was told of it.
     known: bool,
@@ -131,11 +131,11 @@ pub struct Member {
     /// The links from below over which bulk bytes came that have not been granted anew.
     owing: Vec<LinkId>,
     dialing: Vec<Dialing>,
-    /// Where children are who had to be looked for at several ports.
+    /// Addresses of children that were found by a search over several ports.
     found: BTreeMap<ServerId, ConnectionString>,
     next_link: u64,
     bulk_window: usize,
-    /// What each child has of it, in bytes.
+    /// Each child's share of `bulk_window`, in bytes.
     child_window: u32,
     /// The owner's user takes no more (at the root).
     delivery_paused: bool,
@@ -181,7 +181,7 @@ impl Member {
         links.sum::<usize>() + self.node.bulk_bytes()
     }
 
-    /// What is to be done next.
+    /// Returns the next output, oldest first.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }

@@ -1,4 +1,4 @@
-//! Whoever connects without having proved yet who it is.
+//! Strangers: incoming connections whose handshake is not complete.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use super::{Member, Output};
 use crate::limits;
 use crate::node::LinkId;
 
-/// How often the same cause is said at most.
+/// Minimum time between two log entries about the same cause.
 const SAY_EVERY: Duration = Duration::from_secs(60);
-/// How many causes are told apart.
+/// Maximum number of distinct causes that are remembered.
 const CAUSES_MAX: usize = 16;
-/// How many of the strangers have not shown that they hold the key.
+/// Maximum number of strangers that have not shown that they hold the session's key.
 const UNKNOWN_MAX: usize = limits::STRANGERS_MAX / 4 * 3;
 
 /// Why connections were not wanted: a log that strangers cannot fill.
@@ -22,12 +22,12 @@ pub(super) struct Refusals {
 struct Cause {
     why: String,
     said: Instant,
-    /// How often it came since it was said.
+    /// Number of refusals for this cause since its last log entry.
     unsaid: u64,
 }
 
 impl Refusals {
-    /// What to say of a refusal now, if anything.
+    /// The log entry for a refusal; `None` while an earlier one for the same cause is recent.
     fn line(&mut self, now: Instant, why: String) -> Option<String> {
         if let Some(cause) = self.causes.iter_mut().find(|cause| cause.why == why) {
             cause.unsaid += 1;

@@ -17,7 +17,7 @@ use crate::secure::{Hello, Role, SessionKey, draw_session_id};
 #[derive(Default)]
 struct Repeaters {
     answer_later: bool,
-    /// What they were given.
+    /// The commands that the tasks received.
     asked: Vec<(CommandId, IdSet, Vec<u8>)>,
 }
 

@@ -1,5 +1,5 @@
-//! What members send one another so that programs can meet: exchanges and letters. The tree carries their bytes and does not
-//! look into them.
+//! Messages between the servers of tasks that communicate with each other: exchanges and letters. The tree carries
+//! their bytes and does not read them.
 
 use bytes::Bytes;
 use sdm_idset::{IdSet, TaskId};
@@ -12,7 +12,7 @@ use sdm_idset::{IdSet, TaskId};
 pub struct ExchangeId {
     /// Those that take part.
     pub tasks: IdSet,
-    /// How many these tasks have had before.
+    /// Number of exchanges that these tasks had before.
     pub number: u32,
 }
 
@@ -25,7 +25,7 @@ pub struct ExchangeMessage {
     pub step: ExchangeStep,
 }
 
-/// What is said in an exchange.
+/// One message of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExchangeStep {
     /// Up: what tasks have given.
@@ -41,7 +41,7 @@ pub enum ExchangeStep {
     All {
         /// Bytes in all.
         total: u64,
-        /// Where this part begins, in bytes.
+        /// Offset of this part in the data of all tasks, in bytes.
         offset: u64,
         /// The part.
         bytes: Bytes,
@@ -58,11 +58,11 @@ pub enum ExchangeStep {
 /// A part of what some tasks have given together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
-    /// Whose it is: tasks of one server, never empty.
+    /// The tasks that gave the data: tasks of one server, never empty.
     pub sources: IdSet,
-    /// How much they have given, in bytes; at least 1.
+    /// Size of all the data that these tasks give, in bytes; at least 1.
     pub total: u64,
-    /// Where this part begins, in bytes.
+    /// Offset of this part in that data, in bytes.
     pub offset: u64,
     /// The part.
     pub bytes: Bytes,
@@ -74,12 +74,13 @@ pub struct Piece {
 pub struct Letter {
     /// For whose servers it is, never empty.
     pub to: IdSet,
-    /// Whose server has sent it; where it comes back, the first of those to whom it could not be brought.
+    /// The task whose server sent the letter. In a letter that comes back, the first task to which it could not be
+    /// delivered.
     pub from: TaskId,
     /// The sender's number for it.
     pub number: u64,
     /// False where it comes back.
     pub is_brought: bool,
-    /// What it says; empty where it comes back.
+    /// Contents of the letter; empty where it comes back.
     pub bytes: Bytes,
 }

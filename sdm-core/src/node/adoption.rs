@@ -1,8 +1,8 @@
-//! Whose subtree is whose after a fault: taking over, handing over, holding what the plan says.
+//! Ownership of subtrees after a fault: adopting, handing over, and following the plan.
 //!
-//! The plan that the parent sent last is the truth. Whoever was adopted around gets a smaller one,
-//! and lets go of what is not in it; whoever is adopted gets the one that its subtree has now, and
-//! reaches what it does not hold.
+//! The plan that the parent sent last is binding. A member whose children were adopted by its parent gets a
+//! smaller plan and drops the children that are not in it. An adopted member gets the plan of its present
+//! subtree, and connects to the members in it that are not its children yet.
 
 use sdm_idset::IdSet;
 
@@ -94,8 +94,8 @@ impl Node {
     }
 }
 
-/// What a slice has become: without those who are not in `reach`, and with nobody below those
-/// who own `alone`, for their children were taken over by the first of the slice.
+/// The present state of a slice: members outside `reach` are removed, and members that own tasks of `alone` have
+/// no children. The first member of the slice has adopted those children.
 pub(super) fn slice_now(slice: &Slice, reach: &IdSet, alone: &IdSet) -> Slice {
     let is_alone = |entry: &PlanEntry| !entry.tasks.is_disjoint(alone);
     let stays = |entry: &PlanEntry| entry.tasks.is_empty() || !entry.tasks.is_disjoint(reach);

@@ -1,4 +1,4 @@
-//! The books of a node, held against each other: what must be so between any two calls.
+//! Consistency checks of a node's state: the invariants that hold between any two calls.
 
 use std::fmt::Write;
 
@@ -8,15 +8,15 @@ use super::{LinkId, Node, OpenCommand};
 use crate::ids::{CommandId, ServerId};
 use crate::limits;
 
-/// The books of a node do not agree.
+/// A violated invariant of a node's state.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{who}{}: {what}", of_command(*command))]
 pub struct AuditError {
-    /// The member whose books these are.
+    /// The member whose state is inconsistent.
     pub who: ServerId,
-    /// The command that they disagree about, where it is one.
+    /// The command concerned, where the violation is about one.
     pub command: Option<CommandId>,
-    /// What does not agree.
+    /// The invariant that is violated.
     pub what: Disagreement,
 }
 
@@ -24,7 +24,7 @@ fn of_command(command: Option<CommandId>) -> String {
     command.map_or_else(String::new, |id| format!(", command {id}"))
 }
 
-/// What does not agree in the books of a node.
+/// A violated invariant of a node's state, with the values that violate it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Disagreement {
     /// More commands are open than can be.
@@ -85,7 +85,7 @@ impl Node {
             .map(|child| (child.server(), child.link()))
     }
 
-    /// How a command stands here and who is below, for a person who looks for an error.
+    /// Describes the state of a command at this member and the members below it, for debugging.
     #[must_use]
     pub fn describe(&self, id: CommandId) -> String {
         let mut text = format!("{}:", self.me);

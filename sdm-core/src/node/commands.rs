@@ -46,7 +46,7 @@ impl Node {
         }
     }
 
-    /// Where a command stands among the open ones, or where it would.
+    /// Index of a command in `open`; the error is the index at which it would be inserted.
     pub(super) fn open_position(&self, id: CommandId) -> Result<usize, usize> {
         self.open.binary_search_by_key(&id, OpenCommand::id)
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Action, Node, ProtocolError};
 use crate::message::{EndPolicy, Message};
 
-/// How long a member waits for those below it to be gone.
+/// Time limit of a member's wait for the members below it to end.
 const END_WAIT: Duration = Duration::from_secs(6);
 
 /// A session that is being ended.

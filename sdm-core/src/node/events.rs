@@ -17,7 +17,7 @@ use crate::message::{Block, EventBlock, EventMessage, Lane, Message, Status};
 #[derive(Default)]
 pub(super) struct Window {
     rounds: Vec<Aggregate>,
-    /// How many distinct events there are in all rounds.
+    /// Number of distinct events in all rounds.
     count: usize,
     bytes: usize,
     /// When the oldest came into being, anywhere below.
@@ -25,9 +25,9 @@ pub(super) struct Window {
     due: Option<Instant>,
 }
 
-/// What one bulk message gathers at most.
+/// Maximum payload of one bulk message, in bytes.
 const BULK_BYTES: usize = limits::BULK_CHUNK_BYTES_MAX;
-/// What a block takes beside its payload, roughly.
+/// Estimated overhead of a block in addition to its payload, in bytes.
 const BLOCK_BYTES: usize = 32;
 /// So many of the last rounds are looked through for an event's place: what one event costs does not grow with what waits.
 const ROUNDS_LOOKED_AT: usize = 16;
@@ -123,7 +123,7 @@ impl Window {
     }
 }
 
-/// What one message of a lane gathers at most, but for one block that is larger.
+/// Maximum payload that one message of a lane gathers, in bytes. A single larger block exceeds it.
 fn bytes_max(lane: Lane) -> usize {
     match lane {
         Lane::Control => limits::PAYLOAD_BYTES_MAX,

@@ -16,7 +16,7 @@ use crate::topology;
 pub(super) struct Parent {
     pub(super) server: ServerId,
     pub(super) link: LinkId,
-    /// What has come of a plan that has not come whole.
+    /// The parts received so far of a plan that is incomplete.
     pub(super) gathering: Option<Box<Gathering>>,
 }
 
@@ -117,7 +117,7 @@ impl Child {
     }
 }
 
-/// What a member is called for a person: `server 3 on node7`.
+/// The display name of a member: `server 3 on node7`.
 pub(super) fn name(entry: &PlanEntry) -> String {
     if entry.host.is_empty() {
         entry.server.to_string()
@@ -137,7 +137,7 @@ pub(super) fn tasks_of(slice: &[PlanEntry]) -> IdSet {
 }
 
 impl Node {
-    /// Where the child behind a link stands.
+    /// Index in `children` of the child behind a link.
     pub(super) fn child_of(&mut self, link: LinkId) -> Option<usize> {
         if self.children.is_empty() || self.parent_link() == Some(link) {
             return None;

@@ -13,7 +13,7 @@ use crate::ids::{CommandId, Epoch, ServerId};
 use crate::message::{ExchangeId, Init, Lane, Message, PlanEntry, Slice, Status};
 use crate::topology::Topology;
 
-/// Who the member is: plans that are for somebody else are refused.
+/// The id of the member under test: plans for another member are refused.
 const ME: ServerId = ServerId(0);
 
 /// More than any step needs of a member whose plan is as long as an input.
@@ -100,9 +100,9 @@ struct Fuzz {
     node: Node,
     now: Instant,
     next_link: u64,
-    /// What the member is to execute.
+    /// Commands that the member is to execute, each with its tasks.
     executing: BTreeMap<CommandId, IdSet>,
-    /// Who has answered what, as the front-end's user was told.
+    /// Tasks whose answers the front-end's user received, by command.
     delivered: BTreeMap<CommandId, IdSet>,
     paused: bool,
 }

@@ -57,7 +57,7 @@ pub struct LinkId(pub u64);
 /// Room for so many actions is kept when there are none.
 const ACTIONS_KEPT: usize = 16;
 
-/// What the owner is to do.
+/// A request or event of a node for its owner.
 #[derive(Debug)]
 pub enum Action {
     /// Send a message.
@@ -82,7 +82,7 @@ pub enum Action {
         id: CommandId,
         /// The tasks of this member that are to do it.
         tasks: IdSet,
-        /// What the tasks are to do, opaque to the tree.
+        /// The command for the tasks, opaque to the tree.
         payload: Bytes,
     },
     /// Give up a command on the own tasks; what is unanswered is still to be answered.
@@ -91,7 +91,7 @@ pub enum Action {
     Exchanged {
         /// Which one.
         id: ExchangeId,
-        /// How it came out.
+        /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
     /// A letter for the own tasks' server, or one of its own that could not be brought.
@@ -115,7 +115,7 @@ pub struct ConnectRequest {
     pub host: String,
     /// Addresses at which it may listen, best first.
     pub addresses: Vec<String>,
-    /// How long it may take until it is given up, from now.
+    /// Time limit from now, after which the member is given up.
     pub wait: Duration,
     /// True where the member was in the tree before: if it does not answer, it stands still.
     pub again: bool,
@@ -123,7 +123,7 @@ pub struct ConnectRequest {
     pub pause: Duration,
 }
 
-/// What the root tells its user.
+/// An event of the root for its user.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Delivery {
     /// Answers to a command, each source once over the whole command.
@@ -132,9 +132,9 @@ pub enum Delivery {
         id: CommandId,
         /// One block for each distinct answer, with its sources.
         blocks: Vec<Block>,
-        /// Who is missing now, and why.
+        /// Tasks that are missing now, each set with its reason.
         missing: Vec<(IdSet, String)>,
-        /// Whose server is gone.
+        /// Tasks whose server is gone.
         lost: IdSet,
         /// Those of the sources that had been named missing or lost before.
         late: IdSet,
@@ -174,7 +174,7 @@ pub struct Node {
     known_above: IdSet,
     /// The members below, the largest subtree first as far as the plan goes.
     children: Vec<Child>,
-    /// Where the child of a link stands, by link; may be out of date.
+    /// Index in `children` by link, sorted by link; may be out of date.
     by_link: Vec<(LinkId, u32)>,
     /// Open commands, by id.
     open: Vec<OpenCommand>,
@@ -255,7 +255,7 @@ impl Node {
         IdSet::union_all(below.chain([&self.local]))
     }
 
-    /// What is to be done next.
+    /// Returns the next action, oldest first.
     pub fn poll_action(&mut self) -> Option<Action> {
         let action = self.actions.pop_front();
         if action.is_none() && self.actions.capacity() > ACTIONS_KEPT {

@@ -1,4 +1,4 @@
-//! What a member keeps of a command until all have answered, and which commands are settled for good.
+//! State of a command at a member until all have answered, and the set of commands that are finished for good.
 //!
 //! At every member each destination of an open command is in exactly one of: counted (gathered
 //! or gone up), open, missing, lost. Only open ones are waited for.

@@ -17,7 +17,7 @@ pub(super) struct Gathering {
     whole: Slice,
     /// The same where they do not.
     entries: Vec<PlanEntry>,
-    /// How many entries the whole has, as its first entry says.
+    /// Number of entries of the whole plan, as its first entry gives it.
     wanted: usize,
     text_bytes: usize,
     sets_bytes: u64,
@@ -44,7 +44,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// How many entries have come.
+    /// Number of entries received.
     fn len(&self) -> usize {
         self.whole.len().max(self.entries.len())
     }
@@ -56,7 +56,7 @@ impl Gathering {
         }
     }
 
-    /// How long its member waits for another parent.
+    /// Time for which this member waits for another parent.
     pub(super) fn orphan_wait(&self) -> Duration {
         self.config.orphan_wait
     }
@@ -177,7 +177,7 @@ fn parts(slice: &Slice) -> impl Iterator<Item = Slice> {
     })
 }
 
-/// What an entry takes on the wire at most.
+/// Upper bound of an entry's encoded size, in bytes.
 fn entry_bytes_max(entry: &PlanEntry) -> usize {
     /// Numbers, lengths and a set that owns no memory.
     const FIXED: usize = 48;
@@ -215,7 +215,7 @@ mod tests {
         Slice::new(Topology::Kary(2).plan(own, below.collect()))
     }
 
-    /// What is sent for a plan.
+    /// The messages that a node sends for a plan.
     fn messages(plan: &Slice) -> Vec<Message> {
         let now = Instant::now();
         let mut node = Node::new(ServerId::MASTER, |_, _| None, now);

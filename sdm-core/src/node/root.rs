@@ -13,7 +13,7 @@ use crate::ids::{Attempt, CommandId, Epoch, ServerId};
 use crate::limits;
 use crate::message::{CommandMessage, EndPolicy, Health, Lane, ReachChange, Slice, SyncPolicy};
 
-/// What only the root keeps.
+/// State that only the root has.
 pub(super) struct Root {
     next_id: CommandId,
     /// Tasks that the user was told to be silent or lost, and not to be back.
@@ -34,11 +34,11 @@ pub struct Submission {
     pub lane: Lane,
     /// When the answers of each member go up.
     pub sync: SyncPolicy,
-    /// How answers merge: the number of a rule, 0 by equality.
+    /// Number of the merge rule for the answers; 0 merges equal ones.
     pub rule: u16,
     /// The rule's parameters.
     pub rule_params: Bytes,
-    /// What to do, opaque to the tree.
+    /// The command itself, opaque to the tree.
     pub payload: Bytes,
 }
 

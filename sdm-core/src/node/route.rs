@@ -1,4 +1,4 @@
-//! Where a live member stands in the tree: its parent, and who leads to whom.
+//! Position of a live member in the tree: its parent, and the child that leads to each task.
 
 use sdm_idset::IdSet;
 
@@ -26,7 +26,7 @@ impl Node {
         self.children.iter().filter_map(part).collect()
     }
 
-    /// What of `destination` is at or behind this member and can be reached now (`sdm_route_reachable`).
+    /// The tasks of `destination` at or below this member that can be reached now (`sdm_route_reachable`).
     #[must_use]
     pub fn reachable(&self, destination: &IdSet) -> IdSet {
         self.reach().intersection(destination)

@@ -9,7 +9,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use snow::HandshakeState;
 use zeroize::Zeroizing;
 
-/// What a sealed record is longer than its contents, in bytes.
+/// Size of the authentication tag that sealing adds to a record, in bytes.
 pub(crate) const TAG_BYTES: usize = 16;
 /// Noise reserves the last nonce, for making new keys: a counter that has come to it is used up.
 const NONCE_END: u64 = u64::MAX;

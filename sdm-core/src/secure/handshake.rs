@@ -18,7 +18,7 @@ const REFUSED_IDENTITY: u8 = 2;
 const REFUSED_ROLE: u8 = 3;
 const REFUSED_HELLO: u8 = 4;
 
-/// What a finished handshake gives.
+/// Result of a completed handshake.
 pub(crate) struct Opened {
     pub(crate) ciphers: Box<Ciphers>,
     pub(crate) peer: Box<Hello>,
@@ -32,7 +32,7 @@ pub(crate) struct Handshake {
     session: SessionId,
     /// True once the peer's preface was read and is right.
     greeted: bool,
-    /// What came since, up to the preface's or the message's end.
+    /// Bytes received of the present preface or message.
     received: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may take part in a session: the key, the preface of a connection, and the handshake.
+//! Authentication of a session's members: the key, the preface of a connection, and the handshake.
 //!
 //! ```text
 //!   initiator                                        responder
@@ -11,10 +11,10 @@
 //!   record     u16 LE length (16..=65535), ciphertext and tag; the records' contents joined are frames
 //! ```
 //!
-//! Noise is `NNpsk0`: whoever does not hold the session's key reads nothing and proves nothing. Its
+//! Noise is `NNpsk0`: a peer without the session's key can neither read nor prove anything. Its
 //! prologue is the preface and the session id. The first message could be a repeated one, so the
 //! responder trusts the initiator only from its first record on. The session tag (the id folded to
-//! 16 bits) tells sessions on one machine apart before any cryptography; it is no secret.
+//! 16 bits) tells sessions on one machine apart before any cryptography; it is not secret.
 
 mod cipher;
 mod handshake;
@@ -125,7 +125,7 @@ pub fn draw_session_id() -> Result<SessionId, getrandom::Error> {
     Ok(SessionId(id))
 }
 
-/// What one end of a link is to the other. Who connects is another matter.
+/// Position in the tree of one end of a link, relative to the other. Either of them may be the one that connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Nearer to the front-end.
@@ -143,10 +143,10 @@ impl fmt::Display for Role {
     }
 }
 
-/// What either end says of itself, encrypted, while the link is made.
+/// The description that each end sends of itself in the handshake, encrypted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// What the sender is to the receiver.
+    /// Position of the sender relative to the receiver.
     pub role: Role,
     /// The sender's id.
     pub id: ServerId,
@@ -154,11 +154,11 @@ pub struct Hello {
     pub expect: Option<ServerId>,
     /// The number of the attachment: of two, the higher one counts.
     pub epoch: Epoch,
-    /// How many times the sender was started before, from 0.
+    /// Number of earlier starts of the sender, from 0.
     pub incarnation: u32,
     /// The version of the sender's program, for a person, at most [`BUILD_BYTES_MAX`] bytes.
     pub build: String,
-    /// What the sender can do beyond the wire version, one bit each; a receiver passes over bits that it does not know.
+    /// Features of the sender beyond the wire version, one bit each; a receiver ignores unknown bits.
     pub features: u32,
 }
 

@@ -12,10 +12,11 @@ const HOST_BYTES_MAX: usize = 253;
 /// The longest path of a socket, in bytes: what `sockaddr_un` holds, less a suffix and its end.
 const PATH_BYTES_MAX: usize = 100;
 
-/// Where a member listens: `tcp://host:port`, `tcp://[v6 address]:port`, `unix:///path`; and
-/// `ssh://host:port`, the same port of the same host's loopback, reached through `ssh`; and `called://3`,
-/// which is wherever server 3 calls from; and `local://3`, the socket without a file at which server 3 listens for
-/// members of its own host.
+/// Address of a member: `tcp://host:port`, `tcp://[v6 address]:port` or `unix:///path`.
+///
+/// `ssh://host:port` is that port of the host's loopback interface, reached through `ssh`. `called://3` is the
+/// incoming connection of server 3, from wherever it connects. `local://3` is the socket without a file at which
+/// server 3 listens for members of its own host.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionString {
     scheme: Scheme,
@@ -40,7 +41,7 @@ pub enum Scheme {
     Local,
 }
 
-/// What carries links between members of one host.
+/// Transport of links between members of one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HostTransport {
     /// Unix sockets where they are there, TCP where they are not.
@@ -50,11 +51,11 @@ pub enum HostTransport {
     Tcp,
 }
 
-/// A text that names nothing that carries links.
+/// A text that is not the name of a host transport.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("transport '{text}': expected unix or tcp")]
 pub struct HostTransportError {
-    /// What was said.
+    /// The text that did not parse.
     pub text: String,
 }
 
@@ -81,11 +82,11 @@ impl FromStr for HostTransport {
     }
 }
 
-/// A text that is no connection string.
+/// A text that is not a connection string.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("address '{text}': {what}")]
 pub struct AddressError {
-    /// What is wrong with the text.
+    /// The fault of the text.
     what: &'static str,
     /// The text, cut to a printable length.
     text: String,
@@ -125,13 +126,13 @@ impl ConnectionString {
         })
     }
 
-    /// Where a member is that listens nowhere: it calls.
+    /// Address of a member that listens nowhere and connects to its parent itself.
     #[must_use]
     pub fn called(server: ServerId) -> Self {
         Self::of_member(Scheme::Called, server)
     }
 
-    /// Where a member listens for those of its own host.
+    /// Address at which a member listens for members of its own host.
     #[must_use]
     pub fn local(member: ServerId) -> Self {
         Self::of_member(Scheme::Local, member)
@@ -145,13 +146,13 @@ impl ConnectionString {
         }
     }
 
-    /// Who calls, where it is that.
+    /// The server that connects itself, where the scheme is `called`.
     #[must_use]
     pub fn caller(&self) -> Option<ServerId> {
         self.member(Scheme::Called)
     }
 
-    /// Who listens for those of its own host, where it is that.
+    /// The member that listens for members of its own host, where the scheme is `local`.
     #[must_use]
     pub fn local_member(&self) -> Option<ServerId> {
         self.member(Scheme::Local)

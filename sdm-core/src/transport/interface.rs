@@ -38,7 +38,7 @@ pub enum InterfaceError {
     /// It has a slash, and is no network.
     #[error("{text:?}: a network looks like 10.1.0.0/16 or fd00:1::/64")]
     Network {
-        /// What was said.
+        /// The text that did not parse.
         text: String,
     },
     /// It is empty.

@@ -1,4 +1,4 @@
-//! Where processes of one session on one host meet.
+//! Names of abstract sockets for processes of one session on one host.
 
 use ring::hmac;
 

@@ -10,7 +10,7 @@ use super::{
     ConnId, ConnectionString, Transport, TransportEvent, Waker, listen_upwards, no_such_connection,
 };
 
-/// How many bytes may be under way on one connection in one direction.
+/// Maximum number of bytes in flight on one connection in one direction.
 pub const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// The first port that is given for port 0.
 const PORT_FREE_MIN: u16 = 40_000;

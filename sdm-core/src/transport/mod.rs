@@ -1,8 +1,8 @@
-//! What carries bytes between members: sockets behind one trait, and a network in memory.
+//! Transports of bytes between members: sockets behind one trait, and a network in memory.
 //!
-//! Events say that something became possible, once: after [`TransportEvent::Readable`] call
-//! [`Transport::recv`] until `WouldBlock`, and after a `WouldBlock` of [`Transport::send`] wait for
-//! [`TransportEvent::Writable`]. An event may be one too many, never one too few.
+//! Each event reports once that an operation became possible. After [`TransportEvent::Readable`] call
+//! [`Transport::recv`] until `WouldBlock`. After a `WouldBlock` of [`Transport::send`] wait for
+//! [`TransportEvent::Writable`]. An event may be superfluous; none is missing.
 
 mod address;
 #[cfg(feature = "net")]
@@ -53,7 +53,7 @@ pub struct ConnId(pub u64);
 /// A file descriptor of someone else that a transport watches.
 pub type ForeignFd = i32;
 
-/// What happened on a transport.
+/// An event of a transport.
 #[derive(Debug)]
 pub enum TransportEvent {
     /// Somebody connected to us.

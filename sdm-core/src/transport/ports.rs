@@ -1,4 +1,4 @@
-//! Which TCP ports servers may have.
+//! Ranges of TCP ports at which servers may listen.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,8 +46,8 @@ impl PortRange {
         (port <= self.last.unwrap_or(u16::MAX)).then_some(port)
     }
 
-    /// Where the server that is the `index`th of its host begins to look for a free port, and how many it
-    /// looks at from there upwards. In a range it begins below where the range is too short for its index.
+    /// Search for a free port by the `index`th server of a host: the first port, and the number of ports to try from
+    /// there upwards. A range that is too short for `index` is searched from its first port.
     #[must_use]
     pub fn search(self, index: u32) -> (u16, u16) {
         match (self.is_any(), self.last) {
@@ -61,11 +61,11 @@ impl PortRange {
     }
 }
 
-/// A text that is no port and no range of them.
+/// A text that is neither a port nor a range of ports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?}: a port from 1 to 65535 is expected, or a range: 7000-7015")]
 pub struct PortRangeError {
-    /// What was said.
+    /// The text that did not parse.
     pub text: String,
 }
 

@@ -1,12 +1,12 @@
-//! Connections that are made the other way round, where a firewall lets them pass in that direction
-//! only: a parent does not connect to its child, the child calls.
+//! Reversed connections, for firewalls that let connections pass in that direction only: a child connects to
+//! its parent.
 //!
-//! A [`Reversed`] transport passes everything on to the one inside, but for two things. At a listener
-//! ([`Reversed::listen_for_callers`]) whoever connects says first which server it is, in a claim that only a
-//! holder of the session's key can make; connecting to `called://3` is having the connection of server 3,
-//! now or when it comes. Who calls ([`Reversed::call`]) keeps one such connection waiting at the listener; when one
-//! byte says that it is wanted, it is one that was accepted, and the next one is made. The handshake
-//! inside is that of every link: the parent begins it, and only it tells whom one speaks with.
+//! A [`Reversed`] transport passes everything on to the inner one, with two exceptions. At a listener
+//! ([`Reversed::listen_for_callers`]) each caller first claims to be a certain server, in a way that only a
+//! holder of the session's key can. Connecting to `called://3` takes the connection of server 3, as soon as
+//! there is one. A caller ([`Reversed::call`]) keeps one such connection waiting at the listener. One byte from
+//! the listener takes it: the caller then treats it as accepted and makes the next one. The handshake
+//! inside is the usual one of a link: the parent begins it, and only it authenticates the peer.
 
 mod caller;
 mod claim;
@@ -23,11 +23,11 @@ use crate::link::LinkConfig;
 use caller::Caller;
 use claim::{CLAIM_BYTES, Claim, TAKEN};
 
-/// How many connections may be at a listener without having said who they are.
+/// Maximum number of connections at a listener whose claim has not arrived.
 const UNCLAIMED_MAX: usize = 256;
-/// How long one may take to say so.
+/// Time limit for the claim of a connection.
 const CLAIM_WAIT: Duration = Duration::from_secs(10);
-/// What marks the ids that are given out here.
+/// Bit that marks the connection ids assigned by [`Reversed`].
 const OWN_ID: u64 = 1 << 63;
 
 /// Turns connections round; see the module.
@@ -40,14 +40,14 @@ pub struct Reversed<T> {
     raw: Vec<TransportEvent>,
 }
 
-/// Where those call whom nobody can connect to.
+/// The end at which callers connect, because nothing can connect to them.
 struct ReverseListener {
     config: LinkConfig,
-    /// Who has not said yet who it is, longest here first.
+    /// Connections whose claim has not arrived, oldest first.
     unclaimed: Vec<Unclaimed>,
-    /// Who waits to be wanted: one connection each, the newest.
+    /// Connections that wait until they are needed: the newest one of each server.
     waiting: BTreeMap<ServerId, ConnId>,
-    /// Who is wanted and has not called.
+    /// Servers that this member connects to and that have not called, with the id of each pending connection.
     wanted: BTreeMap<ServerId, ConnId>,
     /// The connections that were wanted and are there: ours, and the inner transport's.
     inner_of: HashMap<ConnId, ConnId>,
@@ -110,7 +110,7 @@ impl<T: Transport> Reversed<T> {
         found.copied().unwrap_or(conn)
     }
 
-    /// What an event inside means outside.
+    /// Translates an event of the inner transport and queues it.
     fn take(&mut self, event: TransportEvent) {
         if let Some(caller) = &mut self.caller {
             let taken = caller.take(&mut self.inner, event, &mut self.queued);
@@ -221,7 +221,7 @@ impl ReverseListener {
         events.push(TransportEvent::Connected(own));
     }
 
-    /// Who waits has nothing to say: it is gone, or breaks the rules.
+    /// Closes a waiting connection that was readable: it sent bytes too early, or ended.
     fn look_at_waiting(&mut self, inner: &mut impl Transport, conn: ConnId) {
         let mut byte = [0];
         let said = inner.recv(conn, &mut byte);

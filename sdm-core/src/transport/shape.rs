@@ -1,4 +1,4 @@
-//! What a network would do to one direction of a connection, reckoned without any network.
+//! Model of a slow network: computes latency and bandwidth of one direction of a connection.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 /// The most bytes that may be under way in one direction.
 const LINE_BYTES_MAX: usize = 4 << 20;
-/// How much may wait for its turn on a line, in time: a full buffer of a network.
+/// Maximum queueing delay on a line, which models a full network buffer.
 const WAITING_MAX: Duration = Duration::from_millis(100);
-/// What is sent as one where bytes take time.
+/// Size of a packet, in bytes, where the bandwidth is limited.
 const PACKET_BYTES: usize = 1500;
 
-/// How slow connections are made.
+/// Latency and bandwidth to which connections are slowed down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// What each byte takes longer, each way.
+    /// Delay added to each byte, each way.
     pub latency: Duration,
     /// Bytes a second, each way; as many as there are where absent.
     pub bandwidth: Option<NonZeroU64>,
@@ -26,7 +26,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// How long so many bytes take to get on the line.
+    /// Transmission time of a number of bytes.
     fn time_of(&self, bytes: usize) -> Duration {
         self.bandwidth.map_or(Duration::ZERO, |bandwidth| {
             let nanos = bytes as u128 * 1_000_000_000 / u128::from(bandwidth.get());
@@ -34,7 +34,7 @@ impl Shape {
         })
     }
 
-    /// How many bytes get on the line in so much time.
+    /// Number of bytes transmitted in a given time.
     fn bytes_in(&self, time: Duration) -> usize {
         self.bandwidth.map_or(usize::MAX, |bandwidth| {
             let bytes = time.as_nanos() * u128::from(bandwidth.get()) / 1_000_000_000;
@@ -57,11 +57,11 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A text that says of no connection how slow it is.
+/// A text that does not describe a shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?}: expected latency_us=N,bandwidth=N,between_hosts")]
 pub struct ShapeError {
-    /// What was said.
+    /// The text that did not parse.
     pub text: String,
 }
 
@@ -90,10 +90,10 @@ impl FromStr for Shape {
     }
 }
 
-/// How a stream ended: as it should, or with an error.
+/// End of a stream: `None` for a regular end, otherwise the error.
 pub(super) type End = Option<std::io::ErrorKind>;
 
-/// What is under way on a line.
+/// Bytes in flight on a line, or its end.
 #[derive(Debug)]
 pub(super) enum Packet {
     /// A part of the stream.
@@ -106,7 +106,7 @@ pub(super) enum Packet {
 #[derive(Debug)]
 pub(super) struct Line {
     shape: Shape,
-    /// What is under way, each with when it is there.
+    /// Packets in flight, each with its arrival time.
     packets: VecDeque<(Instant, Packet)>,
     bytes: usize,
     /// When the line can take more.
@@ -123,7 +123,7 @@ impl Line {
         }
     }
 
-    /// How many bytes it takes now.
+    /// Number of bytes that the line accepts now.
     pub(super) fn room(&self, now: Instant) -> usize {
         let waiting = self.free_at.saturating_duration_since(now);
         let left = WAITING_MAX.saturating_sub(waiting);
@@ -166,7 +166,7 @@ impl Line {
         self.packets.front().map(|(due, _)| *due)
     }
 
-    /// What is there first, as long as it is.
+    /// The first packet, if it has arrived by `now`.
     pub(super) fn due(&self, now: Instant) -> Option<&Packet> {
         let (due, packet) = self.packets.front()?;
         (*due <= now).then_some(packet)

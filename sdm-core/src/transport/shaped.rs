@@ -1,8 +1,8 @@
-//! Sockets over a slower network than there is: what connections of ours carry is held back for as long as a
-//! network would take.
+//! Sockets over a simulated slower network: bytes of this end's connections are delayed as long as the
+//! modelled network would take.
 //!
-//! Who connects does it for both directions, so that the other end needs to know nothing of it. What
-//! is held back is released by a timer of the kernel's in the same event loop.
+//! The connecting end delays both directions, so the other end needs no knowledge of it. A kernel timer in the
+//! same event loop releases the delayed bytes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use super::shape::{Line, Packet, Shape};
 use super::tcp::TcpTransport;
 use super::{ConnId, ConnectionString, Scheme, Transport, TransportEvent, Waker};
 
-/// What is read from a connection in one go.
+/// Buffer size of one read from a connection, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
 /// Sockets, some of which are slower than they could be.
@@ -69,7 +69,7 @@ impl Shaped {
         &mut self.inner
     }
 
-    /// How slow connections are that are made from now on.
+    /// Sets the shape of connections that are made from now on.
     ///
     /// # Errors
     /// The system has no timer left.

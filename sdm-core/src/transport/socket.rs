@@ -38,7 +38,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens now that it was asked to listen at `at`.
+    /// The address of the listener that was asked to listen at `at`, with the port that it got.
     pub(super) fn bound(&self, at: &ConnectionString) -> io::Result<ConnectionString> {
         match self {
             Self::Tcp(listener) => Ok(at.with_port(listener.local_addr()?.port())),
@@ -76,7 +76,7 @@ impl Listener {
     }
 }
 
-/// Who calls has no place of its own.
+/// The error for a `called` address, to which nothing can connect or bind.
 fn called() -> io::Error {
     let what = "nobody is called here: it needs a `Reversed` transport";
     io::Error::new(io::ErrorKind::InvalidInput, what)

@@ -10,9 +10,9 @@ use mio::net::UnixStream;
 
 use super::ConnectionString;
 
-/// How many bytes of what `ssh` said are passed on.
+/// Maximum number of bytes of `ssh`'s messages that are read.
 const WORDS_BYTES_MAX: u64 = 4096;
-/// How many of its last lines are.
+/// Number of last lines of `ssh`'s messages that are passed on.
 const WORDS_LINES_MAX: usize = 3;
 
 /// A running `ssh`; it ends with the connection.
@@ -20,7 +20,7 @@ pub(super) struct Tunnel {
     pub(super) stream: UnixStream,
     ssh: Child,
     stderr: Option<ChildStderr>,
-    /// What `ssh` was started for, for messages.
+    /// The address for which `ssh` was started, for messages.
     to: ConnectionString,
 }
 

@@ -20,11 +20,11 @@ use super::{
     no_such_connection,
 };
 
-/// How many events one poll takes from the kernel.
+/// Maximum number of kernel events per poll.
 const EVENTS_MAX: usize = 1024;
-/// How many connections one poll accepts from one listener before others get their turn.
+/// Maximum number of connections accepted from one listener per poll, so that others get their turn.
 const ACCEPTS_MAX: usize = 256;
-/// How long no connection is accepted after the process ran out of descriptors.
+/// Pause in accepting connections after the process ran out of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The program that tunnels run through unless another is named.
@@ -36,7 +36,7 @@ const LISTENER: usize = 1;
 const CONNECTION: usize = 2;
 const FOREIGN: usize = 3;
 
-/// What a transport has asked of the kernel so far: what benches gate on.
+/// System calls and bytes of a transport so far, which benches compare with a baseline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// Waits for events.
@@ -103,7 +103,7 @@ impl TcpTransport {
         })
     }
 
-    /// Whose the addresses are that name a member of this host (`local://3`).
+    /// Sets the session in which addresses of this host (`local://3`) are looked up.
     pub fn set_session(&mut self, config: &LinkConfig) {
         self.names = Some(LocalNames::of(config));
     }
@@ -113,7 +113,7 @@ impl TcpTransport {
         self.ssh = program;
     }
 
-    /// What was asked of the kernel so far.
+    /// System calls made so far.
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.calls

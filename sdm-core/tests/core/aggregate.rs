@@ -34,7 +34,7 @@ impl Merge for Sum {
     }
 }
 
-/// What one task answers: a class, and whether it fails.
+/// Answer of one task: its class, and whether it is a failure.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     class: u8,
@@ -61,7 +61,7 @@ impl Said {
     }
 }
 
-/// Who said what, by whom the tree is built, and how.
+/// One case: the answers of the tasks, the limit of classes, the merge rule, and the random shape of the tree.
 #[derive(Clone, Debug)]
 struct Case {
     said: Vec<Said>,

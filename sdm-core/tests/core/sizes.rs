@@ -1,4 +1,4 @@
-//! What messages weigh on the wire.
+//! Sizes of encoded messages.
 
 use crate::common::{plain_command, plan};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What only sockets have: foreign descriptors, inheritance, and a limit of descriptors.
+//! Behaviour that only TCP sockets have: foreign descriptors, inheritance, and a limit of descriptors.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -48,7 +48,7 @@ fn foreign_descriptors_are_watched() {
     assert!(transport.watch(file.as_raw_fd(), true, false).is_err());
 }
 
-/// How many descriptors of each telling kind a child finds open.
+/// Number of descriptors of each relevant kind that a child process finds open.
 fn inherited() -> Vec<usize> {
     let output = std::process::Command::new("ls")
         .args(["-l", "/proc/self/fd"])

@@ -1,4 +1,4 @@
-//! What only Unix sockets have: a file, its mode, and its end; and no wake-up for nothing.
+//! Behaviour that only Unix sockets have: a file, its mode and its end, and no superfluous wake-up.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -46,7 +46,7 @@ fn what_a_dead_listener_left_is_replaced_and_nothing_else() {
     std::fs::remove_file(&path).expect("remove");
 }
 
-/// What a member that only reads costs the one that sends: no wake-up of its own.
+/// A member that only reads causes no wake-up of the sender.
 #[test]
 fn a_reader_does_not_wake_the_sender() {
     let key = SessionKey::draw().expect("random bytes");

@@ -1,4 +1,4 @@
-//! Who gets in, who is told why not, and what strangers cost.
+//! Handshakes: accepted and refused peers, the reason given to a refused one, and the cost of strangers.
 
 use super::*;
 

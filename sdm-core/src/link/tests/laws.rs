@@ -1,4 +1,4 @@
-//! What holds for any bytes, any change and any order.
+//! Properties of a link that hold for any bytes, any corruption and any order.
 
 use proptest::prelude::*;
 

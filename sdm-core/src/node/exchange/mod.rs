@@ -1,8 +1,9 @@
-//! Exchanges: all of some tasks give something, and each of their servers is told what all have given.
+//! Exchanges: all of some tasks give data, and each of their servers receives the data of all.
 //!
-//! What tasks give goes up to the master, and from there to all who take part: so nobody waits for a front-end that is suspended
-//! or away. Each member keeps what has come to it until all below it have the whole, so that a link that breaks costs a repetition
-//! and nothing else. All of it must be in memory at its receivers anyway.
+//! The data goes up to the master, and from there to all participants. So no participant waits for a front-end that
+//! is suspended or disconnected. Each member keeps the data that it received until all members below it have the
+//! whole. A broken link therefore costs a repetition and nothing else. The receivers must hold all the data in
+//! memory anyway.
 
 mod state;
 
@@ -218,7 +219,8 @@ impl Node {
         Ok(())
     }
 
-    /// What tasks give is more than can be: it is the master who says so.
+    /// Handles data beyond [`EXCHANGE_BYTES_MAX`]: the master fails the exchange. Another member drops its parts
+    /// and sends its parent a piece of impossible size, so that the master does.
     fn pass_on_too_much(&mut self, at: usize, piece: &Piece) {
         if self.me == ServerId::MASTER {
             let (lost, why) = (IdSet::new(), TOO_MUCH.to_owned());
@@ -339,7 +341,7 @@ impl Node {
         self.exchanges.open.iter().position(|it| it.id == *id)
     }
 
-    /// Where an exchange stands, which is begun where it is new; none where there are too many.
+    /// Index of an exchange, which is created where it is new; `None` where [`EXCHANGES_MAX`] are under way.
     fn exchange_of(&mut self, id: &ExchangeId) -> Option<usize> {
         if let Some(at) = self.position_of(id) {
             return Some(at);

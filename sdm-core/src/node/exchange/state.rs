@@ -1,4 +1,4 @@
-//! What a member keeps of one exchange.
+//! State of one exchange at a member.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use crate::node::LinkId;
 /// An exchange under way.
 pub(super) struct Exchange {
     pub(super) id: ExchangeId,
-    /// Those of whom all is here that they give.
+    /// Tasks whose data is here completely.
     pub(super) given: IdSet,
-    /// Those among them who have given nothing.
+    /// Tasks among `given` that gave no data.
     pub(super) empty: IdSet,
     pub(super) parts: Vec<Part>,
-    /// Where the part of each first source stands.
+    /// Index in `parts` by the first source of each part.
     pub(super) part_of: BTreeMap<TaskId, usize>,
-    /// What `parts` hold, in bytes.
+    /// Size of the data in `parts`, in bytes.
     pub(super) held: u64,
     /// This member's own tasks that take part and have not been told; none where none do.
     pub(super) own: IdSet,
-    /// What is here may go up.
+    /// True once the data here may be sent to the parent.
     pub(super) is_ready: bool,
-    /// How far the parent has been told.
+    /// Progress of sending to the parent.
     pub(super) told: Told,
     /// The links of the children that take part.
     pub(super) takers: Vec<Taker>,
-    /// What all have given, as far as it is here.
+    /// The data of all tasks, as far as it has arrived here; `None` before its first part.
     pub(super) all: Option<All>,
-    /// Those that have it.
+    /// Tasks whose servers have received the data of all.
     pub(super) taken: IdSet,
 }
 
-/// What tasks of one server have given.
+/// Data given by tasks of one server.
 pub(super) struct Part {
     pub(super) sources: IdSet,
     pub(super) total: u64,
@@ -43,7 +43,7 @@ pub(super) struct Part {
     pub(super) chunks: Vec<Bytes>,
 }
 
-/// How far a parent has been told.
+/// Progress of sending to a parent: the link, the reported empty tasks, and the next part, chunk and offset.
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) link: Option<LinkId>,
@@ -144,7 +144,7 @@ impl Exchange {
         true
     }
 
-    /// What the parent is to be told next.
+    /// The next message for the parent at `link`. A new link restarts from the first part.
     pub(super) fn next_up(&mut self, link: LinkId) -> Option<ExchangeStep> {
         if !self.is_ready || self.all.as_ref().is_some_and(All::is_whole) {
             return None;
@@ -184,7 +184,7 @@ impl Exchange {
         some.then_some(ExchangeStep::Given { empty, pieces })
     }
 
-    /// What a child is to be told next.
+    /// The next part of the data of all tasks for the child at `link`; `None` where it has everything present here.
     pub(super) fn next_down(&mut self, link: LinkId) -> Option<ExchangeStep> {
         let all = self.all.as_ref()?;
         let taker = self.takers.iter_mut().find(|it| it.link == link)?;

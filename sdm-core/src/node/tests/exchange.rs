@@ -1,4 +1,4 @@
-//! What all give comes to all, once, whatever becomes of the tree meanwhile.
+//! An exchange delivers the data of all tasks to all servers exactly once, whatever faults the tree has meanwhile.
 
 use bytes::Bytes;
 use sdm_idset::{IdSet, TaskId};
@@ -14,7 +14,7 @@ fn id(tasks: &str, number: u32) -> ExchangeId {
     ExchangeId { tasks, number }
 }
 
-/// What a task gives: its number again and again, `length` times.
+/// Data of a task: its number as a byte, `length` times.
 fn gift(task: u32, length: usize) -> Vec<u8> {
     vec![u8::try_from(task).expect("few tasks"); length]
 }
@@ -26,7 +26,7 @@ fn give(net: &mut Net, id: &ExchangeId, task: u32, length: usize) {
     net.drain(server);
 }
 
-/// What a server was told that all have given: each gift, in the order of their first bytes.
+/// The data that a server received from an exchange, split by task, in the order of their first bytes.
 fn got(net: &Net, id: &ExchangeId, task: u32) -> Option<Vec<Vec<u8>>> {
     let told = |(server, it, _): &&(ServerId, ExchangeId, _)| *server == ServerId(task) && it == id;
     let mut found = net.exchanged.iter().filter(told);

@@ -15,7 +15,7 @@ use crate::message::{
 };
 use crate::topology::Topology;
 
-/// What arrives somewhere at some time.
+/// An event that reaches a node at a given time.
 pub(super) enum Arrival {
     Message(LinkId, Message),
     LinkDown(LinkId),
@@ -23,7 +23,7 @@ pub(super) enum Arrival {
     Local(CommandId, IdSet, Bytes),
 }
 
-/// What all gave, or why it could not be.
+/// The data of all tasks, or the failure.
 pub(super) type Outcome = Result<Vec<Bytes>, ExchangeFailure>;
 
 /// A tree of nodes over links that delay each message at random, in order per link.
@@ -42,7 +42,7 @@ pub(in crate::node) struct Net {
     pub(super) answer: fn(&[u8], u32) -> Option<String>,
     /// Members that stand still: connections stand, but nobody speaks.
     pub(super) still: BTreeSet<ServerId>,
-    /// How each exchange came out, where it was told.
+    /// Outcomes of exchanges, with the server that received each.
     pub(super) exchanged: Vec<(ServerId, ExchangeId, Outcome)>,
     pub(super) letters: Vec<(ServerId, Letter)>,
 }

@@ -1,4 +1,4 @@
-//! Who calls: it keeps one connection waiting at the listener.
+//! The calling end of reversed connections: it keeps one connection waiting at the listener.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::ids::ServerId;
 use crate::link::LinkConfig;
 use crate::transport::{ConnId, ConnectionString, Transport, TransportEvent};
 
-/// How much is read at once behind the byte that says that it is wanted.
+/// Buffer size for bytes that follow directly on the byte [`TAKEN`].
 const EARLY_BYTES: usize = 512;
 
 pub(super) struct Caller {
@@ -20,7 +20,7 @@ pub(super) struct Caller {
     place: usize,
     state: CallState,
     pause: Duration,
-    /// What came right behind the byte that said so.
+    /// Bytes that followed directly on [`TAKEN`], by connection.
     early: Vec<(ConnId, Vec<u8>)>,
 }
 
@@ -154,7 +154,7 @@ impl Caller {
         }
     }
 
-    /// What came early, before anything else.
+    /// Reads from the early bytes of a connection; `None` where there are none.
     pub(super) fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> Option<usize> {
         let at = self.early.iter().position(|(early, _)| *early == conn)?;
         let bytes = &mut self.early[at].1;

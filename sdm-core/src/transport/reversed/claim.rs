@@ -1,4 +1,4 @@
-//! Who calls says who it is, in a way that only a holder of the session's key can.
+//! The claim of a caller to be a certain server, which only a holder of the session's key can make.
 //!
 //! ```text
 //! bytes 0..4    "SDMC"
@@ -7,7 +7,7 @@
 //! bytes 24..56  HMAC-SHA-256 by the session's key over the session's name and the bytes before
 //! ```
 //!
-//! Somebody who listens can say it again, and wastes one handshake by it, which he cannot make.
+//! An eavesdropper can repeat a claim. It wastes one handshake, which the eavesdropper cannot complete.
 
 use ring::hmac;
 
@@ -15,7 +15,7 @@ use crate::ids::ServerId;
 use crate::link::LinkConfig;
 use crate::secure::SessionKey;
 
-/// What a caller is told, in one byte, when it is wanted.
+/// The byte that the listener sends to a caller when it takes the connection.
 pub(super) const TAKEN: u8 = b'!';
 
 const MAGIC: [u8; 4] = *b"SDMC";
@@ -48,7 +48,7 @@ impl Claim {
         Ok(claim)
     }
 
-    /// Who it is; none where that is not proved.
+    /// The server that made the claim; `None` where the claim is not authentic.
     pub(super) fn check(&self, claim: &[u8]) -> Option<ServerId> {
         let (said, tag) = claim.split_at_checked(SAID_BYTES)?;
         let number = said.strip_prefix(&MAGIC)?.first_chunk()?;

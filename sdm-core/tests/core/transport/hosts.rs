@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sdm_core::transport::{ConnId, ConnectionString, Transport, TransportEvent};
 
-/// How long to wait for what must happen.
+/// Time limit for an expected event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two hosts of one network.

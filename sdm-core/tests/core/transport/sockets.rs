@@ -20,7 +20,7 @@ suite_over!(
     super::hosts_with_sockets(crate::transport::hosts::local)
 );
 
-/// What connects is slower than it could be, in both directions.
+/// Hosts whose connecting end is slowed down in both directions.
 fn shaped_hosts() -> Hosts {
     let transport = || TcpTransport::new().expect("an event loop");
     let mut shaped = Shaped::new(transport());

@@ -1,4 +1,4 @@
-//! What a link needs of a transport, and links over it.
+//! Requirements of a link on a transport, and links over it.
 
 use std::io;
 
