@@ -1,9 +1,9 @@
-//! Answers that say the same of different addresses.
+//! Merging of answers that differ only in addresses.
 //!
-//! Where address spaces are randomised, equal programs print unequal pointers. What a person asked
-//! for is not rewritten in the records; on a screen such answers are one class, with one of the
-//! addresses as an example. Null, addresses below every mapping and all ones mean something by
-//! themselves and stay apart; so does what stands behind an address (`<symbol+off>`, a string).
+//! Equal programs print unequal pointers where address spaces are randomised. The records keep the
+//! addresses. On a screen such answers are one class, with one of the addresses as an example. Null,
+//! addresses below every mapping and all ones have a meaning of their own and stay distinct. So does the
+//! text behind an address (`<symbol+off>`, a string).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -15,9 +15,9 @@ use sdm_idset::IdSet;
 
 use crate::item::Gathered;
 
-/// What is written in the place of an address, to compare by.
+/// Placeholder for an address in the text by which answers are compared.
 const ANY: &str = "0x*";
-/// What stands in the place of an argument in which stacks that are else alike differ.
+/// Placeholder for an argument whose value differs between stacks that are otherwise equal.
 pub(crate) const DIFFERS: &str = "...";
 /// Numbers of fewer digits are no addresses: nothing is mapped below 64 kB.
 const DIGITS_MIN: usize = 5;
@@ -72,12 +72,12 @@ fn is_address(before: &str, digits: &str) -> bool {
         && !NO_ADDRESS.iter().any(|word| before.ends_with(word))
 }
 
-/// What is said of a text of which there are so many, all alike.
+/// The text of a class whose members differ in this number of distinct addresses.
 fn example(text: &str, distinct: usize) -> String {
     format!("{text} ... ({distinct} distinct addresses)")
 }
 
-/// Joins the sets of texts that are alike; the first of each stands for all.
+/// Joins the sets of texts that differ only in addresses. The first text of each class is its example.
 pub(crate) fn join(texts: Vec<(IdSet, String)>) -> Vec<(IdSet, String)> {
     let mut groups: Vec<(String, IdSet, String, usize)> = Vec::new();
     for (tasks, text) in texts {

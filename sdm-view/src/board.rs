@@ -1,4 +1,7 @@
-//! All of a session at a glance, for a view that keeps showing it: who is where, and what was looked at there.
+//! State of a session for a full-screen view: the tasks, breakpoints, stacks, source and variables.
+//!
+//! A view that wants a [`Board`] ([`crate::View::wants_board`]) is given one after each change. A new
+//! [`Sight`] follows each stop and each command; its queries are sent while no other command waits.
 //!
 //! A view that wants one ([`crate::View::wants_board`]) is given a [`Board`] whenever something on it has changed, and a new
 //! [`Sight`] after each stop and each command: one gather of questions, asked while nobody waits for anything else.
@@ -14,10 +17,10 @@ use sdm_idset::IdSet;
 use crate::item::{BreakRow, Gathered, MergedStacks, RankRow};
 use crate::render::value_text;
 
-/// All of a session at a glance.
+/// State of a session for a full-screen view.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Board {
-    /// What the prompt says.
+    /// The text of the prompt.
     pub prompt: String,
     /// All tasks of the session.
     pub all: IdSet,
@@ -25,32 +28,32 @@ pub struct Board {
     pub focus: IdSet,
     /// Tasks that run.
     pub running: IdSet,
-    /// Who is in which state and stands where, biggest first.
+    /// The states and positions of the tasks, largest group first.
     pub ranks: Vec<RankRow>,
     /// The breakpoints, watchpoints and catchpoints.
     pub breakpoints: Vec<BreakRow>,
-    /// What was looked at after the last stop.
+    /// The result of the queries after the last stop.
     pub sight: Arc<Sight>,
-    /// Tasks have moved since then.
+    /// True where tasks have moved since those queries.
     pub is_stale: bool,
 }
 
-/// What was looked at where the tasks stood.
+/// The result of the queries at a stop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sight {
-    /// Where all that stand are.
+    /// The stacks of all stopped tasks.
     pub stacks: Option<MergedStacks>,
-    /// The source around the place of most of the focus.
+    /// The source around the position of most tasks in focus.
     pub source: Option<SourceSight>,
     /// The arguments and local variables of the selected frames, in their order.
     pub locals: Vec<Named>,
     /// The expressions of `display`.
     pub watched: Vec<Named>,
-    /// Why there is less than was asked for; empty where there is all.
+    /// Reason why a query failed; empty where none did.
     pub missing: String,
 }
 
-/// A file, and the line in it that matters.
+/// A source file with the current line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceSight {
     /// The full path.
@@ -59,20 +62,20 @@ pub struct SourceSight {
     pub first: u32,
     /// Its lines, or those around the one that matters.
     pub lines: Arc<Vec<String>>,
-    /// The line where the selected frame stands.
+    /// The line of the selected frame.
     pub line: u32,
     /// The function of that frame.
     pub function: String,
-    /// The tasks that were asked stand further in, where there is no source: this is the nearest caller that has some.
+    /// True where this is a caller's frame: the frames further in have no source.
     pub is_caller: bool,
-    /// Who stands in this frame.
+    /// The tasks in this frame.
     pub tasks: IdSet,
 }
 
-/// A name or an expression, and the values that it has.
+/// A name or an expression with its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// As it is in the source, or as it was asked for.
+    /// The name as in the source, or the expression as entered.
     pub name: String,
     /// The distinct values, those of most tasks first.
     pub values: Vec<(IdSet, String)>,
@@ -81,7 +84,7 @@ pub struct Named {
 /// A line that programs have printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Printed {
-    /// Who printed it.
+    /// The tasks that printed the line.
     pub tasks: IdSet,
     /// The stream that it was printed on.
     pub stream: Stream,
@@ -202,8 +205,8 @@ impl Named {
         numbers.filter(|numbers| numbers.len() > 1)
     }
 
-    /// How many tasks have values in each of so many equal parts of the range from the smallest to the largest, and those
-    /// two; none where there are no numbers.
+    /// Returns the number of tasks in each of `parts` equal intervals, and the smallest and largest value.
+    /// None where no value is a number.
     #[must_use]
     pub fn histogram(&self, parts: usize) -> Option<(Vec<u64>, f64, f64)> {
         let numbers = self.numbers()?;

@@ -1,4 +1,4 @@
-//! Values compared element by element.
+//! Comparison of values element by element.
 
 use std::collections::HashSet;
 
@@ -8,43 +8,44 @@ use sdm_debug::quoted::{bare, outside_quotes};
 
 /// The most elements of one value that are looked at.
 const ELEMENTS_MAX: usize = 1 << 16;
-/// How deep structures may stand in structures.
+/// Maximum nesting depth of structures.
 const DEPTH_MAX: usize = 64;
 
 /// The most parts that are shown of what is a plain value in another task.
 const PARTS_SHOWN_MAX: usize = 8;
-/// How much is shown of the end of a value that differs behind all that was printed.
+/// Number of characters that are shown of a value's end, where values are equal up to the end of what gdb
+/// printed.
 const END_CHARS: usize = 60;
 
-/// How the values of tasks differ from what most of them have.
+/// The differences between the values of tasks and the most frequent value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What was compared.
+    /// The expression.
     pub expression: String,
-    /// Those whose value the others are compared with: the biggest class.
+    /// The reference: the largest class of tasks with equal values.
     pub reference: IdSet,
-    /// Their value, as it was printed.
+    /// The value of the reference, as gdb printed it.
     pub value: String,
-    /// How many elements it has; 1 for a plain value.
+    /// Number of elements of the value; 1 for a plain value.
     pub elements: usize,
     /// The other classes, biggest first.
     pub others: Vec<Difference>,
-    /// True where some value was not printed whole: what is beyond was not compared.
+    /// True where gdb did not print some value in full. The remainder was not compared.
     pub cut: bool,
 }
 
-/// How one class differs.
+/// The difference of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The tasks of the class.
     pub tasks: IdSet,
-    /// How many elements differ.
+    /// Number of elements that differ.
     pub count: usize,
-    /// The path of the first one that does: `[3].x`; empty for a plain value.
+    /// The path of the first element that differs: `[3].x`. Empty for a plain value.
     pub path: String,
-    /// What most have there; absent where they have no such element.
+    /// The reference's value of that element. None where it has no such element.
     pub reference: Option<String>,
-    /// What this class has there; absent where it has no such element.
+    /// This class's value of that element. None where it has no such element.
     pub value: Option<String>,
 }
 
@@ -229,8 +230,8 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
     }
 }
 
-/// What stands in the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length 2, capacity 4 = {1, 2}`, and in
-/// Fortran `(1, 2)`.
+/// The text inside the brackets of a structure, an array or a container: `{1, 2}`, `std::vector of length
+/// 2, capacity 4 = {1, 2}`, and in Fortran `(1, 2)`.
 fn inside(text: &str) -> Option<&str> {
     if let Some(inner) = text.strip_prefix('(') {
         let inner = inner.strip_suffix(')')?;
@@ -248,8 +249,8 @@ fn inside(text: &str) -> Option<&str> {
     (!what.contains(['{', '"', '\''])).then_some(inner)
 }
 
-/// What stands between the commas of a level, and between the rows of Fortran's arrays, which have none. A container says what it is
-/// before its elements, with commas of its own: `std::vector of length 2, capacity 4 = {1, 2}`.
+/// Splits the elements of one level at commas, and the rows of Fortran's arrays, which have none. A
+/// container has a prefix with commas of its own: `std::vector of length 2, capacity 4 = {1, 2}`.
 fn parts(text: &str) -> Vec<String> {
     let (mut depth, mut from) = (0_i32, 0);
     let mut cuts = Vec::new();

@@ -1,4 +1,4 @@
-//! What could steer a terminal is escaped.
+//! Escaping of terminal control sequences.
 
 use sdm_text::printable_lines;
 

@@ -1,12 +1,12 @@
-//! Merging what happens to many tasks, so that equal things are said once.
+//! Merging of events of many tasks, so that equal ones are shown once.
 use std::collections::VecDeque;
 
 use sdm_idset::IdSet;
 
-/// How far back an equal block is looked for.
+/// Maximum number of blocks that are searched for an equal one.
 const LOOK_BACK_MAX: usize = 256;
 
-/// Blocks in order; what happened to one task keeps its order.
+/// Blocks of tasks with equal events, in order. The events of one task keep their order.
 #[derive(Debug)]
 pub struct Merged<T> {
     blocks: VecDeque<(IdSet, T)>,
@@ -19,7 +19,7 @@ impl<T: PartialEq> Default for Merged<T> {
 }
 
 impl<T: PartialEq> Merged<T> {
-    /// Nothing has happened yet.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -27,8 +27,8 @@ impl<T: PartialEq> Merged<T> {
         }
     }
 
-    /// Adds what happened to some tasks. They join an equal block only where no block behind it
-    /// (or that block itself) holds one of them.
+    /// Adds an event of some tasks. The tasks join an equal block only if neither that block nor a later
+    /// one contains any of them.
     pub fn push(&mut self, tasks: IdSet, what: T) {
         for (known, equal) in self.blocks.iter_mut().rev().take(LOOK_BACK_MAX) {
             if !known.is_disjoint(&tasks) {
@@ -42,7 +42,7 @@ impl<T: PartialEq> Merged<T> {
         self.blocks.push_back((tasks, what));
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.blocks.len()

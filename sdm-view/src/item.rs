@@ -1,4 +1,7 @@
-//! What a session shows, before it becomes text or records.
+//! Items that a session shows, before they become text or records.
+//!
+//! A front-end passes [`Item`]s to a [`View`]: [`crate::render::TextView`] writes them for a person,
+//! [`crate::json::JsonView`] for a program.
 //!
 //! A front-end says [`Item`]s to a [`View`]: [`crate::render::TextView`] writes
 //! them for a person, [`crate::json::JsonView`] for a program.
@@ -19,16 +22,17 @@ use crate::profile::Profile;
 use crate::queues::QueueTable;
 pub use crate::stacks::MergedStacks;
 
-/// Something to show.
+/// An item to show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// The session stands.
+    /// The session has started.
     Start {
         /// The session's name, as its logs have it.
         session: String,
         /// All tasks of the session.
         tasks: IdSet,
-        /// The programs with their arguments, and who runs each; none where tasks were attached to.
+        /// The programs with their arguments, and the tasks that run each. Empty where tasks were attached
+        /// to.
         programs: Vec<(IdSet, Vec<String>)>,
         /// Task and Unix pid, where tasks were attached to.
         pids: Vec<(u32, i32)>,
@@ -38,20 +42,20 @@ pub enum Item {
         /// As it was written.
         line: String,
     },
-    /// What came of a command.
+    /// The answers to a command.
     Answer(Gathered),
-    /// The same, or another item, as a whole however long it is: somebody asked for that.
+    /// An item that is shown in full, however long it is, because the user requested that.
     Whole(Box<Item>),
-    /// What happened to tasks: they stopped, ended, and so on.
+    /// An event of tasks: a stop, an end, and so on.
     Happened {
         /// The tasks that it happened to.
         tasks: IdSet,
-        /// What happened, the same for all of them.
+        /// The event, the same for all of them.
         what: Happening,
     },
     /// A line that the program printed.
     Output {
-        /// Who printed it.
+        /// The tasks that printed it.
         tasks: IdSet,
         /// The stream that it was printed on.
         stream: Stream,
@@ -60,13 +64,13 @@ pub enum Item {
         /// False where the line is not complete yet.
         complete: bool,
     },
-    /// Who is in which state.
+    /// The states of tasks.
     Ranks(Vec<RankRow>),
     /// The breakpoints, watchpoints and catchpoints, a row each.
     Breakpoints(Vec<BreakRow>),
     /// The sets that have a name.
     Sets(Vec<SetRow>),
-    /// The hosts and who is on them.
+    /// The hosts, with the tasks on each.
     Nodes(Vec<NodeRow>),
     /// The tree of servers, parents before their children.
     Tree(Vec<TreeRow>),
@@ -83,16 +87,16 @@ pub enum Item {
     Display {
         /// The number of the display, from 1.
         number: u32,
-        /// What was asked: `step`, `/x step`.
+        /// The display as it was entered: `step`, `/x step`.
         expression: String,
         /// Each distinct value as text, with the tasks that have it.
         values: Vec<(IdSet, String)>,
     },
-    /// Lines of source, and who stands at each.
+    /// Lines of source, with the tasks stopped at each.
     Listing(Listing),
-    /// Why it is stuck, as far as was seen.
+    /// The diagnosis of a hang.
     Diagnosis(Diagnosis),
-    /// Numbers over all tasks.
+    /// Statistics of a number over all tasks.
     Stats {
         /// The expression that was asked for.
         expression: String,
@@ -101,15 +105,15 @@ pub enum Item {
         /// The numbers, merged over all tasks.
         stats: Box<Stats>,
     },
-    /// Numbers as lines in characters.
+    /// Numbers as a plot in characters.
     Plot(Plot),
-    /// Where values differ from what most have.
+    /// The differences between the values of tasks.
     Comparison(Comparison),
-    /// How much memory tasks use.
+    /// Memory use of tasks.
     Usage {
         /// The tasks that answered.
         tasks: IdSet,
-        /// What they use together, and who uses the most.
+        /// Sum over all tasks, and the task that uses the most.
         usage: TotalUsage,
     },
     /// The messages of MPI that have not completed.
@@ -139,16 +143,16 @@ pub enum Item {
     LauncherLine(String),
     /// The launcher has ended by itself.
     LauncherEnded {
-        /// How it ended: `exited with code 1`, `killed by SIGKILL`.
+        /// The exit status: `exited with code 1`, `killed by SIGKILL`.
         status: String,
-        /// What it said last.
+        /// The last lines of its output.
         last_words: Vec<String>,
-        /// Who was lost with it.
+        /// The tasks that were lost with it.
         lost: IdSet,
     },
-    /// Something worth knowing, one line.
+    /// A notice of one line.
     Notice(String),
-    /// What a command shows of itself (help, settings).
+    /// Output of a command about SDM itself (help, settings).
     Text(String),
     /// A command that cannot be carried out.
     Error(Problem),
@@ -164,22 +168,22 @@ pub enum Item {
 /// Why a command could not be carried out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// The line it is about.
+    /// The line with the error.
     pub line: Option<String>,
-    /// Where in the line, in bytes from 0.
+    /// Position of the error in the line, in bytes from 0.
     pub at: Option<usize>,
-    /// What to do about it; empty where there is nothing to say.
+    /// Advice on how to mend the error; empty if there is none.
     pub hint: String,
 }
 
-/// What came of a command over a set of tasks.
+/// The answers to a command from a set of tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathered {
     /// The command as it was written.
     pub command: String,
-    /// To whom it went.
+    /// The tasks that it was sent to.
     pub to: IdSet,
     /// The distinct answers.
     pub ok: Vec<(IdSet, Reply)>,
@@ -187,43 +191,43 @@ pub struct Gathered {
     pub merged: Vec<(IdSet, Merged)>,
     /// The distinct failures.
     pub failed: Vec<(IdSet, Failure)>,
-    /// Those whose answers were too many to keep apart.
+    /// Tasks whose answers were too many to keep distinct.
     pub others: IdSet,
-    /// Who did not answer in time and why.
+    /// Tasks that did not answer in time, each with the reason.
     pub missing: Vec<(IdSet, String)>,
-    /// Whose server is gone.
+    /// Tasks whose server is lost.
     pub lost: IdSet,
-    /// What was made, where it has no place of its own: `watchpoint 3: x`.
+    /// A breakpoint or watchpoint that was created, if it has no location: `watchpoint 3: x`.
     pub made: Option<String>,
-    /// True where these came after the command was given up.
+    /// True for answers that arrived after the command was given up.
     pub late: bool,
 }
 
-/// What happened to a task.
+/// An event of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// The task stopped, and stands.
+    /// The task has stopped.
     Stopped(Stop),
-    /// It ended by itself.
+    /// The task has exited.
     Exited {
         /// Its exit code.
         code: i32,
         /// True where it had called `MPI_Init` and left without `MPI_Finalize`.
         before_finalize: bool,
     },
-    /// A signal ended it.
+    /// The task was killed by a signal.
     Signalled(String),
-    /// It was left running.
+    /// The task was detached and runs.
     Detached,
-    /// A signal went through to it; it runs on.
+    /// A signal was passed to the task, which runs on.
     SignalPassed(String),
-    /// Its gdb is gone.
+    /// The task's gdb has died.
     GdbDied(String),
-    /// A pending breakpoint found its place.
+    /// A pending breakpoint was resolved.
     BreakpointPlaced(BreakpointPlace),
-    /// How far its start is.
+    /// The phase of its start.
     Progress(Phase),
-    /// Something in words.
+    /// A notice as text.
     Notice(String),
     /// The commands of a breakpoint printed something.
     Printed {
@@ -237,15 +241,15 @@ pub enum Happening {
 /// One row of `ranks`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankRow {
-    /// What they run, where the job has several programs; empty otherwise.
+    /// The program, where the job has several; empty otherwise.
     pub program: String,
     /// The tasks of this row.
     pub tasks: IdSet,
-    /// In which state.
+    /// The state of these tasks.
     pub state: TaskState,
-    /// Where it stopped or how it ended.
+    /// The last stop, or the end.
     pub last: Option<Happening>,
-    /// `silent` or `lost`, where it cannot be reached; `not attached` where gdb has it not yet.
+    /// `silent` or `lost` where the task cannot be reached, `not attached` where gdb is not attached yet.
     pub health: Option<&'static str>,
 }
 
@@ -256,36 +260,36 @@ pub struct BreakRow {
     pub number: u32,
     /// The tasks that it is set on.
     pub tasks: IdSet,
-    /// Where, in the words it was asked for.
+    /// The location as it was entered.
     pub location: String,
-    /// Only where this holds.
+    /// The condition; None if it has none.
     pub condition: Option<String>,
-    /// Gone after the first stop.
+    /// True where it is deleted at the first stop.
     pub temporary: bool,
     /// True unless it is disabled on all tasks.
     pub enabled: bool,
-    /// Waits for its place on these.
+    /// The tasks on which its location is not resolved yet.
     pub pending: IdSet,
-    /// Where it stands: function, file, line.
+    /// The resolved locations: function, file, line.
     pub places: Vec<(String, String, u32)>,
-    /// Who has stopped there how often, rising; who has not is in none of them.
+    /// Number of stops there, ascending, with the tasks that had as many. Tasks without a stop are in none.
     pub hits: Vec<(u64, IdSet)>,
-    /// What gdb does there, a line each.
+    /// The gdb commands that run at each stop there, a line each.
     pub commands: Vec<String>,
 }
 
-/// Lines of source, and who stands at each.
+/// Lines of source, with the tasks stopped at each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// For whom they were listed.
+    /// The tasks whose source is listed.
     pub tasks: IdSet,
     /// The file's path; empty where it is not known.
     pub file: String,
-    /// Number, text, and who has stopped there.
+    /// Line number, text, and the tasks stopped there.
     pub lines: Vec<(u32, String, IdSet)>,
 }
 
-/// Numbers as lines in characters.
+/// Numbers as a plot in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     /// The expression that was asked for.
@@ -304,7 +308,7 @@ pub struct SetRow {
     pub name: String,
     /// The tasks of this row.
     pub tasks: IdSet,
-    /// What it means, where that is given; empty for sets of `defset`.
+    /// A description of a predefined set; empty for sets of `defset`.
     pub what: String,
 }
 
@@ -313,11 +317,11 @@ pub struct SetRow {
 pub struct NodeRow {
     /// The host; empty where unknown.
     pub host: String,
-    /// How many servers are on it.
+    /// Number of servers on the host.
     pub servers: u64,
     /// The tasks of this row.
     pub tasks: IdSet,
-    /// What they are doing: `7 stopped, 1 lost`.
+    /// The number of tasks in each state: `7 stopped, 1 lost`.
     pub states: String,
 }
 
@@ -326,15 +330,15 @@ pub struct NodeRow {
 pub struct TreeRow {
     /// The server; absent for the master.
     pub server: Option<u32>,
-    /// Where it runs; empty where unknown.
+    /// The host; empty if unknown.
     pub host: String,
-    /// How far from the master, which is 0.
+    /// Distance from the master, in links; 0 for the master.
     pub depth: u32,
     /// Its own tasks.
     pub tasks: IdSet,
     /// Its own tasks and those of all below it.
     pub reach: IdSet,
-    /// How many children it has.
+    /// Number of children.
     pub children: u32,
 }
 
@@ -353,7 +357,7 @@ pub struct LinkRow {
     pub health: &'static str,
 }
 
-/// Where [`Item`]s are shown: a terminal, a file of records, a report.
+/// An output for [`Item`]s: a terminal, a file of records, a report.
 pub trait View {
     /// Shows one item; `at` is the time since the session began.
     fn show(&mut self, at: Duration, item: &Item);

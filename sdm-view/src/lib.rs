@@ -1,5 +1,12 @@
-//! What there is to show of a session, as data, and what is made of it: text for a person, JSON for a program, a page for
-//! whoever was not there.
+//! Output of a session as data, and its conversion to text for a person, JSON for a program, and a page for
+//! later reading.
+//!
+//! An [`Item`] is one thing to show: an answer with its tasks, an event, a table, a diagnosis. A [`View`]
+//! receives items. [`render::TextView`] writes them as text and [`json::JsonView`] as records. A
+//! [`report::Recorder`] keeps a bounded part of them, from which a [`report::Report`] is made.
+//!
+//! Nothing here queries a task, starts a session, opens a file or examines a terminal. Every text is a pure
+//! function of its arguments, which include the width.
 //!
 //! An [`Item`] is one thing to show: an answer with who gave it, an event, a table, a diagnosis. A [`View`] is told items;
 //! [`render::TextView`] writes them as text and [`json::JsonView`] as records. A [`report::Recorder`] keeps a bounded part of

@@ -1,4 +1,4 @@
-//! `queues`: what is the same in the messages of many tasks, in a row each.
+//! `queues`: the pending MPI messages of many tasks, equal ones in one row.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,45 @@ use sdm_debug::queues::{MessageKind, QueueName};
 use sdm_debug::rules::{Alike, MergedQueues, MessageClass, Numbers};
 use sdm_idset::IdSet;
 
-/// What the tasks have in their queues.
+/// The MPI message queues of the tasks.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct QueueTable {
     /// The messages, the sends first, then by the first task.
     pub rows: Vec<QueueRow>,
-    /// Who has none.
+    /// Tasks with empty queues.
     pub quiet: IdSet,
-    /// Who has more than the rows say.
+    /// Tasks with more messages than the rows contain.
     pub more: IdSet,
-    /// Whose MPI library does not tell of messages that nobody has received.
+    /// Tasks whose MPI library does not expose its queue of unexpected messages.
     pub without_unexpected: IdSet,
 }
 
-/// So many messages that each of some tasks has.
+/// Messages that are equal in some tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRow {
-    /// Who has them.
+    /// The tasks that have them.
     pub tasks: IdSet,
-    /// How many each of them has.
+    /// Number of such messages in each of the tasks.
     pub count: u32,
-    /// What they are.
+    /// The kind of message: the queue and its attributes.
     pub kind: MessageKind,
     /// The other end.
     pub peer: PeerOf,
-    /// The address of the buffer, where all have it at the same one.
+    /// The buffer's address, where it is the same in all tasks.
     pub buffer: Option<u64>,
 }
 
 /// The other end of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PeerOf {
-    /// Any.
+    /// Any peer.
     Any,
-    /// A rank of `MPI_COMM_WORLD`, or one that is so far away; and the rank in the communicator, where it is another.
+    /// A rank of `MPI_COMM_WORLD`, absolute or relative to the task's own; and the rank in the
+    /// communicator, where it differs.
     World(Alike, Option<Alike>),
-    /// A rank of the communicator, or of its other group: which one of the world is not known.
+    /// A rank of the communicator, or of its remote group. Its rank in `MPI_COMM_WORLD` is unknown.
     Local(Alike),
-    /// It is not known which: there was no room for so many.
+    /// Unknown, because there were too many to keep.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! What is read of tasks besides stacks and values, as JSON.
+//! Memory, registers, libraries and other data of tasks, except stacks and values, as JSON.
 
 use sdm_debug::reply::{
     BreakpointView, CatchHit, Library, MemoryBlock, MemoryLimit, Reply, Usage, VarChange, VarObject,
@@ -93,7 +93,7 @@ fn usage(found: &Usage) -> Value {
     json!({ "resident_bytes": found.resident_bytes, "peak_bytes": found.peak_bytes })
 }
 
-/// What a catchpoint has caught.
+/// The event of a catchpoint.
 pub(super) fn caught(hit: &CatchHit) -> Value {
     match hit {
         CatchHit::Fork => json!({ "event": "fork" }),

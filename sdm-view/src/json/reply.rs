@@ -53,7 +53,7 @@ pub(super) fn reply(reply: &Reply) -> Value {
     }
 }
 
-/// What happened to tasks: the kind of the record and its fields.
+/// An event of tasks: the kind of its record, and the fields.
 pub(super) fn happening(what: &Happening) -> (&'static str, Value) {
     match what {
         Happening::Stopped(stop) => ("stop", self::stop(stop)),

@@ -1,4 +1,4 @@
-//! What came of a command: one block per distinct answer, biggest class first.
+//! Answers to a command as text: one block per distinct answer, largest class first.
 
 use sdm_debug::reply::{Backtrace, Frame, FrameView, ThreadView};
 use sdm_debug::{Failure, FailureCode, Reply};

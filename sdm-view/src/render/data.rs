@@ -1,4 +1,4 @@
-//! What is read of tasks besides stacks and values, in gdb's words.
+//! Memory, registers, libraries and other data of tasks, except stacks and values, in gdb's words.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use sdm_debug::reply::{
 
 use super::{event, place};
 
-/// How many bytes of memory stand on one line.
+/// Bytes of memory per line.
 const ROW_BYTES: usize = 16;
 
 /// One line or several; empty for the answers that the caller writes itself.

@@ -1,4 +1,4 @@
-//! What happened to tasks, one line per distinct place and the line of source below it.
+//! Events of tasks as text: one line per distinct place, with the source line below it.
 
 use sdm_debug::event::Phase;
 use sdm_debug::reply::{CatchHit, Finding, Stop, StopReason, WatchHit};
@@ -7,15 +7,15 @@ use sdm_text::{printable, printable_lines};
 use super::place;
 use crate::item::Happening;
 
-/// What is said behind the set: the line, and lines below it.
+/// The text that follows the set of tasks: the line, and further lines below it.
 pub(crate) struct Sentence {
     pub(crate) line: String,
     pub(crate) below: Vec<String>,
-    /// True where it is bad news.
+    /// True for an error or crash.
     pub(crate) bad: bool,
 }
 
-/// What happened, in words.
+/// The text of an event.
 pub(crate) fn sentence(what: &Happening) -> Sentence {
     let mut below = Vec::new();
     let mut bad = false;

@@ -1,4 +1,5 @@
-//! Lines of source with words of the language, strings and comments told apart, as gdb does where it has a library for it.
+//! Syntax highlighting of source lines: keywords, strings and comments, as gdb does if it is built with a
+//! library for it.
 
 use super::style::Style;
 
@@ -211,7 +212,7 @@ pub(super) fn source(style: &Style, file: &str, text: &str) -> String {
     out
 }
 
-/// How long a string is that begins a text, in bytes.
+/// Length of the string literal at the beginning of a text, in bytes.
 fn string(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

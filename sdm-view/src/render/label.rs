@@ -2,7 +2,7 @@
 
 use sdm_idset::{IdSet, TaskId, set_text};
 
-/// What tasks are called: ranks, or other numbers with a word of their own.
+/// The names of tasks: ranks, or other numbers with a prefix of their own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
     numbers: Option<(&'static str, Vec<(TaskId, u32)>)>,

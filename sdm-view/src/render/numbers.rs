@@ -9,10 +9,10 @@ use crate::compare::Comparison;
 
 /// The most classes of values that are written out.
 const ROWS_MAX: usize = 16;
-/// How long the bars of a histogram are at most.
+/// Maximum length of a histogram's bars, in characters.
 const BAR_MAX: u64 = 40;
 
-/// Which values there are, and who is alone with one.
+/// The distinct values, and the tasks that are alone with one.
 pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String)]) -> Vec<String> {
     let whole: u64 = values.iter().map(|(tasks, _)| tasks.len()).sum();
     let all = IdSet::union_all(values.iter().map(|(tasks, _)| tasks));
@@ -181,7 +181,7 @@ pub(super) fn short(value: f64) -> String {
     text.to_owned()
 }
 
-/// Where values differ from what most have.
+/// The text of a [`Comparison`].
 pub(super) fn comparison(page: &Page<'_>, found: &Comparison) -> Vec<String> {
     let name = printable(found.expression.as_bytes());
     let who = page.label(&found.reference);

@@ -1,11 +1,11 @@
-//! What all parts of a screen share: names of tasks, colour and width.
+//! Common properties of all parts of a screen: names of tasks, colour and width.
 
 use sdm_idset::IdSet;
 
 use super::label::Names;
 use super::style::Style;
 
-/// What all parts of a screen share.
+/// Common properties of all parts of a screen.
 pub(super) struct Page<'a> {
     pub(super) names: &'a Names,
     pub(super) style: Style,
@@ -22,7 +22,7 @@ impl Page<'_> {
         self.labelled(&self.label(tasks), text, bad)
     }
 
-    /// What marks a class that only few are in: that is what a person looks for.
+    /// The mark of a class with few tasks, which is what a user looks for. Empty for larger classes.
     pub(super) fn few(&self, count: u64, whole: u64) -> String {
         if whole < 3 || count > (whole / 8).max(1) {
             return String::new();

@@ -108,12 +108,12 @@ struct Writer<'a> {
     lines: Vec<String>,
 }
 
-/// What stands at a fork.
+/// An entry below a frame with several callees.
 enum Branch<'a, 'n> {
     Node(&'a Node<'n>),
-    /// So many branches that are not shown, and who took them.
+    /// Number of branches that are not shown, with their tasks.
     Folded(usize, IdSet),
-    /// Those whose innermost frame the one above is.
+    /// The tasks whose innermost frame is the one above.
     Here(&'a IdSet),
 }
 

@@ -2,14 +2,14 @@
 
 use sdm_text::{beginning, columns};
 
-/// How text looks.
+/// Colour, width and height of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// True where colours are written.
     pub colour: bool,
     /// Columns of a line; absent where lines may have any length.
     pub width: Option<usize>,
-    /// Lines on a screen: what is longer is folded.
+    /// Lines of a screen. Longer output is folded.
     pub rows: usize,
 }
 
@@ -24,7 +24,7 @@ impl Style {
     /// Lines on a screen where none is there to be asked.
     pub const ROWS: usize = 40;
 
-    /// Who something is about.
+    /// The subject of a line, highlighted.
     pub(super) fn label(&self, text: &str) -> String {
         self.paint("1", text)
     }
@@ -64,7 +64,7 @@ impl Style {
         self.rows.saturating_sub(4)
     }
 
-    /// How many lines of a screen these take: each can have line ends of its own.
+    /// Number of screen lines that these lines take; each can contain line feeds.
     pub(super) fn height(lines: &[String]) -> usize {
         let height = |line: &String| line.bytes().filter(|byte| *byte == b'\n').count() + 1;
         lines.iter().map(height).sum()
@@ -107,7 +107,7 @@ impl Style {
         kept.map(str::to_owned).collect()
     }
 
-    /// How long a set may be before it is folded.
+    /// Maximum length of a set's text, in characters, before it is folded.
     pub(super) fn set_width(&self) -> usize {
         (self.width.unwrap_or(120) * 2 / 5).clamp(16, 80)
     }

@@ -15,7 +15,7 @@ const PLACES_SHOWN_MAX: usize = 16;
 /// The most distinct counts of hits of one breakpoint that are listed.
 const HITS_SHOWN_MAX: usize = 8;
 
-/// Who is in which state, and where.
+/// The table of `ranks`: tasks, state and position.
 pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
     let cells: Vec<_> = rows
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
     lines
 }
 
-/// Where a job has several programs each stands behind who runs it, in a column of its own.
+/// Adds a column with the program behind the tasks, where the job has several programs.
 fn with_programs(
     mut cells: Vec<(String, String, String)>,
     rows: &[RankRow],
@@ -158,7 +158,7 @@ pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
     lines
 }
 
-/// Who has stopped at a breakpoint how often, most often first.
+/// The number of stops at a breakpoint with the tasks, most frequent first.
 fn hits(page: &Page<'_>, row: &BreakRow) -> Option<String> {
     let times = |(count, tasks): &(u64, IdSet)| {
         let times = if *count == 1 { "time" } else { "times" };
@@ -176,7 +176,7 @@ fn hits(page: &Page<'_>, row: &BreakRow) -> Option<String> {
     (!parts.is_empty()).then(|| page.style.wrap(&text, 16))
 }
 
-/// What gdb does at a breakpoint, indented by its blocks, as gdb lists it.
+/// The gdb commands of a breakpoint, indented by their blocks as gdb lists them.
 fn commands(lines: &[String]) -> Vec<String> {
     let mut depth = 0_usize;
     let line = |line: &String| {

@@ -16,7 +16,7 @@ use crate::item::{Happening, Item, Problem, View};
 /// The most things that happened at the same time that are shown.
 const HAPPENED_MAX: usize = 16;
 
-/// Where text goes: a terminal, a file, a test.
+/// An output for text: a terminal, a file, a test.
 pub trait Screen {
     /// Writes whole lines, above what stands at the bottom.
     fn write(&mut self, text: &str);
@@ -59,9 +59,9 @@ pub trait Screen {
 pub struct TextView<S> {
     screen: S,
     names: Names,
-    /// How many things that happened were shown of a group of them.
+    /// Number of events shown of the current group. None outside a group.
     in_group: Option<usize>,
-    /// The tasks of what happened in the same group and was not shown.
+    /// The tasks of those events of the group that were not shown.
     folded: Vec<IdSet>,
 }
 
@@ -202,7 +202,7 @@ pub fn status_in(line: &str, room: usize) -> String {
     }
 }
 
-/// What is shown in part where it is too long for a screen.
+/// True for items that are folded where they are longer than a screen.
 fn is_foldable(item: &Item) -> bool {
     matches!(item, Item::Answer(_) | Item::Ranks(_))
 }

@@ -38,7 +38,7 @@ pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
     columns(page, cells.collect())
 }
 
-/// What tasks use of memory together, and who uses the most.
+/// The memory use of tasks in total, and of the task that uses the most.
 pub(super) fn usage(page: &Page<'_>, tasks: &IdSet, usage: &TotalUsage) -> Vec<String> {
     let all = amount(usage.resident_bytes);
     let said = match usage.count {

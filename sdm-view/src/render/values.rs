@@ -1,4 +1,4 @@
-//! Variables of many tasks: equal ones once, differing ones by class.
+//! Variables of many tasks: equal values once, differing ones by class.
 
 use sdm_debug::Reply;
 use sdm_debug::reply::{Value, Variable};
@@ -88,7 +88,7 @@ pub(super) fn by_class<'a>(
     (values.len() > 1).then(|| format!("{name}: {}", differing(page, &values)))
 }
 
-/// Who has which value, biggest class first.
+/// Groups tasks by value, largest class first.
 fn classes<'a>(members: impl Iterator<Item = (&'a IdSet, &'a Value)>) -> Vec<(IdSet, String)> {
     let mut values: Vec<(IdSet, String)> = Vec::new();
     for (tasks, value) in members {

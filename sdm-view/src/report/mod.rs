@@ -1,5 +1,10 @@
-//! What a session leaves behind for a person who was not there: one page, one screen of text, JSON,
-//! and JUnit's XML.
+//! The report of a session: an HTML page, one screen of text, JSON, and JUnit XML.
+//!
+//! A [`Recorder`] receives every [`crate::Item`] that a session shows and keeps a bounded part of it. A
+//! [`Report`] is a snapshot of it, a plain value; [`html`], [`text`], [`json`] and [`junit`] are pure
+//! functions of it.
+//!
+//! The caller writes each file as a whole, so that the last state survives the session.
 //!
 //! A [`Recorder`] is told every [`crate::Item`] that a session shows and keeps a bounded part
 //! of it. What it knows at some moment is a [`Report`], a plain value; [`html`], [`text`], [`json`]
@@ -32,65 +37,64 @@ pub use places::outliers;
 pub use record::Recorder;
 pub use text::text;
 
-/// What is known of a session at some moment. Its texts are as they came: each format makes them
-/// harmless itself.
+/// A snapshot of a session. Its texts are unescaped; each format escapes them itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The session's name; empty where there was none.
     pub session: String,
     /// When it began.
     pub began: SystemTime,
-    /// How long it had taken when this was known.
+    /// Duration of the session at the time of the snapshot.
     pub took: Duration,
     /// All tasks of the session.
     pub tasks: IdSet,
-    /// What tasks are called.
+    /// The names of tasks.
     pub names: Names,
-    /// The program and its arguments; empty where tasks were attached to.
+    /// The program and its arguments. Empty where tasks were attached to.
     pub program: Vec<String>,
-    /// How it ended; absent while it goes on.
+    /// The end of the session. None while it goes on.
     pub end: Option<End>,
     /// The command line, the machine, versions.
     pub facts: Vec<Fact>,
-    /// Who is in which state, most first.
+    /// The states of tasks, most frequent first.
     pub states: Vec<RankRow>,
     /// The first crash or abort.
     pub first: Option<Moment>,
-    /// Those that crashed or were about to abort: their stacks with variables, the first one first.
+    /// The stacks with variables of tasks that crashed or were about to abort, the first one first.
     pub crashed: Vec<Look>,
-    /// Why it is stuck, where that was looked at.
+    /// The diagnosis of a hang. None where none was made.
     pub diagnosis: Option<Diagnosis>,
-    /// Where everybody who stood was.
+    /// The stacks of all tasks that were stopped.
     pub stacks: Option<MergedStacks>,
-    /// Those who were where few are: their stacks with variables.
+    /// The stacks with variables of tasks in rare places.
     pub outliers: Vec<Look>,
-    /// What was printed, by those who printed the same.
+    /// The output of the program, grouped by tasks with equal output.
     pub output: Vec<OutputClass>,
-    /// What happened, in order.
+    /// The events, in order.
     pub timeline: Vec<Moment>,
-    /// The commands and what came of them, as on a screen.
+    /// The commands with their output, as on a screen.
     pub commands: String,
-    /// Errors in the use of MPI, those that came first in front.
+    /// Errors in the use of MPI, in order of occurrence.
     pub mpi_errors: Vec<MpiError>,
-    /// Whose server is gone, and why.
+    /// Tasks whose server was lost, with the reason.
     pub lost: Vec<(IdSet, String)>,
-    /// What there was more of than is kept here.
+    /// Omissions: a sentence for each kind of data of which only part is kept.
     pub cut: Vec<String>,
 }
 
-/// How a session ended.
+/// The end of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// The exit code of `sdm`.
     pub code: u8,
-    /// Why, where it was not asked for.
+    /// The reason, where the end was not requested.
     pub reason: Option<String>,
 }
 
-/// Something known of the run as a whole.
+/// A property of the run as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is: `command line`.
+    /// The name: `command line`.
     pub name: String,
     /// The value, as text for a person.
     pub value: String,
@@ -106,27 +110,27 @@ impl Fact {
     }
 }
 
-/// Something that happened.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// When, since the session began.
+    /// Time of the event since the session began.
     pub at: Duration,
-    /// To whom; empty where it concerns no task.
+    /// The tasks of the event; empty where it concerns none.
     pub tasks: IdSet,
-    /// What happened, one line for a person.
+    /// The event, one line for a person.
     pub what: String,
-    /// More of it: the line of source.
+    /// Further lines: the line of source.
     pub below: Vec<String>,
-    /// True where it is bad news.
+    /// True for an error or crash.
     pub bad: bool,
 }
 
 /// An error in the use of MPI, at one place of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MpiError {
-    /// All who have made it.
+    /// The tasks that made the error.
     pub tasks: IdSet,
-    /// The error and its place, as where it was told.
+    /// The error and its place, as reported.
     pub what: String,
     /// The line of source, where known.
     pub below: Vec<String>,
@@ -135,9 +139,9 @@ pub struct MpiError {
 /// The stack of one task with variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Whose it is.
+    /// The task whose stack it is.
     pub task: TaskId,
-    /// All who are in the same place.
+    /// All tasks in the same place.
     pub tasks: IdSet,
     /// The frames that are shown, innermost first.
     pub frames: Vec<LookFrame>,
@@ -159,7 +163,7 @@ pub struct LookFrame {
 }
 
 impl Report {
-    /// What is known of a session that could not be opened.
+    /// The report of a session that could not be opened.
     #[must_use]
     pub fn of_no_session(facts: Vec<Fact>, code: u8, reason: String) -> Self {
         let mut recorder = Recorder::new(facts, Names::ranks());
@@ -167,7 +171,7 @@ impl Report {
         recorder.report(&IdSet::new(), Vec::new(), Duration::ZERO)
     }
 
-    /// How it came out, in one sentence.
+    /// The outcome in one sentence.
     #[must_use]
     pub fn outcome(&self) -> String {
         match &self.end {

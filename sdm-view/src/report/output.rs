@@ -1,19 +1,19 @@
-//! What the program printed: its beginning and its end, by those who printed the same.
+//! Output of the program: its beginning and its end, grouped by tasks with equal output.
 
 use std::collections::VecDeque;
 
 use sdm_debug::event::Stream;
 use sdm_idset::IdSet;
 
-/// How much is kept of the beginning, in bytes.
+/// Maximum size of the beginning that is kept, in bytes.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How much is kept of the end, in bytes.
+/// Maximum size of the end that is kept, in bytes.
 const TAIL_BYTES_MAX: usize = 192 << 10;
-/// How much a line counts beyond its text, in bytes.
+/// Bytes that a line counts beyond its text.
 const LINE_BYTES: usize = 64;
 /// The most bytes kept of one line.
 const LINE_BYTES_MAX: usize = 4 << 10;
-/// How far back the beginning of a line is looked for.
+/// Maximum number of lines that are searched for the beginning of an incomplete line.
 const LOOK_BACK_MAX: usize = 64;
 /// The most classes that are kept apart.
 const CLASSES_MAX: usize = 16;
@@ -31,22 +31,22 @@ pub struct OutputLine {
     pub complete: bool,
 }
 
-/// All that some tasks printed.
+/// The output of some tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputClass {
     /// The tasks that printed it.
     pub tasks: IdSet,
     /// The lines in the order in which each task printed them.
     pub lines: Vec<OutputLine>,
-    /// True where all of them printed all of it; else each line says who did.
+    /// True where all of the tasks printed all lines. Otherwise each line names its tasks.
     pub same: bool,
-    /// How many lines were left out behind the first `head` of them.
+    /// Number of lines that were left out, after the first `head` lines.
     pub left_out: u64,
-    /// How many lines stand before those left out.
+    /// Number of lines before those left out.
     pub head: usize,
 }
 
-/// What was printed, bounded.
+/// The output of the program, bounded in size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutputLog {
     head: Vec<OutputLine>,
@@ -122,7 +122,7 @@ impl OutputLog {
         true
     }
 
-    /// What there was more of than is kept, in words.
+    /// A sentence for each kind of output of which only part is kept.
     pub(super) fn cut(&self) -> Vec<String> {
         let mut cut = Vec::new();
         if self.dropped_lines > 0 {

@@ -1,4 +1,4 @@
-//! Keeps what a session shows, as far as it belongs into a report.
+//! Records the items of a session that belong into a report.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
@@ -12,15 +12,15 @@ use super::{End, Fact, Look, Moment, MpiError, Report};
 use crate::item::{Gathered, Happening, Item, MergedStacks, RankRow};
 use crate::render::{Names, Style, item_lines, sentence};
 
-/// How many moments are kept from the beginning, and how many from the end.
+/// Number of events that are kept from the beginning, and as many from the end.
 const MOMENTS_MAX: usize = 250;
-/// How much is kept of what commands said, in bytes.
+/// Maximum size of the recorded output of commands, in bytes.
 const COMMANDS_BYTES_MAX: usize = 128 << 10;
 /// The most errors in the use of MPI that are kept.
 const MPI_ERRORS_MAX: usize = 1000;
 /// The most groups of lost tasks that are kept apart.
 const LOST_MAX: usize = 64;
-/// How wide what commands said is written.
+/// Width of the recorded output of commands, in characters.
 const COMMANDS_WIDTH: usize = 120;
 
 /// Keeps what a session shows, bounded whatever comes.
@@ -89,14 +89,14 @@ impl Recorder {
         self.facts.iter().any(|fact| fact.name == name)
     }
 
-    /// Who crashed first.
+    /// The tasks of the first crash.
     #[must_use]
     pub fn first_crash(&self) -> Option<&IdSet> {
         self.first.as_ref().map(|first| &first.tasks)
     }
 
-    /// Where everybody of `asked` stands, and those that are looked at closer: the crashed, and outliers. What is known of somebody stays
-    /// where a later look has come too late for an answer.
+    /// Records the stacks of `asked`, and the stacks with variables of crashed tasks and outliers. Stacks
+    /// that are known for all tasks are kept where a later query was answered by only some.
     pub fn look(
         &mut self,
         asked: &IdSet,
@@ -262,7 +262,7 @@ impl Recorder {
         self.command(item);
     }
 
-    /// What a command says, as on a screen.
+    /// Records the output of a command, as on a screen.
     fn command(&mut self, item: &Item) {
         let style = Style {
             colour: false,
@@ -366,7 +366,7 @@ fn is_mpi_error(what: &Happening) -> bool {
     }
 }
 
-/// What happened: its beginning and its end.
+/// The events of a session: the first and the last of them.
 #[derive(Clone, Debug, Default)]
 struct Timeline {
     head: Vec<Moment>,

@@ -1,4 +1,4 @@
-//! One screen of text: how it came out, the first crash, where everybody was.
+//! The report as one screen of text: the outcome, the first crash, the stacks.
 
 use sdm_debug::event::Stream;
 
@@ -7,9 +7,9 @@ use sdm_text::{beginning, columns};
 use super::{Look, OutputClass, Report};
 use crate::render::{Style, printable, sentence, stack_lines};
 
-/// How wide the screen is.
+/// Width of the screen, in characters.
 const WIDTH: usize = 100;
-/// How many lines of each part are shown.
+/// Maximum number of lines of each part.
 const STATES_MAX: usize = 4;
 const FRAMES_MAX: usize = 5;
 const LOCALS_MAX: usize = 4;

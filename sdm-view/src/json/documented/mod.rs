@@ -1,4 +1,5 @@
-//! What `docs/json.md` says is what is written: each kind with its fields, and nothing that is never written.
+//! Tests `docs/json.md` against the records: each kind is documented with its fields, and nothing is
+//! documented that is never written.
 
 mod queue_sample;
 mod samples;

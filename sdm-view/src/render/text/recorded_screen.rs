@@ -1,4 +1,4 @@
-//! A screen for tests of whoever shows something.
+//! A screen in memory, for tests.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::{Screen, Style};
 pub struct RecordedScreen {
     /// All that was written, lines at the bottom included.
     pub text: Rc<RefCell<String>>,
-    /// How wide it is, in characters; any width where absent.
+    /// Width in characters. None: unlimited.
     pub width: Option<usize>,
 }
 

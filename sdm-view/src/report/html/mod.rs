@@ -1,4 +1,7 @@
-//! The page: one file, readable without scripts, that loads nothing from anywhere.
+//! The HTML page: one file, readable without scripts, that loads nothing.
+//!
+//! It is well-formed XML too. All text of the program or of gdb passes [`Escaped`]. The page's own content
+//! security policy forbids scripts and external content.
 //!
 //! It is well-formed XML too. Whatever comes from the program or from gdb passes [`Escaped`], and the
 //! page forbids scripts and everything from outside by its own policy.
@@ -13,14 +16,14 @@ use crate::render::{Style, stack_lines};
 pub(super) use crate::markup::Escaped;
 use crate::markup::put;
 
-/// What it may load: nothing; and how it looks: as it says itself.
+/// The content security policy: nothing is loaded; styles are inline.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// How it looks.
+/// The style sheet.
 const STYLE: &str = include_str!("style.css");
 /// The most lines of the tree of stacks.
 const TREE_LINES_MAX: usize = 4000;
-/// How wide labels of sets are.
+/// Maximum width of the label of a set, in characters.
 const SET_WIDTH: usize = 60;
 
 /// The report as a page.

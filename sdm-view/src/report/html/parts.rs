@@ -1,4 +1,4 @@
-//! The parts of the page.
+//! The sections of the page.
 
 use sdm_debug::event::Stream;
 
@@ -15,7 +15,7 @@ const STATES_MAX: usize = 8;
 /// The most lines of output that are shown without being asked for.
 const OPEN_LINES_MAX: usize = 40;
 
-/// How it came out, and what everybody is doing.
+/// Writes the outcome and the states of the tasks.
 pub(super) fn outcome(page: &mut String, report: &Report) {
     let (class, word) = match &report.end {
         None => ("open", "Running"),
@@ -235,7 +235,7 @@ fn look(page: &mut String, report: &Report, look: &Look) {
     }
 }
 
-/// What was printed, class by class.
+/// Writes the output of the program, class by class.
 pub(super) fn output(page: &mut String, report: &Report) {
     if report.output.is_empty() {
         return;
@@ -291,7 +291,7 @@ pub(super) fn run(page: &mut String, report: &Report) {
     page.push_str("</table>\n</section>\n");
 }
 
-/// What is not here: who was lost, what was cut.
+/// Writes the omissions: tasks that were lost, data that was cut.
 pub(super) fn left_out(page: &mut String, report: &Report) {
     if report.lost.is_empty() && report.cut.is_empty() {
         return;
@@ -307,7 +307,7 @@ pub(super) fn left_out(page: &mut String, report: &Report) {
     page.push_str("</ul>\n</section>\n");
 }
 
-/// How many rows of a table there are beyond those shown.
+/// Writes the number of rows of a table beyond those shown.
 fn more(page: &mut String, count: usize, what: &str) {
     if count > ROWS_MAX {
         let rest = count - ROWS_MAX;

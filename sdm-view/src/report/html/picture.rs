@@ -1,4 +1,4 @@
-//! Merged stacks as a picture: each frame as wide as there are tasks in it.
+//! Merged stacks as a picture: the width of a frame is the number of tasks in it.
 
 use sdm_debug::rules::StackNode;
 use sdm_idset::IdSet;
@@ -8,7 +8,7 @@ use crate::item::MergedStacks;
 use crate::picture::{Part, WIDTH, height, paint};
 use crate::render::{Names, stack_frame};
 
-/// How wide a place is at least, where there is room for it.
+/// Minimum width of a frame, of 1000 for the whole picture, where there is room for it.
 const NARROWEST: f64 = 6.0;
 
 /// The tree as inline SVG.
