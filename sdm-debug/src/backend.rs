@@ -1,4 +1,4 @@
-//! The trait of what carries out commands on the tasks of one server: gdb, or a script in its place.
+//! The trait of a backend, which carries out commands on the tasks of one server: gdb, or a script in its place.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -76,7 +76,7 @@ pub trait Backend {
     /// [`LauncherDuties::is_leaving`] speaks of.
     fn is_down(&self) -> bool;
 
-    /// What stops a task now, for another one that is to have the same.
+    /// The task's breakpoints, watchpoints and catchpoints, to be set for another task too.
     fn points(&self, task: TaskId) -> Vec<StartPoint> {
         let _ = task;
         Vec::new()
@@ -106,8 +106,7 @@ pub trait LauncherDuties: Backend {
         Vec::new()
     }
 
-    /// What a shell would say of how these programs ended, once they have; the highest where there
-    /// are several.
+    /// The exit code that a shell would give for these programs, once all have ended; the highest of several.
     fn left_code(&self) -> Option<i32> {
         None
     }
@@ -126,25 +125,25 @@ pub trait LauncherDuties: Backend {
 /// An answer or an event of a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BackendOutput {
-    /// What became of a command on one task.
+    /// The result of a command on one task.
     Answer {
         /// The command that is answered.
         id: CommandId,
         /// The task that answers.
         task: TaskId,
-        /// What the task answered, or why the command failed on it.
+        /// The task's reply, or the reason why the command failed on it.
         result: Result<Reply, Failure>,
     },
     /// Something happened that no command asked for.
     Event {
         /// The task that it happened to.
         task: TaskId,
-        /// What happened to the task.
+        /// The event.
         event: Event,
     },
 }
 
-/// What to watch.
+/// A change of the file descriptors to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterestChange {
     /// Watch this descriptor (again) for what is given here.
@@ -170,6 +169,6 @@ pub struct Program {
     pub task: TaskId,
     /// Its process, while there is one that is debugged.
     pub pid: Option<i32>,
-    /// What it is doing.
+    /// The state of its task.
     pub state: TaskState,
 }

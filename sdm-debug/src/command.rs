@@ -89,14 +89,14 @@ pub enum Command {
     /// Bytes for the program's standard input: `Done` when they are taken over. The stream is
     /// numbered: bytes below what was taken over are skipped.
     Stdin {
-        /// Where the first of these bytes stands in the stream, in bytes from 0.
+        /// Position of the first of these bytes in the stream, in bytes from 0.
         offset: u64,
-        /// What the program is to read; none where only `eof` is said.
+        /// Input for the program; empty if only `eof` is set.
         bytes: Vec<u8>,
         /// True where the stream ends behind them.
         eof: bool,
     },
-    /// What the tasks are doing: [`crate::Reply::Status`].
+    /// Asks for the state of the tasks: [`crate::Reply::Status`].
     Status,
     /// A command for gdb's own command line: [`crate::Reply::Text`].
     Console {
@@ -120,7 +120,7 @@ pub enum Command {
     BreakIgnore {
         /// The front-end's number.
         number: u32,
-        /// How many hits are passed by from now on.
+        /// Number of hits to ignore from now on.
         count: u32,
     },
     /// Replaces what is done at a breakpoint: `Done`. See [`BreakSpec::commands`]. Fails:
@@ -185,30 +185,30 @@ pub enum Command {
     /// Leaves the selected frame without running the rest of it: [`crate::Reply::Frame`], the frame
     /// that it returned to.
     Return {
-        /// What it returns, where it returns something.
+        /// The return value, an expression; `None` if the function returns nothing.
         value: Option<String>,
     },
     /// Reads memory: [`crate::Reply::Memory`]. Fails: `gdb` where none of it can be read, `limit`.
     MemoryRead {
-        /// Where it begins: an expression.
+        /// Address of the first byte, an expression.
         address: String,
-        /// How much, in bytes, at most [`crate::reply::MEMORY_BYTES_MAX`].
+        /// Number of bytes, at most [`crate::reply::MEMORY_BYTES_MAX`].
         length: u32,
     },
     /// Writes memory: `Done`. Fails: `gdb` where it cannot be written.
     MemoryWrite {
-        /// Where it begins: an expression.
+        /// Address of the first byte, an expression.
         address: String,
-        /// What, at most [`crate::reply::MEMORY_BYTES_MAX`].
+        /// reply :: The bytes to write, at most [`crate::reply::MEMORY_BYTES_MAX`].
         bytes: Vec<u8>,
     },
     /// Registers of the selected frame: [`crate::Reply::Variables`]; in the natural form a whole number stands behind
     /// itself in hexadecimal, as gdb's `info registers` has it. Fails: `no_such_thing` for a name that the processor does
     /// not have.
     Registers {
-        /// Which, without a `$`; none for all but the vector ones.
+        /// The registers, without `$`; all but the vector registers if empty.
         names: Vec<String>,
-        /// How they are written.
+        /// Output format of the values.
         format: ValueFormat,
     },
     /// The instructions of a function: [`crate::Reply::Instructions`].
@@ -219,14 +219,14 @@ pub enum Command {
     /// Lines of source as gdb's `list` gives them: [`crate::Reply::Source`]. Each task remembers where
     /// it stands, as gdb does.
     List {
-        /// What stands behind `list`: empty, `-`, `12`, `5,9`, `solve`, `halo.c:40`.
+        /// The argument of gdb's `list`: empty, `-`, `12`, `5,9`, `solve`, `halo.c:40`.
         what: String,
     },
     /// The shared libraries that are loaded: [`crate::Reply::Libraries`].
     Libraries,
-    /// What is done at signals: [`crate::Reply::Signals`]. Fails: `gdb` for an unknown one.
+    /// Lists the settings of signals: [`crate::Reply::Signals`]. Fails: `gdb` for an unknown one.
     Signals {
-        /// Which; none for all.
+        /// The signals, by name; all if empty.
         names: Vec<String>,
     },
     /// Changes what is done at signals: [`crate::Reply::Signals`], how it is now. Fails: `gdb` for an
@@ -251,7 +251,7 @@ pub enum Command {
     /// Makes a variable object, whose children are fetched when they are looked at:
     /// [`crate::Reply::VarObject`]. Fails: `gdb`, `limit`.
     VarCreate {
-        /// What it is to be called: a letter, then letters, digits, `_`.
+        /// The name of the new object: a letter, then letters, digits, `_`.
         name: String,
         /// The expression, in the selected frame.
         expression: String,
@@ -264,11 +264,11 @@ pub enum Command {
         name: String,
         /// The first one, from 0.
         from: u32,
-        /// How many at most, 1 or more.
+        /// Most children to list, 1 or more.
         count: u32,
     },
-    /// What has changed in a variable object and those of its children that were listed:
-    /// [`crate::Reply::VarChanges`]. Fails: `no_such_thing`.
+    /// Lists the changes in a variable object and in its listed children: [`crate::Reply::VarChanges`]. Fails:
+    /// `no_such_thing`.
     VarUpdate {
         /// The object, by the name that it was given.
         name: String,
@@ -280,7 +280,7 @@ pub enum Command {
         /// The new value, an expression of the program's language.
         value: String,
     },
-    /// How a variable object's value is written: [`crate::Reply::Value`]. Fails: `no_such_thing`.
+    /// Sets the output format of a variable object's value: [`crate::Reply::Value`]. Fails: `no_such_thing`.
     VarFormat {
         /// The object, by the name that it was given.
         name: String,
@@ -296,22 +296,22 @@ pub enum Command {
     /// [`crate::reply::StopReason::Core`]. Such a task can be looked at and detached, and does not
     /// run. Fails: `no_gdb`, `no_program`, `not_found`, `gdb`.
     LoadCore(CoreSpec),
-    /// What a gdb for this program would need of memory on the task's host, and what there is:
+    /// Compares the memory that a gdb for this program would need with the free memory on the task's host:
     /// [`crate::Reply::Room`]. Nothing is started. Fails: `no_program`.
     Room(StartSpec),
     /// Evaluates an expression as gdb's `print` does: [`crate::Reply::Value`], which the task's value
     /// history has then, as `$`. History numbers are each task's own and not in the answer.
     Print {
-        /// What stands behind `print/`: `x`, `4c`; empty for the natural form.
+        /// The format letters of `print/`: `x`, `4c`; empty for the natural form.
         format: String,
         /// The expression, in the program's language; gdb's options of `print` may stand before it.
         expression: String,
     },
-    /// What a task is doing, all of it at once: [`crate::Reply::Probe`], merged by
-    /// [`crate::rules::RULE_PROBE`]. Nothing that is selected changes. Fails: `not_running`.
+    /// Probes a task, everything at once: [`crate::Reply::Probe`], merged by [`crate::rules::RULE_PROBE`]. The
+    /// selected thread and frame do not change. Fails: `not_running`.
     Probe(ProbeSpec),
-    /// How much memory the task's process holds, as the kernel counts it: [`crate::Reply::Usage`]. Asked of running
-    /// tasks, too. Fails: `not_running` where there is no process.
+    /// Memory of the task's process, as the kernel counts it: [`crate::Reply::Usage`]. Running tasks answer too.
+    /// Fails: `not_running` if there is no process.
     Usage,
     /// The sends and receives of the task's MPI library that have not completed, as that library's own debug library knows
     /// them: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`,

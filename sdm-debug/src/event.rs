@@ -1,4 +1,4 @@
-//! Events: what tasks do without having been asked, as output, stops and ends.
+//! Events: output, stops and ends of tasks that no command asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Event {
     Output {
         /// The stream that it was printed on.
         stream: Stream,
-        /// What was printed: whole lines where the program prints lines.
+        /// The output; whole lines if the program prints lines.
         bytes: Vec<u8>,
     },
     /// No more output will come on this stream. Bulk lane.
@@ -40,10 +40,10 @@ pub enum Event {
     },
     /// The task's gdb is gone; what it said last.
     GdbDied {
-        /// How gdb ended, and what it said last.
+        /// The way in which gdb ended, and its last message.
         text: String,
     },
-    /// How far the start is.
+    /// The phase that a start has reached.
     Progress(Phase),
     /// A pending breakpoint found its place.
     BreakpointPlaced(crate::reply::BreakpointPlace),
@@ -52,11 +52,11 @@ pub enum Event {
         /// The words: lower case, no full stop.
         text: String,
     },
-    /// What the commands of a breakpoint printed.
+    /// Output of a breakpoint's commands.
     Printed {
         /// The front-end's number of the breakpoint.
         number: u32,
-        /// What they printed.
+        /// The text that they printed.
         text: String,
     },
     /// A breakpoint, watchpoint or catchpoint of [`crate::command::StartSpec::points`] could not be
@@ -90,12 +90,12 @@ pub enum Event {
     World {
         /// The rank.
         rank: u32,
-        /// How many ranks there are.
+        /// Number of ranks.
         size: u32,
     },
 }
 
-/// How tasks have come into being.
+/// The creation of tasks while a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
     /// The number of the task that has started them; none where that was a tool.

@@ -1,10 +1,9 @@
-//! Folds the stacks of a task to what its programmer wrote.
+//! Folds the stacks of a task to the code that its programmer wrote.
 //!
-//! A frame is the *user's* where it stands in the program itself or in a shared object that is no
-//! runtime ([`FoldRules`]). Every run of runtime frames that the user's code called is shown as
-//! one: the function that was called, at the user's file and line. What stands outside the
-//! outermost user frame (libc's start, thread start) is dropped, recursion is counted, and threads
-//! without any user frame are counted as helpers.
+//! A frame is the *user's* if it is in the program itself or in a shared object that is no runtime ([`FoldRules`]).
+//! Each run of runtime frames called by user code is shown as one frame: the called function, at the user's file and
+//! line. Frames outside the outermost user frame (start of libc or of a thread) are dropped. Recursion is counted,
+//! and threads without any user frame are counted as helpers.
 
 use sdm_mpi::fortran_name;
 
@@ -19,17 +18,17 @@ pub const STACKS_MAX: usize = 1024;
 /// The longest name shown, in bytes; a longer one is cut and carries the hash of the whole.
 pub const NAME_BYTES_MAX: usize = 512;
 
-/// What gdb says below the outermost frame of a stack that it could not read to its end begins so; such a stack has that text in place of
-/// its outermost frame, by which it is told apart from a whole one.
+/// Prefix of gdb's message about a stack that it could not unwind to its end. Such a stack has the message in place
+/// of its outermost frame, which tells it from a complete one.
 pub const STOPPED: &str = "Backtrace stopped: ";
 
-/// Among so many outermost frames is what a whole stack ends with: some linkers' start has no names.
+/// Number of outermost frames among which a complete stack has its end: the start code of some linkers has no names.
 const OUTERMOST: usize = 4;
 
-/// The function of libc's that calls what calls `main`.
+/// Prefix of the libc functions below which `main` is called.
 const LIBC_START: &str = "__libc_start_main";
 
-/// How gdb calls the frame between a signal handler and what it interrupted.
+/// gdb's name of the frame between a signal handler and the interrupted function.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
 /// One frame as gdb gives it.
@@ -43,7 +42,7 @@ pub struct RawFrame {
     pub line: u32,
     /// The shared object without directories; empty for the program itself.
     pub module: String,
-    /// Where a frame without a name stands: `libuser.so+0x1724`.
+    /// Module and offset of a frame without a name: `libuser.so+0x1724`.
     pub place: String,
 }
 
@@ -56,7 +55,7 @@ pub struct RawThread {
     pub name: String,
     /// The frames as gdb gave them, innermost first.
     pub frames: Vec<RawFrame>,
-    /// Where gdb could not read further: what it says of that, which begins with [`STOPPED`].
+    /// gdb's message if it could not unwind further, which begins with [`STOPPED`].
     pub stopped: Option<String>,
 }
 
@@ -77,9 +76,9 @@ enum Kind {
     Entry,
     /// Inside a runtime.
     Runtime,
-    /// What is never shown: the start of libc, the loader, `start_thread`.
+    /// Never shown: the start of libc, the loader, `start_thread`.
     Plumbing,
-    /// Where a signal came in.
+    /// The frame in which a signal arrived.
     Signal,
 }
 
@@ -221,7 +220,7 @@ fn push(folded: &mut Vec<StackFrame>, frame: StackFrame) {
     folded.push(frame);
 }
 
-/// What each frame is; innermost first, as the frames.
+/// The kind of each frame, in the order of the frames: innermost first.
 fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = frames.iter().map(|frame| kind(frame, rules)).collect();
     // Outermost first: what is inside an entry that is linked into the program itself cannot be
@@ -262,7 +261,8 @@ fn kinds(frames: &[RawFrame], rules: &FoldRules) -> Vec<Kind> {
     kinds
 }
 
-/// What libc starts a program with has no names where the program is stripped: the caller of libc's function, and what that calls itself.
+/// Marks libc's start code as plumbing. In a stripped program it has no names: the caller of `__libc_start_main`, and
+/// libc's own function that it calls.
 fn mark_start(frames: &[RawFrame], kinds: &mut [Kind]) {
     let name = |frame: &RawFrame| {
         frame

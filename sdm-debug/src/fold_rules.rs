@@ -1,4 +1,4 @@
-//! Which frames are a runtime's: lists of patterns, as data.
+//! Patterns of the frames that belong to a runtime, as data.
 
 use serde::{Deserialize, Serialize};
 
@@ -191,7 +191,7 @@ const PLUMBING: &[&str] = &[
     "__rust_try",
 ];
 
-/// What the processor's variant adds to the name of a libc function.
+/// Suffixes of libc's functions for one kind of processor.
 const VARIANTS: &[&str] = &[
     "_avx",
     "_evex",

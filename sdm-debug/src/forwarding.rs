@@ -1,4 +1,4 @@
-//! Handlers of what programs read and print, set over any backend ("PTP new SDM, I/O Forwarding").
+//! Handlers that see and change the input and output of programs, over any backend ("PTP new SDM, I/O Forwarding").
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -12,18 +12,18 @@ use crate::{
     Backend, BackendOutput, Command, Event, Failure, InterestChange, LauncherDuties, Program, Reply,
 };
 
-/// Gets what is on its way to the programs of some tasks, and may change it in place. It keeps its length: positions in the
-/// stream count bytes, so that nothing enters a program twice.
+/// Receives input on its way to the programs of some tasks, and may change it in place but not its length. Positions
+/// in the stream count bytes, so that no byte enters a program twice.
 pub type InputHandler = Box<dyn FnMut(&IdSet, &mut [u8])>;
 
-/// Gets what a task has printed, whole lines where it prints lines, and gives what is to be told in its place; nothing is
-/// told of what is empty.
+/// Receives a task's output, whole lines if it prints lines, and returns the output to show in its place; nothing is
+/// shown of an empty one.
 pub type OutputHandler = Box<dyn FnMut(TaskId, Vec<u8>) -> Vec<u8>>;
 
-/// A backend whose programs' streams pass through handlers. Where none is set, everything passes as it is.
+/// A backend whose programs' streams pass through handlers; a stream without a handler passes unchanged.
 ///
-/// The seed's handlers move bytes between descriptors; here the backend reads and writes those, and a handler is asked in
-/// between.
+/// The seed's handlers move bytes between descriptors. Here the backend reads and writes the descriptors, and calls a
+/// handler in between.
 pub struct Forwarding<B> {
     backend: B,
     stdin: Option<InputHandler>,

@@ -1,4 +1,4 @@
-//! Why a task could not do a command.
+//! Failures of commands on a task.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Failure {
     pub code: FailureCode,
     /// Who, what and where, for a person: lower case, no full stop.
     pub text: String,
-    /// What the person can do about it; empty where there is nothing to say.
+    /// Advice for the user; empty if there is none.
     pub hint: String,
 }
 

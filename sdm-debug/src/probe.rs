@@ -1,14 +1,14 @@
-//! The probe: one question that tells a diagnosis all it wants to know of a task.
+//! The probe: one question for all the facts that a diagnosis needs of a task.
 //!
-//! What a task remembers from one probe to the next (values of variables, processor time) is compared where
-//! the task is, and only the outcome travels: it is the same for most tasks, so that it merges.
+//! A task keeps facts from one probe to the next (values of variables, processor time) and compares them on its own
+//! host. Only the result is sent: it is the same for most tasks, so that it merges.
 
 pub use sdm_mpi::ArgumentRole;
 use serde::{Deserialize, Serialize};
 
 use crate::reply::{StackFrame, TaskStacks, Value};
 
-/// How a probe looks at a task.
+/// Options of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbeSpec {
     /// Compared with the probe before; a probe that is not compared begins a row of them.
@@ -18,8 +18,7 @@ pub struct ProbeSpec {
     pub waits: bool,
 }
 
-/// What one task is doing: the answer to [`crate::Command::Probe`]. A task that runs has no stacks and no
-/// waits.
+/// The facts of one task: the answer to [`crate::Command::Probe`]. A running task has no stacks and no waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskProbe {
     /// The folded stacks of its threads; absent too where the main thread's could not be read to its end.
@@ -33,7 +32,7 @@ pub struct TaskProbe {
     pub inner_changed: Option<bool>,
     /// The same of the frames that called it.
     pub outer_changed: Option<bool>,
-    /// What the main thread has not left since the last whole probe.
+    /// The innermost function that the main thread has not left since the last complete probe.
     pub within: Option<Within>,
     /// True where it was not on a processor at all since the probe before, though it waits in no system call: that
     /// nothing changed says nothing then.
@@ -44,18 +43,18 @@ pub struct TaskProbe {
     /// True where it is in the same call of MPI's as at the last whole probe by all that was seen, and something has changed by which its process
     /// exchanges data with others: shared memory, TCP.
     pub exchanged: bool,
-    /// What its threads wait in, where that was asked for.
+    /// The waits of its threads; `None` if they were not requested.
     pub waits: Option<TaskWaits>,
     /// The time on a processor since the probe before, in milliseconds; absent where nothing was compared.
     pub cpu_ms: Option<u64>,
-    /// What the kernel says of the process.
+    /// State of the process in the kernel.
     pub process: Option<ProcessState>,
 }
 
 /// The innermost function of the user's that a thread has not left between two probes, as far as was seen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Within {
-    /// How many functions of the user's stand around it.
+    /// Number of the user's functions outside this one.
     pub depth: u32,
     /// The function, without a line.
     pub frame: StackFrame,
@@ -65,7 +64,7 @@ pub struct Within {
     pub noted: bool,
 }
 
-/// What the kernel says of a process or thread.
+/// State of a process or thread in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessState {
     /// The letter of its state in `/proc`: `R`, `S`, `D`, `T`, `t` (held by a debugger), `Z`.
@@ -74,7 +73,7 @@ pub struct ProcessState {
     pub wait_channel: String,
 }
 
-/// What the threads of a task wait in.
+/// The waits of a task's threads.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskWaits {
     /// The call of a runtime that the main thread is in; of one that waits for other threads the call of MPI's that the only other thread is in
@@ -100,11 +99,11 @@ pub struct WindowLock {
 pub struct ThreadWait {
     /// Its number in the task, from 1.
     pub thread: u32,
-    /// What it waits in.
+    /// The object of the wait.
     pub what: WaitFor,
 }
 
-/// What a thread waits in: the most telling of what is known.
+/// The object of a thread's wait: the most specific that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitFor {
     /// A mutex of pthreads, with its holder.
@@ -130,12 +129,12 @@ pub struct JoinWait {
     pub place: StackFrame,
 }
 
-/// What a thread waits for outside of its process, read from the kernel's tables.
+/// A wait for something outside the process, read from the kernel's tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceWait {
     /// The system call.
     pub call: String,
-    /// What it is, with its path: `the lock on /scratch/x`.
+    /// The resource, with its path: `the lock on /scratch/x`.
     pub what: String,
     /// The processes of this host that hold it, or are at its other end.
     pub holders: Vec<Holder>,
@@ -181,7 +180,7 @@ pub struct Call {
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallArgument {
-    /// What it means to the call.
+    /// Its role in the call.
     pub role: ArgumentRole,
     /// As it stands in the source; the parameter's name where it was read from the debug information.
     pub expression: String,
@@ -189,11 +188,11 @@ pub struct CallArgument {
     pub value: Option<Value>,
     /// Its value, where it is a number. In merged probes 0 in place of what each task has, which is kept beside.
     pub number: Option<i64>,
-    /// How that is known.
+    /// The source of the value.
     pub known: Known,
 }
 
-/// How the value of an argument is known.
+/// The source of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Known {
     /// It was evaluated in the caller's frame, as the source has it.
@@ -217,7 +216,7 @@ impl WaitFor {
 }
 
 impl TaskWaits {
-    /// What the main thread waits in.
+    /// The main thread's wait; `None` if it is not known to wait.
     #[must_use]
     pub fn main(&self) -> Option<&WaitFor> {
         let main = self.threads.iter().find(|wait| wait.thread == 1);
@@ -239,11 +238,11 @@ impl ResourceWait {
     }
 }
 
-/// What the words for a lock of a file begin with; its path is behind.
+/// Prefix of the words for a file lock, followed by the file's path.
 pub const LOCK_ON: &str = "the lock on ";
 
 impl CallArgument {
-    /// What is known of a call and is no argument of it: it is compared, and not shown.
+    /// A fact of a call that is not one of its arguments: it is compared, and not shown.
     #[must_use]
     pub fn hidden(role: ArgumentRole, number: i64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The message queues of an MPI library: sends and receives that have not completed, messages that nobody has received.
+//! The message queues of an MPI library: pending sends, pending receives and unexpected messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub const TASK_MESSAGES_MAX: usize = 4096;
 pub struct TaskQueues {
     /// Its messages, at most [`TASK_MESSAGES_MAX`]: those of one kind in the order of their peers.
     pub messages: Vec<QueueMessage>,
-    /// How many there are beyond these.
+    /// Number of further messages that are not listed.
     pub more: u64,
     /// False where the MPI library does not tell debuggers of messages that nobody has received.
     pub knows_unexpected: bool,
@@ -19,7 +19,7 @@ pub struct TaskQueues {
 /// A message in a queue of a task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct QueueMessage {
-    /// What is the same for many messages.
+    /// The part that is equal for many messages.
     pub kind: MessageKind,
     /// The other one's rank in `MPI_COMM_WORLD`; absent for any, and where it is not known.
     pub world_peer: Option<i64>,
@@ -29,7 +29,7 @@ pub struct QueueMessage {
     pub buffer: u64,
 }
 
-/// What messages have in common that differ by their peers and buffers.
+/// The common part of messages that differ in their peers and buffers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MessageKind {
     /// The queue.

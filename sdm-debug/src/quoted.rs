@@ -1,4 +1,4 @@
-//! Text of the debugged language and of gdb's values: what stands outside of quotes and brackets.
+//! Parses text of the debugged language and of gdb's values, outside quotes and brackets.
 
 /// The characters outside of string and character literals, each with its place; the quotes
 /// themselves are left out too.
@@ -39,21 +39,22 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
     parts
 }
 
-/// What gdb's `print` says of a value, without the type and the address of a reference, `(Cell &) @0x7ffe: `, and the type of a
-/// pointer, `(Cell *) `.
+/// gdb's printed value without its type prefix: without the type and the address of a reference, `(Cell &) @0x7ffe:
+/// `, and without the type of a pointer, `(Cell *) `.
 #[must_use]
 pub fn bare(printed: &str) -> &str {
     behind_type(printed).map_or(printed, |(_, value)| value)
 }
 
-/// What gdb's `print` says of a value, without the type and the address of a reference: it is at another place in each task.
+/// gdb's printed value without the type and the address of a reference: the address differs between tasks.
 #[must_use]
 pub fn referred(printed: &str) -> &str {
     let behind = behind_type(printed).filter(|(is_reference, _)| *is_reference);
     behind.map_or(printed, |(_, value)| value)
 }
 
-/// What stands behind the type of a reference (true) or of a pointer; lists of variables have a reference's address without its type.
+/// The text after the type of a reference (true) or of a pointer. Lists of variables have a reference's address
+/// without its type.
 fn behind_type(printed: &str) -> Option<(bool, &str)> {
     if let Some(address) = printed.strip_prefix("@0x") {
         return address.split_once(": ").map(|(_, value)| (true, value));

@@ -1,5 +1,5 @@
-//! What tasks answer. Replies are merge keys: they hold nothing that differs between tasks that
-//! do the same (thread ids, pids, addresses of breakpoints, history numbers).
+//! Replies of tasks. Replies are merge keys: they hold nothing that differs between tasks in the same state (thread
+//! ids, pids, breakpoint addresses, history numbers).
 
 mod data;
 mod samples;
@@ -41,7 +41,7 @@ pub enum Reply {
     },
     /// The run ended because the task was left running (`detach`).
     Detached,
-    /// Where a breakpoint now stands.
+    /// The location of a breakpoint.
     Breakpoint(BreakpointPlace),
     /// The frames of one thread.
     Backtrace(Backtrace),
@@ -55,20 +55,20 @@ pub enum Reply {
     Value(Value),
     /// The folded stacks of the task's threads.
     Stacks(TaskStacks),
-    /// What the task is doing.
+    /// State of the task.
     Status(TaskState),
     /// Text that gdb printed.
     Text(String),
-    /// What gdb said to an MI command.
+    /// gdb's answer to an MI command.
     Mi {
         /// The result record: `^done,depth="3"`.
         result: String,
-        /// What it printed meanwhile.
+        /// Console output during the command.
         printed: String,
     },
     /// The front-end's breakpoints, by number.
     Breakpoints(Vec<BreakpointView>),
-    /// What was read of memory, in rising order; what could not be read is left out.
+    /// Memory, in ascending order of address; unreadable parts are left out.
     Memory(Vec<MemoryBlock>),
     /// Instructions in rising order.
     Instructions(Vec<Instruction>),
@@ -76,7 +76,7 @@ pub enum Reply {
     Source(SourceText),
     /// The shared libraries.
     Libraries(Vec<Library>),
-    /// What is done at signals.
+    /// The settings of signals.
     Signals(Vec<SignalView>),
     /// A variable object.
     VarObject(VarObject),
@@ -89,11 +89,11 @@ pub enum Reply {
     },
     /// Which variable objects have changed.
     VarChanges(Vec<VarChange>),
-    /// What a gdb needs of memory, and what there is.
+    /// The memory that a gdb needs, and the memory that is free.
     Room(Room),
-    /// What the task is doing.
+    /// The facts of a probe.
     Probe(Box<TaskProbe>),
-    /// How much memory a process holds.
+    /// Memory of a process.
     Usage(Usage),
     /// The messages of its MPI library that have not completed.
     Queues(TaskQueues),
@@ -127,7 +127,7 @@ pub struct Backtrace {
     pub frames: Vec<Frame>,
     /// True where there are more frames than were asked for.
     pub more: bool,
-    /// How many frames were left out above the first one (inside a runtime) and below the last.
+    /// Number of frames left out above the first one (inside a runtime) and below the last.
     pub folded: u32,
 }
 
@@ -154,10 +154,11 @@ pub struct Variable {
 pub struct Value {
     /// The text, cut where `cut` says so.
     pub text: String,
-    /// Where the text was cut: the full length in bytes and the xxh3-64 of the full text, so that
-    /// different values are never called equal by what is left of them. Where gdb itself has printed
-    /// the beginning of a value only: length and hash of the whole value; a length of 0 where that cannot be known, and a number that
-    /// no other task has.
+    /// For a cut text: length in bytes and xxh3-64 of the whole text, so that different values with an equal
+    /// beginning compare as different.
+    ///
+    /// If gdb itself printed only the beginning: length and hash of the whole value. If these cannot be known: length
+    /// 0 and a number that no other task has.
     pub cut: Option<(u64, u64)>,
 }
 
@@ -168,13 +169,13 @@ pub struct ThreadView {
     pub number: u32,
     /// The name that the system gives to it; empty where it has none.
     pub name: String,
-    /// Where it is, its level always 0; absent while it runs.
+    /// Its innermost frame, level 0; `None` while it runs.
     pub frame: Option<Frame>,
     /// True for the selected one.
     pub current: bool,
 }
 
-/// Where a breakpoint stands.
+/// The location of a breakpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakpointPlace {
     /// The front-end's number.
@@ -190,7 +191,7 @@ pub struct BreakpointPlace {
 pub struct TaskStacks {
     /// The main thread first, then every thread with a user frame.
     pub threads: Vec<ThreadStack>,
-    /// How many threads were left out: helpers of a runtime.
+    /// Number of threads left out as helpers of a runtime.
     pub helpers: u32,
 }
 
@@ -214,7 +215,7 @@ impl TaskStacks {
 /// One folded stack, shared by threads that are in the same place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadStack {
-    /// How many threads of the task stand there, from 1.
+    /// Number of the task's threads with this stack, from 1.
     pub count: u32,
     /// True where the main thread is one of them.
     pub main: bool,
@@ -233,7 +234,7 @@ pub struct StackFrame {
     pub file: String,
     /// The line of the call, or of the stop in the innermost one; 0 where unknown.
     pub line: u32,
-    /// How many frames in a row are this function: 1, or more for recursion.
+    /// Number of consecutive frames of this function: more than 1 for recursion.
     pub repeat: u32,
 }
 

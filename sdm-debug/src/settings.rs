@@ -1,4 +1,4 @@
-//! The settings of a backend, which the front-end sends to every server with the configuration of the session.
+//! Settings of a backend, which the front-end sends to every server with the session's configuration.
 
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub enum BackendSettings {
     GdbWith(GdbOptions),
     /// gdb over GDB/MI, and the programs that it starts find a PMIx server.
     GdbHosted {
-        /// What is not as usual with gdb.
+        /// gdb settings that differ from the defaults.
         options: GdbOptions,
-        /// What the PMIx server is to know.
+        /// The job that the PMIx servers serve.
         pmix: PmixJob,
     },
 }
@@ -39,7 +39,7 @@ pub struct PmixJob {
     pub spare: IdSet,
 }
 
-/// What is not as usual with gdb.
+/// gdb settings that differ from the defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GdbOptions {
     /// More commands for every gdb's own command line, before it reads a program.

@@ -1,10 +1,10 @@
-//! The states of a task and the moves between them.
+//! The states of a task and the transitions between them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Failure, FailureCode};
 
-/// What a task is doing. What it was stopped by is in the answer that said so.
+/// The state of a task. The reason of a stop is in the reply or event that reported it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum TaskState {
     /// Not started yet.
@@ -71,11 +71,11 @@ impl TaskState {
 }
 
 impl TaskState {
-    /// What a command that needs the task to stand still is answered where it does not.
+    /// Checks that the task is stopped.
     ///
     /// # Errors
-    /// `running`, `not_running` or `gdb_dead`; the text is the same for all tasks in that state,
-    /// so that the failures merge.
+    /// `running`, `not_running` or `gdb_dead`. The text is the same for all tasks in that state, so that the failures
+    /// merge.
     pub fn need_stopped(&self) -> Result<(), Failure> {
         match self {
             Self::Stopped => Ok(()),
@@ -87,7 +87,7 @@ impl TaskState {
         }
     }
 
-    /// What a command that needs a process is answered where there is none.
+    /// Checks that the task has a process.
     ///
     /// # Errors
     /// `not_running` or `gdb_dead`, as [`TaskState::need_stopped`].

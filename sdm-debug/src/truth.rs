@@ -1,4 +1,4 @@
-//! Whether a program takes a value for true, as `@if` and the `if` and `while` of a breakpoint's commands need it.
+//! Truth of a value in the program's language, for `@if` and for `if` and `while` in a breakpoint's commands.
 
 /// Words for false and for no object, in the languages that gdb knows; in lower case.
 const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "none"];

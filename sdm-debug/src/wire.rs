@@ -1,4 +1,4 @@
-//! The payloads' bytes: postcard, enums only appended to.
+//! Encoding of payloads: postcard, with enums that are only appended to.
 
 use sdm_core::limits::{PAYLOAD_BYTES_MAX, SETS_BYTES_MAX};
 use serde::Serialize;

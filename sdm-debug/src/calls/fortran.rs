@@ -1,19 +1,19 @@
-//! Statements of Fortran, in free and in fixed form: over how many lines one goes, and what its arguments are.
+//! Fortran statements in free and in fixed form: the lines that one spans, and its arguments.
 
 use sdm_mpi::ArgumentRole;
 
 use super::source::{in_plain, tidy};
 
-/// How many lines in front of a line, and behind it, can belong to its statement.
+/// Most lines before a line, and after it, that can belong to its statement.
 const LINES_MAX: u32 = 64;
-/// Where in a line of fixed form a mark says that it continues the one before.
+/// Column, from 0, of the continuation mark in fixed form.
 const MARK: usize = 5;
-/// Behind this column nothing counts in fixed form; there cards had their numbers.
+/// Columns of a line in fixed form. Text after them is ignored; punched cards had their numbers there.
 const COLUMNS: usize = 72;
 /// The extensions of fixed form, in lower case.
 const FIXED: [&str; 4] = ["f", "for", "f77", "ftn"];
 
-/// How lines are written.
+/// The source form of Fortran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `&` at a line's end: the next one continues it.
@@ -33,7 +33,7 @@ impl Form {
         }
     }
 
-    /// What a line says; nothing of a comment, an empty line, and one for the preprocessor.
+    /// The code of a line; `None` for a comment, an empty line or a preprocessor line.
     fn code(self, line: &str) -> Option<&str> {
         let is_comment = match self {
             Self::Free => line.starts_with('#'),
@@ -81,7 +81,7 @@ impl Form {
         !label.is_empty() && label.trim().is_empty() && !matches!(mark, None | Some(' ' | '0'))
     }
 
-    /// What a continued line says, without its mark; true where words are not to be put apart.
+    /// The code of a continuation line, without its mark; true if it joins the line before without a space.
     fn continued(self, code: &str) -> (&str, bool) {
         match self {
             Self::Free => match code.trim_start().strip_prefix('&') {
@@ -183,8 +183,10 @@ pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) 
     })
 }
 
-/// What stands in front of the brackets of an expression that may be elements of arrays, or calls of functions: evaluating
-/// it is harmless where all of these are arrays. `None` where more is in its way.
+/// The names in front of parentheses that can be array elements or function calls: evaluation is harmless if all are
+/// arrays.
+///
+/// `None` if other syntax makes it unsafe.
 #[must_use]
 pub fn array_names(expression: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
@@ -202,7 +204,7 @@ pub fn array_names(expression: &str) -> Option<Vec<&str>> {
     super::is_harmless(&plain).then_some(names)
 }
 
-/// Where the designator begins with which a text ends: `a%b(i)%c` of `x + a%b(i)%c`.
+/// Start of the designator at the end of a text: of `a%b(i)%c` in `x + a%b(i)%c`.
 fn designator(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut begin = text.len();

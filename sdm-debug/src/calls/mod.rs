@@ -1,4 +1,5 @@
-//! Calls in the source: which functions wait, which arguments say whom a call waits for, and where these stand in a line of source.
+//! Calls in source code: the functions that wait, the arguments that identify a call's partners, and the places of
+//! these in a source line.
 
 mod fortran;
 mod source;

@@ -1,11 +1,11 @@
-//! The arguments of commands that take more than a word.
+//! Arguments of commands that take more than one word.
 
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
 use crate::probe::ProbeSpec;
 
-/// How the program is started.
+/// The start of a program.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct StartSpec {
     /// The program's path, or a name looked up on `PATH`.
@@ -16,7 +16,7 @@ pub struct StartSpec {
     pub environment: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The working directory; the server's own where absent.
     pub directory: Option<Vec<u8>>,
-    /// Where the program is held before anything else.
+    /// The place of the program's first stop.
     pub stop: StopAt,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
@@ -25,8 +25,8 @@ pub struct StartSpec {
     /// A command and its arguments that runs the program in its own process (`numactl -N 0`, a
     /// site's binding script), in any number of `exec`s; none where empty. `valgrind` alone: Valgrind runs it, as `--memcheck` says.
     pub wrapper: Vec<Vec<u8>>,
-    /// What stops it, there before it runs. One that cannot be made costs only itself, and is
-    /// [`crate::Event::BreakpointRefused`].
+    /// Breakpoints to set before the program runs. One that cannot be set is reported as
+    /// [`crate::Event::BreakpointRefused`]; the others are not affected.
     pub points: Vec<StartPoint>,
     /// Lines for gdb's command line before the program runs, each with its tasks. One that gdb
     /// refuses is told by a notice.
@@ -40,13 +40,13 @@ pub struct StartSpec {
 pub struct StartPoint {
     /// The tasks that have it.
     pub tasks: IdSet,
-    /// What it is. A breakpoint whose place is not loaded yet waits for it.
+    /// The breakpoint. If its location is not loaded yet it stays pending.
     pub spec: PointSpec,
-    /// False where it is there, and switched off.
+    /// False if it is set but disabled.
     pub enabled: bool,
 }
 
-/// What a task is stopped by, as it was asked for.
+/// A request for a breakpoint, watchpoint or catchpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PointSpec {
     /// At a place.
@@ -69,7 +69,7 @@ impl PointSpec {
     }
 }
 
-/// Where a started program is held.
+/// The place at which a started program is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum StopAt {
     /// At `main`; at the entry point where there is none.
@@ -91,11 +91,11 @@ pub struct AttachSpec {
     pub held: bool,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
-    /// How the tasks of a server are divided among gdbs.
+    /// Distribution of a server's tasks over gdbs.
     pub arrangement: Arrangement,
 }
 
-/// Which processes are looked at, and how.
+/// A request to inspect processes without gdb.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct LookSpec {
     /// Task id and Unix pid.
@@ -106,20 +106,20 @@ pub struct LookSpec {
     pub probe: Option<ProbeSpec>,
 }
 
-/// Which processes are looked at again and again, and how often.
+/// A request to sample processes repeatedly.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct SampleSpec {
-    /// Which, and how.
+    /// The processes, and the form of the stacks.
     pub look: LookSpec,
-    /// For so long, in milliseconds.
+    /// Duration of the sampling, in milliseconds.
     pub span_ms: u32,
-    /// From one look to the next, in milliseconds.
+    /// Time from one sample to the next, in milliseconds.
     pub period_ms: u32,
     /// True where it goes on from another one: what has changed since that one's last look has moved.
     pub goes_on: bool,
 }
 
-/// How the tasks of one server are divided among gdbs at an attach.
+/// Distribution of the tasks of one server over gdbs at an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Arrangement {
     /// One gdb for all where the server has several tasks.
@@ -131,7 +131,7 @@ pub enum Arrangement {
     Shared,
 }
 
-/// Which core file each task is.
+/// The core files of tasks.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct CoreSpec {
     /// Task id and the core file's path.
@@ -155,7 +155,7 @@ pub struct BreakSpec {
     pub temporary: bool,
     /// True where it is kept although its place is not loaded yet.
     pub pending: bool,
-    /// How many hits do not stop the task before one does.
+    /// Number of hits to ignore before one stops the task.
     pub ignore: u32,
     /// True where it takes one of the processor's breakpoint registers.
     pub hardware: bool,
@@ -184,7 +184,7 @@ pub struct WatchSpec {
     pub location: bool,
     /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// How many hits do not stop the task before one does.
+    /// Number of hits to ignore before one stops the task.
     pub ignore: u32,
 }
 
@@ -238,7 +238,7 @@ impl CatchSpec {
     }
 }
 
-/// What a catchpoint stops at.
+/// The event at which a catchpoint stops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CatchEvent {
     /// `fork`.
@@ -263,7 +263,7 @@ pub enum CatchEvent {
     Unload(String),
 }
 
-/// How values are written.
+/// The output format of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ValueFormat {
     /// As the type suggests.
@@ -294,7 +294,7 @@ pub enum StepKind {
     InstructionOver,
 }
 
-/// What a backtrace shows.
+/// The extent of a backtrace.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct BacktraceSpec {
     /// At most this many frames; 0 for no bound but the backend's own.

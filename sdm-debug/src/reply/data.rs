@@ -1,5 +1,5 @@
-//! Answers about a task that are neither stacks nor values: breakpoints, memory, instructions, source, libraries, signals, variable
-//! objects.
+//! Replies that are neither stacks nor values: breakpoints, memory, instructions, source, libraries, signals,
+//! variable objects.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
 pub struct BreakpointView {
     /// Its number and where it stands.
     pub place: BreakpointPlace,
-    /// What it is, in gdb's words: `breakpoint`, `hw watchpoint`, `catchpoint`.
+    /// gdb's type of it: `breakpoint`, `hw watchpoint`, `catchpoint`.
     pub kind: String,
-    /// What it stands at, as it was asked for: a location, an expression, an event.
+    /// The requested location, expression or event.
     pub what: String,
     /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
@@ -23,9 +23,9 @@ pub struct BreakpointView {
     pub enabled: bool,
     /// True where it is removed at its first stop.
     pub temporary: bool,
-    /// How many times it was met, stops and passes alike.
+    /// Number of hits, with and without a stop.
     pub hits: u64,
-    /// How many further hits do not stop the task.
+    /// Number of further hits to ignore.
     pub ignore: u32,
 }
 
@@ -75,7 +75,7 @@ pub struct Library {
     pub symbols: bool,
 }
 
-/// What is done at a signal.
+/// The settings of a signal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SignalView {
     /// The signal's name: `SIGUSR1`.
@@ -86,22 +86,22 @@ pub struct SignalView {
     pub print: bool,
     /// The program gets it.
     pub pass: bool,
-    /// What gdb says that it means: `User defined signal 1`.
+    /// gdb's description: `User defined signal 1`.
     pub meaning: String,
 }
 
 /// A variable object: a value whose children are fetched when they are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct VarObject {
-    /// What it is called in commands.
+    /// The name in commands.
     pub name: String,
-    /// What it is called by a person: the expression, a member's name, an index.
+    /// The name for users: the expression, a member's name, an index.
     pub expression: String,
     /// Its type; empty where gdb says none (`public`, `private`).
     pub type_name: String,
     /// Its value when it was made or last updated.
     pub value: Value,
-    /// How many children it has; for a container that a pretty printer shows, how many are known.
+    /// Number of children; for a container shown by a pretty-printer the number known so far.
     pub children: u32,
     /// True where a pretty printer has further children.
     pub more: bool,
@@ -109,7 +109,7 @@ pub struct VarObject {
     pub pretty: bool,
 }
 
-/// What has become of a variable object.
+/// A change of a variable object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct VarChange {
     /// The name of the object, as in commands.
@@ -118,7 +118,7 @@ pub struct VarChange {
     pub value: Option<Value>,
     /// Its new type, where that has changed; the children are gone then.
     pub type_name: Option<String>,
-    /// How many children it has now, where that has changed.
+    /// The new number of children; `None` if unchanged.
     pub children: Option<u32>,
 }
 
@@ -126,15 +126,15 @@ pub struct VarChange {
 /// so that hosts that are alike give the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Room {
-    /// What one gdb for the program needs for itself, estimated.
+    /// Estimated memory of one gdb for the program.
     pub gdb_bytes: u64,
-    /// What can still be had.
+    /// Memory that is still free.
     pub free_bytes: u64,
-    /// What bounds the memory that is free.
+    /// The limit that determines the free memory.
     pub limit: MemoryLimit,
 }
 
-/// What bounds the memory that processes can have.
+/// The limit of the memory that processes can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MemoryLimit {
     /// The host's own memory.
@@ -143,10 +143,10 @@ pub enum MemoryLimit {
     Group,
 }
 
-/// How much memory a process holds, as its `/proc/PID/status` counts it.
+/// Memory of a process, from `/proc/PID/status`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// What is in memory now (`VmRSS`), in bytes; pages that are shared with others count in each.
+    /// Resident memory (`VmRSS`), in bytes; shared pages count in each process.
     pub resident_bytes: u64,
     /// The most that has been in memory (`VmHWM`), in bytes.
     pub peak_bytes: u64,

@@ -1,4 +1,4 @@
-//! Stacks over a while.
+//! Sampled stacks.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::fold::STACKS_MAX;
 /// The folded stacks of one task over several looks.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskSamples {
-    /// How many looks there were.
+    /// Number of samples.
     pub looks: u32,
-    /// In how many of them it stood elsewhere than in the one before.
+    /// Number of samples whose stacks differ from the sample before.
     pub moves: u32,
     /// The distinct stacks, outermost frame first, each with how often a thread stood there.
     pub stacks: Vec<(u64, Vec<StackFrame>)>,
-    /// How often a thread was left out: helpers of a runtime, and what there was no room for.
+    /// Number of times that a thread was left out, as a helper of a runtime or for lack of room.
     pub helpers: u64,
     /// The price of the looks.
     pub cost: Cost,

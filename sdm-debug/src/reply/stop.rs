@@ -1,4 +1,4 @@
-//! The reasons for which tasks stop, and the places where they do.
+//! Reasons of stops, and their places.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub enum StopReason {
     StepEnd,
     /// The function returned.
     FunctionFinished {
-        /// What it returned, where it returns something.
+        /// The returned value; `None` if the function returns nothing.
         value: Option<Value>,
     },
     /// We were asked to stop it.
@@ -49,7 +49,7 @@ pub enum StopReason {
     },
     /// A breakpoint of SDM's own: the program is about to abort or to leave before `MPI_Finalize`.
     Internal {
-        /// What it is about to do: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
+        /// The imminent call: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
         what: String,
     },
     /// After an attach.
@@ -58,7 +58,7 @@ pub enum StopReason {
     Other(String),
     /// A watchpoint of the front-end's.
     Watchpoint(Box<WatchHit>),
-    /// What was watched is no more: its frame has returned. The watchpoint is gone.
+    /// A watched variable is out of scope, as its frame has returned. The watchpoint is deleted.
     WatchpointScope {
         /// The front-end's number.
         number: u32,
@@ -69,7 +69,7 @@ pub enum StopReason {
     Catch {
         /// The front-end's number.
         number: u32,
-        /// What the catchpoint has caught.
+        /// The caught event.
         hit: CatchHit,
     },
     /// The location of `until` or `advance` was reached.
@@ -101,12 +101,13 @@ impl StopReason {
     }
 }
 
-/// What a sanitizer has found. What differs between tasks that do the same (addresses, pids, values) is left out.
+/// An error that a sanitizer has found, without parts that differ between tasks in the same state (addresses, pids,
+/// values).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
-    /// Who has found it: `AddressSanitizer`.
+    /// The tool that has found it: `AddressSanitizer`.
     pub tool: String,
-    /// What it is, in the tool's words: `heap-buffer-overflow`.
+    /// The kind of error, in the tool's words: `heap-buffer-overflow`.
     pub kind: String,
     /// The access that was wrong, where it is one and known.
     pub access: Option<Access>,
@@ -128,11 +129,11 @@ impl Finding {
 pub struct Access {
     /// True where memory was written to.
     pub is_write: bool,
-    /// How many bytes were accessed; 0 where that is unknown.
+    /// Number of bytes accessed; 0 if unknown.
     pub size_bytes: u64,
 }
 
-/// What a watchpoint has seen.
+/// A watchpoint's hit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WatchHit {
     /// The front-end's number.
@@ -145,7 +146,7 @@ pub struct WatchHit {
     pub new: Option<Value>,
 }
 
-/// What a catchpoint has caught. Pids are left out: they differ between tasks.
+/// The event that a catchpoint has caught, without pids, as they differ between tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CatchHit {
     /// A child was made by `fork`.

@@ -1,4 +1,4 @@
-//! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, nested to any few dimensions.
+//! Arrays of numbers as gdb prints them: `{1, 2}` in C and C++, `(1, 2)` in Fortran, with up to a few dimensions.
 
 use super::number::{Parsed, parse};
 use crate::quoted::bare;
@@ -11,7 +11,7 @@ const DIMENSIONS_MAX: usize = 8;
 /// An array of numbers, or one number, which has no dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumberArray {
-    /// How many elements it has in each dimension, as gdb nests them: the outermost first.
+    /// Number of elements in each dimension, in gdb's nesting order: outermost first.
     pub shape: Vec<usize>,
     /// All elements, the innermost dimension's beside each other.
     pub elements: Vec<Parsed>,
@@ -100,7 +100,7 @@ fn repeated(part: &str) -> Option<(&str, usize)> {
         .then_some((value.trim(), count))
 }
 
-/// What stands between the commas of a level, and between the rows of Fortran's arrays, which have none.
+/// Iterator over the elements of one nesting level: separated by commas, or for rows of Fortran's arrays by nothing.
 struct Elements<'a>(&'a str);
 
 impl<'a> Iterator for Elements<'a> {

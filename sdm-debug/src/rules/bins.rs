@@ -1,4 +1,4 @@
-//! Bins of a histogram, and how many numbers fall into each.
+//! Bins of a histogram, and the count of numbers in each.
 
 /// The most bins of a histogram.
 pub const BINS_MAX: u16 = 4096;
@@ -6,24 +6,24 @@ pub const BINS_MAX: u16 = 4096;
 /// Bins of equal width over `low..=high`, given by the command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bins {
-    /// Where the first begins; finite.
+    /// Lower edge of the first bin; finite.
     pub low: f64,
-    /// Where the last ends; finite and above `low`.
+    /// Upper edge of the last bin; finite and above `low`.
     pub high: f64,
     /// The number of bins, 1 to [`BINS_MAX`].
     pub count: u16,
 }
 
-/// How many numbers fall into each bin.
+/// Counts of numbers by bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// The bins that the numbers were counted by.
     pub bins: Bins,
-    /// How many numbers each holds; the last one holds `high` too.
+    /// Count of each bin; the last one includes `high`.
     pub counts: Vec<u64>,
-    /// How many are below the first.
+    /// Count of numbers below the first bin.
     pub below: u64,
-    /// How many are above the last.
+    /// Count of numbers above the last bin.
     pub above: u64,
 }
 
@@ -52,7 +52,7 @@ impl Bins {
         (ordered && (1..=BINS_MAX).contains(&bins.count)).then_some(bins)
     }
 
-    /// Where a bin begins; that of `count` is where the last ends.
+    /// Lower edge of a bin; for `count` and above the upper edge of the last one.
     #[must_use]
     pub fn edge(&self, index: u16) -> f64 {
         if index >= self.count {

@@ -1,9 +1,9 @@
-//! A map from distinct things to the tasks that have them, bounded in bytes, the same whatever the order of merging.
+//! A map from distinct things to the tasks that have them, bounded in bytes and independent of the order of merging.
 //!
-//! Things are ordered by their hash. Those whose costs, summed in that order, pass the budget are
-//! cut, and only who had them is kept. The smallest cut hash travels with the rest: where any part
-//! was cut, the whole is cut too. What one part cuts the whole would have cut, since its sums can
-//! only be larger; so the result is that of all things seen at once.
+//! Things are ordered by hash. Their costs are summed in that order. Things beyond the budget are cut, and only their
+//! tasks are kept. The smallest cut hash is sent along: if any part was cut there, the whole is cut there too. A sum
+//! over the whole is never smaller than over a part, so a part cuts nothing that the whole would keep. The result is
+//! as if all things were seen at once.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::coding::{Reader, Writer};
 
 /// The budget of one merged payload, in bytes of things as they are.
 pub(super) const BUDGET_BYTES: usize = 2 << 20;
-/// What a thing costs beside its own bytes: bounds their number to 4096.
+/// Fixed cost of a thing beside its own bytes: bounds their number to 4096.
 const ENTRY_BYTES: usize = 512;
 
-/// What is kept apart within a cap, each with who has it.
+/// A key of the map.
 pub(super) trait Thing: Ord + Clone {
     /// Its bytes, or an upper bound of them.
     fn cost(&self) -> usize;
@@ -25,11 +25,11 @@ pub(super) trait Thing: Ord + Clone {
     fn hash(&self) -> u64;
 }
 
-/// Who has a thing.
+/// The tasks that have a thing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Held {
     pub(super) tasks: IdSet,
-    /// How often, over all tasks.
+    /// Total count over all tasks.
     pub(super) count: u64,
     /// The smallest position at which anybody has it.
     pub(super) at: u64,
@@ -241,7 +241,7 @@ mod tests {
         capped
     }
 
-    /// What the whole must be, computed from all things at once.
+    /// The expected result, computed from all things at once.
     fn model(things: &[Chosen]) -> (Vec<(Chosen, IdSet)>, IdSet) {
         let mut distinct = things.to_vec();
         distinct.sort();

@@ -1,4 +1,4 @@
-//! The bytes of merged payloads: numbers and texts as on the links, sets in their wire form.
+//! Encoding of merged payloads: numbers and strings as on the links, sets in their wire form.
 
 use sdm_core::aggregate::Rejected;
 use sdm_core::codec::{self, DecodeError};
@@ -77,7 +77,7 @@ pub(super) struct Reader<'a> {
     sources: &'a IdSet,
 }
 
-/// What is read, in errors.
+/// Name of the decoded object in errors.
 const WHAT: &str = "a merged payload";
 
 fn broken(error: DecodeError) -> Rejected {

@@ -1,4 +1,4 @@
-//! The bytes of stacks that are written one after another: each as what it has beyond the one before, texts once.
+//! Encoding of a list of stacks: each as its difference from the one before, strings once.
 
 use std::collections::HashMap;
 

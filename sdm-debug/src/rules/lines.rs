@@ -1,4 +1,4 @@
-//! The merge rule for text: distinct lines, each with the tasks that said it.
+//! The merge rule for text: distinct lines, each with the tasks that printed it.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
@@ -22,9 +22,9 @@ pub const LINE_BYTES_MAX: usize = 4 << 10;
 pub struct Lines {
     /// The lines, in the order of the place where they first stand.
     pub lines: Vec<LineClass>,
-    /// Who said more than there is room for.
+    /// Tasks with lines beyond the limit.
     pub others: IdSet,
-    /// How many lines there was no room for, over all tasks.
+    /// Number of lines beyond the limit, over all tasks.
     pub others_count: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct LineClass {
     pub text: String,
     /// The tasks that said it.
     pub tasks: IdSet,
-    /// How many times it was said, over all tasks.
+    /// Number of times that it was printed, over all tasks.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a rule has made of answers, read once.
+//! A merged answer, decoded by the rule that its payload names.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
@@ -54,7 +54,7 @@ impl Merged {
         })
     }
 
-    /// What the rule of a command makes of the equal answers of these tasks, where none has merged them on their way; `None` for answers
+    /// The merged form of the equal answers of these tasks, which no node has merged on the way. `None` for answers
     /// that are merged by equality.
     #[must_use]
     pub fn of(tasks: &IdSet, reply: &Reply) -> Option<Self> {

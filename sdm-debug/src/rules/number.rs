@@ -14,7 +14,7 @@ pub enum Number {
     Float(f64),
 }
 
-/// What a value reads as.
+/// The number that a printed value denotes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parsed {
     /// A finite number.

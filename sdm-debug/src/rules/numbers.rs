@@ -1,5 +1,5 @@
-//! Numbers of tasks, one each, kept as what is alike in them: many have the same one, or each has one that is so
-//! far from its own rank. A ring of 100,000 ranks is two lines then, and not 100,000.
+//! One number per task, grouped for display: tasks with the same number, or with the same distance from their own
+//! rank. A ring of 100,000 ranks then takes two lines.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub struct Numbers {
     points: Vec<(u32, i64)>,
 }
 
-/// What some tasks have in common.
+/// The property that a group of tasks shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alike {
-    /// Each has its own rank and so much more.
+    /// The number minus the task's own rank.
     Away(i64),
-    /// Each has this number.
+    /// The number itself.
     Same(i64),
 }
 
@@ -57,7 +57,7 @@ impl Numbers {
         points.map(|(task, number)| (TaskId(*task), *number))
     }
 
-    /// How many tasks have one.
+    /// Number of tasks that have a number.
     #[must_use]
     pub fn len(&self) -> usize {
         self.points.len()
@@ -69,8 +69,8 @@ impl Numbers {
         self.points.is_empty()
     }
 
-    /// What is alike in the numbers of these tasks. Each is with those of whom there are more, all in all: those
-    /// with the same number, or those with one that is as far away.
+    /// Groups these tasks, or all, by their numbers. Each task belongs to the larger of its two possible groups: same
+    /// number, or same distance from its rank.
     #[must_use]
     pub fn alike(&self, among: Option<&IdSet>) -> BTreeMap<Alike, IdSet> {
         let chosen = || {

@@ -1,4 +1,5 @@
-//! Parts of answers, each with who has it: what is the same in many answers is kept once, whatever else they differ in.
+//! Parts of answers, each with the tasks that have it. A part that is equal in many answers is kept once, whatever
+//! else differs in them.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;

@@ -1,4 +1,4 @@
-//! The rule of what gathers answers by itself, without parameters.
+//! A generic merge rule, without parameters, for answers that can absorb each other.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
 use sdm_idset::IdSet;
 
-/// What answers come to.
+/// A merged form of answers.
 pub(super) trait Gathers: Default + Send + 'static {
     /// Reads a task's own answer or a merged payload of these sources.
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected>;

@@ -1,4 +1,4 @@
-//! The parts of probes, each with who has it.
+//! The merge rule for probes: their parts, each with the tasks that have it.
 
 mod marks;
 
@@ -19,28 +19,29 @@ use crate::reply::{Reply, TaskStacks};
 use crate::wire;
 pub use marks::Marks;
 
-/// What the probes of many tasks have come to: tasks that differ in one part are together in the others.
+/// The merged probes of many tasks: tasks that differ in one part are still merged in the others.
 ///
-/// Merged payload: `fe 04`, the sets of [`Marks`] in the order of its fields, then for each kind of part (waits, processor times, process states,
-/// places that were not left, stacks): cut, count and set of the others, count of parts, and for each its bytes and
-/// its set; then for each role of an argument the numbers that tasks have there, as [`Numbers`] writes them.
+/// Merged payload: `fe 04`, then the sets of [`Marks`] in the order of its fields. Then come the kinds of parts:
+/// waits, processor times, process states, functions not left, stacks. Each kind has cut, count and set of the
+/// others, count of parts, and for each part its bytes and its set. Last comes, for each role of an argument, the
+/// tasks' numbers, encoded as [`Numbers`].
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Probes {
     /// The distinct stacks.
     pub stacks: Vec<(IdSet, TaskStacks)>,
-    /// What is true of some tasks and not of others.
+    /// The tasks for which each property holds.
     pub marks: Marks,
-    /// What is waited in. Numbers in it are in `numbers`, for each task.
+    /// The waits. Numbers in them are in `numbers`, for each task.
     pub waits: Vec<(IdSet, TaskWaits)>,
     /// The numbers that the arguments of calls have, by what they mean to the call.
     pub numbers: BTreeMap<ArgumentRole, Numbers>,
-    /// What was not left since the probe before.
+    /// The innermost functions not left since the probe before.
     pub within: Vec<(IdSet, Within)>,
     /// Time on a processor since the probe before, in milliseconds.
     pub cpu_ms: Vec<(IdSet, u64)>,
-    /// What the kernel says of the processes.
+    /// States of the processes in the kernel.
     pub processes: Vec<(IdSet, ProcessState)>,
-    /// Who has stacks that there was no room for.
+    /// Tasks with stacks beyond the limit.
     pub cut: IdSet,
 }
 
@@ -263,7 +264,7 @@ fn is_bounded(stacks: &TaskStacks) -> bool {
     threads.all(|thread| thread.frames.len() <= STACK_FRAMES_MAX)
 }
 
-/// What a task answered.
+/// Decodes the answer of one task, or the equal answers of several.
 fn own(sources: &IdSet, payload: &[u8]) -> Result<Parts, Rejected> {
     let Ok(Reply::Probe(probe)) = wire::decode(payload) else {
         return Err(Rejected("no probe"));

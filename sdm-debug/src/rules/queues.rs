@@ -1,4 +1,4 @@
-//! Messages that have not completed, each kind with who has it, and with whom.
+//! The merge rule for pending MPI messages: each kind with its tasks and their peers.
 
 use std::collections::BTreeMap;
 
@@ -19,32 +19,31 @@ use crate::wire;
 /// The longest name of a communicator, in bytes: 64 bytes, each of which may have become a character of three.
 const NAME_BYTES_MAX: usize = 192;
 
-/// What the messages of many tasks have come to.
+/// The merged message queues of many tasks.
 ///
-/// Merged payload: `fe 06`, the set of those who answered and have none, of those who have more than they name, of those
-/// whose library knows nothing of unexpected messages, then the kinds of messages (cut, count and set of the others, count,
-/// and for each its bytes and its set), then the count of rows of numbers, and for each the bytes of its kind, what the
-/// numbers are, and the numbers as [`Numbers`] writes them.
+/// Merged payload: `fe 06`, the sets `quiet`, `more` and `without_unexpected`, then the kinds of messages (cut, count
+/// and set of the others, count, and for each its bytes and its set). Then comes the count of number rows, and for
+/// each the bytes of its kind, the meaning of its numbers, and the numbers, encoded as [`Numbers`].
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct MergedQueues {
     /// The messages.
     pub classes: Vec<MessageClass>,
-    /// Who has none.
+    /// Tasks without messages.
     pub quiet: IdSet,
-    /// Who has more than are in the classes.
+    /// Tasks with more messages than they have listed.
     pub more: IdSet,
-    /// Whose library does not tell of messages that nobody has received.
+    /// Tasks whose MPI library does not report unexpected messages to debuggers.
     pub without_unexpected: IdSet,
-    /// Who has messages that there was no room for.
+    /// Tasks with messages beyond the limit.
     pub cut: IdSet,
 }
 
 /// A message that each of some tasks has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageClass {
-    /// Who has it.
+    /// The tasks that have it.
     pub tasks: IdSet,
-    /// What it is.
+    /// The common part of their messages.
     pub kind: MessageKind,
     /// The peers as ranks of `MPI_COMM_WORLD`, of the tasks where they are known.
     pub world_peers: Numbers,
@@ -104,7 +103,7 @@ impl MessageClass {
         }
     }
 
-    /// What is alike in the ranks of the world that these tasks have as peers, with the tasks.
+    /// Groups the tasks by the `MPI_COMM_WORLD` ranks of their peers.
     #[must_use]
     pub fn world_alike(&self) -> BTreeMap<Alike, IdSet> {
         self.world_peers.alike(Some(&self.tasks))
@@ -119,7 +118,7 @@ struct Nth {
     nth: u32,
 }
 
-/// What numbers are.
+/// The meaning of a row of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     WorldPeer,
@@ -300,7 +299,7 @@ fn read(sources: &IdSet, payload: &[u8]) -> Result<QueueParts, Rejected> {
     Ok(parts)
 }
 
-/// What these tasks have answered, all the same.
+/// The equal answers of these tasks, checked against their bounds.
 fn own(tasks: &IdSet, queues: TaskQueues) -> Result<QueueParts, Rejected> {
     let names = || queues.messages.iter().map(|it| it.kind.communicator.len());
     if queues.messages.len() > TASK_MESSAGES_MAX || names().any(|bytes| bytes > NAME_BYTES_MAX) {

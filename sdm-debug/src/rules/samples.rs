@@ -1,4 +1,4 @@
-//! The merge rule for stacks over a while: distinct stacks, each with who was seen there how often.
+//! The merge rule for sampled stacks: distinct stacks, each with its tasks and its count in each.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
@@ -18,7 +18,7 @@ use crate::wire;
 pub struct Seen {
     /// Outermost first.
     pub frames: Vec<StackFrame>,
-    /// How often each task was.
+    /// Count of each task's threads in this stack, over all samples.
     pub times: u64,
 }
 
@@ -33,25 +33,26 @@ impl Thing for Seen {
     }
 }
 
-/// What [`RULE_SAMPLES`] makes of [`Reply::Samples`].
+/// The merged form of [`Reply::Samples`], by [`RULE_SAMPLES`].
 ///
-/// Merged payload: `fe 07`, the numbers as they stand here, who has moved, a table of texts, cut, count and set of the others, then the
-/// stacks as [`RULE_STACK_TREE`](super::RULE_STACK_TREE) has them, each with how often.
+/// Merged payload: `fe 07`, the numbers in the order of the fields, the set `moved`, a table of strings, cut, count
+/// and set of the others. Then come the stacks as in [`RULE_STACK_TREE`](super::RULE_STACK_TREE), each with its
+/// count.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Samples {
-    /// How many looks there were, over all tasks.
+    /// Number of samples, over all tasks.
     pub looks: u64,
-    /// How often a thread was left out, over all tasks.
+    /// Number of times that a thread was left out, over all tasks.
     pub helpers: u64,
-    /// For how long tasks stood, over all of them, in microseconds.
+    /// Time that tasks were stopped, over all of them, in microseconds.
     pub stood_us: u64,
-    /// For how long one of them did, at most.
+    /// Longest time that one task was stopped, over all its samples, in microseconds.
     pub stood_most_us: u64,
-    /// For how long in one look, at most.
+    /// Longest stop for one sample, in microseconds.
     pub longest_us: u64,
-    /// Processor time of all who looked, in microseconds.
+    /// Processor time of the samplers, in microseconds.
     pub processor_us: u64,
-    /// Who has been seen elsewhere than before.
+    /// Tasks whose stacks have changed between samples.
     pub moved: IdSet,
     capped: Capped<Seen>,
 }
@@ -109,7 +110,7 @@ impl Samples {
             .map(|(seen, held)| (seen, &held.tasks))
     }
 
-    /// Who was seen in stacks that there was no room for, and how often over all of them.
+    /// Tasks with stacks beyond the limit, and the count over all of these stacks.
     #[must_use]
     pub fn others(&self) -> (&IdSet, u64) {
         (&self.capped.others, self.capped.others_count)

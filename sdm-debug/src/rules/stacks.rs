@@ -24,13 +24,13 @@ use crate::wire;
 pub struct StackTree {
     /// The outermost frames, those of most tasks first.
     pub roots: Vec<StackNode>,
-    /// Who has a thread without any frame.
+    /// Tasks that have a thread without any frame.
     pub bare: IdSet,
-    /// How many threads are helpers of a runtime, over all tasks.
+    /// Number of threads that are helpers of a runtime, over all tasks.
     pub helpers: u64,
-    /// Who has stacks that there was no room for.
+    /// Tasks with stacks beyond the limit.
     pub others: IdSet,
-    /// How many threads stand in them.
+    /// Number of threads in the stacks beyond the limit.
     pub others_threads: u64,
 }
 
@@ -39,13 +39,13 @@ pub struct StackTree {
 pub struct StackNode {
     /// The function and the line that are the same for all in this node.
     pub frame: StackFrame,
-    /// Who has a thread in it or in what it called.
+    /// Tasks that have a thread in this frame or in one that it called.
     pub tasks: IdSet,
-    /// How many threads that are, over all tasks.
+    /// Number of those threads, over all tasks.
     pub threads: u64,
-    /// Who has a thread whose innermost frame this is.
+    /// Tasks that have a thread whose innermost frame this is.
     pub here: IdSet,
-    /// What it called, those of most tasks first.
+    /// The frames that it called, those with most tasks first.
     pub children: Vec<StackNode>,
 }
 

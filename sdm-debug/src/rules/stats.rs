@@ -19,7 +19,7 @@ use crate::{Reply, wire};
 /// deviations, the extremes with who holds them, who has no number, and the bins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stats {
-    /// How many finite numbers were answered: one by each task, or the elements of an array.
+    /// Count of finite numbers: one for each task, or the elements of an array.
     pub count: u64,
     /// The sum of the integers among them: exact.
     pub int_sum: i128,
@@ -33,11 +33,11 @@ pub struct Stats {
     pub min: Option<Extreme>,
     /// The largest finite number.
     pub max: Option<Extreme>,
-    /// Who answered `nan`.
+    /// Tasks that answered `nan`.
     pub not_a_number: Who,
-    /// Who answered `inf`.
+    /// Tasks that answered `inf`.
     pub infinite_up: Who,
-    /// Who answered `-inf`.
+    /// Tasks that answered `-inf`.
     pub infinite_down: Who,
     /// The finite numbers by size, where the command gave bins.
     pub histogram: Option<Histogram>,
@@ -407,7 +407,7 @@ fn read_who(reader: &mut Reader<'_>) -> Result<Who, Rejected> {
     Ok(Who { count, tasks })
 }
 
-/// What these tasks have answered.
+/// The equal answers of these tasks.
 fn own(sources: &IdSet, payload: &[u8], bins: Option<Bins>) -> Result<Stats, Rejected> {
     let reply = wire::decode(payload).map_err(|_| Rejected("no value"))?;
     Stats::of(sources, &reply, bins)

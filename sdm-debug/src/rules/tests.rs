@@ -1,4 +1,4 @@
-//! Every rule gives the same in any order and any tree, within its bounds.
+//! Tests that every rule gives the same result in any order and any tree, within its bounds.
 
 use bytes::Bytes;
 use proptest::prelude::*;

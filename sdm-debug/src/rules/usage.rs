@@ -1,4 +1,4 @@
-//! Memory that tasks use: the sum, and those that use the most.
+//! The merge rule for memory usage: the sum, and the tasks that use the most.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::{IdSet, TaskId};
@@ -9,22 +9,23 @@ use super::rule_numbers::RULE_USAGE;
 use crate::reply::{Reply, Usage};
 use crate::wire;
 
-/// How many of those that use the most are named.
+/// Number of tasks listed as the largest.
 pub const LARGEST_MAX: usize = 5;
 
-/// What [`RULE_USAGE`] makes of [`Reply::Usage`].
+/// The merged form of [`Reply::Usage`], by [`RULE_USAGE`].
 ///
-/// Merged payload: `fe 05`, count of tasks, sum, highest peak, count of the largest, then for each its bytes and its task.
+/// Merged payload: `fe 05`, count of tasks, sum, highest peak, count of the largest, then for each its bytes and its
+/// task.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TotalUsage {
-    /// How many tasks answered.
+    /// Number of tasks that answered.
     pub count: u64,
-    /// What they hold in memory together, in bytes, saturating; what is shared counts in each.
+    /// Sum of their resident memory, in bytes, saturating; shared pages count in each.
     pub resident_bytes: u64,
     /// The most that one of them has ever held, in bytes.
     pub peak_bytes: u64,
-    /// What the largest hold, in bytes, and which tasks they are: at most [`LARGEST_MAX`], the largest first, of
-    /// equal ones the lowest task.
+    /// Resident memory in bytes, and task, of the largest: at most [`LARGEST_MAX`], largest first, of equal ones the
+    /// lowest task.
     pub largest: Vec<(u64, TaskId)>,
 }
 

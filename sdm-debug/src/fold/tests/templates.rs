@@ -1,4 +1,4 @@
-//! Templates of the standard library, which stand in the program.
+//! Templates of the standard library, whose code is in the program.
 
 use super::{LIBC, check};
 

@@ -1,4 +1,4 @@
-//! What is true of some of many tasks.
+//! Properties that hold for some of many tasks.
 
 use sdm_core::aggregate::Rejected;
 use sdm_idset::IdSet;
@@ -6,31 +6,31 @@ use sdm_idset::IdSet;
 use crate::probe::TaskProbe;
 use crate::rules::coding::Reader;
 
-/// What is true of some tasks and not of others: a set for each.
+/// For each property the tasks for which it holds.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Marks {
-    /// Who has a variable in the innermost user frame that is another than at the probe before.
+    /// Tasks whose innermost user frame has changed since the probe before.
     pub inner_changed: IdSet,
-    /// Who has one in the frames around it.
+    /// Tasks whose outer user frames have changed since the probe before.
     pub outer_changed: IdSet,
-    /// Whose stack was not read to its end.
+    /// Tasks whose stack could not be read to its end.
     pub partial: IdSet,
-    /// Who was not on a processor, and waits in no system call.
+    /// Tasks that did not run on a processor and wait in no system call.
     pub starved: IdSet,
-    /// Of whose call nobody has noted whether it has returned.
+    /// Tasks whose MPI call could not be tracked, so that it may have returned.
     pub unfollowed: IdSet,
-    /// Who stayed in a call and has exchanged data with others.
+    /// Tasks that stayed in an MPI call and exchanged data with others.
     pub exchanged: IdSet,
 }
 
 impl Marks {
-    /// Who has a variable that is another than at the probe before.
+    /// Tasks with a changed user frame.
     #[must_use]
     pub fn changed(&self) -> IdSet {
         self.inner_changed.union(&self.outer_changed)
     }
 
-    /// In the order in which they are written.
+    /// All sets, in the order of the payload.
     pub(super) fn all(&self) -> [&IdSet; 6] {
         [
             &self.inner_changed,

@@ -1,4 +1,4 @@
-//! Probes of many tasks, merged.
+//! Merged probes of many tasks.
 
 use bytes::Bytes;
 
