@@ -1,8 +1,8 @@
-//! What somebody who asks and a tool of ours (`sdm-pmix tool`) say to one another, in the frames of [`wire`](crate::wire).
+//! Protocol between a client and a tool process of ours (`sdm-pmix tool`), in the frames of [`wire`](crate::wire).
 //!
-//! The one who asks begins with [`ToTool::Hello`]; the tool answers with [`FromTool::Hello`] once it is connected, or with
+//! The client begins with [`ToTool::Hello`]. The tool answers with [`FromTool::Hello`] once it is connected, or with
 //! [`FromTool::Failed`]; [`FromTool::Starting`] may come before. From then on each [`Ask`] has a number, and its answer comes in parts.
-//! Values of PMIx hold others; here they are a row of [`Line`]s that say how deep they are, so that no reader recurses.
+//! Nested PMIx values are sent as a flat list of [`Line`]s with their depth, so that no reader recurses.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub const TEXT_BYTES_MAX: usize = 256 << 10;
 /// The most bytes of input that one message carries.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 
-/// What is said to a tool.
+/// A message to a tool process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToTool {
     /// The first message.
@@ -25,9 +25,9 @@ pub enum ToTool {
         /// [`TOOL_VERSION`].
         version: u16,
     },
-    /// Something to do.
+    /// A request.
     Ask {
-        /// For the answer.
+        /// Number of the request, which the answer repeats.
         number: u32,
         /// What.
         ask: Ask,
@@ -43,19 +43,19 @@ pub struct JobPart {
     pub rank: u32,
 }
 
-/// Something that a tool does.
+/// A request to a tool: one call of PMIx.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Ask {
     /// `PMIx_Query_info` for one key: one that a server does not know makes a query of several fail.
     Query {
         /// The key.
         key: String,
-        /// What narrows it down.
+        /// Qualifiers of the query.
         attributes: Vec<Attribute>,
     },
     /// `PMIx_Get`.
     Get {
-        /// Whose value.
+        /// The processes whose value is read.
         of: JobPart,
         /// Its key.
         key: String,
@@ -76,7 +76,7 @@ pub enum Ask {
     },
     /// `PMIx_Spawn`; the answer is a line with the namespace.
     Spawn {
-        /// How many processes.
+        /// Number of processes.
         count: u32,
         /// The program and its arguments.
         words: Vec<String>,
@@ -84,17 +84,17 @@ pub enum Ask {
         folder: String,
         /// Its variables, each `NAME=VALUE`.
         environment: Vec<String>,
-        /// What else is wanted of the job.
+        /// Further attributes of the job.
         attributes: Vec<Attribute>,
     },
     /// `PMIx_IOF_pull`: from the answer on, [`FromTool::Output`] comes.
     Pull {
-        /// Whose output.
+        /// The processes whose output is read.
         of: JobPart,
     },
     /// `PMIx_IOF_push`.
     Push {
-        /// Whose input.
+        /// The processes that receive the input.
         to: JobPart,
         /// The bytes, [`INPUT_BYTES_MAX`] at most; none where the input ends.
         #[serde(with = "serde_bytes")]
@@ -109,14 +109,14 @@ pub enum Ask {
     },
 }
 
-/// A word that a call takes beside its arguments: a directive or a qualifier.
+/// A named attribute of a call: a directive or a qualifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attribute {
     /// Its key.
     pub key: String,
     /// Its value.
     pub value: AttributeValue,
-    /// True where it is an error that it is not understood; else it is passed over then.
+    /// True where a server that does not know the attribute must fail the call; otherwise it ignores the attribute.
     pub is_required: bool,
 }
 
@@ -135,7 +135,7 @@ pub enum AttributeValue {
     Text(String),
 }
 
-/// What a tool says.
+/// A message from a tool process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromTool {
     /// The first message: it is connected.
@@ -157,7 +157,7 @@ pub enum FromTool {
     Part {
         /// To which question.
         number: u32,
-        /// What is said.
+        /// The lines of this part.
         lines: Vec<Line>,
     },
     /// An answer is over.
@@ -171,9 +171,9 @@ pub enum FromTool {
     Event {
         /// What.
         status: i32,
-        /// Who says so.
+        /// The process that reported the event.
         source: JobPart,
-        /// What is said of it.
+        /// The event's attributes.
         lines: Vec<Line>,
     },
     /// A process has written something.
@@ -188,14 +188,14 @@ pub enum FromTool {
     },
 }
 
-/// A value, or the head of one that holds the deeper ones behind it.
+/// A value, or the head of a nested one, whose parts are the deeper lines that follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// How many others it is in, at most [`DEPTH_MAX`].
+    /// Nesting depth of the value, at most [`DEPTH_MAX`].
     pub depth: u8,
     /// Its key; empty for a part of an array.
     pub key: String,
-    /// What it is.
+    /// The value.
     pub value: Datum,
 }
 

@@ -1,4 +1,4 @@
-//! How a tool comes to be connected.
+//! Connecting a tool to a PMIx server, with retries in a fresh process.
 
 use std::ffi::CStr;
 use std::os::unix::process::CommandExt;
@@ -11,11 +11,11 @@ use sdm_system::programs;
 use crate::turn::Turn;
 use crate::{keeper, library};
 
-/// How often it was tried to reach a server, in the environment of this process.
+/// Environment variable with the number of failed attempts to connect, across re-executions of this process.
 const TRIES: &str = "SDM_PMIX_TRIES";
 const TRIES_MAX: u32 = 120;
 const TRY_EVERY: Duration = Duration::from_millis(250);
-/// What the library says of a server that it cannot reach.
+/// Status of the library for a server that cannot be reached.
 const UNREACHED: i32 = -25;
 
 /// Connects to a server, once it is this tool's turn.

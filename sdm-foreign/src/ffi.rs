@@ -1,5 +1,6 @@
-//! The library's structures and constants that are needed, as the PMIx standard 4 lays them out; version 5 and OpenPMIx 6 have
-//! the same. By hand, and resolved at run time, so that one program serves all of them.
+//! The structures and constants of libpmix that are used here, as the PMIx standard 4 lays them out; version 5 and
+//! OpenPMIx 6 have the same layout. Written by hand and resolved at run time, so that one program serves all of
+//! them.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -28,7 +29,7 @@ pub(crate) const TYPE_RANK: u16 = 40;
 
 pub(crate) const SERVER_PID: &CStr = c"pmix.srvr.pidinfo";
 pub(crate) const NAMESPACES: &CStr = c"pmix.qry.ns";
-/// Whom the processes of a debugger's job debug.
+/// Attribute of a debugger's job: the processes that it debugs.
 pub(crate) const DEBUG_TARGET: &CStr = c"pmix.dbg.tgt";
 pub(crate) const PROCESS_TABLE: &CStr = c"pmix.qry.ptable";
 pub(crate) const NAMESPACE: &CStr = c"pmix.nspace";
@@ -78,7 +79,7 @@ pub(crate) struct Info {
     pub(crate) value: Value,
 }
 
-/// What a lookup gives: whose it is, its name, its value.
+/// A published value as a lookup returns it: its owner, key and value.
 #[repr(C)]
 pub(crate) struct Published {
     pub(crate) owner: Proc,

@@ -1,18 +1,19 @@
-//! What holds a server's connection open where this process dies in the middle of it.
+//! The keeper: a second process that holds the connection to a PMIx server open if this process dies while it connects.
 //!
-//! OpenPMIx (4 and 5, as of Open MPI 5.0.11) does not survive a tool that hangs up between its connection message
-//! and the server's last reply to it: the server takes a namespace off a list that it is not on, and
-//! `prterun` dies, and the user's job with it. Whoever kills this process at that moment (a time-out, the death of
-//! who asks, a person) would kill the job. So a second process, the *keeper*, shares this one's descriptor table from
-//! before the library is loaded. It does nothing while this process lives. Once that has ended, the keeper closes
-//! everything but connected sockets, and holds those until the server has hung up or ended, or nothing more comes
-//! from it: it sends its replies in one go. It holds no longer than it must, as `prterun` does not end as long as a tool is connected.
+//! OpenPMIx (4 and 5, as of Open MPI 5.0.11) crashes if a tool hangs up between its connection message and the
+//! server's last reply to it. The server then removes a namespace from a list that does not contain it; `prterun`
+//! dies, and the user's job with it. So a kill of this process at that moment (a time-out, the death of its parent,
+//! a person) would kill the job. The *keeper* shares this process's descriptor table from before the library is
+//! loaded. It does nothing while this process lives. Afterwards the keeper closes everything but connected sockets.
+//! It holds those until the server has hung up or ended, or has sent all its replies, which come in one go. It
+//! holds no longer than it must, as `prterun` does not end as long as a tool is connected.
 //!
-//! After a goodbye it waits until the server has hung up too, and has forgotten the tool: a second later it takes the tool's name off its
-//! lists, whoever has it by then. Until then it refuses one of the same name (of an ordinary user: it compares with user 0 and lets root in),
-//! and one that comes at that moment may lose the name, and all with it that come later. Only then the next tool may come.
+//! After a regular goodbye the keeper waits until the server has hung up too and has forgotten the tool. A second
+//! later the server takes the tool's name off its lists, also where a new tool has that name by then. Until then
+//! the server refuses a tool of the same name, except for root: it compares the user with user 0. A tool that
+//! connects at that moment may lose the name, and so may all later ones. Only then may the next tool connect.
 //!
-//! A server that is stopped gives no replies for as long as it is: it is not asked at all, and the keeper does
+//! A stopped server sends no replies. The keeper does not ask a stopped server, and does
 //! not count that time.
 
 use std::collections::BTreeMap;
@@ -31,18 +32,20 @@ use crate::sys::{self, Connection};
 
 /// The name of the keeper's process: at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-pmix-hold";
-/// How long a server that runs takes at most until it begins to reply.
+/// Time limit for the first reply of a running server.
 const REPLIES_TAKE: Duration = Duration::from_secs(10);
-/// How long a server that runs may pause between two of its replies, some hundred bytes in all.
+/// Maximum pause between two replies of a running server, which are some hundred bytes in all.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How often it is looked at the server: first, as it mostly hangs up at once, and at last.
+/// Intervals between checks of the server: the first one, as it mostly hangs up at once, and the longest.
 const LOOK_FIRST: Duration = Duration::from_millis(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a server may take to hang up behind a goodbye, and to be at rest then: as long as it gets no processor.
+/// Time limit for a server to hang up after a goodbye and to become idle; a server without processor time needs
+/// that long.
 const END_TAKES: Duration = Duration::from_secs(30);
-/// How long a `prterun` (Open MPI 5.0.11) keeps the name of a tool that has left, and a quarter more.
+/// Time for which a `prterun` (Open MPI 5.0.11) keeps the name of a tool that has left, and a quarter more.
 const NAME_STAYS: Duration = Duration::from_millis(1250);
-/// How long a thread that never sleeps must have run until it has dealt with what was there before: where it passes on much output.
+/// Processor time after which a thread that never sleeps counts as done with its earlier work, as one that passes
+/// on much output.
 const BUSY: Duration = Duration::from_millis(20);
 /// The most descriptors that this process has: one for the answer, and a few of the library's.
 const DESCRIPTORS_MAX: RawFd = 1024;

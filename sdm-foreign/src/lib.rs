@@ -1,10 +1,11 @@
-//! The words that processes around foreign libraries and whoever starts them say to one another.
+//! Messages between the program `sdm-pmix`, which loads foreign libraries, and the processes that start it.
 //!
-//! A library of others is loaded by the program `sdm-pmix` alone, so that whatever it does costs that process at most: libpmix, and the
-//! library by which an MPI library tells debuggers of its messages ([`queues`]). The program's `host` is a PMIx server, one on each node,
-//! started by a server of that node and shared by all of them. It is told what the job is like ([`HostJob`]) and answers with the
-//! variables that the job's processes are to find ([`FromHost::Ready`]); then it tells what processes asked it for that only
-//! the session can do. The words are here ([`wire`]), so that both sides have the same ones.
+//! Foreign libraries are loaded by `sdm-pmix` alone, so that their faults cost that process at most: libpmix, and
+//! the library by which an MPI library shows its message queues to debuggers ([`queues`]). The program's `host` is
+//! a PMIx server, one on each node, started by a server of that node and shared by all of them. It receives the
+//! description of the job ([`HostJob`]) and answers with the environment variables for the job's processes
+//! ([`FromHost::Ready`]). Afterwards it passes on the requests of processes that only the session can fulfil. The
+//! messages ([`wire`]) are in this library, so that both sides share them.
 
 #![forbid(unsafe_code)]
 

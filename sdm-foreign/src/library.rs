@@ -1,4 +1,4 @@
-//! A connection to somebody else's PMIx server.
+//! A connection to a foreign PMIx server.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -24,9 +24,10 @@ const TOOL_RANK: &CStr = c"pmix.tool.rank";
 const OWN_NAMESPACE: &CStr = c"sdm-pmix";
 /// The server that ends with its job.
 const OF_ONE_JOB: &str = "prterun";
-/// How often it is looked whether that one has a job.
+/// Interval between checks whether that server has a job.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long it may take to have one. One whose job is over looks the same as long as another tool keeps it, and must not wait for ours for ever.
+/// Time limit for its job to start. A server whose job is over looks the same as long as another tool keeps it, and
+/// must not wait for ours for ever.
 const START_WAIT: Duration = Duration::from_secs(300);
 /// The most processes of one table that are believed.
 const PROCESSES_MAX: usize = 1 << 20;

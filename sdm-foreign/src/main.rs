@@ -1,16 +1,17 @@
-//! Foreign libraries behind a process boundary: whatever they do costs this process at most.
+//! Foreign libraries behind a process boundary: their faults cost this process at most.
 //!
-//! `sdm-pmix host` is a PMIx server for the programs of a session; see [`host`]. Otherwise it asks the PMIx server in a starter (`prterun`, `prte`) which processes its jobs have.
+//! `sdm-pmix host` is a PMIx server for the programs of a session; see [`host`]. `sdm-pmix LIBRARY PID` asks the
+//! PMIx server in a launcher (`prterun`, `prte`) for its jobs and processes.
 //!
-//! A process of its own, so that whatever a foreign library does costs nobody else anything: who runs
-//! it kills it when it takes too long. The library is the one that the server itself has loaded, and
+//! The caller kills this process when it takes too long. The library is the one that the server itself has loaded, and
 //! it is loaded at run time. A tool that dies while it connects would cost the user the job, so a second process holds
 //! its connection then; see [`keeper`]. Never run it against Open MPI 4: its server dies of a tool's connection,
 //! and the user's job with it.
 //!
 //! `sdm-pmix queues` loads another foreign library, the one that an MPI library has for debuggers: see [`msgq`].
 //!
-//! `sdm-pmix tool LIBRARY PID FILE` does more than that for who has started it: see [`tool`] and `sdm_foreign::asked`.
+//! `sdm-pmix tool LIBRARY PID FILE` executes requests of its caller as a PMIx tool: see [`tool`] and
+//! `sdm_foreign::asked`.
 //!
 //! ```text
 //! sdm-pmix LIBRARY PID     ->   starting                                      where it has no job yet, and is waited for
@@ -18,7 +19,7 @@
 //!                               process TAB NAMESPACE TAB RANK TAB PID TAB HOST TAB PROGRAM
 //!                               end
 //! ```
-//! What goes wrong is one sentence on standard error and exit code 1.
+//! A failure is one sentence on standard error and exit code 1.
 
 mod connecting;
 mod ffi;

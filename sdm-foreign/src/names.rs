@@ -1,9 +1,9 @@
-//! What numbers of PMIx are called, as the standard has them: a table of our own, so that the answer does not depend on the library, and an
-//! unknown number has a name as well.
+//! Names of PMIx's numeric constants, as in the standard. A table of our own, so that the answer does not depend on
+//! the library, and an unknown number has a name as well.
 
 use std::borrow::Cow;
 
-/// What calls and events give.
+/// Status codes of calls and events.
 const STATUSES: &[(i32, &str)] = &[
     (0, "PMIX_SUCCESS"),
     (-1, "PMIX_ERROR"),
@@ -158,7 +158,7 @@ const STATUSES: &[(i32, &str)] = &[
     (-404, "PMIX_ERR_EXIT_NONZERO_TERM"),
 ];
 
-/// What a value is.
+/// Types of values.
 const TYPES: &[(u16, &str)] = &[
     (0, "PMIX_UNDEF"),
     (1, "PMIX_BOOL"),
@@ -269,7 +269,7 @@ const JOB_STATES: &[(u8, &str)] = &[
     (50, "terminated with an error"),
 ];
 
-/// Who an event or published value is for.
+/// Ranges: the receivers of an event or published value.
 const RANGES: &[(u8, &str)] = &[
     (0, "undefined"),
     (1, "resource manager"),
@@ -282,7 +282,7 @@ const RANGES: &[(u8, &str)] = &[
     (255, "invalid"),
 ];
 
-/// Who a value is put for.
+/// Scopes: the processes that may read a put value.
 const SCOPES: &[(u8, &str)] = &[
     (0, "undefined"),
     (1, "local"),
@@ -291,7 +291,7 @@ const SCOPES: &[(u8, &str)] = &[
     (4, "internal"),
 ];
 
-/// How long a value is kept.
+/// Persistences: the lifetime of a published value.
 const PERSISTENCES: &[(u8, &str)] = &[
     (0, "until deleted"),
     (1, "until first read"),
@@ -301,7 +301,7 @@ const PERSISTENCES: &[(u8, &str)] = &[
     (255, "invalid"),
 ];
 
-/// What is asked of an allocation.
+/// Directives of an allocation request.
 const ALLOCATIONS: &[(u8, &str)] = &[
     (1, "new"),
     (2, "extend"),
@@ -325,7 +325,7 @@ const SPECIAL_RANKS: &[(u32, &str)] = &[
 /// Streams of a process, as bits.
 const CHANNELS: &[(u32, &str)] = &[(1, "stdin"), (2, "stdout"), (4, "stderr"), (8, "stddiag")];
 
-/// What is said of an attribute, as bits.
+/// Flags of an attribute, as bits.
 const DIRECTIVES: &[(u32, &str)] = &[
     (1, "required"),
     (2, "end of array"),
@@ -385,25 +385,25 @@ pub fn job_state(value: u8) -> Cow<'static, str> {
     of(JOB_STATES, "state", value)
 }
 
-/// Who an event is for.
+/// Name of a range: the receivers of an event.
 #[must_use]
 pub fn range(value: u8) -> Cow<'static, str> {
     of(RANGES, "range", value)
 }
 
-/// Who a value is put for.
+/// Name of a scope: the processes that may read a put value.
 #[must_use]
 pub fn scope(value: u8) -> Cow<'static, str> {
     of(SCOPES, "scope", value)
 }
 
-/// How long a value is kept.
+/// Name of a persistence: the lifetime of a published value.
 #[must_use]
 pub fn persistence(value: u8) -> Cow<'static, str> {
     of(PERSISTENCES, "persistence", value)
 }
 
-/// What is asked of an allocation.
+/// Name of a directive of an allocation request.
 #[must_use]
 pub fn allocation(value: u8) -> Cow<'static, str> {
     of(ALLOCATIONS, "directive", value)
@@ -430,7 +430,7 @@ pub fn channels(bits: u16) -> String {
     of_bits(CHANNELS, u32::from(bits))
 }
 
-/// What is said of an attribute.
+/// Names of the flags of an attribute.
 #[must_use]
 pub fn directives(bits: u32) -> String {
     of_bits(DIRECTIVES, bits)

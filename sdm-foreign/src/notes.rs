@@ -1,5 +1,5 @@
-//! What the PMIx servers of several nodes say to one another, in [`crate::wire::HostLetter`]s: a question has an answer with the
-//! letter's number.
+//! Messages between the PMIx servers of several nodes, in [`crate::wire::HostLetter`]s. The answer to a question
+//! has the letter's number.
 
 use std::ffi::CString;
 
@@ -13,7 +13,7 @@ use crate::wire::{HostProgram, LETTER_BYTES_MAX};
 /// The types of the library whose values hold no pointers: `bool` to `status` but for strings, ranks and states.
 const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37, 40..=40];
 
-/// What the sets of one letter may own together, in bytes.
+/// Maximum memory of all decoded sets of one letter together, in bytes.
 const SETS_BYTES_MAX: u64 = 16 << 20;
 
 /// A value that a process has published, which owns all that it has.
@@ -35,62 +35,62 @@ impl Kept {
     }
 }
 
-/// Something that is published.
+/// A published value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The rank that has published it.
     pub owner: u32,
     /// Its name.
     pub key: String,
-    /// What it is.
+    /// The value.
     pub value: Kept,
 }
 
-/// What one node asks another.
+/// A request of one node to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
-    /// What a rank has put, from this byte on.
+    /// Reads the data that a rank has put, from this byte on.
     Modex {
         /// The rank.
         rank: u32,
-        /// Where the answer is to begin, in bytes.
+        /// Offset at which the answer begins, in bytes.
         offset: u64,
     },
-    /// To keep these for all.
+    /// Publishes these values.
     Publish(Vec<Entry>),
-    /// What is published by these names.
+    /// Looks up published values.
     LookUp {
         /// The names.
         keys: Vec<String>,
         /// True where the answer may wait until all are there.
         waits: bool,
     },
-    /// To keep what a rank has published no longer: what has these names, or all where there are none.
+    /// Removes values that a rank has published: those of these names, or all where there are none.
     Unpublish {
         /// The rank.
         owner: u32,
         /// The names.
         keys: Vec<String>,
     },
-    /// The node's processes.
+    /// The table of the node's processes.
     Processes,
-    /// To know of a job that is about to be started.
+    /// Announces a job that is about to be started.
     Know(Offspring),
-    /// To set numbers apart for processes that are to be started at the asked node.
+    /// Reserves task numbers for processes that the receiving node is to start.
     Reserve {
-        /// How many.
+        /// Number of processes.
         count: u32,
     },
-    /// To start the asked node's processes of a job that it knows.
+    /// Starts the receiving node's processes of an announced job.
     Start {
         /// The job.
         namespace: String,
         /// The task that wants it; none where a tool does.
         by: Option<u32>,
-        /// What the processes run, in the order of their ranks.
+        /// The programs of the processes, in the order of their ranks.
         programs: Vec<HostProgram>,
     },
-    /// Nothing, and no answer is wanted to this and what follows: what processes print is wanted at the node of this rank.
+    /// Asks for the output of processes, for the node of this rank. This request and those below have no answer.
     WantOutput(u32),
     /// A task has printed something.
     Printed {
@@ -98,15 +98,15 @@ pub enum Question {
         task: u32,
         /// True for standard error.
         is_error: bool,
-        /// What it is.
+        /// The output.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
-    /// Something for tasks to read; nothing is the end.
+    /// Standard input for tasks; empty at its end.
     Input {
         /// The tasks, of any node.
         tasks: IdSet,
-        /// What they are to read.
+        /// The input.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -146,22 +146,22 @@ pub struct Told {
     pub namespace: String,
     /// Its rank there.
     pub rank: u32,
-    /// Whom it is for, as the library numbers that.
+    /// The receivers of the event, as a range of PMIx.
     pub range: u8,
-    /// What is said of it, by name.
+    /// Attributes of the event, by key.
     pub infos: Vec<(String, Kept)>,
 }
 
-/// What it is told.
+/// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// A part of what a rank has put.
+    /// A part of the data that a rank has put.
     Modex {
         /// The library's status: 0 where all is well.
         status: i32,
         /// Bytes in all.
         total: u64,
-        /// Where the part begins, in bytes.
+        /// Offset of the part in the data, in bytes.
         offset: u64,
         /// The part.
         #[serde(with = "serde_bytes")]
@@ -172,14 +172,14 @@ pub enum Reply {
         /// The library's status.
         status: i32,
     },
-    /// What is published.
+    /// The published values that were looked up.
     Found {
         /// The library's status.
         status: i32,
-        /// What there is.
+        /// The values found.
         entries: Vec<Entry>,
     },
-    /// The node's processes.
+    /// The table of the node's processes.
     Processes(HostTable),
     /// Numbers are set apart.
     Reserved {

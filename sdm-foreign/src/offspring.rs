@@ -12,7 +12,7 @@ pub struct Share {
     pub node: u32,
     /// The session's task that the first of them is.
     pub first: u32,
-    /// How many they are.
+    /// Number of these processes.
     pub count: u32,
 }
 
@@ -35,12 +35,13 @@ pub struct Offspring {
     pub parent: Option<u32>,
     /// True where its processes wait in `PMIx_Init` for a debugger.
     pub is_held: bool,
-    /// Whom its processes debug, where they are a debugger's: a job, and a rank of it or what stands for all.
+    /// The processes that its processes debug: a namespace, and a rank or the wildcard; `None` where they are not a
+    /// debugger's.
     pub target: Option<(String, u32)>,
 }
 
 impl Offspring {
-    /// How many processes it has.
+    /// Number of its processes on all nodes.
     #[must_use]
     pub fn count(&self) -> u32 {
         let counts = self.shares.iter().map(|it| it.count);

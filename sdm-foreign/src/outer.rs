@@ -1,9 +1,9 @@
-//! Variables of a runtime that SDM itself was started by.
+//! Environment variables of a runtime that started SDM itself.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// What the variables of runtimes begin with that say which job and rank a process is.
+/// Prefixes of the variables by which runtimes tell a process its job and rank.
 const PREFIXES: [&str; 9] = [
     "PMIX_", "PMI_", "PMI2_", "PRTE_", "OMPI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_",
 ];
@@ -21,7 +21,7 @@ const OF_LAUNCHERS: [&str; 9] = [
     "OMPI_MCA_mpi_yield",
     "OMPI_MCA_shmem_RUNTIME",
 ];
-/// Where an Open MPI is that was moved after it had been built.
+/// Variables with the location of an Open MPI that was moved after its build.
 const PLACES: [&str; 1] = ["OPAL_PREFIX"];
 
 /// True for a variable by which a program would believe itself in the job of an outer runtime: one that a PMIx server of ours

@@ -1,4 +1,4 @@
-//! What a server and the helper that loads an MPI library's own debug library (`sdm-pmix queues`) say to one another.
+//! Messages between a server and the helper that loads an MPI library's own debug library (`sdm-pmix queues`).
 //!
 //! The server asks once ([`QueuesAsk`]) and the helper answers once ([`QueuesAnswer`]), each in a frame of [`wire`](crate::wire). The helper
 //! has the memory of the process as its standard output, for reading only, and the socket to the server as its standard input.
@@ -18,7 +18,7 @@ pub const LOOKED_AT_MAX: u64 = 1 << 20;
 /// The most that the library may hold in memory at once, in bytes.
 pub const LIBRARY_BYTES_MAX: usize = 256 << 20;
 
-/// What is asked.
+/// The request of a server: the debug library, and the symbols and types of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuesAsk {
     /// [`QUEUES_VERSION`].
@@ -32,7 +32,7 @@ pub struct QueuesAsk {
     pub types: Vec<TypeLayout>,
 }
 
-/// How a type of the MPI library's lies in memory.
+/// Memory layout of a type of the MPI library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeLayout {
     /// Its name.
@@ -43,10 +43,10 @@ pub struct TypeLayout {
     pub fields: Vec<(String, u32)>,
 }
 
-/// What is answered.
+/// The answer of the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QueuesAnswer {
-    /// What the library knows.
+    /// The message queues that the library reports.
     Known(ProcessQueues),
     /// Why there is no answer, on one line.
     Failed {
@@ -60,7 +60,7 @@ pub enum QueuesAnswer {
 pub struct ProcessQueues {
     /// The communicators that have messages.
     pub communicators: Vec<CommunicatorQueues>,
-    /// How many messages there are beyond [`MESSAGES_MAX`].
+    /// Number of messages beyond [`MESSAGES_MAX`], which are left out.
     pub more: u64,
     /// False where the library has no information of unexpected messages.
     pub knows_unexpected: bool,

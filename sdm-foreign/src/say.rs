@@ -1,4 +1,4 @@
-//! What is said for a person.
+//! Messages for the user, on standard error.
 
 use std::io::Write;
 

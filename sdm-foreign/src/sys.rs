@@ -1,4 +1,4 @@
-//! System calls of the keeper, which nobody wraps.
+//! System calls of the keeper for which no crate has a wrapper.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -16,7 +16,7 @@ pub(crate) enum Forked {
     Child,
 }
 
-/// How far a TCP connection is.
+/// State of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
     /// Both sides have it.
@@ -94,14 +94,14 @@ pub(crate) fn is_connected(fd: RawFd) -> bool {
     status == 0 && families.contains(&i32::from(address.sa_family))
 }
 
-/// How many bytes have ever come through a TCP connection, read or not; 0 where the kernel does not say.
+/// Number of bytes ever received over a TCP connection, read or not; 0 where the kernel does not report it.
 pub(crate) fn received(fd: RawFd) -> u64 {
     // SAFETY: a number that lives across the call; of one that is no open socket nothing is said.
     let socket = unsafe { BorrowedFd::borrow_raw(fd) };
     sdm_system::tcp_traffic(socket).map_or(0, |[_, received]| received)
 }
 
-/// How far a TCP connection is.
+/// State of the TCP connection of a descriptor.
 pub(crate) fn connection(fd: RawFd) -> Connection {
     /// The states of `linux/tcp.h` in which the other side has not ended it; FIN_WAIT is behind this side's end.
     const ESTABLISHED: u8 = 1;

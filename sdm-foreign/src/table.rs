@@ -1,8 +1,8 @@
-//! What is known of the processes of a job.
+//! Table of a job's processes.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of processes of a job.
+/// Processes of a job and their programs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostTable {
     /// The programs, in any order.
@@ -18,13 +18,13 @@ pub struct HostProcess {
     pub rank: u32,
     /// Its process id; 0 where it has none.
     pub pid: i32,
-    /// What it is doing.
+    /// State of the process.
     pub state: HostState,
     /// Which of the programs it runs; none where that is not known.
     pub program: Option<u16>,
 }
 
-/// What a process is doing.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostState {
     /// It has not been started.

@@ -1,9 +1,10 @@
-//! One tool of ours at a time is at a server.
+//! A lock by which only one tool of ours at a time is connected to a server.
 //!
-//! Every tool of ours is the same one in a server's books: see [`crate::library`]. Where two of one name are there at once, or one comes
-//! before the server has dealt with the end of the other, the server may take one for the other and refuse all that come later, so that a
-//! lock orders them. It is on a file of the server's process that only its owner can open, so that nobody else can keep a tool out, and
-//! nothing is left behind. It is held until the server has forgotten it, also by the keeper of a tool that died before.
+//! Every tool of ours has the same name at a server: see [`crate::library`]. If two of one name are there at once,
+//! or one comes before the server has dealt with the end of the other, the server may confuse them and refuse all
+//! later ones. So a lock orders them. The lock is on a file of the server's process that only its owner can open,
+//! so that no other user can keep a tool out, and nothing is left behind. It is held until the server has forgotten
+//! the tool; the keeper of a tool that died holds it as well.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,10 +14,11 @@ use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-/// How long others are waited for. A tool and its keeper take little more than a second here and more where the server gets no processor,
-/// and the keeper of a dead one ends after ten; one that waits for the server's job stays longer, and the server may answer nobody.
+/// Time limit for the wait for other tools. A tool and its keeper take little more than a second, and more where
+/// the server gets no processor time; the keeper of a dead tool ends after ten. A tool that waits for the server's
+/// job stays longer, and the server may answer none.
 const WAIT: Duration = Duration::from_secs(60);
-/// How often it is looked whether the others are done.
+/// Interval between attempts to take the lock.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The turn of this process. Where it dies with it, a keeper may still hold it.

@@ -23,7 +23,7 @@ pub const LETTER_BYTES_MAX: usize = 60 << 10;
 pub const PART_BYTES_MAX: usize = 1 << 20;
 /// The longest name of a node or a job, in bytes: PMIx has room for 255.
 pub const NAME_BYTES_MAX: usize = 200;
-/// What the sets of one message may own together, in bytes.
+/// Maximum memory of all decoded sets of one message together, in bytes.
 const SETS_BYTES_MAX: u64 = 16 << 20;
 /// The bytes of a frame's length.
 const LENGTH_BYTES: usize = 4;
@@ -37,7 +37,7 @@ pub struct HostNode {
     pub ranks: IdSet,
 }
 
-/// What a PMIx server is to know of a job.
+/// Description of a job for a PMIx server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostJob {
     /// Its name among the jobs of all PMIx servers (its namespace). Nobody can guess it who is not to connect.
@@ -50,7 +50,7 @@ pub struct HostJob {
     pub is_system: bool,
 }
 
-/// What a server of a session tells its PMIx server.
+/// A message of a session's server to its PMIx server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToHost {
     /// The first message: who it is and which job this is about. Where several servers say it, all mean the same job.
@@ -64,7 +64,7 @@ pub enum ToHost {
         /// Numbers for processes that are started later, which this server starts then.
         spare: IdSet,
     },
-    /// A part of what all nodes have for a barrier; in order.
+    /// A part of the data of all nodes for a barrier; in order.
     FenceData {
         /// Which barrier, as it was told.
         number: u64,
@@ -90,13 +90,13 @@ pub enum ToHost {
         /// With which exit code, or 128 and the signal's number.
         status: i32,
     },
-    /// A process has printed something, as it was wanted.
+    /// Output of a process; sent after [`FromHost::WantOutput`].
     Output {
         /// Which one.
         task: u32,
         /// True for standard error.
         is_error: bool,
-        /// What it is.
+        /// The output.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -109,38 +109,38 @@ pub enum ToHost {
     },
 }
 
-/// A program that a process wants to be started.
+/// A program that a process asks to be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostProgram {
     /// The program, in that process's words: a path that may be relative, or a name.
     pub program: Vec<u8>,
     /// Its arguments, without the program itself.
     pub arguments: Vec<Vec<u8>>,
-    /// What its environment has beside: `NAME=VALUE`.
+    /// Additional environment variables: `NAME=VALUE`.
     pub environment: Vec<Vec<u8>>,
     /// Its directory.
     pub directory: Option<Vec<u8>>,
-    /// How many processes run it.
+    /// Number of processes that run it.
     pub count: u32,
 }
 
-/// Something that the PMIx server of one node has to say to that of another. The servers of the session do not look into it.
+/// A message of one node's PMIx server to that of another. The servers of the session do not read it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostLetter {
-    /// A rank of the node that it is for.
+    /// A rank of the receiving node.
     pub to: u32,
-    /// A rank of the node that it is from.
+    /// A rank of the sending node.
     pub from: u32,
     /// The sender's number for it.
     pub number: u64,
     /// False where it comes back, as `from` cannot be reached.
     pub is_brought: bool,
-    /// What it says, [`LETTER_BYTES_MAX`] at most; nothing where it comes back.
+    /// Contents, at most [`LETTER_BYTES_MAX`]; empty where the letter comes back.
     #[serde(with = "serde_bytes")]
     pub bytes: Vec<u8>,
 }
 
-/// What a PMIx server tells the servers of a session.
+/// A message of a PMIx server to the servers of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromHost {
     /// The first message: it is there.
@@ -149,7 +149,7 @@ pub enum FromHost {
         version: u16,
         /// Which library it has loaded, in that library's words.
         library: String,
-        /// What a process of the job finds in its environment, beside `PMIX_RANK` with its rank.
+        /// Environment variables for every process of the job; each process gets `PMIX_RANK` with its rank as well.
         environment: Vec<(String, String)>,
     },
     /// The first message: it cannot be there, and why.
@@ -157,9 +157,9 @@ pub enum FromHost {
         /// The reason, on one line.
         text: String,
     },
-    /// Something for the user to know.
+    /// A notice for the user.
     Notice {
-        /// What it is, on one line.
+        /// The notice, on one line.
         text: String,
     },
     /// A process wants its job to end (`MPI_Abort`).
@@ -168,20 +168,20 @@ pub enum FromHost {
         rank: u32,
         /// With which status.
         status: i32,
-        /// What it has to say, which may be nothing; on one line.
+        /// The message given with it, on one line; may be empty.
         text: String,
     },
-    /// A process or a tool has something to print.
+    /// Text that a process or a tool logs (`PMIx_Log`).
     Log {
         /// Its rank; `None` for a tool.
         rank: Option<u32>,
         /// It is meant for standard error.
         is_error: bool,
-        /// What it is.
+        /// The text.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
-    /// A part of what this node has for a barrier, to one of its servers; in order, before the barrier itself.
+    /// A part of this node's data for a barrier, to one of its servers; in order, before the barrier itself.
     FenceData {
         /// Which barrier.
         number: u64,
@@ -195,7 +195,7 @@ pub enum FromHost {
         number: u64,
         /// The ranks of all nodes that take part.
         ranks: IdSet,
-        /// How many barriers of these ranks there were before.
+        /// Number of earlier barriers of these ranks.
         count: u32,
         /// True for the one server of the node that had the data and is to answer.
         is_speaker: bool,
@@ -204,7 +204,7 @@ pub enum FromHost {
     Letter(HostLetter),
     /// A tool wants to know the job's processes: each server tells its own.
     WantProcesses,
-    /// What processes print is to be told from now on.
+    /// Asks for the output of processes from now on.
     WantOutput,
     /// A signal for processes: each server sends it to its own.
     Signal {
@@ -213,11 +213,11 @@ pub enum FromHost {
         /// Its number.
         signal: i32,
     },
-    /// Something for processes to read.
+    /// Standard input for processes.
     Input {
         /// Which ones.
         tasks: IdSet,
-        /// What it is; nothing is the end.
+        /// The input; empty at its end.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -231,11 +231,11 @@ pub enum FromHost {
         tasks: IdSet,
         /// Their ranks in their job, in the order of the numbers; as many.
         ranks: IdSet,
-        /// How many processes the job has on all nodes.
+        /// Number of the job's processes on all nodes.
         size: u32,
-        /// What they run, in the order of the numbers.
+        /// The programs of the processes, in the order of the task numbers.
         programs: Vec<HostProgram>,
-        /// What all of them find in their environment, beside `PMIX_RANK` with their rank.
+        /// Environment variables for all of them; each gets `PMIX_RANK` with its rank as well.
         environment: Vec<(String, String)>,
     },
 }
@@ -329,7 +329,7 @@ pub fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, WireError> {
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,
-    /// How many of them have been read.
+    /// Number of bytes of the buffer that have been read.
     read: usize,
 }
 

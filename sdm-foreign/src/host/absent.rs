@@ -1,11 +1,11 @@
-//! Processes that have ended without coming to the library: who waits for them in MPI would wait for ever.
+//! Processes that ended before they connected to the library: other ranks would wait for them in MPI for ever.
 
 use sdm_foreign::FromHost;
 use sdm_idset::{IdSet, TaskId};
 
 use super::Host;
 
-/// What a job ends with where nobody of it has said anything else.
+/// Exit status of a job with such processes, where none of its processes gave another one.
 const FAILED: i32 = 1;
 
 impl Host {

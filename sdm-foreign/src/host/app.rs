@@ -20,7 +20,7 @@ const DAEMONS: &CStr = c"pmix.debugger";
 const DAEMONS_PER_NODE: &CStr = c"pmix.dbg.dpnd";
 /// The hosts, with commas.
 const HOSTS: &CStr = c"pmix.host";
-/// How processes are placed: `ppr:N:node` is N on each node.
+/// Attribute with the placement of processes: `ppr:N:node` is N on each node.
 const MAP_BY: &CStr = c"pmix.mapby";
 /// So many on each node.
 const PER_NODE: &CStr = c"pmix.ppr";
@@ -74,7 +74,7 @@ unsafe fn target(apps: &[App], infos: &[Info]) -> Option<(String, u32)> {
     Some((process.name(), process.rank))
 }
 
-/// Where a program's processes are wanted.
+/// The requested placement of a program's processes.
 ///
 /// # Safety
 /// Infos of the library's, those of the program first.

@@ -1,5 +1,5 @@
-//! Barriers at which ranks of several nodes meet: they carry what each node has to say to all. How many of the same ranks there
-//! were tells one from another, as all nodes count alike.
+//! Barriers among ranks of several nodes; each node sends data to all through them. Barriers of the same ranks are
+//! told apart by their count, which is the same on all nodes.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Purpose {
     }
 }
 
-/// Who waits for a barrier.
+/// The callback that waits for a barrier.
 pub(crate) enum Comer {
     Fence(Done<ModexCallback>),
     Connect(Done<OpCallback>),
@@ -56,7 +56,7 @@ impl Comer {
     }
 }
 
-/// What the members of a group are told of it.
+/// The result of a group's creation for its members: the members, its context id, and their endpoints.
 fn about_group(members: Vec<Proc>, assigns: bool, bytes: &[u8]) -> Known {
     let (number, endpoints) = Part::read_all(bytes);
     let mut known = Known::default();
@@ -75,7 +75,7 @@ struct Barrier {
     comer: Comer,
     /// The server that speaks for this node.
     speaker: u64,
-    /// What all have to say, as far as it has come.
+    /// Data of all nodes, as far as it has arrived.
     bytes: Vec<u8>,
 }
 

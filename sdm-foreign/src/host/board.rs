@@ -1,4 +1,5 @@
-//! What processes have published, and who waits for something to be. The node of the job's first rank keeps it for all.
+//! Values that processes have published, and lookups that wait for one. The node of the job's first rank keeps them
+//! for all.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ const ENTRIES_MAX: usize = 1 << 16;
 /// The most questions that wait.
 const WAITING_MAX: usize = 1 << 16;
 
-/// Who wants to know what is published.
+/// The origin of a lookup.
 pub(crate) enum Looker {
     /// A process of this node.
     Here(Done<LookupCallback>),
@@ -26,14 +27,14 @@ impl Looker {
     }
 }
 
-/// What somebody is to be told: the status, and what there is.
+/// Answer to a lookup: the status, and the entries found.
 pub(crate) struct Found {
     pub(crate) to: Looker,
     pub(crate) status: i32,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// What processes have published, by name, with whose it is.
+/// Published values by key, each with the task that published it, and the waiting lookups.
 #[derive(Default)]
 pub(crate) struct Board {
     entries: BTreeMap<String, (u32, Kept)>,
@@ -61,7 +62,7 @@ impl Board {
         (SUCCESS, found.collect())
     }
 
-    /// What is there of these; where it `waits`, nothing until all are.
+    /// Looks up published values. With `waits`, returns `None` and remembers the lookup until all keys are published.
     pub(crate) fn look_up(
         &mut self,
         keys: Vec<String>,

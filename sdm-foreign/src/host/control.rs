@@ -1,4 +1,4 @@
-//! The calls by which tools follow and steer processes, and by which processes and tools tell one another of events.
+//! The library's callbacks for tools that monitor and control processes, and for events between processes and tools.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -163,7 +163,7 @@ unsafe fn bytes_of(object: ByteObject) -> Vec<u8> {
     unsafe { slice(object.bytes.cast::<u8>(), object.size) }.to_vec()
 }
 
-/// What the library is given with [`on_told`]: it lives until then.
+/// Completion callback of an event: frees the [`Waking`] that was given to the library.
 pub(crate) unsafe extern "C" fn on_told(_: c_int, data: *mut c_void) {
     // SAFETY: it is what `Waking::into_data` made, which the library gives back once.
     drop(unsafe { Box::from_raw(data.cast::<Waking>()) });

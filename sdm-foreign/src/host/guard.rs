@@ -1,9 +1,10 @@
-//! Who may connect to the library: this user's processes.
+//! Access control of the library: only processes of this user may connect.
 //!
-//! The library believes what a client says of its user, and waits for the first words of each connection, one after the other, serving
-//! nobody meanwhile. So it is not given connections of others at all, and none that has said nothing yet: the `listen` and `accept` that
-//! it calls are those in this program. A thread of our own takes all connections, looks into the kernel's table whose they are, and waits
-//! for their words; what the library believes to be its listening socket is a bell that rings once for each that has spoken.
+//! The library believes the user id that a client claims. It also waits for the first bytes of one connection after
+//! another, and serves no other client meanwhile. So the library gets neither connections of other users nor
+//! connections that have sent nothing yet: it calls this program's `listen` and `accept`. A thread of this program
+//! accepts all connections, finds their users in the kernel's table, and waits for their first bytes. The library's
+//! apparent listening socket is an eventfd that counts the connections ready for it.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -31,9 +32,9 @@ type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::sockle
 /// The most connections that say nothing; the oldest goes first. How long is no matter: a debugger can hold a rank between its first two
 /// steps.
 const QUIET_MAX: usize = 1024;
-/// How long no connection is taken where there are no more descriptors.
+/// Pause in accepting connections where the process has no descriptors left.
 const TAKE_PAUSE: Duration = Duration::from_millis(100);
-/// How much of what one says first is looked at.
+/// Maximum number of a connection's first bytes that are inspected.
 const FIRST_BYTES_MAX: usize = 4096;
 
 /// Whether the library is guarded.
@@ -41,7 +42,7 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 /// The doors of the library, each with the number of what it believes to be its socket.
 static DOORS: Mutex<Vec<(c_int, Arc<Door>)>> = Mutex::new(Vec::new());
 
-/// Where connections of this user's that have spoken wait for the library.
+/// Queue of this user's connections that have sent their first bytes, until the library accepts them.
 struct Door {
     spoken: Mutex<VecDeque<TcpStream>>,
     /// Counts them; what has a descriptor of it is ready to be read while there are some.

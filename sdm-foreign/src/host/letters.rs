@@ -1,4 +1,4 @@
-//! What processes publish and put, where another node is asked for it or asks.
+//! Published and put values (`PMIx_Publish`, `PMIx_Put`): requests to other nodes, and their requests to this one.
 
 use std::ffi::CString;
 

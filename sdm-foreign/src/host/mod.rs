@@ -1,7 +1,8 @@
 //! A PMIx server for the processes that a session starts on this node.
 //!
-//! It is started with a socket on its standard input where the session's servers of this node connect, and serves one job. It
-//! ends when all of them have gone, whoever of them started it; what they are told is in [`sdm_foreign::wire`].
+//! Its standard input is a socket to which the session's servers of this node connect. It serves one job, and ends
+//! when all of these servers have disconnected, also the one that started it. The messages are in
+//! [`sdm_foreign::wire`].
 
 mod absent;
 mod app;
@@ -59,7 +60,7 @@ use watchdog::Turns;
 
 use crate::ffi::Proc;
 
-/// How long nobody may come.
+/// Time limit for the first server's connection.
 const FIRST_WAIT: Duration = Duration::from_secs(120);
 /// The most servers of one node.
 const PEERS_MAX: usize = 4096;
@@ -94,7 +95,7 @@ struct Host {
     queues: Queues,
     spawns: Spawns,
     steering: Steering,
-    /// How many groups processes of this node have made.
+    /// Number of groups that processes of this node have made.
     groups: u32,
     turns: Turns,
 }
@@ -102,7 +103,7 @@ struct Host {
 struct Serving {
     job: HostJob,
     answer: FromHost,
-    /// What the user is to know, until the first server of the session has heard it.
+    /// A notice for the user, until the first server of the session has received it.
     notice: Option<String>,
     library: Server,
     /// Removed with this.
@@ -305,7 +306,7 @@ impl Host {
         known.unwrap_or(process.rank)
     }
 
-    /// What is answered to who is new.
+    /// The reply to a new server's hello.
     fn hello(&mut self, version: u16, job: HostJob) -> FromHost {
         let failed = |text: String| FromHost::Failed { text };
         if version != VERSION {

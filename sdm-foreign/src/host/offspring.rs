@@ -18,7 +18,7 @@ impl Serving {
         Ok(())
     }
 
-    /// What the processes of such a job on this node find in their environment.
+    /// Environment variables for the processes of such a job on this node.
     pub(super) fn environment_of(&self, job: &Offspring) -> anyhow::Result<Vec<(String, String)>> {
         let ranks = job.ranks_on(self.job.own);
         self.library.environment(&job.namespace, &ranks)
@@ -35,7 +35,7 @@ impl Serving {
         its.task_of(process.rank)
     }
 
-    /// What the library calls a task.
+    /// The library's name of a task: namespace and rank.
     pub(super) fn process_of(&self, task: u32) -> Proc {
         let mut offspring = self.offspring.iter();
         let its = offspring.find_map(|it| Some((it, it.rank_of(task)?)));

@@ -10,7 +10,7 @@ use sdm_idset::IdSet;
 
 /// The most that waits for one of them, in bytes, beside what barriers carry.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
-/// What is read in one go.
+/// Buffer size of one read, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
 /// A server of the session.
@@ -20,7 +20,7 @@ pub(crate) struct Peer {
     stream: UnixStream,
     frames: Frames,
     unsent: Vec<u8>,
-    /// How much of that is sent.
+    /// Number of bytes of `unsent` that are sent.
     sent: usize,
     /// Its ranks, once it has said hello and been answered.
     pub(crate) ranks: Option<IdSet>,

@@ -1,18 +1,18 @@
-//! What a job is that is started, and on which nodes its processes run.
+//! Description of a job to be started, and the placement of its processes on nodes.
 
 use sdm_foreign::HostProgram;
 
-/// What is to be started, as a process or a tool asks for it.
+/// A job to be started, as a process or a tool requests it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
     pub(crate) programs: Vec<(HostProgram, Placement)>,
     /// True where the processes are to wait in `PMIx_Init` for a debugger.
     pub(crate) is_held: bool,
-    /// Whom they debug.
+    /// The processes that they debug: a namespace and a rank; `None` where they are not a debugger's.
     pub(crate) target: Option<(String, u32)>,
 }
 
-/// Where a program's processes are wanted, in the words of who starts them.
+/// Requested placement of a program's processes, as the caller gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placement {
     /// The names of hosts, each with as many places as are behind its colon, or one; any where there are none.

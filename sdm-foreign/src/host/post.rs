@@ -1,4 +1,4 @@
-//! What this node asks others, and waits to be told.
+//! Requests of this node to other nodes, and their pending answers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::host::{OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
 const ASK_AGAIN: Duration = Duration::from_secs(20);
 /// When one is asked again that could not be brought.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
-/// How often it is tried to bring one.
+/// Maximum number of attempts to deliver a request.
 const TRIES_MAX: u32 = 40;
 /// The most that a rank may have put, in bytes.
 const MODEX_BYTES_MAX: usize = 256 << 20;
@@ -21,7 +21,7 @@ const PART_BYTES: usize = 56 << 10;
 /// So many blobs are kept of which others have read the beginning only.
 const BLOBS_MAX: usize = 256;
 
-/// Who waits for an answer.
+/// The origin of a request, which gets the answer.
 pub(crate) enum Asker {
     Modex(Done<ModexCallback>),
     Op(Done<OpCallback>),
@@ -50,11 +50,11 @@ struct Waiting {
     asker: Asker,
     tries: u32,
     due: Instant,
-    /// What has come of an answer in parts.
+    /// Received bytes of an answer that comes in parts.
     have: Vec<u8>,
 }
 
-/// What is asked of others, and what they have asked for and not read to its end.
+/// Pending requests to other nodes, and answers to other nodes that they have not read to the end.
 #[derive(Default)]
 pub(crate) struct Post {
     next: u64,
@@ -93,7 +93,7 @@ impl Post {
         self.waiting.values().map(|it| it.due).min()
     }
 
-    /// What is to be asked again now.
+    /// The requests that are due to be sent again.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Unsigned> {
         let due = self.waiting.iter_mut().filter(|(_, it)| it.due <= now);
         due.map(|(number, it)| {

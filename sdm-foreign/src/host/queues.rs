@@ -1,6 +1,7 @@
-//! Queues for tools, out of the runtime model: what `sdm queues` says of this user's clusters.
+//! Batch queues for PMIx tools, from the runtime model: the output of `sdm queues` about this user's clusters.
 //!
-//! That program is asked and not the resource managers, so that there is one place that knows where these are and how long they may take.
+//! This server runs that program and does not ask resource managers itself, so that only one place knows them and
+//! their time limits.
 
 use std::ffi::CStr;
 use std::process::Stdio;
@@ -15,9 +16,9 @@ use super::request::{Done, InfoCallback, Known, Request, Wanted, hand_over};
 
 const QUEUE_LIST: &CStr = c"pmix.qry.qlst";
 const QUEUE_STATUS: &CStr = c"pmix.qry.qst";
-/// How long an answer is true enough.
+/// Time for which an answer is reused.
 const FRESH: Duration = Duration::from_secs(2);
-/// How long a tool waits for it.
+/// Time limit of a tool's wait for the answer.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A queue of a cluster.
@@ -36,7 +37,7 @@ struct HeldQuery {
     done: Done<InfoCallback>,
 }
 
-/// What is known of the queues.
+/// The last answer about the queues, and the tools' queries that wait for a new one.
 #[derive(Default)]
 pub(super) struct Queues {
     /// Since when, and what; nothing where nobody knows any.

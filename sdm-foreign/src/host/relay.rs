@@ -1,9 +1,10 @@
-//! What stands between a tool and the library, so that a tool that dies while it connects costs the library nothing.
+//! A relay between a tool and the library, so that a tool that dies while it connects does not harm the library.
 //!
-//! OpenPMIx (4 and 5) does not survive a tool that hangs up between its first message and the server's last reply to it. Tools of
-//! others have no keeper as ours have, and a person may interrupt one at any time. So the library has one end of a pair of sockets, and
-//! a thread carries bytes between the other end and the tool: where the tool goes too early the library's end stays open until its
-//! replies have been written. Processes of the job have no such part: the library answers them at once.
+//! OpenPMIx (4 and 5) crashes if a tool hangs up between its first message and the server's last reply to it.
+//! Foreign tools have no keeper as ours have, and a user may interrupt one at any time. So the library gets one end
+//! of a socket pair, and a thread copies bytes between the other end and the tool. If the tool hangs up too early,
+//! the library's end stays open until its replies have been written. Processes of the job have no relay: the
+//! library answers them at once.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -16,15 +17,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// The most tools at a time.
 const TOOLS_MAX: usize = 256;
-/// How many bytes are carried at a time.
+/// Buffer size of the copy, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// How long the library takes at most until it begins to reply to a tool that is gone.
+/// Time limit for the library's first reply to a tool that has hung up.
 const REPLIES_TAKE: Duration = Duration::from_secs(10);
-/// How long it may pause between two replies.
+/// Maximum pause between two replies of the library.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The bytes before a first message: a number, a tag and the message's length.
 const HEADER_BYTES: usize = 16;
-/// What the first message says of who comes: a process of a job.
+/// Client kind in a connection's first message: a process of a job.
 const OF_A_JOB: u8 = 0;
 
 static TOOLS: AtomicUsize = AtomicUsize::new(0);

@@ -1,5 +1,5 @@
-//! What the library asks of its host: it calls from threads of its own, so nothing is decided there. Each call becomes a
-//! [`Request`] whose address goes through a pipe to the main loop.
+//! Requests of the library to its host. The library calls from threads of its own, so nothing is decided there.
+//! Each call becomes a [`Request`] whose address goes through a pipe to the main loop.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -31,7 +31,7 @@ pub(crate) type ToolCallback = unsafe extern "C" fn(c_int, *mut Proc, *mut c_voi
 pub(crate) type InfoCallback =
     unsafe extern "C" fn(c_int, *mut Info, usize, *mut c_void, Option<Release>, *mut c_void);
 
-/// What is called when something is done: once, from any thread. The library may have given none.
+/// Completion callback of an operation, called at most once and from any thread; the library may have given none.
 pub(crate) struct Done<F> {
     pub(crate) callback: Option<F>,
     pub(crate) data: *mut c_void,
@@ -131,7 +131,7 @@ pub(crate) struct Wanted {
     pub(crate) queue: Option<String>,
 }
 
-/// What a tool is told, with all that it points to.
+/// An answer to a tool, with all memory that it points to.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) infos: Vec<Info>,
@@ -187,12 +187,12 @@ pub(crate) enum Request {
         purpose: Purpose,
         done: Done<OpCallback>,
     },
-    /// What a process of another node has put is wanted.
+    /// A process asks for the data that a process of another node has put.
     Modex {
         process: Proc,
         done: Done<ModexCallback>,
     },
-    /// What a process of this node has put, as it was asked: for whom, and the number of the letter.
+    /// The data that a process of this node has put, for the node of rank `to` and the letter `number`.
     Put {
         to: u32,
         number: u64,
@@ -268,20 +268,20 @@ pub(crate) enum Request {
 pub(crate) struct GroupCall {
     pub(crate) members: Vec<Proc>,
     pub(crate) among: Among,
-    /// What they have for the others.
+    /// The members' endpoint data for the others.
     pub(crate) endpoints: Vec<u8>,
     /// Whether they want a number for it.
     pub(crate) assigns: bool,
     pub(crate) done: Done<InfoCallback>,
 }
 
-/// What the library is given to pass on, until it has.
+/// An event for the library to deliver, which lives until it is delivered.
 pub(crate) struct Waking {
     pub(crate) code: i32,
     pub(crate) source: Box<Proc>,
     pub(crate) range: u8,
     pub(crate) infos: Vec<Info>,
-    /// What the infos point to.
+    /// Values that the infos point to.
     pub(crate) kept: Vec<Kept>,
     /// Bytes that are passed on, and where they are.
     pub(crate) bytes: Vec<u8>,
@@ -341,7 +341,7 @@ pub(crate) struct AmongJob {
     pub(crate) is_all: bool,
 }
 
-/// Where the callbacks write; -1 before there is one.
+/// Write end of the pipe for requests; -1 before the pipe exists.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// The end of the pipe from which the main loop takes requests.

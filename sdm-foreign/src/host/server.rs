@@ -67,18 +67,18 @@ type SetupFork = unsafe extern "C" fn(*const Proc, *mut *mut *mut c_char) -> c_i
 type Text = unsafe extern "C" fn() -> *const c_char;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// A job, as the library is to know it.
+/// A job, as it is registered with the library.
 struct Registration<'a> {
     namespace: &'a str,
     /// Its nodes, with the ranks there.
     nodes: Vec<(&'a str, &'a IdSet)>,
     /// The ranks of this node, where it has some.
     own: Option<&'a IdSet>,
-    /// Who has started it, where that was a process.
+    /// The process that started the job; `None` for a tool or the session.
     parent: Option<&'a Proc>,
     /// Its processes are to wait for a debugger.
     is_held: bool,
-    /// Whom they debug.
+    /// The processes that the job's processes debug; `None` where they are not a debugger's.
     target: Option<Proc>,
 }
 
@@ -86,7 +86,7 @@ struct Registration<'a> {
 pub(crate) struct Server {
     handle: *mut c_void,
     error: ErrorString,
-    /// What the library calls itself.
+    /// The library's own name and version.
     pub(crate) version: String,
 }
 

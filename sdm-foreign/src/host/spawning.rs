@@ -1,5 +1,6 @@
-//! Jobs that processes and tools start. The node that is asked leads: it has every node of the new job set numbers apart for its
-//! processes, then tells all nodes of the job, and has it started once all of them know.
+//! Jobs that processes and tools start. The node that receives the request leads: each node of the new job first
+//! reserves task numbers for its processes. Then all nodes learn of the job, and it is started once all of them
+//! know it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use super::request::{Done, SpawnCallback};
 use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
 use crate::ffi::Proc;
 
-/// What the library calls a program that cannot be started.
+/// Status of the library for a program that cannot be started.
 const JOB_FAILED_TO_START: i32 = -181;
 const SIGKILL: i32 = nix::libc::SIGKILL;
 /// So many starts are remembered that are over, should a node ask again for one of them.
@@ -45,7 +46,7 @@ struct Spawn {
     failed: Option<i32>,
 }
 
-/// Who has this node start its processes of a job.
+/// The origin of a request to start this node's processes of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Starter {
     /// A job that is being started from here.
@@ -61,13 +62,13 @@ struct Start {
     peer: u64,
 }
 
-/// What is being started.
+/// Jobs that are being started.
 #[derive(Default)]
 pub(crate) struct Spawns {
     next: u64,
     open: BTreeMap<u64, Spawn>,
     starts: BTreeMap<u64, Start>,
-    /// How starts for other nodes have ended, by the job.
+    /// Status of finished starts for other nodes, by namespace.
     over: BTreeMap<String, i32>,
 }
 
@@ -123,7 +124,7 @@ impl Host {
         }
     }
 
-    /// Where they are to run.
+    /// The placement of a requested job's processes on nodes.
     fn plan(&self, wish: &Wish) -> Result<Vec<Placed>, PlacingError> {
         let Some(serving) = &self.serving else {
             return Ok(Vec::new());
@@ -337,7 +338,7 @@ impl Host {
         }
     }
 
-    /// What a server is told of the processes that it is to start.
+    /// The message to a server with the processes that it is to start.
     fn message(
         &self,
         number: u64,

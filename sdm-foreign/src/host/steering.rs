@@ -1,5 +1,5 @@
-//! What tools and processes want to be told of others, and done to them: output, input, signals, events, and how jobs end. What is
-//! for processes of other nodes goes there in letters that nobody answers: where one is lost with a connection, it is lost.
+//! Monitoring and control of processes for tools and other processes: output, input, signals, events, and ends of
+//! jobs. Messages for other nodes are letters without an answer: a letter is lost if its connection breaks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::ffi::{Info, Proc, TYPE_PROC, TYPE_STATUS};
 const JOB_ENDED: i32 = -145;
 /// A process waits in `PMIx_Init` for a debugger.
 const READY_FOR_DEBUG: i32 = -58;
-/// What is for the host alone, and what is for everybody.
+/// Event ranges of PMIx: the resource manager alone, and all processes.
 const RANGE_HOST: u8 = 1;
 const RANGE_GLOBAL: u8 = 5;
 /// All ranks of a job.
@@ -24,7 +24,7 @@ const RANK_WILDCARD: u32 = u32::MAX - 1;
 /// One piece of output or input in a letter, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// What is known of ends, and who wants output.
+/// Ended processes and jobs, and the nodes whose tools read output.
 #[derive(Default)]
 pub(crate) struct Steering {
     /// True once a tool of any node wants what processes print.
@@ -44,7 +44,7 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// Who of these tasks of a job has ended, and the job's status as far as it is known.
+    /// The ended ones of these tasks of a job, and the job's status; 0 until one is known.
     pub(super) fn ended_of(&self, namespace: &str, tasks: &IdSet) -> (IdSet, i32) {
         let status = self.statuses.get(namespace).copied().unwrap_or(0);
         (self.ended.intersection(tasks), status)
@@ -104,7 +104,7 @@ impl Host {
         self.tell_all(&FromHost::WantOutput);
     }
 
-    /// What a server that has just come is to know.
+    /// The request for output that a new server gets, if a tool wants output.
     pub(super) fn wanted_of_new(&self) -> Option<FromHost> {
         self.steering.wants_output.then_some(FromHost::WantOutput)
     }
@@ -325,7 +325,7 @@ impl Host {
     }
 }
 
-/// What is told of the end of a job.
+/// The event that reports the end of a job.
 fn ended(namespace: &str, status: i32) -> Waking {
     let of = Proc::new(namespace, RANK_WILDCARD);
     let mut waking = Waking::new(JOB_ENDED, of, RANGE_GLOBAL);
@@ -380,11 +380,11 @@ impl Serving {
     }
 }
 
-/// What a node has to say where a group is made.
+/// Contribution of one node to the creation of a group.
 pub(crate) struct Part {
     /// Its first task that is a member.
     first: u32,
-    /// How many groups it has made.
+    /// Number of groups that the node has made.
     count: u32,
     endpoints: Vec<u8>,
 }
@@ -400,7 +400,8 @@ impl Part {
         bytes
     }
 
-    /// What all nodes have said, one behind the other, as the number of the group and its members' data; as far as it can be read.
+    /// Reads the joined contributions of all nodes: the group's context id, and its members' endpoint data. Stops
+    /// at the first malformed one.
     pub(crate) fn read_all(mut bytes: &[u8]) -> (u64, Vec<u8>) {
         let mut number = u64::MAX;
         let mut endpoints = Vec::new();

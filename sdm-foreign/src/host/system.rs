@@ -1,7 +1,8 @@
-//! The file by which tools find this server as that of its node: `pmix.sys.HOST`.
+//! The file `pmix.sys.HOST`, by which tools find this server as the system server of its node.
 //!
-//! The library would write over whatever has that name, and would follow a link that somebody has planted there. So it writes into the
-//! server's own folder, and the file is linked to where tools look: the kernel refuses that where the name is taken.
+//! The library would overwrite any file of that name, and would follow a planted symbolic link. So it writes into
+//! the server's own folder, and the file is hard-linked to the place where tools look; the kernel refuses that
+//! where the name is taken.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -13,11 +14,11 @@ use sdm_hosts::pmix::{LeftOut, server_of};
 use sdm_system::files::create_new;
 use sdm_text::printable_name;
 
-/// How such files' names begin; the host's name follows.
+/// Beginning of the file's name; the host's name follows.
 const PREFIX: &str = "pmix.sys.";
-/// Where they are, as the library looks for it.
+/// Environment variables with the file's folder, in the order in which the library looks.
 const FOLDERS: [&str; 4] = ["PMIX_SYSTEM_TMPDIR", "TMPDIR", "TEMP", "TMP"];
-/// How often a name is tried, which others may take and leave meanwhile.
+/// Number of attempts to take a name that other processes may take and free meanwhile.
 const TRIES: usize = 3;
 
 /// The file, which goes with this, where it is still what was put there.
@@ -60,7 +61,7 @@ impl Drop for SystemFile {
     }
 }
 
-/// What the library has written.
+/// The file that the library has written.
 fn written(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).context("look into its own folder")?;
     let mut names = entries.flatten().map(|entry| entry.path());

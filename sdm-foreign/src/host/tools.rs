@@ -1,4 +1,4 @@
-//! Tools of PMIx, which find this server as they find any, and what they are told.
+//! PMIx tools, which find this server as they find any other, and the answers to their queries.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_void};
@@ -24,7 +24,7 @@ const JOB_SIZE: &CStr = c"pmix.job.size";
 const UNIVERSE_SIZE: &CStr = c"pmix.univ.size";
 const JOB_ID: &CStr = c"pmix.jobid";
 const PROCESS_COUNT: &CStr = c"pmix.local.size";
-/// How long servers and other nodes may take; who has not answered then is left out.
+/// Time limit for the answers of servers and other nodes; the table lacks processes whose answer comes later.
 const TABLE_WAIT: Duration = Duration::from_secs(10);
 
 /// The states of processes as PMIx numbers them.
@@ -39,7 +39,7 @@ fn number_of(state: HostState, is_connected: bool) -> (u8, i32) {
     }
 }
 
-/// Who wants to know a table of processes.
+/// The origin of a request for a table of processes.
 enum Reader {
     /// A tool that is connected here.
     Tool(Vec<Wanted>, Done<InfoCallback>),
@@ -53,7 +53,7 @@ pub(crate) struct Gathering {
     reader: Reader,
     /// The servers of this node that have not answered.
     peers: BTreeSet<u64>,
-    /// How many nodes have not.
+    /// Number of other nodes that have not answered.
     nodes: usize,
     table: HostTable,
     due: Instant,

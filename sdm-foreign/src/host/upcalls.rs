@@ -1,4 +1,4 @@
-//! The functions that the library calls, each of which hands a request over, and the table of them.
+//! The functions that the library calls, each of which passes on a request, and their table.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -23,7 +23,7 @@ const WAIT: &CStr = c"pmix.wait";
 const RANK: &CStr = c"pmix.rank";
 /// All ranks of a job.
 const RANK_WILDCARD: u32 = u32::MAX - 1;
-/// What names begin with that are no program's.
+/// Prefix of keys that the standard reserves and no program may publish.
 const RESERVED: &str = "pmix.";
 const LOG_STDOUT: &CStr = c"pmix.log.stdout";
 const LOG_STDERR: &CStr = c"pmix.log.stderr";
@@ -204,7 +204,7 @@ pub(crate) unsafe extern "C" fn on_put(
     });
 }
 
-/// What [`on_put`] is to be given: for whom it is asked, and the number of the letter.
+/// Callback data of [`on_put`]: the rank that asks, and the number of its letter.
 pub(crate) fn asked_for(to: u32, number: u64) -> *mut c_void {
     Box::into_raw(Box::new((to, number))).cast()
 }
@@ -429,7 +429,8 @@ unsafe extern "C" fn on_log(
     });
 }
 
-/// How many functions the library may look for: each version has its own number, and takes those behind it for absent.
+/// Size of the function table. Each version of the library reads its own number of entries; the zero entries are
+/// absent functions.
 const SLOTS: usize = 64;
 
 /// The table of what the library calls. Places that are empty stand for what is not offered.

@@ -1,18 +1,18 @@
-//! What ends this process where the library does not come back from a call: nobody else could be told then, and nothing would ever
-//! end it.
+//! Ends this process where the library does not return from a call: the main loop could report nothing then, and
+//! nothing else would ever end the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How often it is looked.
+/// Interval of the checks.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How many looks in a row may find the same turn at work: a minute. The longest that is known is the registration of 10,000 ranks of a
-/// node, 2 s. Time for which the process is stopped does not count.
+/// Number of checks in a row that may find the same turn busy: a minute. The longest known call is the registration
+/// of 10,000 ranks of a node, 2 s. Time for which the process is stopped does not count.
 const LOOKS_MAX: u32 = 12;
 
-/// How far the main loop is: even while it waits, odd while it works, as it does at first.
+/// Counter of the main loop's turns: even while it waits, odd while it works; it begins odd.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns(Arc<AtomicU64>);
 
@@ -50,7 +50,7 @@ impl Turns {
     }
 }
 
-/// What was seen so far.
+/// The turn of the last check, and the number of checks that found the same one busy.
 #[derive(Debug, Default)]
 struct Watch {
     turn: u64,

@@ -1,4 +1,4 @@
-//! How the one answer is given, also out of the middle of the library.
+//! Sends the one answer, also from within a call of the library.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use sdm_foreign::queues::QueuesAnswer;
 use sdm_foreign::wire::frame;
 
-/// Where the answer goes.
+/// The socket for the answer.
 static SOCKET: OnceLock<UnixStream> = OnceLock::new();
 
 /// The answer goes here from now on.

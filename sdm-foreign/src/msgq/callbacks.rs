@@ -1,5 +1,5 @@
-//! What the library may ask of the process, and how it is answered. Nothing in here is asked before [`Subject`] is there, and
-//! nothing of it goes away as long as this process lives.
+//! The callbacks by which the library reads the process. The library calls none of them before [`Subject`] exists, and
+//! none of their data is freed as long as this process lives.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -18,10 +18,10 @@ use super::interface::{
 
 /// The most bytes that are read at once: a group of a million processes.
 const FETCH_BYTES_MAX: usize = 8 << 20;
-/// What stands in front of a piece of memory that the library has: its size.
+/// Size of the header in front of an allocation of the library, which holds its size; in bytes.
 const HEAD_BYTES: usize = 16;
 
-/// What the library looks at. It is the process and the program to it at once.
+/// The process that the library reads. It is both the process and the image in the library's interface.
 pub(super) struct Subject {
     memory: File,
     symbols: Vec<(String, u64)>,
@@ -41,7 +41,7 @@ impl Subject {
         }
     }
 
-    /// What it is to the library.
+    /// The handle of this for the library.
     pub(super) fn opaque(&'static self) -> Opaque {
         std::ptr::from_ref(self).cast_mut().cast()
     }
@@ -102,7 +102,7 @@ pub(super) static PROCESS: ProcessCallbacks = ProcessCallbacks {
     to_host,
 };
 
-/// What the library has of this process's memory now, in bytes.
+/// Memory of this process that the library has allocated now, in bytes.
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory for the library. It is filled, so that a rank that the library forgets to write is the number of none.

@@ -21,7 +21,7 @@ const COMPLETE: c_int = 2;
 const TEXT_LINES: usize = 5;
 const LINE_CHARS: usize = 64;
 
-/// What this process is to the library: whatever it is given back in its callbacks.
+/// A handle of ours, which the library passes back in its callbacks.
 pub(super) type Opaque = *mut c_void;
 
 /// Sizes of C's types in the process.
@@ -36,7 +36,7 @@ pub(super) struct TypeSizes {
     pub(super) size_bytes: c_int,
 }
 
-/// What every library may ask.
+/// Callbacks that are independent of a process: memory, messages, and data that the library attaches to handles.
 #[repr(C)]
 pub(super) struct BasicCallbacks {
     pub(super) allocate: unsafe extern "C" fn(usize) -> *mut c_void,
@@ -49,7 +49,7 @@ pub(super) struct BasicCallbacks {
     pub(super) process_info: unsafe extern "C" fn(Opaque) -> *mut c_void,
 }
 
-/// What it may ask of the program.
+/// Callbacks about the program: sizes of types, symbols, and structures.
 #[repr(C)]
 pub(super) struct ImageCallbacks {
     pub(super) type_sizes: unsafe extern "C" fn(Opaque, *mut TypeSizes),
@@ -61,7 +61,7 @@ pub(super) struct ImageCallbacks {
     pub(super) size_of: unsafe extern "C" fn(Opaque) -> c_int,
 }
 
-/// What it may ask of the process.
+/// Callbacks about the process: its rank, program and memory.
 #[repr(C)]
 pub(super) struct ProcessCallbacks {
     pub(super) global_rank: unsafe extern "C" fn(Opaque) -> c_int,

@@ -1,8 +1,8 @@
-//! `sdm-pmix queues`: an MPI library's own debug library, loaded for one look at one process.
+//! `sdm-pmix queues`: an MPI library's own debug library, loaded to read one process once.
 //!
-//! It is started with a socket as its standard input, where it is asked and answers once ([`sdm_foreign::queues`]), and with the memory of
-//! the process as its standard output, for reading. Whatever the library does costs this process and this answer at most: it has
-//! bounds on memory and time, and nothing but these two descriptors.
+//! Its standard input is a socket with one request, over which it answers once ([`sdm_foreign::queues`]). Its
+//! standard output is the memory of the process, for reading. A fault of the library costs this process and this
+//! answer at most: it has limits of memory and time, and no descriptors but these two.
 
 mod answering;
 mod callbacks;
@@ -29,7 +29,7 @@ use answering::{begin, failed, give};
 use callbacks::{BASIC, IMAGE, PROCESS, Subject};
 use interface::{DebugLibrary, ToldMessage};
 
-/// How long the library may compute, in seconds.
+/// Limit of the library's processor time, in seconds.
 const PROCESSOR_SECONDS_MAX: u64 = 20;
 /// This process beside what the library has, in bytes.
 const OWN_BYTES: u64 = 256 << 20;

@@ -21,9 +21,9 @@ const TYPE_INT: u16 = 6;
 const REQUIRED: u32 = 1;
 /// Done as asked, and no callback comes.
 const OPERATION_SUCCEEDED: c_int = -157;
-/// How long a callback is waited for.
+/// Time limit for a callback of the library.
 const CALLBACK_WAIT: Duration = Duration::from_secs(60);
-/// What is given where a callback does not come.
+/// Status where a callback does not come in time.
 const TIMED_OUT: c_int = -24;
 /// Standard output and standard error.
 const OUTPUTS: u16 = 2 | 4;

@@ -1,4 +1,4 @@
-//! Values of the library's as lines.
+//! Conversion of the library's values to lines.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};
@@ -20,7 +20,7 @@ const TYPE_INFO: u16 = 24;
 const TYPE_REGATTR: u16 = 48;
 const TYPE_NAMESPACE: u16 = 60;
 
-/// How an attribute is described: its name, its key, its type and words on it.
+/// The library's description of an attribute: its name, key, type, and explanatory texts.
 #[repr(C)]
 struct Described {
     name: *const c_char,

@@ -1,6 +1,8 @@
-//! A tool of ours: it does what it is told on its standard input, and tells on its standard output; see `sdm_foreign::asked`.
+//! A PMIx tool: it reads requests on its standard input and writes answers to its standard output; see
+//! `sdm_foreign::asked`.
 //!
-//! Callbacks of the library only put a message into a channel that one thread writes. Where who has started it does not read, the library waits.
+//! Callbacks of the library only put a message into a channel that one thread writes. The library waits while the
+//! parent process does not read.
 #![allow(unsafe_code)]
 
 mod calls;
@@ -26,7 +28,7 @@ use out::tell;
 const WAITING_MAX: usize = 1024;
 /// About how many bytes of lines go into one message.
 const PART_BYTES: usize = 512 << 10;
-/// What a line is taken for beside its texts, in bytes.
+/// Estimated size of a line without its texts, in bytes.
 const LINE_BYTES: usize = 600;
 
 /// Is a tool of the server in process `server`, whose rendezvous file this is, until standard input ends.

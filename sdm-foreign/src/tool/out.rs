@@ -1,21 +1,21 @@
-//! Where messages go.
+//! Output of the tool: messages to the parent process.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::SyncSender;
 
 use sdm_foreign::asked::FromTool;
 
-/// The way to who has started this process.
+/// Channel to the parent process.
 static OUT: OnceLock<SyncSender<FromTool>> = OnceLock::new();
 
-/// Tells who has started this process; once it is gone, nobody reads.
+/// Sends a message to the parent process; does nothing once it is gone.
 pub(super) fn tell(message: FromTool) {
     if let Some(out) = OUT.get() {
         let _ = out.send(message);
     }
 }
 
-/// From now on there is a way.
+/// Sets the channel; only the first call has an effect.
 pub(super) fn begin(out: SyncSender<FromTool>) {
     OUT.get_or_init(|| out);
 }
