@@ -1,5 +1,6 @@
-//! Whether a thread has come to an address since somebody began to look, noted by the processor: the thread is not stopped for
-//! it, nothing is written into its program, and only the first time costs it anything.
+//! Detects that a thread has reached an address, by a hardware breakpoint that counts.
+//!
+//! The thread is not stopped and nothing is written into the program. Only the first arrival costs the thread time.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -7,13 +8,13 @@ use std::io::Read;
 
 use crate::sys;
 
-/// What notes it, until it is dropped.
+/// A watch on one address for one thread; drop ends it.
 pub trait Arrival: Debug {
     /// True where the thread has come there; false too where nobody can say any more.
     fn has_happened(&self) -> bool;
 }
 
-/// What the kernel notes by the debug registers of the processor.
+/// A watch by the processor's debug registers, through the kernel's `perf_event`.
 #[derive(Debug)]
 pub struct Noted(File);
 

@@ -1,4 +1,4 @@
-//! An ELF file in memory: its sections, and where it was loaded.
+//! An ELF file in memory: its sections and its load address.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(crate) struct Image {
     segments: Vec<Segment>,
 }
 
-/// What of a file is loaded where.
+/// A loaded segment of a file.
 struct Segment {
     address: u64,
     offset: u64,
@@ -73,7 +73,7 @@ impl Image {
         }
     }
 
-    /// Where a section is loaded, before it is moved.
+    /// Address of a section before relocation.
     pub(crate) fn section_address(&self, name: &str) -> Option<u64> {
         Some(self.file.section_by_name(name)?.address())
     }

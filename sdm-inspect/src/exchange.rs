@@ -1,7 +1,7 @@
-//! What tells that a process has exchanged data with others.
+//! Fingerprint of a process's data exchange with other processes.
 //!
-//! A call that waits for ever looks like one that lasts because much is sent by it, and where nobody notes returns like a loop of calls that
-//! are all alike; but in both of these there is data that comes and goes.
+//! A call that waits for ever looks like one that takes long because it sends much. Without a watch on its return it
+//! also looks like a loop of equal calls. In both of the latter data is exchanged.
 
 mod connections;
 mod shared_memory;

@@ -1,7 +1,7 @@
-//! The files of a process: opened once, before anything stands, and checked.
+//! The files of a process, opened once and checked before any thread is stopped.
 //!
-//! What is mapped is read whoever owns it, where it is the very file: the process itself carries it out. What was found by a name is
-//! read only where it belongs to this user, to root, or to whom the mapped file belongs.
+//! A mapped file is read whoever owns it, if it is that very file: the process itself executes it. A file found by
+//! name is read only if it belongs to this user, to root, or to the owner of the mapped file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
@@ -48,7 +48,7 @@ impl Opened {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// What is no file: the kernel's own.
+    /// Code that the kernel provides without a file.
     pub(crate) fn of_kernel(bytes: &'static [u8]) -> Self {
         Self { bytes, owner: 0 }
     }
@@ -68,7 +68,7 @@ impl Opened {
     }
 }
 
-/// Whose files processes have in memory, and who they are themselves.
+/// User ids that processes run as, and owners of the files that they have mapped.
 #[must_use]
 pub fn owners(pids: &[i32]) -> BTreeSet<u32> {
     let mut owners = BTreeSet::new();

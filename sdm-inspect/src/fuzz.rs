@@ -1,4 +1,4 @@
-//! Walks of a process's memory that can hold anything.
+//! Readers of a process's memory, run on arbitrary contents.
 
 use std::cell::Cell;
 

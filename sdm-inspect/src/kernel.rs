@@ -1,4 +1,4 @@
-//! What `/proc` says of a process and its threads that gdb does not.
+//! Facts about a process and its threads from `/proc`, which gdb does not provide.
 
 use nix::libc;
 use nix::unistd::{SysconfVar, sysconf};
@@ -12,9 +12,9 @@ pub fn cpu_ms(pid: i32) -> Option<u64> {
     Some(ticks.saturating_mul(1000) / per_second)
 }
 
-/// What a wait for another thread is called that gives up after some time.
+/// Display name of a futex wait with a timeout.
 pub const TIMED_FUTEX: &str = "timed futex";
-/// Where a wait for another thread says for how long, among its arguments.
+/// Index of the timeout among the arguments of `futex`.
 const TIME_LIMIT: usize = 3;
 
 /// The name of the system call that a thread is in, with these arguments.

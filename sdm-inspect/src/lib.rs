@@ -1,12 +1,12 @@
-//! What is read of a running process without a debugger.
+//! Reads running processes without a debugger.
 //!
-//! A [`snapshot`] holds the registers and the stacks of a process's threads, all of one moment. It is a value: everything that
-//! is made of it is made while the process runs on: its functions are followed by the files' call frame information, and named by their
-//! debug information ([`stack`]).
+//! A [`snapshot`] holds the registers and stacks of a process's threads at one moment. It is a value, and everything
+//! is derived from it while the process runs on. Stacks are unwound by the files' call frame information, and named
+//! by their debug information ([`stack`]).
 //!
-//! Other things are read as they are now, of the process's [`memory`]: [`python`], [`mpi`] and [`queues`] know structures in it.
-//! [`kernel`], [`resources`], [`exchange`] and [`arrival`] ask the kernel. What is read is the process's own and can be anything: every
-//! length, count and chain has a bound.
+//! Other data is read live from the process's [`memory`]: [`python`], [`mpi`] and [`queues`] know structures there.
+//! [`kernel`], [`resources`], [`exchange`] and [`arrival`] ask the kernel. A process's data can be anything, so every
+//! length, count and chain is bounded.
 
 pub mod arrival;
 mod assembly;

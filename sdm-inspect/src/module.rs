@@ -1,4 +1,4 @@
-//! The files of code that processes of this host have mapped: each is opened and read once for all of them.
+//! Executable files that processes of this host have mapped. Each is opened and read once for all processes.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -24,10 +24,10 @@ const KNOWN_MAX: usize = 1 << 16;
 /// A file of code.
 pub(crate) struct Module {
     pub(crate) image: Image,
-    /// What it is called without its folders.
+    /// The file name without directories.
     pub(crate) name: String,
     opened: Opened,
-    /// Where it and its debug information lie.
+    /// Path of the file, by which its debug information is found too.
     path: PathBuf,
     of_system: bool,
     rules: OnceCell<Rules>,
@@ -55,7 +55,7 @@ impl Module {
         })
     }
 
-    /// How to come from its functions to their callers.
+    /// Unwind rules of its functions.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| {
             let is_loaded = !self.image.section(".eh_frame").is_empty();
@@ -91,7 +91,7 @@ impl Module {
     }
 }
 
-/// What is known by addresses, within a bound.
+/// Adds an entry to a bounded cache by address; a full cache is cleared.
 fn remember<T>(known: &RefCell<HashMap<u64, T>>, address: u64, what: T) {
     let mut known = known.borrow_mut();
     if known.len() >= KNOWN_MAX {
@@ -137,7 +137,7 @@ fn of_file(process: &Process, mapping: &Mapping, of_system: bool) -> Option<Modu
     Module::new(opened, below(&root, mapping.file()?), of_system)
 }
 
-/// Where the names of a process's files begin: a container has others.
+/// Root directory of a process's file names, which is another one in a container.
 fn root_of(process: &Process) -> PathBuf {
     let mounts = |process: &Process| std::fs::read_link(process.path("ns/mnt")).ok();
     match mounts(process) == mounts(&proc::own()) {

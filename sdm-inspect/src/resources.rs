@@ -1,5 +1,5 @@
-//! What a thread waits for outside of its process, read from the kernel's tables: who has the lock of a file, who is
-//! at the other end of a pipe or a connection, which child is waited for. Nothing is changed.
+//! The resource outside its process for which a thread waits, from the kernel's tables: the holder of a file lock,
+//! the other end of a pipe or connection, the awaited child. Nothing is changed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,10 +22,10 @@ const HOLDERS_MAX: usize = 16;
 const PROCESSES_MAX: usize = 4096;
 /// The longest path that the kernel takes, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
-/// What part of the flags says whether a descriptor is for writing.
+/// Mask of a descriptor's flags for its access mode.
 const ACCESS_MODE: u32 = 3;
 
-/// What a thread of a process waits for.
+/// The resource that a thread waits for; `None` if it is in no such system call.
 pub fn of(pid: i32, thread: i32) -> Option<ResourceWait> {
     let process = proc::of(pid);
     let (number, arguments) = process.thread(thread).system_call()?;
@@ -54,7 +54,7 @@ fn holder(pid: i32) -> Holder {
     }
 }
 
-/// Who has a lock on the file of a descriptor.
+/// The holders of a lock on the descriptor's file.
 fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid);
     let path = process.descriptor(descriptor).ok()?;
@@ -93,14 +93,14 @@ enum PipeEnd {
     Write,
 }
 
-/// Who has the other end of a descriptor.
+/// The holders of the other end of a descriptor.
 fn stream(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     pipe(pid, descriptor, wanted)
         .or_else(|| connection(pid, descriptor, wanted))
         .or_else(|| local(pid, descriptor, wanted))
 }
 
-/// Who has the other end of a socket of this host's own, as those of `socketpair` are.
+/// The holders of the other end of a local socket, such as those of `socketpair`.
 fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let own = proc::of(pid).socket(descriptor)?;
     let other = sock_diag::local_peer(own).ok()??;
@@ -118,7 +118,7 @@ fn local(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Hold
     Some((what, holders))
 }
 
-/// Who has the other end of a connection, where that is on this host.
+/// The holders of the other end of a connection, if that is on this host.
 fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     let process = proc::of(pid);
     let own = process.socket(descriptor)?;
@@ -177,7 +177,7 @@ fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     })
 }
 
-/// Who has the other end of a pipe or FIFO, as far as that may be seen.
+/// The holders of the other end of a pipe or FIFO, as far as they are visible to this user.
 fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holder>)> {
     use std::os::unix::fs::FileTypeExt;
     let process = proc::of(pid);
@@ -195,7 +195,7 @@ fn pipe(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec<Holde
     Some((format!("{end} {}{nobody}", printable_name(&path)), holders))
 }
 
-/// What there is to say of an end that nobody has but the process itself.
+/// A remark on an other end that no process has, or only the waiting process itself.
 fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
     let children = children(pid);
     match holders {

@@ -1,4 +1,4 @@
-//! A file's call frame information: how to come from a function to its caller.
+//! Unwind rules from a file's call frame information.
 
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, Encoding, Evaluation,
@@ -18,9 +18,9 @@ const ADDRESS_BYTES: u8 = 8;
 pub(crate) struct Step {
     /// The registers in the caller.
     pub(crate) caller: Registers,
-    /// Where the frame ends that is left.
+    /// Canonical frame address of the frame that is left.
     pub(crate) cfa: u64,
-    /// What is left is what called a signal handler.
+    /// True if the frame that is left is the trampoline that called a signal handler.
     pub(crate) is_signal: bool,
 }
 
@@ -96,7 +96,7 @@ impl Rules {
         self.begins(address).is_some()
     }
 
-    /// Where the function at an address begins.
+    /// Start of the function at an address.
     pub(crate) fn begins(&self, address: u64) -> Option<u64> {
         if let Some(entry) = self.loaded(address) {
             return Some(entry.initial_address());
@@ -176,7 +176,7 @@ impl<S: UnwindSection<Slice>> At<'_, S> {
     }
 }
 
-/// What an expression is evaluated with.
+/// The registers and memory with which an expression is evaluated.
 struct Machine<'a> {
     thread: &'a Thread,
     registers: &'a Registers,

@@ -1,4 +1,4 @@
-//! What is mapped in a process, and which file's that is.
+//! The mappings of a process, and their files.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ pub(crate) struct Space {
     code: Vec<Code>,
     /// The name of the program's file.
     program: Option<String>,
-    /// Where the kernel has put the program.
+    /// The kernel's addresses of the program; `None` if unknown.
     image: Option<Image>,
 }
 
-/// Where the code of a program begins and ends, and its stack: another one is elsewhere.
+/// Start and end of a program's code, and start of its stack. They change at an `exec`.
 type Image = [u64; 3];
 
 /// A mapping that holds code.
@@ -28,7 +28,7 @@ struct Code {
     module: Option<(Rc<Module>, u64)>,
 }
 
-/// Where something stands in a file.
+/// An address in a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) module: &'a Module,
@@ -39,7 +39,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Where an address of its file is in the process.
+    /// Address in the process of an address in the file.
     pub(crate) fn in_process(&self, address: u64) -> u64 {
         address.wrapping_add(self.bias)
     }
@@ -49,7 +49,7 @@ impl Place<'_> {
         self.bias
     }
 
-    /// What an address of the process is in its file.
+    /// Address in the file of an address in the process.
     pub(crate) fn of_process(&self, address: u64) -> u64 {
         address.wrapping_sub(self.bias)
     }
@@ -96,7 +96,7 @@ impl Space {
         self.code_at(address).is_some()
     }
 
-    /// Where an address of the process stands in a file.
+    /// The file and the address in it of an address in the process.
     pub(crate) fn place(&self, address: u64) -> Option<Place<'_>> {
         let (module, bias) = self.code_at(address)?.module.as_ref()?;
         Some(Place {
@@ -132,7 +132,7 @@ impl Space {
             .filter(move |(module, _)| last.replace(Rc::as_ptr(module)) != Some(Rc::as_ptr(module)))
     }
 
-    /// Where a variable is, in the first file that has one of this name.
+    /// Address of a variable, in the first file that has one of this name.
     pub(crate) fn variable(&self, name: &str) -> Option<u64> {
         self.modules().find_map(|(module, bias)| {
             let at = module.symbols().variable(&module.image, name)?;
@@ -151,7 +151,7 @@ impl Space {
         })
     }
 
-    /// Where the function that an address is in begins.
+    /// Start of the function at an address.
     pub(crate) fn begins(&self, address: u64) -> Option<u64> {
         let place = self.place(address)?;
         let begin = place.module.rules().begins(place.address)?;
@@ -163,7 +163,7 @@ impl Space {
         self.program.as_deref().unwrap_or_default()
     }
 
-    /// What a file is called in frames: the program has no name there.
+    /// The file's name in frames; empty for the program itself.
     pub(crate) fn module_name(&self, module: &Module) -> String {
         match self.program.as_deref() == Some(module.name.as_str()) {
             true => String::new(),
@@ -171,7 +171,7 @@ impl Space {
         }
     }
 
-    /// What a mapping is called, and how far from the beginning of the first one of that name an address stands.
+    /// The name of a mapping, and the offset of an address from the first adjacent mapping of that name.
     pub(crate) fn offset(&self, address: u64) -> Option<(&Path, u64)> {
         let holder = self.mappings.iter().find(|it| it.holds(address))?;
         if holder.name.is_empty() {
@@ -191,7 +191,7 @@ impl Space {
     }
 }
 
-/// What the kernel says of that.
+/// Reads them from `/proc/PID/stat`.
 fn image(pid: i32) -> Option<Image> {
     let stat = proc::of(pid).stat().ok()?;
     let field = |number| stat.field(number);

@@ -1,4 +1,5 @@
-//! The calls that the compiler cannot check: of `ptrace` and `waitpid` those that `nix` has not in full, a fork, files in memory, and a thread's arrival at an address.
+//! The unsafe calls: those of `ptrace` and `waitpid` that `nix` does not cover, fork, file mapping, and a thread's
+//! arrival at an address.
 #![allow(unsafe_code)]
 
 use std::fs::File;

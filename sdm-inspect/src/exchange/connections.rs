@@ -1,4 +1,4 @@
-//! What has come and gone on a process's TCP connections.
+//! Byte counts of a process's TCP connections.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -33,7 +33,7 @@ pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     Ok(())
 }
 
-/// How many bytes of one connection the other side has received, and this one.
+/// Bytes of one connection that the peer has acknowledged, and bytes that this side has received.
 fn traffic(pid: i32, number: i32) -> io::Result<[u64; 2]> {
     // The copy is ours for this moment only.
     let socket = copy_descriptor(pid, number)?;

@@ -1,4 +1,4 @@
-//! The memory that a process shares with others. MPI's ranks of one host send each other messages by it.
+//! The memory that a process shares with others, by which MPI ranks of one host exchange messages.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 /// Of more than so many bytes only these are looked at, of the smallest mappings: MPI's own segments are smaller than what programs share.
 const BYTES_MAX: usize = 64 << 20;
-/// How many pages are read at once.
+/// Number of pages read at once.
 const CHUNK: usize = 16;
 
 /// Adds the shared memory that a process can write to and has in memory. Nothing is brought into memory for it: of a page that the process has

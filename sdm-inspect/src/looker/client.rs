@@ -14,17 +14,17 @@ use super::message::{Ask, Frames, Question, Told, View, frame};
 use super::{MODE, OF_SYSTEM, READ_BYTES};
 use crate::snapshot::Refusal;
 
-/// How long a looker may take to say the next thing: files may have to come from far.
+/// Time that a looker has for its next answer: files may come from a slow file system.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
-/// What became of the look at a process.
+/// A looker's answer about one process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The number of the question.
     pub number: u64,
     /// The process.
     pub pid: i32,
-    /// What was seen, or why nothing was.
+    /// The result, or the reason why there is none.
     pub seen: Result<View, Refusal>,
     /// True where it is looked at no more.
     pub is_last: bool,

@@ -1,4 +1,4 @@
-//! What a looker and its server say to one another: each message behind its length.
+//! Messages between a looker and its server, each preceded by its length.
 
 use std::io;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 64 << 20;
 /// Those of the length.
 const LENGTH_BYTES: usize = 4;
 
-/// What a looker is asked.
+/// A request to the looker.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ask {
     /// The number of the question.
@@ -29,7 +29,7 @@ pub(super) struct Ask {
     pub(super) question: Question,
 }
 
-/// What is wanted of processes.
+/// The facts wanted of processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
     /// Their stacks, once.
@@ -43,18 +43,18 @@ pub enum Question {
         /// From one look to the next.
         period: Duration,
     },
-    /// What they are doing, and which frames are a runtime's.
+    /// A probe of each; the rules name the frames of runtimes.
     Probe(ProbeSpec, FoldRules),
 }
 
-/// What it says of one of them.
+/// The looker's answer about one process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Told {
     /// The number of the question.
     pub(super) number: u64,
     /// The process.
     pub(super) pid: i32,
-    /// What was seen, or why nothing was.
+    /// The result, or the reason why there is none.
     pub(super) seen: Result<View, Refusal>,
     /// True where it is looked at no more.
     pub(super) is_last: bool,
@@ -62,14 +62,14 @@ pub(super) struct Told {
     pub(super) processor: Duration,
 }
 
-/// What is seen of a process.
+/// The result of one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum View {
     /// Its stacks.
     Stacks(ProcessStacks),
     /// Its stacks where an interpreter's functions are among them: see [`Question::Woven`].
     Woven(TaskStacks),
-    /// What it is doing.
+    /// The facts of a probe.
     Probe(Box<TaskProbe>),
 }
 

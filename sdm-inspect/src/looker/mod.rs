@@ -1,8 +1,9 @@
-//! The process that looks at others for a server: it reads their files, has snapshots taken by a child, and tells of their stacks.
+//! The looker: a process that inspects others for a server. It reads their files, has a child take snapshots, and
+//! reports their stacks.
 //!
-//! It is the server's own executable in another mode ([`run`] is among the first that its `main` does), so that what a damaged
-//! file does to it is its end and not the server's, and so that a server's loop never waits for a disk. It goes with whoever
-//! started it: the end of its input ends it.
+//! It is the server's own executable in another mode ([`run`] is among the first calls of its `main`). So a damaged
+//! file can end only the looker, and the server's loop never waits for a disk. The looker exits at the end of its
+//! input, so that it does not outlive its server.
 
 mod client;
 mod message;
@@ -33,17 +34,17 @@ use crate::stack::{Inspection, Inspector};
 const MODE: &str = "--look";
 /// The second, where debug information is also looked for where systems keep it.
 const OF_SYSTEM: &str = "--system-debug";
-/// How long a process may take to stop.
+/// Time that a process has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most that it keeps of what it has read, in bytes of memory that is its own; then another one takes its place.
 const OWN_BYTES_MAX: u64 = 256 << 20;
-/// How much is read at once.
+/// Number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// How often a process is probed until it has not moved while it was.
+/// Most attempts to probe a process that moves meanwhile.
 const PROBES_MAX: usize = 4;
 
-/// Makes of what a process stood at what it is doing, and remembers that for the next time.
+/// Turns an inspection into a probe, and keeps the probe for comparison with the next one.
 pub trait Prober {
     /// Probes a process.
     ///
@@ -67,11 +68,11 @@ pub trait Prober {
     ) -> Option<Result<ProbeResult<TaskStacks>, Failure>>;
 }
 
-/// What was made of a process at one moment.
+/// The result of one inspection of a process.
 pub struct ProbeResult<T> {
-    /// That.
+    /// The result itself.
     pub seen: T,
-    /// Threads and levels of their frames that must not have moved since for this to be of one moment.
+    /// Threads and frame levels that must not have moved since, for the result to be of one moment.
     pub certain_from: Vec<(usize, usize)>,
 }
 
@@ -232,7 +233,7 @@ impl<T> ProbeResult<T> {
 
 /// Makes something of a process at one moment.
 type See<'a> = &'a dyn Fn(&mut dyn Prober, &Inspection) -> Result<ProbeResult<View>, Failure>;
-/// What was made of a process does not count; what is said of it where that is the last word.
+/// Discards the result for a process that has moved; returns the refusal to report if this was the last attempt.
 type TakeBack<'a> = &'a dyn Fn(&mut dyn Prober, i32) -> Option<Refusal>;
 
 /// Sees processes. Of one that has moved while its memory was read it is done anew, as far as that helps.

@@ -1,4 +1,4 @@
-//! What MPI libraries know of their communicators and requests, read from a process's memory.
+//! Communicators and requests of MPI libraries, read from a process's memory.
 
 mod mpich;
 mod openmpi;
@@ -8,7 +8,7 @@ use crate::memory::Memory;
 pub use mpich::Mpich;
 pub use openmpi::{OpenMpi, OwnObjects};
 
-/// What the communicator of all is called.
+/// Name of the communicator of all ranks.
 const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
 const WORD: usize = 8;
 
@@ -100,7 +100,7 @@ impl Piece {
     }
 }
 
-/// What there is one of; nothing where there are several.
+/// The single item of an iterator; `None` if there are none or several.
 fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     all.next().filter(|_| all.next().is_none())
 }

@@ -1,11 +1,11 @@
 //! Ranks of Open MPI's communicators, and the messages of its requests, read from its memory.
 //!
-//! Its structures differ from version to version and by how it was configured, and its debug information is seldom
-//! installed. So their layout is learned from the communicators of which everything is known: in that of all,
-//! a list of processes is found in which each has its own place as its number; of few ranks, for which such a list could
-//! be one by chance, the library's empty group says where its ranks stand, and a process is told by its address. What is read by that layout afterwards
-//! is believed only where it fits: processes have to be of that list, and a message's rank has to be the place of its
-//! process in the message's communicator.
+//! The structures differ between versions and configurations, and debug information is seldom installed. So the
+//! layout is learned from communicators that are fully known. `MPI_COMM_WORLD` has a list of processes, each with its
+//! position as its number. With few ranks such a list could be a coincidence. Then the library's empty group shows
+//! the position of a group's size and rank, and a process is identified by its address. Later reads by that layout
+//! are trusted only if they are consistent: processes are of that list, and a message's rank is its process's
+//! position in the communicator.
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +19,11 @@ use crate::memory::Memory;
 
 /// The most of a name that is looked at, in bytes.
 const NAME_BYTES: usize = 64;
-/// What the names begin with that Open MPI gives to others.
+/// Prefix of communicator names that Open MPI assigns itself.
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
-/// What the classes of requests of nonblocking collective operations begin with.
+/// Prefix of the class names of non-blocking collective requests.
 const COLLECTIVE: &str = "ompi_coll_";
-/// How much of a communicator, a group, a process and a request is looked at, in bytes.
+/// Bytes that are read of a communicator, a group, a process and a request.
 const COMMUNICATOR_BYTES: usize = 512;
 const GROUP_BYTES: usize = 96;
 const PROCESS_BYTES: usize = 128;
@@ -38,7 +38,7 @@ const RANKS_MAX: usize = 1 << 20;
 /// So many processes at the beginning of a list, and the last one, are looked at while the layout is learned.
 const CHECKED: usize = 64;
 
-/// Where in its structures what is looked for stands, in bytes.
+/// Offsets of the fields in Open MPI's structures, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RankLayout {
     /// The groups of a communicator: the same twice, where it is no one between two groups.
@@ -48,7 +48,7 @@ struct RankLayout {
     told_by: ToldBy,
 }
 
-/// How a process's rank in its job is known.
+/// The means to find a process's rank in its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ToldBy {
     /// By the number at this place in it; the job's number is in front of it.
@@ -57,7 +57,7 @@ enum ToldBy {
     Place(Vec<u64>),
 }
 
-/// Where Open MPI's own objects are in a process.
+/// Addresses of Open MPI's predefined objects in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnObjects {
     /// The communicator of all ranks.
@@ -68,7 +68,7 @@ pub struct OwnObjects {
     pub empty: Option<u64>,
 }
 
-/// Where in a communicator its name stands, in bytes: itself (Open MPI 4), or where it is (5).
+/// Offset of a communicator's name, in bytes: the name itself (Open MPI 4), or a pointer to it (5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NameAt {
     Place(usize),
@@ -91,12 +91,12 @@ impl NameAt {
     }
 }
 
-/// What is known of a process's Open MPI.
+/// Layout of the Open MPI in a process.
 pub struct OpenMpi<'a> {
     memory: &'a dyn Memory,
     layout: RankLayout,
     name: Option<NameAt>,
-    /// How many ranks the job has.
+    /// Number of ranks in the job.
     size: usize,
     job: u32,
 }
@@ -192,7 +192,7 @@ impl<'a> OpenMpi<'a> {
         Some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))
     }
 
-    /// How many ranks the job has.
+    /// Number of ranks in the job.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -222,8 +222,8 @@ impl<'a> OpenMpi<'a> {
         }
     }
 
-    /// What tells a communicator from others at all its ranks: Open MPI's own name of it, which has its number in it, as a number. Nothing of
-    /// one that the program has named.
+    /// A number that identifies a communicator at all its ranks: the hash of the name that Open MPI gives it, which
+    /// includes the context id. `None` for one that the program has named.
     pub fn context(&self, communicator: u64) -> Option<i64> {
         let block = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let name = match self.name? {
@@ -338,13 +338,13 @@ impl<'a> OpenMpi<'a> {
     }
 }
 
-/// Where communicators have their groups, and these the number of their processes, as the empty one shows it.
+/// Offset of the group in a communicator, and of the size in a group, as the empty group shows it.
 struct Groups {
     /// In a communicator, in bytes.
     at: Vec<usize>,
     /// In a group, in bytes; the process's own rank is behind it.
     count: usize,
-    /// How many ranks the job has, and which one this is.
+    /// Number of ranks in the job, and this process's rank.
     world: (usize, usize),
 }
 
@@ -391,7 +391,7 @@ fn is_address(process: u64) -> bool {
     process != 0 && process.is_multiple_of(WORD as u64)
 }
 
-/// Where in a group the count of its processes and their list can be.
+/// Possible offsets in a group of its process count and its process list.
 fn places() -> impl Iterator<Item = (usize, usize)> {
     let counts = (0..GROUP_BYTES).step_by(4);
     counts.flat_map(|count| {
@@ -401,7 +401,8 @@ fn places() -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Where the processes of a group have their places as numbers, how many they are, and the number of their job.
+/// Offset of the number in a group's processes that equals their position, the count of processes, and the number of
+/// their job.
 fn numbered(
     memory: &dyn Memory,
     group: &Piece,

@@ -1,12 +1,12 @@
-//! Where the structures of a CPython have what, by its version; all in bytes from the beginning of what holds it.
+//! Field offsets in CPython's structures by version, in bytes from the start of the structure.
 //!
-//! From 3.13 on the interpreter says it itself, at the beginning of `_PyRuntime`, for debuggers like this one. Those of 3.11 and
-//! 3.12 are the same in every build for 64 bits that is no debug build. What does not fit is noticed by the reader, which
-//! gives up at an address or a text that is none.
+//! From 3.13 on the interpreter publishes them at the beginning of `_PyRuntime`, for debuggers. Those of 3.11 and
+//! 3.12 are the same in every 64-bit release build. The reader notices a layout that does not fit, as it gives up at
+//! an invalid address or string.
 
 use crate::memory::{Memory, read_u64};
 
-/// Where things are in one version.
+/// The offsets of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) threads: ThreadLayout,
@@ -41,16 +41,16 @@ pub(super) struct LockLayout {
     pub(super) held: u64,
 }
 
-/// Where the lock is.
+/// The location of the interpreter lock (GIL).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockPlace {
     /// In the runtime.
     Runtime(u64),
-    /// Where an interpreter points to.
+    /// An interpreter has a pointer to it at this offset.
     Interpreter(u64),
 }
 
-/// What is in a frame.
+/// Offsets in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameLayout {
     pub(super) code: u64,
@@ -59,7 +59,7 @@ pub(super) struct FrameLayout {
     pub(super) boundary: Boundary,
 }
 
-/// How the frames of one call of the evaluating function end, outwards.
+/// The mark of the outermost frame of one call of the evaluation function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Boundary {
     /// The outermost has this flag.
@@ -68,7 +68,7 @@ pub(super) enum Boundary {
     Owner(u64),
 }
 
-/// What is in a code object.
+/// Offsets in a code object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CodeLayout {
     pub(super) file: u64,
@@ -78,7 +78,7 @@ pub(super) struct CodeLayout {
     pub(super) instructions: u64,
 }
 
-/// What is in a text and in a `bytes` object.
+/// Offsets in a `str` and in a `bytes` object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ObjectLayout {
     pub(super) text_state: u64,
@@ -114,7 +114,7 @@ impl Layout {
         }
     }
 
-    /// What a 3.13 says of itself: numbers of 8 bytes each.
+    /// The offsets that Python 3.13 publishes, numbers of 8 bytes each.
     fn told(memory: &dyn Memory, runtime: u64) -> Option<Self> {
         let at = |index: u64| read_u64(memory, runtime + 8 * index);
         // Where threads need no lock, instructions are elsewhere.

@@ -1,4 +1,4 @@
-//! The line of an instruction, from the table that a code object has of its lines (3.11 and later).
+//! The line of an instruction, from the line table of a code object (3.11 and later).
 
 /// The line of the instruction that begins `at` so many bytes; `None` where none belongs to it.
 pub(super) fn line_of(table: &[u8], first_line: i64, at: u64) -> Option<u32> {

@@ -1,7 +1,7 @@
-//! Reads which Python functions the threads of a CPython process are in, from its memory.
+//! Reads the Python functions of a CPython process's threads from its memory.
 //!
-//! Nothing is called in the process, and nothing in it is changed: it is read while gdb holds it. What is read is
-//! the process's and can be anything: every length, count and chain has a bound.
+//! Nothing is called in the process, and nothing in it is changed: it is read while gdb holds it stopped. The data
+//! can be anything, so every length, count and chain is bounded.
 
 mod layout;
 mod lines;
@@ -35,11 +35,12 @@ pub struct PythonFrame {
     pub line: u32,
 }
 
-/// Where PyTorch's collective operations are.
+/// File of PyTorch's collective operations.
 const TORCH_OPERATIONS: &str = "/torch/distributed/distributed_c10d.py";
 
 impl PythonFrame {
-    /// How the function is called: operations of PyTorch's by their package, as many a program has an `all_reduce` of its own.
+    /// Display name of the function. PyTorch's operations get their package as prefix, as many programs have an
+    /// `all_reduce` of their own.
     pub fn called(&self) -> String {
         match self.path.ends_with(TORCH_OPERATIONS) {
             true => format!("{}{}", sdm_mpi::TORCH_PREFIX, self.function),
@@ -77,7 +78,7 @@ pub fn threads(
     reader.threads(runtime)
 }
 
-/// What is known of a code object.
+/// The fields of a code object.
 #[derive(Clone)]
 struct CodeObject {
     function: String,

@@ -1,8 +1,8 @@
-//! How the structures of Open MPI 4 lie in memory that its debug library asks for, and whether those of a process lie so.
+//! Layout of the Open MPI 4 structures that its debug library asks for, and a check whether a process has it.
 //!
-//! The library wants types from debug information, which distributions do not install. So the layout of versions 4.0 and 4.1 on
-//! 64-bit Linux stands here. It is believed only of a process that agrees with it: its classes state their own names and sizes, and
-//! its communicators and lists of requests lead to one another where they should.
+//! The library wants types from debug information, which distributions do not install. So the layout of versions 4.0
+//! and 4.1 on 64-bit Linux is a table here. It is trusted only for a process that agrees with it. The process's
+//! classes state their own names and sizes, and its communicators and request lists must refer to one another.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::mpi::Piece;
 /// A type: its name, its size in bytes, and the distances of fields from its beginning.
 type Row = (&'static str, u32, &'static [(&'static str, u32)]);
 
-/// What the library asks for and uses; it asks for further fields of these and does without them.
+/// The types that the library asks for and uses. It asks for further fields of them and works without those.
 const OPEN_MPI_4: [Row; 18] = [
     ("opal_list_item_t", 40, &[("opal_list_next", 16)]),
     ("opal_list_t", 64, &[("opal_list_sentinel", 16)]),
@@ -154,7 +154,7 @@ const CLASS_BYTES: usize = 64;
 const CLASS_NAME: usize = 0;
 const CLASS_PARENT: usize = 8;
 const CLASS_SIZEOF: usize = 56;
-/// How far the classes of requests may be from the general one.
+/// Most parents between a request's class and the general one.
 const ANCESTORS_MAX: usize = 8;
 /// The longest name of a class.
 const NAME_BYTES: usize = 64;

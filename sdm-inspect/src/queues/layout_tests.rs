@@ -1,4 +1,4 @@
-//! A process of Open MPI that fits, and what is refused where it does not.
+//! An Open MPI process that fits, and refusals of those that do not.
 
 use super::*;
 
@@ -21,7 +21,7 @@ struct Process {
     types: Vec<TypeLayout>,
 }
 
-/// Where the sixteenth of its symbols is, say.
+/// A made-up address for a symbol's number.
 fn place(number: u64) -> u64 {
     0x10_0000 + 0x1000 * number
 }

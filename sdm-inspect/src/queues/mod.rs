@@ -1,5 +1,5 @@
-//! The messages of an MPI library that have not completed, as its own debug library tells them to `sdm-pmix queues`: a process for each
-//! answer, which cannot cost more than that.
+//! Pending messages of an MPI library, as its own debug library reports them to `sdm-pmix queues`. Each answer has a
+//! process of its own, so that a crash there costs only that answer.
 
 mod layout;
 

@@ -1,4 +1,5 @@
-//! Takes snapshots in a child process, so that what does not stop can be given up: with the child's end the kernel lets all go.
+//! Takes snapshots in a child process, so that one that does not stop can be given up: when the child exits the
+//! kernel detaches from all.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

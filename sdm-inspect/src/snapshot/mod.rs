@@ -1,4 +1,4 @@
-//! The registers and the stacks of a process's threads at one moment.
+//! Registers and stacks of a process's threads at one moment.
 
 mod batch;
 mod refusal;
@@ -36,16 +36,16 @@ pub struct Thread {
     pub registers: Registers,
     /// The number of the system call that it was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
-    /// What was read of its memory: the innermost part of its stack, and of other stacks that it was asked for.
+    /// Memory that was read: the innermost part of its stack, and of other stacks that were asked for.
     pub windows: Vec<Window>,
 }
 
 /// A piece of a process's memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Where it begins.
+    /// Address of the first byte.
     pub start: u64,
-    /// What stands there.
+    /// The bytes.
     #[serde(with = "serde_bytes")]
     pub bytes: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! Why there is no snapshot of a process.
+//! Reasons why there is no snapshot of a process.
 
 use std::io;
 
@@ -37,7 +37,7 @@ pub enum Refusal {
     /// It is not of this architecture.
     #[error("it is of another architecture")]
     Architecture,
-    /// What the system has said.
+    /// Another error of the system.
     #[error("{text}")]
     System {
         /// The system's words.
@@ -53,7 +53,7 @@ impl From<io::Error> for Refusal {
 }
 
 impl Refusal {
-    /// What a failed call of `ptrace` on a thread of the process means.
+    /// The meaning of a failed `ptrace` call on a thread of the process.
     pub(crate) fn of(pid: i32, error: Errno) -> Self {
         match error {
             Errno::ESRCH | Errno::ENOENT => Self::Ended,
@@ -62,7 +62,7 @@ impl Refusal {
         }
     }
 
-    /// What it means that its files in `/proc` could not be read.
+    /// The meaning of a failure to read its files in `/proc`.
     pub(crate) fn of_files(pid: i32, error: io::Error) -> Self {
         match error.raw_os_error() {
             Some(number) => Self::of(pid, Errno::from_raw(number)),

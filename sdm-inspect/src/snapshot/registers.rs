@@ -1,10 +1,10 @@
-//! The registers of a thread, by DWARF's numbers.
+//! The registers of a thread, by DWARF number.
 
 use serde::{Deserialize, Serialize};
 
 use crate::sys::REGISTER_WORDS;
 
-/// How many registers DWARF numbers here: the general ones and the return address.
+/// Number of registers: the general ones and the return address.
 const COUNT: usize = 17;
 /// DWARF's number of the frame pointer.
 pub const FRAME_POINTER: u16 = 6;
@@ -14,10 +14,10 @@ pub const STACK_POINTER: u16 = 7;
 pub const RETURN_ADDRESS: u16 = 16;
 /// Those that a function gives back as it found them, beside the stack pointer.
 const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
-/// Where each stands among the kernel's.
+/// Index of each in the kernel's `user_regs_struct`.
 const OF_KERNEL: [usize; COUNT] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
 
-/// Where the number of the system call stands among the kernel's, and where its arguments.
+/// Indices of the system call's number and of its arguments in the kernel's `user_regs_struct`.
 const SYSTEM_CALL: usize = 15;
 const SYSTEM_CALL_ARGUMENTS: [usize; 6] = [14, 13, 12, 7, 9, 8];
 
@@ -50,7 +50,7 @@ impl Registers {
         }
     }
 
-    /// What is known of them in the caller of a function that says nothing of them: those that it must keep.
+    /// The registers that are still valid in the caller of a function without unwind rules: the callee-saved ones.
     #[must_use]
     pub fn kept(&self) -> Self {
         let mut kept = Self::default();
@@ -60,13 +60,13 @@ impl Registers {
         kept
     }
 
-    /// Where it is.
+    /// The program counter.
     #[must_use]
     pub fn pc(&self) -> Option<u64> {
         self.get(RETURN_ADDRESS)
     }
 
-    /// Where its stack ends.
+    /// The stack pointer.
     #[must_use]
     pub fn sp(&self) -> Option<u64> {
         self.get(STACK_POINTER)

@@ -1,7 +1,7 @@
-//! Stops the threads of a process and lets them go.
+//! Stops the threads of a process and resumes them.
 //!
-//! No signal is sent: each thread is seized and interrupted. Those that they begin meanwhile are traced from the first. Where this
-//! process ends, however that is, the kernel lets all go.
+//! No signal is sent: each thread is seized and interrupted by ptrace. Threads that these create meanwhile are traced
+//! from the start. If this process ends in any way the kernel detaches from all.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use crate::sys;
 
 /// The most threads of a process that are looked at.
 const THREADS_MAX: usize = 4096;
-/// How often a process is asked whether it has more threads by now.
+/// Most listings of a process's threads in search of new ones.
 const LISTINGS_MAX: usize = 16;
 
 /// The threads of a process that are traced by this one. Dropped, it lets go those that stand.
@@ -38,7 +38,7 @@ struct HeldThread {
     is_listed: bool,
 }
 
-/// What has become of a thread, by its status.
+/// The event that a thread's wait status reports.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
     Ended,
@@ -77,7 +77,7 @@ impl Held {
         })
     }
 
-    /// How many threads it has, about.
+    /// Approximate number of its threads.
     pub(super) fn count(&mut self) -> usize {
         self.folder.iter().count()
     }

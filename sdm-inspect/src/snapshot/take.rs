@@ -11,11 +11,11 @@ use super::stopping::Held;
 use super::{Refusal, Registers, Snapshot, Thread, Window};
 use crate::sys;
 
-/// How much of each stack is read at first, in bytes: nearly all stacks of programs that wait are shorter.
+/// Bytes of each stack that are read at first: nearly all stacks of waiting programs are shorter.
 pub const WINDOW_BYTES: usize = 64 << 10;
 /// The most that is read of one stack.
 pub const WINDOW_BYTES_MAX: usize = 16 << 20;
-/// What a function may use below its stack pointer.
+/// Bytes below the stack pointer that a function may use.
 const RED_ZONE_BYTES: u64 = 128;
 /// The most further windows that can be wanted of one thread.
 const FURTHER_MAX: usize = 4;
@@ -24,22 +24,23 @@ const PROCESS_BYTES_MAX: usize = 256 << 20;
 /// Threads that come while the others are being stopped.
 const NEW_THREADS: usize = 8;
 const PAGE_BYTES: u64 = 4096;
-/// How many pages are read by one call.
+/// Number of pages read by one call.
 const PAGES: usize = 64;
 
-/// What is wanted of a process.
+/// The parts of a process to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The process.
     pub pid: i32,
-    /// How much of each stack.
+    /// Bytes of each stack.
     pub window_bytes: usize,
-    /// Where other stacks of threads are: a handler's caller is on another one than the handler.
+    /// Addresses in further stacks, by thread: a signal handler can be on another stack than the interrupted
+    /// function.
     pub further: Vec<(i32, u64)>,
 }
 
 impl Wanted {
-    /// What is wanted at first.
+    /// The first request for a process.
     #[must_use]
     pub fn of(pid: i32) -> Self {
         Self {
@@ -50,7 +51,7 @@ impl Wanted {
     }
 }
 
-/// What is read while the threads stand; its memory is there before.
+/// The data read while the threads are stopped; its memory is allocated before.
 struct Room {
     bytes: Vec<u8>,
     used: usize,

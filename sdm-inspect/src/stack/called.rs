@@ -1,7 +1,7 @@
-//! What the program has called where the function's own frame is not there any more.
+//! Names a called function whose own frame is gone.
 //!
-//! A function that ends by jumping to another one (`sem_wait`, `pthread_join`) leaves that one's frame only, which a library without
-//! debug information has no name for. The instruction by which the program has called says whom.
+//! A function that ends in a jump to another one (`sem_wait`, `pthread_join`) leaves only the other's frame. In a
+//! library without debug information that frame has no name. The call instruction in the program names the function.
 
 use super::frame::StackFrame;
 use crate::space::Space;
@@ -29,7 +29,7 @@ pub(super) fn name(space: &Space, frames: &mut [StackFrame]) {
     frames[caller - 1].called = before(space, frames[caller].address);
 }
 
-/// What the instruction in front of an address calls.
+/// The function that the call instruction in front of an address names.
 pub(super) fn before(space: &Space, after: u64) -> Option<String> {
     let near = after.checked_sub(5)?;
     if let Some(&[CALL, a, b, c, d]) = space.code(near, 5) {

@@ -1,4 +1,4 @@
-//! Stacks with names, as values.
+//! Stacks with names, as data.
 
 use std::time::Duration;
 
@@ -29,11 +29,11 @@ pub struct ThreadStack {
 /// A function that has been called and has not returned.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StackFrame {
-    /// Where it goes on.
+    /// Address at which the function continues.
     pub address: u64,
     /// The function; absent where it has no name.
     pub function: Option<String>,
-    /// What its caller has called, where it has no name that says so.
+    /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     pub called: Option<String>,
     /// The source file without its folders, where known.
     pub file: Option<String>,
@@ -41,7 +41,7 @@ pub struct StackFrame {
     pub line: u32,
     /// The file of its code without its folders, where its source is not known; empty for the program itself.
     pub module: String,
-    /// How far from the file's beginning in memory, where it has no name.
+    /// Offset from the file's first mapping; `None` if the frame has a name.
     pub offset: Option<u64>,
     /// True where it was put into its caller's code.
     pub is_inlined: bool,

@@ -1,4 +1,4 @@
-//! A process at one moment, with the files that it is made of: what a debugger would say of it is read from this while it runs on.
+//! A process at one moment, with its files. A debugger's questions are answered from it while the process runs on.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// What a snapshot shows of a process of which this is mapped.
+    /// The inspection of a snapshot, with the process's mappings.
     pub(super) fn of(snapshot: Snapshot, space: &Rc<Space>) -> Self {
         let threads = snapshot.threads.iter();
         let threads = threads.map(|thread| read_thread(thread, space)).collect();
@@ -40,7 +40,7 @@ impl Inspection {
         Self::of(self.snapshot, space)
     }
 
-    /// How long the process has stood for it.
+    /// Time that the process was stopped for it.
     pub(super) fn stood(&self) -> Duration {
         self.snapshot.stood
     }
@@ -50,7 +50,7 @@ impl Inspection {
         self.threads.iter().all(|thread| thread.stack.is_whole)
     }
 
-    /// What of it is needed and was not read: threads, and addresses on their stacks.
+    /// Stack addresses that are needed and were not read, by thread.
     pub(super) fn missing(&self) -> Vec<(i32, u64)> {
         let missing = |thread: &ThreadInspection| match thread.end {
             End::Missing(address) => Some((thread.stack.thread, address)),
@@ -109,13 +109,14 @@ impl Inspection {
         Some(&self.detail(thread, level)?.frame.registers)
     }
 
-    /// What the instruction in front of an address calls.
+    /// The function that the call instruction in front of an address names.
     #[must_use]
     pub fn called_before(&self, address: u64) -> Option<String> {
         called::before(&self.space, address)
     }
 
-    /// What the function that an address is in has instructions for up to there: where each begins, and its text in AT&T's syntax.
+    /// The instructions of the function at an address, up to that address: each with its start and its text in AT&T
+    /// syntax.
     #[must_use]
     pub fn instructions_before(&self, address: u64) -> Vec<(u64, String)> {
         let begin = self.space.begins(address.wrapping_sub(1));
@@ -126,7 +127,7 @@ impl Inspection {
         code.map_or_else(Vec::new, |(begin, code)| assembly(begin, code))
     }
 
-    /// Where a variable of this name is, in the first file that has one.
+    /// Address of a variable of this name, in the first file that has one.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<u64> {
         self.space.variable(name)
@@ -155,7 +156,7 @@ impl Inspection {
         }))
     }
 
-    /// What the variables of a frame consist of, by their names; nothing of those that are nowhere.
+    /// The variables of a frame, each with its name and bytes; `None` for one without a location.
     #[must_use]
     pub fn contents(&self, thread: usize, level: usize) -> Vec<(String, Option<Vec<u8>>)> {
         let contents = self.within(thread, level, |scope| scope.contents());

@@ -1,4 +1,4 @@
-//! The stacks of processes, with names and lines of source, without a debugger.
+//! Stacks of processes, with names and source lines, without a debugger.
 
 mod called;
 mod frame;
@@ -16,7 +16,8 @@ use crate::module::Modules;
 use crate::snapshot::{Refusal, WINDOW_BYTES_MAX, Wanted, take_all};
 use crate::space::Space;
 
-/// How often one process is looked at for one answer: a stack is deeper than was read, or a thread has another one beside it.
+/// Most snapshots of one process for one answer: a stack may be deeper than was read, or a thread may have a second
+/// one.
 const LOOKS_MAX: usize = 4;
 /// By how much more is read of a stack that is deeper.
 const DEEPER: usize = 16;
@@ -154,7 +155,7 @@ impl Inspector {
     }
 }
 
-/// What is wanted of a process of which more is needed than was read.
+/// The next request for a process of which too little was read.
 fn further(wanted: &Wanted, missing: &[(i32, u64)]) -> Wanted {
     let mut wanted = wanted.clone();
     wanted.window_bytes = wanted

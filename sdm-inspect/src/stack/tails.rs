@@ -1,7 +1,8 @@
-//! Functions that have ended by jumping to what they called last: they are on the stack no more, and gdb shows them all the same.
+//! Restores tail calls: functions that ended in a jump to the last one they called. They are not on the stack, but
+//! gdb shows them too.
 //!
-//! The compiler notes who is called from where. Where a caller has called another function than the one that has been reached, and there
-//! is one way only by which the one can have become the other, that way is shown; of several what they have in common.
+//! The compiler records the target of each call. If a caller called another function than the one reached, and a
+//! single chain of tail calls connects the two, that chain is shown. Of several chains the common part is shown.
 
 use crate::space::{Place, Space};
 use crate::symbols::Target;
@@ -35,7 +36,7 @@ pub(super) fn insert(space: &Space, frames: &[Frame]) -> Vec<Frame> {
     all
 }
 
-/// Where the functions between a caller and what it has reached have jumped on, from the caller's side.
+/// Addresses behind the jumps of the functions between a caller and the reached function, the caller's side first.
 fn between(space: &Space, caller: &Frame, callee: &Frame) -> Option<Vec<u64>> {
     let place = space.place(caller.lookup)?;
     let function = place.module.function(place.address)?;
@@ -56,7 +57,7 @@ fn between(space: &Space, caller: &Frame, callee: &Frame) -> Option<Vec<u64>> {
     common(&search.ways)
 }
 
-/// What all ways have in common: at their beginnings, and at their ends.
+/// The common beginning and the common end of all chains.
 fn common(ways: &[Vec<u64>]) -> Option<Vec<u64>> {
     let (first, others) = ways.split_first()?;
     let (mut start, mut end) = (first.len(), first.len());
@@ -75,7 +76,7 @@ fn common(ways: &[Vec<u64>]) -> Option<Vec<u64>> {
 
 struct Search<'a> {
     space: &'a Space,
-    /// What is reached, and where that begins.
+    /// The reached function, and its start.
     reached: Place<'a>,
     goal: u64,
     /// The addresses behind the jumps so far, and where the functions begin that were gone through.

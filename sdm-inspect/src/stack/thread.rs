@@ -9,7 +9,7 @@ use crate::snapshot::Thread;
 use crate::space::Space;
 use crate::unwind::{End, FRAMES_MAX, Frame, unwind};
 
-/// How gdb calls the place where a signal came in.
+/// gdb's name of the frame of a signal.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
 /// The stack of a thread, and what else is known of its frames.
@@ -20,12 +20,12 @@ pub(super) struct ThreadInspection {
     pub(super) end: End,
 }
 
-/// What is not shown of a frame.
+/// Data of a frame that is not shown.
 pub(super) struct Detail {
     pub(super) frame: Frame,
     /// The source file.
     pub(super) path: Option<String>,
-    /// How many functions there are inlined into it.
+    /// Number of functions inlined into it.
     pub(super) inlined: usize,
 }
 

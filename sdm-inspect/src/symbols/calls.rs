@@ -1,4 +1,4 @@
-//! The calls of a function, as its compiler has noted them.
+//! The calls in a function, as its compiler has recorded them.
 
 use gimli::{AttributeValue, UnitOffset, UnitRef};
 
@@ -10,7 +10,7 @@ const CALLS_MAX: usize = 4096;
 
 /// A function.
 pub(crate) struct Function {
-    /// Where it begins.
+    /// Start of the function.
     pub(crate) entry: u64,
     /// Its calls.
     pub(crate) calls: Vec<Call>,
@@ -22,13 +22,13 @@ pub(crate) struct Call {
     pub(crate) after: u64,
     /// True where the function ends by it: it jumps.
     pub(crate) is_tail: bool,
-    /// What it calls; absent where that is only known when it does.
+    /// The callee; `None` if it is known only at run time.
     pub(crate) target: Option<Target>,
 }
 
-/// What is called.
+/// The callee of a call.
 pub(crate) enum Target {
-    /// What begins at an address of the file.
+    /// The function that starts at an address of the file.
     At(u64),
     /// A function of another unit, or another file.
     Named(String),

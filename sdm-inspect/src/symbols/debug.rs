@@ -24,13 +24,13 @@ use crate::files::Opened;
 /// The most functions at one address.
 const INLINED_MAX: usize = 256;
 
-/// What it is read from, and what of it was read.
+/// The debug sections of a file, and the parts parsed so far.
 pub(super) struct Debug {
     context: Context<Slice>,
-    /// Where its units begin, by rising offset; those of the file that is shared with others behind.
+    /// Headers of its units by ascending offset, followed by those of the file shared with others (`dwz`).
     units: OnceCell<[Vec<UnitHeader<Slice>>; 2]>,
     dwarf: Arc<Dwarf<Slice>>,
-    /// What the linker kept of units of which it has left out the rest, by their numbers.
+    /// Skeleton units that the linker kept of split units, by their ids.
     parts: OnceCell<HashMap<u64, Unit<Slice>>>,
     pieces: Pieces,
 }
@@ -164,7 +164,7 @@ impl Debug {
         rows::line(parts.get(&wanted.0)?.unit_ref(&self.dwarf), address)
     }
 
-    /// What a look-up ends with, once it has the pieces that it asks for.
+    /// The result of a lookup, once the pieces it asks for are loaded.
     fn whole<L>(&self, mut result: LookupResult<L>) -> L::Output
     where
         L: LookupContinuation<Buf = Slice>,

@@ -9,7 +9,7 @@ use object::Object;
 use crate::elf::Image;
 use crate::files::Opened;
 
-/// Where systems keep such files.
+/// Directory of the system's debug information.
 const FOLDER: &str = "/usr/lib/debug";
 /// A folder beside the stripped file.
 const FOLDER_BESIDE: &str = ".debug";

@@ -1,4 +1,4 @@
-//! A place in a source.
+//! A source location.
 
 /// A function and where in its source it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -1,4 +1,4 @@
-//! The names and lines of source of a file's addresses.
+//! Names and source lines of a file's addresses.
 
 mod calls;
 mod debug;
@@ -22,7 +22,7 @@ use self::table::{Table, Variables};
 use crate::elf::Image;
 use crate::files::Opened;
 
-/// What is known of a file's addresses.
+/// The symbols of a file.
 pub(crate) struct Symbols {
     /// The file that the linker's names and the debug information stand in, where it is another one.
     other: Option<Found>,
@@ -60,7 +60,7 @@ impl Symbols {
             .get_or_init(|| Variables::of(images.into_iter().flatten()))
     }
 
-    /// Where a variable of this file, whose image it is, begins.
+    /// Address of a variable of this file, whose image is passed.
     pub(crate) fn variable(&self, image: &Image, name: &str) -> Option<u64> {
         self.variables(image).address_of(name)
     }
@@ -100,7 +100,7 @@ impl Symbols {
         self.debug.as_ref()?.entry(address, inlined)
     }
 
-    /// Where a function of this name begins.
+    /// Start of the function of this name.
     pub(crate) fn address_of(&self, name: &str) -> Option<u64> {
         self.table.address_of(name)
     }

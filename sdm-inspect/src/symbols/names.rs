@@ -1,4 +1,4 @@
-//! The names of functions as gdb has them: of the entry in the debug information, with those that it stands in.
+//! Names of functions as gdb shows them: of the entry in the debug information, qualified by its enclosing entries.
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use gimli::{
@@ -8,9 +8,9 @@ use gimli::{
 
 use crate::elf::Slice;
 
-/// How often an entry may say that another one says it.
+/// Most references from an entry to another one that has its name.
 const HOPS_MAX: usize = 16;
-/// How deep an entry may stand in others.
+/// Deepest nesting of entries.
 const DEPTH_MAX: usize = 256;
 /// The longest name, in bytes; a longer one is cut where it is shown.
 const NAME_BYTES_MAX: usize = 1 << 16;
@@ -164,7 +164,7 @@ fn holder(known: &[UnitHeader<Slice>], offset: DebugInfoOffset) -> Option<UnitHe
     known.get(before.checked_sub(1)?).copied()
 }
 
-/// What an entry of a unit stands in, outermost first.
+/// The entries that enclose an entry of a unit, outermost first.
 fn scopes(unit: UnitRef<'_, Slice>, offset: UnitOffset) -> gimli::Result<Vec<UnitOffset>> {
     let mut open: Vec<(isize, UnitOffset)> = Vec::new();
     let mut entries = unit.entries_raw(None)?;

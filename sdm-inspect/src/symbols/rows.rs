@@ -1,7 +1,8 @@
-//! The line of source at an address, as gdb chooses it from a unit's line table.
+//! The source line at an address, as gdb chooses it from a unit's line table.
 //!
-//! Optimised code has several rows at one address, of several files, of which some are no statements. gdb has a table for each file,
-//! ends the table of a file where another one begins, and passes over rows that are no statements beside one that is.
+//! Optimised code has several rows at one address, of several files, some of which are not statements. gdb keeps a
+//! table for each file, and ends it where a row of another file begins. It skips rows that are not statements beside
+//! one that is.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

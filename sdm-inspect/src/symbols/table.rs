@@ -1,4 +1,4 @@
-//! The linker's names of a file's functions.
+//! The function names in a file's symbol table.
 
 use std::collections::HashMap;
 
@@ -54,7 +54,7 @@ impl Table {
         Some(super::names::demangled(holder.name))
     }
 
-    /// Where a name is.
+    /// Address of the function of this name.
     pub(super) fn address_of(&self, name: &str) -> Option<u64> {
         let named = self.0.iter().find(|it| it.name == name)?;
         Some(named.address)
@@ -89,7 +89,7 @@ impl Variables {
         Self(all)
     }
 
-    /// Where a name is.
+    /// Address of the variable of this name, a global one before a local one.
     pub(super) fn address_of(&self, name: &str) -> Option<u64> {
         let mut named = self.0.iter().filter(|it| it.name == name);
         let first = named.next()?;
@@ -106,7 +106,7 @@ impl Variables {
     }
 }
 
-/// How many names in front of an address are looked at: functions have several, and pieces of others lie between.
+/// Most symbols in front of an address that are examined: functions have several, and parts of others lie between.
 const NEIGHBOURS_MAX: usize = 64;
 
 /// The most places of a file that the loader fills.

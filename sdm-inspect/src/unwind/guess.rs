@@ -1,4 +1,5 @@
-//! Steps out of functions that their file says nothing of: by what calls and returns look like, and by frame pointers.
+//! Unwinds functions without call frame information: by the patterns of call and return instructions, and by frame
+//! pointers.
 
 use crate::rules::{NoStep, Step};
 use crate::snapshot::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
@@ -6,11 +7,11 @@ use crate::space::Space;
 
 /// `mov $15, %rax; syscall`: what a signal handler returns to.
 const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
-/// Where the interrupted registers lie above the stack pointer there.
+/// Offset of the interrupted registers above the stack pointer there, in bytes.
 const INTERRUPTED: u64 = 40;
 /// By their numbers of DWARF, in that order.
 const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
-/// What functions may begin with, where jumps are checked.
+/// Instruction with which functions may begin if indirect branches are checked (`endbr64`).
 const BRANCH_TARGET: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const PUSH_FRAME_POINTER: u8 = 0x55;
 const RETURN: u8 = 0xc3;
@@ -102,7 +103,7 @@ fn follows_call(space: &Space, pc: u64) -> bool {
     is_direct || is_indirect
 }
 
-/// What a signal interrupted.
+/// The step to the code that a signal interrupted.
 fn interrupted(thread: &Thread, sp: u64) -> Result<Step, NoStep> {
     let mut caller = Registers::default();
     let mut at = sp.wrapping_add(INTERRUPTED);

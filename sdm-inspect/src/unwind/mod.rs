@@ -1,4 +1,4 @@
-//! Follows a stack from its innermost function to the outermost, by the bytes of a snapshot.
+//! Unwinds a stack from its innermost function to the outermost, from the bytes of a snapshot.
 
 mod guess;
 
@@ -12,9 +12,9 @@ pub(crate) const FRAMES_MAX: usize = 1025;
 /// A function that has been called and has not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Where it goes on.
+    /// Address at which the function continues.
     pub(crate) pc: u64,
-    /// What it is known by: where it goes on is behind a call, and can be another function's beginning.
+    /// Address for lookups: a return address is behind its call, and can be the start of another function.
     pub(crate) lookup: u64,
     /// It is none: a signal came here.
     pub(crate) is_signal: bool,
@@ -22,11 +22,11 @@ pub(crate) struct Frame {
     pub(crate) is_tail: bool,
     /// The registers in it, as far as they are known.
     pub(crate) registers: Registers,
-    /// Where its part of the stack ends; 0 where that is not known.
+    /// Canonical frame address; 0 if unknown.
     pub(crate) cfa: u64,
 }
 
-/// How far a stack was followed.
+/// The reason why unwinding ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// To what has no caller.

@@ -7,7 +7,7 @@ use super::value::Value;
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Scope<'_> {
-    /// What its variables consist of, by their names; nothing of those that are nowhere.
+    /// Its variables, each with its name and its bytes up to `VARIABLE_BYTES_MAX`; `None` for one without a location.
     pub(crate) fn contents(&self) -> Vec<(String, Option<Vec<u8>>)> {
         let variables = self.locals().into_iter();
         let contents = variables.map(|local| {

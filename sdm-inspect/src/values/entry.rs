@@ -6,7 +6,7 @@ use super::scope::{Object, Scope};
 use crate::elf::Slice;
 use crate::symbols::{is_fortran, text};
 
-/// How often an entry may say that another one says it.
+/// Most references from an entry to the one that it is a copy of.
 const HOPS_MAX: usize = 8;
 /// The most entries of a function or a file that are looked at.
 const ENTRIES_MAX: usize = 1 << 16;
@@ -18,7 +18,7 @@ pub(super) struct Local {
     pub(super) name: String,
     pub(super) offset: UnitOffset,
     pub(super) is_parameter: bool,
-    /// How many blocks it stands in.
+    /// Number of enclosing blocks.
     depth: isize,
 }
 
@@ -69,7 +69,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What an entry of a variable describes.
+    /// The location and type of a variable's entry.
     pub(super) fn object(&self, offset: UnitOffset) -> Option<Object> {
         let place = self.place(offset)?;
         let kind = self.kind(offset)?;

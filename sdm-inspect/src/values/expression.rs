@@ -1,4 +1,4 @@
-//! Expressions of variables in C's syntax, and what of Fortran's is the same.
+//! Expressions of variables in C syntax, and the part of Fortran's syntax that is the same.
 
 use gimli::UnitOffset;
 
@@ -7,7 +7,7 @@ use super::value::{Number, ObjectValue, Value};
 
 /// The longest expression, in bytes.
 const BYTES_MAX: usize = 1024;
-/// How deep it may be.
+/// Deepest nesting of an expression.
 const DEPTH_MAX: u32 = 32;
 
 /// The operators between two values, each with how tightly it binds; a longer one stands before one that it begins with.

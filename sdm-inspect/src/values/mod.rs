@@ -1,6 +1,6 @@
-//! Variables of a frame and expressions of them, by the debug information, as they stood at one moment.
+//! Variables of a frame and expressions of them, by the debug information, as they were at one moment.
 //!
-//! What is not certain has no value: a variable that the compiler keeps in pieces or nowhere, a type that is none of the plain ones, an
+//! An uncertain value is left out: a variable in pieces or without a location, a type that is not plain, an
 //! expression with a call.
 
 mod contents;

@@ -1,4 +1,4 @@
-//! Where a variable is.
+//! The location of a variable.
 
 use gimli::{
     AttributeValue, EvaluationResult, Expression, Location, Operation, UnitOffset, Value as Word,
@@ -14,7 +14,7 @@ const OPERATIONS_MAX: u32 = 4096;
 const BYTES_MAX: u64 = 1 << 16;
 
 impl Scope<'_> {
-    /// Where the variable of an entry is.
+    /// The location of the variable of an entry.
     pub(super) fn place(&self, offset: UnitOffset) -> Option<Storage> {
         if let Some(value) = self.attribute(offset, gimli::DW_AT_const_value) {
             return match value {

@@ -1,4 +1,4 @@
-//! A function that stands on a stack, and where its variables are.
+//! A function on a stack, with the data that locates its variables.
 
 use gimli::{Expression, UnitOffset, UnitRef};
 
@@ -13,12 +13,12 @@ pub(crate) struct Scope<'a> {
     pub(crate) function: UnitOffset,
     /// By what the one that it was put into finds its variables.
     pub(crate) frame_base: Option<Expression<Slice>>,
-    /// Where it stands, as the file has it.
+    /// Its current address, as in the file.
     pub(crate) address: u64,
     /// By how much the file was moved.
     pub(crate) bias: u64,
     pub(crate) registers: &'a Registers,
-    /// Where its part of the stack ends; 0 where that is not known.
+    /// Canonical frame address; 0 if unknown.
     pub(crate) cfa: u64,
     pub(crate) memory: &'a dyn Memory,
 }
@@ -30,7 +30,7 @@ pub(super) struct Object {
     pub(super) kind: UnitOffset,
 }
 
-/// Where something is.
+/// The location of a variable.
 #[derive(Clone, Debug)]
 pub(super) enum Storage {
     /// In memory.

@@ -1,15 +1,15 @@
-//! Types, as far as plain values have them.
+//! Types, as far as plain values need them.
 
 use gimli::{AttributeValue, DwTag, UnitOffset};
 
 use super::scope::{Object, Scope, Storage};
 use super::value::{Number, ObjectValue, Value};
 
-/// How often a type may be another name of one, or a part of one.
+/// Most typedefs, qualifiers and nested parts of a type.
 const HOPS_MAX: usize = 32;
 /// The most entries of a type that are looked at.
 const ENTRIES_MAX: usize = 1 << 16;
-/// How deep a member without a name may stand in others.
+/// Deepest nesting of anonymous members.
 const DEPTH_MAX: usize = 8;
 const POINTER_BYTES: u64 = 8;
 
@@ -31,7 +31,7 @@ impl Scope<'_> {
         None
     }
 
-    /// How many bytes one of a type has.
+    /// Size of a value of a type, in bytes.
     pub(super) fn size(&self, kind: UnitOffset) -> Option<u64> {
         let mut kind = kind;
         let mut count = 1_u64;
@@ -83,7 +83,7 @@ impl Scope<'_> {
         self.attribute(offset, name)?.udata_value()
     }
 
-    /// How many elements an array has in each dimension.
+    /// Number of elements of an array in each dimension.
     fn counts(&self, array: UnitOffset) -> Option<Vec<u64>> {
         let dimensions = self.children(array).into_iter();
         let dimensions = dimensions.filter(|(_, tag)| *tag == gimli::DW_TAG_subrange_type);

@@ -7,14 +7,14 @@ use super::scope::Object;
 /// The bytes of an `int`.
 const INT_BYTES: u64 = 4;
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// A whole number.
     Number(Number),
     /// An address, and the type of what is there, where it has one.
     Pointer { at: u64, to: Option<UnitOffset> },
-    /// What is no plain value.
+    /// A value that is not plain.
     Object(ObjectValue),
 }
 
@@ -22,10 +22,10 @@ pub(crate) enum Value {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Number {
     pub(crate) value: i128,
-    /// How many bytes its type has.
+    /// Size of its type, in bytes.
     pub(super) bytes: u64,
     pub(super) is_unsigned: bool,
-    /// What the program calls it.
+    /// Its name in the program.
     pub(crate) name: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The frames that gdb has.
+//! The frames that gdb finds.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

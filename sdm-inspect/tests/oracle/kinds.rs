@@ -1,4 +1,4 @@
-//! Each kind of process, with what comes of a look at it.
+//! Kinds of processes, with the expected result of an inspection of each.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Stacks without a debugger beside gdb's: the same functions, files, lines, and what was put into callers.
+//! Compares stacks read without a debugger with gdb's: the same functions, files, lines and inlined functions.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use sdm_inspect::stack::{ProcessStacks, StackFrame};
 
 use programs::{C, CLANG, CXX, FORTRAN, Program, RUST, VARIANTS};
 
-/// Where the two differ, and why; no other program may, and each of these does.
+/// The programs whose stacks differ from gdb's, with the reason. No other program may differ, and each of these does.
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "heat.f90 gfortran lto",
@@ -50,7 +50,7 @@ fn same(ours: &Row, gdb: &Row) -> bool {
     is_name && (ours.1.as_str(), ours.2, ours.3.as_str()) == (&gdb.1, gdb.2, &gdb.3)
 }
 
-/// What a looker says of these processes.
+/// The looker's answers for these processes.
 pub(crate) fn look(pids: &[i32]) -> Vec<Result<ProcessStacks, Refusal>> {
     let mut looker = Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref(), true).unwrap();
     look_with(&mut looker, pids)

@@ -1,4 +1,4 @@
-//! Whoever is looked at goes on as it was, whatever becomes of the looker.
+//! An inspected process continues unchanged, whatever happens to the looker.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -16,7 +16,7 @@ use sdm_system::proc;
 use crate::programs::{BUSY, C, Program};
 use crate::{PATIENCE, look, look_with};
 
-/// How often a looker is killed; all of 21 ms after it was asked.
+/// Number of times that a looker is killed; at most 21 ms after it was asked.
 const KILLS: u32 = 200;
 const LOOKS: usize = 100;
 

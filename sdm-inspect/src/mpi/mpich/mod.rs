@@ -1,10 +1,10 @@
 //! Ranks of MPICH's communicators, read from its memory.
 //!
-//! Its structures differ from version to version, and it has neither symbols nor debug information of them. But each
-//! communicator begins with its handle, and of two everything is known: that of all, and that of each rank alone, which
-//! lie beside each other. So their size, and where the ranks stand in them, is learned from these two. What is read by
-//! that layout afterwards is believed only where it fits: the handle has to be the communicator's own, its ranks
-//! different ones of the job, and the process itself has to be where it says that it is.
+//! MPICH's structures differ between versions and have neither symbols nor debug information. But each communicator
+//! begins with its handle, and two of them are fully known: `MPI_COMM_WORLD` and `MPI_COMM_SELF`, which are adjacent.
+//! Their size and the position of the ranks are learned from these two. Later reads by that layout are trusted only
+//! if they are consistent: the handle is the communicator's own, its ranks are distinct ranks of the job, and the
+//! process itself has the stated rank.
 
 mod objects;
 mod receives;
@@ -26,7 +26,7 @@ const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
 const HEAD_BYTES: usize = 8;
 /// The most bytes of a communicator.
 const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
-/// How much of the library's variables is looked at, in bytes.
+/// Most bytes of the library's variables that are read.
 const VARIABLES_BYTES_MAX: usize = 16 << 20;
 /// The numbers that the communicators of all and of one have among themselves.
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
@@ -42,16 +42,16 @@ const TABLE_BLOCK: usize = 20;
 const TABLE_LIST: usize = 32;
 const NO_TABLE: i32 = 11;
 
-/// What is known of a process's MPICH.
+/// Layout of the MPICH in a process, and its communicators.
 pub struct Mpich<'a> {
     memory: &'a dyn Memory,
     /// The library's variables.
     variables: Vec<Piece>,
     /// Those that were made later than the two that are known, where there are any.
     communicators: Option<Objects>,
-    /// Where in it stand how many ranks it has, the process's own one behind that, and in front of it what tells it from others.
+    /// Offset in a communicator of its size. The process's rank follows, and the context id precedes it.
     count: usize,
-    /// Where in it the table of ranks is. That of a second group lies behind it.
+    /// Offset in a communicator of its table of ranks. The table of a remote group follows it.
     table: usize,
     /// The process's rank in the job, and how many the job has.
     rank: u32,
@@ -105,7 +105,7 @@ impl<'a> Mpich<'a> {
         handle == ALONE.cast_unsigned() || Self::is_later_communicator(handle)
     }
 
-    /// How many ranks the job has.
+    /// Number of ranks in the job.
     pub fn size(&self) -> usize {
         self.size as usize
     }
@@ -146,7 +146,7 @@ impl<'a> Mpich<'a> {
         Some(Members::Between(ours, theirs))
     }
 
-    /// What tells a communicator of one group from others at all its ranks.
+    /// The context id of an intracommunicator: equal at all its ranks.
     pub fn context(&self, handle: u32) -> Option<i64> {
         self.context_of(&self.communicator(handle)?).map(i64::from)
     }

@@ -1,9 +1,9 @@
-//! What MPICH has handles of: each begins with its own. Some lie in one list, the others in blocks.
+//! MPICH's objects with handles: each object begins with its handle. Some are in one array, the others in blocks.
 
 use super::{Piece, WORD};
 use crate::memory::Memory;
 
-/// What handles are of.
+/// The kinds of handles.
 pub(super) const COMMUNICATORS: u32 = 0x1;
 pub(super) const WINDOWS: u32 = 0x8;
 pub(super) const REQUESTS: u32 = 0xb;
@@ -25,9 +25,9 @@ pub(super) struct Objects {
     kind: u32,
     /// Of each, in bytes.
     size_bytes: usize,
-    /// Where those are that were made first.
+    /// Address of the array of the first objects.
     first: u64,
-    /// What can be the address of the list of blocks of the others.
+    /// Possible addresses of the list of blocks of the others.
     blocks: Vec<u64>,
 }
 

@@ -1,5 +1,7 @@
-//! Whom a receive of MPICH's waits for that goes through UCX: both know of each other, and UCX has the communicator's number, the rank and the
-//! tag as one number, with a mask of what of it has to fit.
+//! The peer of an MPICH receive through UCX.
+//!
+//! MPICH's request and UCX's refer to each other. UCX holds context id, rank and tag as one number, with a mask of
+//! the bits that must match.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +9,22 @@ use super::objects::{Objects, REQUESTS};
 use super::{HEAD_BYTES, Members, Mpich, Piece, WORD, WORLD, only};
 use crate::mpi::{Direction, Message};
 
-/// Where in a request its kind stands, in bytes, what a receive is, and one that can be started again: it has another request each time.
+/// Offset of a request's kind, in bytes, and the kinds of requests. A persistent receive has another request each
+/// time.
 const KIND: usize = 8;
 const RECEIVE: i32 = 2;
 const PERSISTENT_RECEIVE: i32 = 4;
 const COLLECTIVE: i32 = 10;
 /// The part of a request in which it is said how much of it is to come, in bytes.
 const COUNTER_BYTES: usize = 64;
-/// How much of what UCX has of a receive is looked at: so many bytes in front of what MPICH knows of it.
+/// Bytes in front of MPICH's part of a receive that are read of UCX's part.
 const UCX_BYTES: usize = 0x140;
-/// How the number is made: the communicator's, the rank, the tag.
+/// Position of context id and rank in the number, in bits. The tag is in the lowest bits.
 const CONTEXT: u32 = 48;
 const RANK: u32 = 32;
 /// The bits of a rank in it. Higher ones are cut off.
 const RANKS: u64 = 0xffff;
-/// What has to fit of a receive that takes what one rank sends, what more where it takes one tag only, and what never does.
+/// Mask bits of a receive from one rank, further bits for one tag, and bits that are never set.
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
@@ -51,7 +54,7 @@ pub struct Receives<'a> {
 }
 
 impl Mpich<'_> {
-    /// What is known of receives; nothing where communicators have other numbers than those that UCX is given.
+    /// The receives; `None` if UCX gets other numbers than the communicators' context ids.
     pub fn receives(&self) -> Option<Receives<'_>> {
         if !self.tells_contexts {
             return None;
@@ -188,7 +191,7 @@ impl Receives<'_> {
         })
     }
 
-    /// What UCX has of a receive with this request, where it is that: the number, and the mask.
+    /// UCX's number and mask of the receive with this request; `None` if it is not one.
     fn by_ucx(&self, address: u64, request: u64) -> Option<(u64, u64)> {
         let words = self.of_ucx(address, request)?;
         let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));

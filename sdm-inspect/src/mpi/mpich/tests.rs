@@ -1,4 +1,4 @@
-//! Memory as MPICH 4.0 has it, and what does not fit.
+//! Memory laid out as in MPICH 4.0, and memory that does not fit.
 
 use super::objects::{REQUESTS, WINDOWS};
 use super::*;
@@ -21,7 +21,7 @@ const INDIRECT: u32 = 0xc400_0000;
 /// Of 8 ranks this one is looked at.
 const RANK: i32 = 5;
 
-/// How a communicator's ranks are told: what its table has.
+/// The numbers in a communicator's table of ranks.
 type Table<'a> = &'a [i32];
 
 impl MemoryPieces {
@@ -153,7 +153,7 @@ fn without_the_two_that_are_known_nothing_is_learned() {
 
 const REQUESTS_AT: u64 = 0x60_0000;
 const REQUEST_BYTES: usize = 0x110;
-/// What MPICH knows of a receive of UCX's, which lies in front of it.
+/// Address of MPICH's part of a receive; UCX's part precedes it.
 const OF_UCX: u64 = 0x70_0000;
 const REQUEST: u32 = 0xac00_0001;
 const OF_ANY_RANK: u64 = 0xffff_0000_9fff_ffff;

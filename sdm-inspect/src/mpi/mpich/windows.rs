@@ -1,7 +1,8 @@
-//! Windows of MPICH, and the locks of them that a process has.
+//! Windows of MPICH, and the window locks that a process holds.
 //!
-//! A window has a communicator of its own, which is freed with it. Of each rank whose part of the window was used it keeps an object in a table (`uthash`): the table's part of it
-//! says where the number is that it is found by, the rank, and in front of that stands whether this process has its lock.
+//! A window has a communicator of its own, which is freed with it. It has a table (`uthash`) with an object for each
+//! rank whose part of the window was used. The object's hash handle points to its key, the rank, and the lock state
+//! is in front of the key.
 
 use sdm_debug::probe::WindowLock;
 

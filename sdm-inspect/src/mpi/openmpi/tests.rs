@@ -1,4 +1,4 @@
-//! Layouts in memory that is made up, of jobs of many and of few ranks.
+//! Synthetic memory layouts of jobs with many and with few ranks.
 
 use super::*;
 use crate::mpi::pieces::MemoryPieces;

@@ -1,7 +1,7 @@
-//! Messages that have come to a process of Open MPI before anything was ready for them.
+//! Unexpected messages of Open MPI: those that arrived before a matching receive.
 //!
-//! The PML `ob1` keeps them in a list for each rank of a communicator. Its objects begin with their class, which has its name in it: by these
-//! they are found.
+//! The PML `ob1` keeps a list of them for each rank of a communicator. Its objects begin with their class, which has
+//! a name; they are found by it.
 
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
 use crate::mpi::{Piece, WORD};
@@ -10,13 +10,13 @@ use crate::mpi::{Piece, WORD};
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
 const OF_RANK: &str = "mca_pml_ob1_comm_proc_t";
 const LIST: &str = "opal_list_t";
-/// How much of each is looked at, in bytes.
+/// Bytes that are read of each.
 const OF_COMMUNICATOR_BYTES: usize = 512;
 const OF_RANK_BYTES: usize = 256;
-/// Where in a list its end stands, and where an item has the next one, in bytes.
+/// Offset of the sentinel in a list, and of the next pointer in an item, in bytes.
 const LIST_END: u64 = 16;
 const NEXT: usize = 16;
-/// Where a message has the rank in the communicator that it comes from, and its tag, in bytes.
+/// Size of a message's header, and offsets of the source rank and the tag, in bytes.
 const MESSAGE_BYTES: usize = 80;
 const SOURCE: usize = 60;
 const TAG: usize = 64;
@@ -31,7 +31,7 @@ impl OpenMpi<'_> {
             .unwrap_or_default()
     }
 
-    /// Where the list of a rank's messages is.
+    /// Address of the list of a rank's messages.
     fn list_of(&self, communicator: u64, source: usize) -> Option<u64> {
         let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let count = self.group(head.word(*self.layout.groups.first()?), RANKS_MAX)?;

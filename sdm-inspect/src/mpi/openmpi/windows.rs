@@ -1,7 +1,8 @@
-//! Windows of Open MPI, and the locks of them that a process has.
+//! Windows of Open MPI, and the window locks that a process holds.
 //!
-//! A window has a module that moves its data, and that has a communicator of its own. The modules `pt2pt` and `rdma` keep an object for each lock; it
-//! begins with its class, which has its name in it. Where all ranks share memory the module `sm` has a list of what this process has of each.
+//! A window has a module that moves its data, with a communicator of its own. The modules `pt2pt` and `rdma` keep an
+//! object for each lock, which begins with its class, and the class has a name. If all ranks share memory the module
+//! `sm` has a list of this process's lock state for each rank.
 
 use sdm_debug::probe::WindowLock;
 
