@@ -1,4 +1,4 @@
-//! Of those who are blocked for good: how that is said, and who is likely to blame.
+//! Conclusions about blocked ranks: the text, and the ranks to blame.
 
 use super::graph::WaitGraph;
 use super::needs::{Gathering, Needs};
@@ -7,20 +7,20 @@ use super::verdict::Verdict;
 use super::{Cause, Step};
 use sdm_idset::{IdSet, TaskId};
 
-/// How much of a circle is written out: its beginning and its end.
+/// Maximum number of ranks of a cycle that are printed: its beginning and its end.
 const CIRCLE_SHOWN: usize = 12;
 
-/// Those who wait only for one another.
+/// The ranks that wait only for one another, and the data for a conclusion about them.
 pub(super) struct Blocked<'a> {
     pub(super) needs: &'a Needs,
     pub(super) blocked: &'a IdSet,
     /// All ranks of the job.
     pub(super) all: &'a IdSet,
-    /// Who waits for a lock of a window.
+    /// Ranks that wait for the lock of an RMA window.
     pub(super) locking: &'a IdSet,
-    /// A circle of them, where it is known for whom each waits.
+    /// A cycle of blocked ranks, where it is known which rank each waits for. Empty otherwise.
     pub(super) circle: &'a [u32],
-    /// The collective operations that some of them are in, the biggest first.
+    /// The collective operations that blocked ranks are in, largest first.
     pub(super) there: Vec<&'a Gathering>,
 }
 
@@ -95,7 +95,7 @@ impl Blocked<'_> {
         Verdict::new(Step::Deadlock, text).blaming(odd)
     }
 
-    /// Who waits for a message of anybody where nobody else is.
+    /// Finds ranks that wait for a message from any source in a communicator without other members.
     fn alone(&self) -> Option<Verdict> {
         let sets = self.needs.graph.sets.iter();
         let alone = sets.filter(|set| set.peers.is_empty() && !set.guessed && set.who.len() == 1);
@@ -104,7 +104,8 @@ impl Blocked<'_> {
         (!alone.is_empty()).then(|| Verdict::new(Step::Deadlock, text).blaming(alone))
     }
 
-    /// Who has left out an operation of some ranks, and waits in one of more ranks for those who wait for it there.
+    /// Finds ranks that have left out a collective operation of a subset. Instead they wait in one of more
+    /// ranks, for those that wait for them.
     fn left_out(&self) -> Option<Verdict> {
         let most = self.there.first()?;
         let wanted = most.missing(self.all)?;
@@ -124,8 +125,9 @@ impl Blocked<'_> {
         Some(Verdict::new(Step::Deadlock, text).blaming(missing))
     }
 
-    /// The one who is elsewhere, and the only one that it waits for, who is in the operation with most: either the one communicates once too
-    /// often, or the other has left that out, which nothing here tells.
+    /// The odd rank, and the only rank it waits for, which is in the largest operation. One of them is
+    /// wrong: either the odd one communicates once too often, or the other has left that call out. The
+    /// stacks cannot tell which.
     fn pair(&self, odd: &IdSet, most: &Gathering) -> Option<(u32, u32)> {
         let is_told = most.communicator.is_none() || most.members.is_some();
         let one = odd.first().filter(|_| odd.len() == 1 && is_told)?;
@@ -136,7 +138,7 @@ impl Blocked<'_> {
         is_only.then_some((one.0, *other))
     }
 
-    /// Ranks wait for each other in one operation, but of different communicators.
+    /// Finds ranks that wait for each other in the same operation, but in different communicators.
     pub(super) fn apart(&self) -> Option<Verdict> {
         let there = self.there.iter();
         let candidates = there.filter_map(|one| {
@@ -192,13 +194,14 @@ impl Blocked<'_> {
         Verdict::new(Step::Deadlock, text).between(between)
     }
 
-    /// Those of the circle, where there is one.
+    /// The ranks of the cycle. None without a cycle.
     fn of_circle(&self) -> Option<IdSet> {
         let ranks = self.circle.iter().map(|rank| TaskId(*rank));
         (!self.circle.is_empty()).then(|| ranks.collect())
     }
 
-    /// Who is in the operation with most, and has what all of these wait for: a lock, or, where they are several, messages.
+    /// Finds the ranks in the largest operation that all odd ranks wait for: holders of a lock or, if
+    /// several ranks are odd, the one sender of their messages.
     fn wanted_of(&self, odd: &IdSet, most: &Gathering) -> Option<(IdSet, String)> {
         if odd.is_empty() {
             return None;
@@ -232,7 +235,8 @@ impl Blocked<'_> {
     }
 }
 
-/// Those of some tasks that wait for one of these themselves, and not for somebody who does; all where none does.
+/// Returns the tasks among `some` that wait for one of `these` directly. Returns all of `some` if none
+/// does.
 fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
     let mut found = IdSet::new();
     let either = graph.either.iter();

@@ -6,25 +6,25 @@ pub enum Cause {
     /// Nothing is known to be wrong.
     #[default]
     None,
-    /// It is not known.
+    /// The cause is unknown.
     Unknown,
-    /// A call was left out, is there once too often, or stands in another order than elsewhere.
+    /// A call is missing, superfluous, or in another order than on other ranks.
     CallOrdering,
-    /// Ranks are in one operation, but of different communicators.
+    /// Ranks are in the same operation, but in different communicators.
     Communicator,
     /// Ranks name different roots.
     Root,
     /// Ranks give different counts.
     Count,
-    /// A message is sent under another tag than the one that is waited for.
+    /// A message is sent with another tag than the expected one.
     Tag,
-    /// An epoch or a lock of a window is not closed, or not opened.
+    /// An epoch or lock of an RMA window is not opened or not closed.
     Rma,
     /// A thread waits for another one of its process, or for a lock.
     Thread,
-    /// A file, a pipe, a socket, a child.
+    /// A rank waits for a file, a pipe, a socket or a child process.
     Resource,
-    /// A rank crashes, or ends the job.
+    /// A rank crashes, or aborts the job.
     Aborted,
     /// A rank has ended.
     Ended,
@@ -32,7 +32,7 @@ pub enum Cause {
     Stopped,
     /// A rank computes.
     Computing,
-    /// A rank asks again and again whether something has come.
+    /// A rank polls.
     Polling,
     /// A rank sleeps.
     Sleeping,

@@ -1,4 +1,4 @@
-//! The waits as a graph for Graphviz: a node for each group of tasks that wait alike, not for each task.
+//! The waits as a graph for Graphviz, with a node for each group of tasks that wait alike.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::{Diagnosis, Kind};
 
-/// The most nodes that are drawn: more nobody can read.
+/// Maximum number of nodes; a graph with more is unreadable.
 const NODES_MAX: usize = 60;
 
-/// Who waits for whom, as text for `dot`.
+/// The wait-for graph as text for `dot`.
 #[must_use]
 pub fn dot(found: &Diagnosis) -> String {
     let nodes = nodes(found);
@@ -63,7 +63,7 @@ struct Drawn<'a> {
     kind: Kind,
 }
 
-/// The groups of the findings; each rank of a circle stands for itself where the circle is short.
+/// The nodes: the groups of the findings. Each rank of a short cycle is a node of its own.
 fn nodes(found: &Diagnosis) -> Vec<Drawn<'_>> {
     let alone = found.circle.len() <= NODES_MAX / 2;
     let circle = found.circle.iter().filter(|_| alone);
@@ -87,7 +87,7 @@ fn nodes(found: &Diagnosis) -> Vec<Drawn<'_>> {
     nodes
 }
 
-/// From which node to which, and how many waits that stands for.
+/// The edges: source node, target node, and the number of waits that each edge represents.
 fn edges(found: &Diagnosis, nodes: &[Drawn<'_>]) -> BTreeMap<(usize, usize), u64> {
     let mut edges = BTreeMap::new();
     let node_of = |task: u32| {
@@ -114,7 +114,7 @@ fn edges(found: &Diagnosis, nodes: &[Drawn<'_>]) -> BTreeMap<(usize, usize), u64
     edges
 }
 
-/// A text that `dot` takes for a text, whatever is in it.
+/// Quotes a text for `dot`.
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     let text: String = text

@@ -1,4 +1,4 @@
-//! Jobs that end while they are looked at.
+//! Verdicts on jobs that end during the observation.
 
 use sdm_idset::IdSet;
 
@@ -6,7 +6,7 @@ use super::past::NAMED_MAX;
 use super::verdict::Verdict;
 use super::{Cause, Observed, Step};
 
-/// The verdict where a rank crashes or ends the job: the waits of the others say no more.
+/// The verdict where a rank crashes or aborts the job. The waits of the others add nothing to that.
 pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
     let aborting = &observed.aborting;
     let (first, what) = aborting.first()?;
@@ -25,7 +25,7 @@ pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
     Some(verdict.blaming(who))
 }
 
-/// All have ended, which was seen of each.
+/// The verdict where the end of every rank was observed.
 pub(super) fn over(observed: &Observed, all: &IdSet) -> Option<Verdict> {
     let gone = &observed.gone;
     let ended = IdSet::union_all(gone.iter().map(|(tasks, _)| tasks));

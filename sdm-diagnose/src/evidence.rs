@@ -1,4 +1,4 @@
-//! What is waited in, put into words: messages, locks, files, and the kernel's word on those who run.
+//! Evidence for a wait as text: messages, locks, files, and the kernel's state of running processes.
 
 #[cfg(test)]
 mod tests;
@@ -15,26 +15,26 @@ use sdm_idset::{IdSet, set_text};
 use super::operations::is_of_collective;
 use super::wait::{WaitKind, kind, place};
 
-/// The most different calls or circles that are told of one group.
+/// Maximum number of different calls or cycles that are printed for one group.
 const GROUPS_MAX: usize = 8;
-/// The most values of an argument that are written out.
+/// Maximum number of values of an argument that are printed.
 const VALUES_MAX: usize = 4;
-/// The longest text of the ranks that have one of them.
+/// Maximum length of the text of the ranks that have one value, in bytes.
 const RANKS_BYTES_MAX: usize = 40;
 
-/// What the last sample says of waits.
+/// The waits in the last sample.
 #[derive(Debug, Default)]
 pub(super) struct Evidence<'a> {
     probes: Option<&'a Probes>,
-    /// The calls of MPI's that tasks are in.
+    /// The MPI calls that tasks are in.
     calls: Vec<(&'a IdSet, &'a Call)>,
-    /// Circles of threads that hold each other's locks: of whom, and the circle in words.
+    /// Tasks whose threads wait for each other in a cycle, with a line of text per thread.
     pub(super) circles: Vec<(IdSet, Vec<String>)>,
-    /// Whose main thread waits for a lock that nobody is left to give back.
+    /// Tasks whose main thread waits for a lock whose holder has ended.
     pub(super) orphaned: IdSet,
-    /// Tasks of one thread, which waits for another one.
+    /// Tasks with a single thread, which waits for another thread.
     pub(super) alone: IdSet,
-    /// What is known of files and system calls that are waited in.
+    /// Text about files, locks and system calls that tasks wait in.
     others: Vec<(IdSet, Vec<String>)>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What is known of these tasks, a line each.
+    /// The evidence about these tasks, a line each.
     pub(super) fn lines(&self, tasks: &IdSet) -> Vec<String> {
         let mut lines = Vec::new();
         let mut add = |line: String| {
@@ -131,7 +131,7 @@ impl<'a> Evidence<'a> {
         lines
     }
 
-    /// What is known of a call of these tasks: `from 2 (left)`.
+    /// The known arguments of a call of these tasks: `from 2 (left)`.
     fn facts(&self, call: &Call, tasks: &IdSet) -> Vec<String> {
         use ArgumentRole as R;
         let mut facts = Vec::new();
@@ -197,7 +197,7 @@ impl<'a> Evidence<'a> {
         facts
     }
 
-    /// The value that an argument has for these tasks, with those who have it where they have several.
+    /// The value of an argument in these tasks. If there are several values, each with its ranks.
     fn value(&self, argument: &CallArgument, tasks: &IdSet) -> Option<String> {
         let Some(number) = argument.number else {
             return argument.value.as_ref().map(|value| value.text.clone());
@@ -230,7 +230,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// True for an argument that is a rank; the others are numbers of another kind, which may go with the rank.
+/// True for an argument that is a rank. Other arguments can depend on the rank, too.
 fn names_rank(role: ArgumentRole) -> bool {
     use ArgumentRole as R;
     matches!(role, R::Source | R::Destination | R::Root | R::Target)
@@ -268,7 +268,7 @@ fn lock_text(lock: &LockWait) -> String {
     }
 }
 
-/// The lines on these tasks.
+/// The lines about these tasks.
 fn about<'a>(list: &'a [(IdSet, Vec<String>)], tasks: &IdSet) -> impl Iterator<Item = &'a String> {
     let known = list.iter().filter(|(who, _)| !who.is_disjoint(tasks));
     known.take(GROUPS_MAX).flat_map(|(_, lines)| lines)
@@ -282,7 +282,7 @@ fn numbered(call: &Call) -> String {
     }
 }
 
-/// Threads of a task that wait for each other, in words.
+/// A cycle of threads that wait for each other, a line of text per thread. None without a cycle.
 fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
     let steps = waits.threads.iter().filter_map(step);
     let steps: BTreeMap<u32, (u32, String)> = steps.collect();
@@ -300,7 +300,7 @@ fn circle(waits: &TaskWaits) -> Option<Vec<String>> {
     None
 }
 
-/// A thread that waits for one of its task: which waits for which, and that in words.
+/// A thread that waits for another one of its task: the two thread numbers, and the text.
 fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
     let (whom, at, what) = match &wait.what {
         WaitFor::Lock(lock) => {
@@ -324,7 +324,7 @@ fn step(wait: &ThreadWait) -> Option<(u32, (u32, String))> {
     Some((thread, (whom, words)))
 }
 
-/// What the kernel says of tasks that could not be stopped.
+/// The kernel's state of processes that could not be stopped.
 pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
     let known = probes.processes.iter();
     let known = known.filter(|(who, _)| !who.is_disjoint(tasks));
@@ -341,7 +341,7 @@ pub(super) fn in_kernel(probes: &Probes, tasks: &IdSet) -> Vec<String> {
     known.take(GROUPS_MAX).map(line).collect()
 }
 
-/// `the rank 1 below`: of a rank that is as far from each task.
+/// The text of a peer rank at a fixed distance from each task's own rank: `the rank 1 below`.
 #[must_use]
 pub fn away_text(by: i64) -> String {
     match by {

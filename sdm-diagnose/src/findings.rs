@@ -1,4 +1,4 @@
-//! What was found of each group of tasks, in words.
+//! The findings about each group of tasks, as text.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
 use super::{Finding, Kind, Observed, Step};
 
-/// Why nothing is proved of who stays in a call.
+/// Reason why nothing is proved about a task that stays in a call.
 const EXCHANGED: &str = "data was exchanged meanwhile (shared memory, TCP)";
 
-/// What matters most first.
+/// The findings, most important first.
 pub(super) fn findings(
     observed: &Observed,
     evidence: &Evidence<'_>,
@@ -84,14 +84,14 @@ pub(super) fn findings(
     list
 }
 
-/// Of a group that only some are named of: these, and the others.
+/// Splits a group into the tasks that the verdict names and the others.
 fn divided(tasks: &IdSet, verdict: &Verdict) -> Vec<IdSet> {
     let named = verdict.suspects.union(&verdict.held_up_by);
     let parts = [tasks.intersection(&named), tasks.difference(&named)];
     parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
-/// Those who are gone, stopped, held, or could not be looked at.
+/// Findings about tasks that have ended, are stopped, or could not be sampled.
 fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (kind, list) in [
@@ -127,7 +127,7 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
     findings
 }
 
-/// Those who go on: where they are, and whether anything changed there.
+/// Findings about tasks that go on: the place, and whether anything changed there.
 fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Who went on and stopped or ended then is told of already.
@@ -211,7 +211,7 @@ fn stays(within: &Within) -> String {
     }
 }
 
-/// What else is known of some tasks.
+/// Further lines of evidence about some tasks.
 fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<String> {
     let mut lines = evidence.lines(tasks);
     lines.extend(cut(observed, tasks));
@@ -219,7 +219,8 @@ fn lines_of(observed: &Observed, evidence: &Evidence<'_>, tasks: &IdSet) -> Vec<
     lines
 }
 
-/// That a stack of theirs could not be read to its end: who stands there, and whom it waits for, is not known.
+/// A note that a stack of these tasks is incomplete, so that its place and its peer are unknown. None if
+/// all stacks are complete.
 fn cut(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let last = observed.samples.last()?;
     let mut stacks = last
@@ -234,7 +235,7 @@ fn cut(observed: &Observed, tasks: &IdSet) -> Option<String> {
     stacks.find_map(|(_, stacks)| outermost(stacks))
 }
 
-/// That one call that lasts was not told from calls that are all alike.
+/// A note that a single long call could not be distinguished from repeated equal calls. None if it could.
 fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let mut looks = observed.samples.iter();
     let any = looks.any(|sample| !sample.marks.unfollowed.is_disjoint(tasks));
@@ -245,7 +246,8 @@ fn unfollowed(observed: &Observed, tasks: &IdSet) -> Option<String> {
     })
 }
 
-/// How much of the time some tasks were on a processor; MPI spins, so that it is no progress.
+/// The share of the time that some tasks were on a processor. In MPI that is no progress, because MPI
+/// spins.
 fn processor_time(observed: &Observed, tasks: &IdSet) -> Option<String> {
     let seconds = observed.ran.as_secs_f64();
     let mut spent = vec![(tasks.clone(), 0)];
@@ -269,7 +271,7 @@ fn processor_time(observed: &Observed, tasks: &IdSet) -> Option<String> {
     })
 }
 
-/// The sums of what tasks have in both lists, equal ones together.
+/// Adds the numbers of both lists per task, and groups tasks with equal sums.
 fn summed(before: &[(IdSet, u64)], more: &[(IdSet, u64)]) -> Vec<(IdSet, u64)> {
     let mut sums: std::collections::BTreeMap<u64, IdSet> = std::collections::BTreeMap::new();
     for (tasks, ms) in before {

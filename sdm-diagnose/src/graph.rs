@@ -1,64 +1,68 @@
-//! Who waits for whom, and who can never go on.
+//! The wait-for graph of a job, and its reduction to the ranks that can never go on.
 //!
-//! A task that waits needs one other, one of two, all of a set, or any of a set (AND and OR waits, as in the wait-for
-//! graphs of MUST). Whoever can go on by itself frees those that need it, and they free others. What is left over is
-//! blocked for good: each of them waits only for others of them (a circle, or a knot where there are OR waits), or
-//! for what cannot come any more. That is a proof, as far as what each waits for was read right; so what is not
-//! known is taken for a wait for any of all others, which proves the least.
+//! A waiting task needs one other task, one of two, all of a set, or any of a set. These are AND and OR
+//! waits, as in the wait-for graphs of MUST. A task that can go on by itself frees the tasks that need it,
+//! and they free others. The remaining tasks are blocked for good. Each waits only for other blocked tasks
+//! (a cycle, or a knot with OR waits), or for an event that cannot come any more.
 //!
-//! Edges to one other are a list, and edges to many are one for each class of tasks that wait alike, so a hundred
-//! thousand ranks are reduced in about as many steps.
+//! The result is a proof as far as the waits were read correctly. So an unknown wait counts as a wait for
+//! any of all others, which proves the least.
+//!
+//! Edges to a single task are a list. Edges to many are one per class of tasks that wait alike, so a
+//! hundred thousand ranks are reduced in about as many steps.
 
 use sdm_idset::{IdSet, TaskId};
 
-/// Tasks that wait for many in the same way.
+/// Tasks that wait for the same set of peers in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetNeed {
-    /// Who waits.
+    /// The tasks that wait.
     pub who: IdSet,
-    /// Whom they wait for.
+    /// The tasks that they wait for.
     pub peers: IdSet,
-    /// True where all of these are needed, false where one is enough.
+    /// True where all peers are needed, false where one is enough.
     pub all: bool,
-    /// True where it is only not known for whom they wait.
+    /// True where the peers are an assumption because the real ones are unknown.
     pub guessed: bool,
 }
 
 /// The waits of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WaitGraph {
-    /// Who can go on by itself, as far as is known.
+    /// Tasks that can go on by themselves, as far as is known.
     pub live: IdSet,
-    /// Who cannot, whatever others do: ended, stopped.
+    /// Tasks that cannot go on whatever others do: ended or stopped by a signal.
     pub never: IdSet,
-    /// Who waits for one other.
+    /// Pairs of a task and the one task it waits for.
     pub ones: Vec<(u32, u32)>,
-    /// Who waits for a request, or sends and receives in one call: a message can be under way.
+    /// Tasks that wait for a request, or that send and receive in one call. Their message can be in
+    /// transit.
     pub by_request: IdSet,
-    /// Who waits for either of two.
+    /// Tasks with the two tasks of which either lets them go on.
     pub either: Vec<(u32, [u32; 2])>,
-    /// Who waits for many.
+    /// Tasks that wait for sets of tasks.
     pub sets: Vec<SetNeed>,
 }
 
-/// What is left of a graph when everybody has gone on who can.
+/// The result of a reduction: the tasks that remain when all that can go on have done so.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reduced {
-    /// Who is blocked for good.
+    /// The tasks that are blocked for good.
     pub blocked: IdSet,
-    /// Who waits and can go on once others do.
+    /// The tasks that wait, and can go on once others do.
     pub held_up: IdSet,
-    /// For whom these wait in the end: those that can go on by themselves.
+    /// The tasks at the end of their wait chains, which can go on by themselves.
     pub holders: IdSet,
-    /// True where that is not known to be so: some of them wait for any of several, and it is not known for which.
+    /// True where `holders` is an assumption: some tasks wait for any of several, and it is unknown for
+    /// which.
     pub holders_guessed: bool,
-    /// Whom among those that cannot go on the blocked wait for.
+    /// Tasks in `never` that the blocked tasks wait for.
     pub lost_on: IdSet,
-    /// A circle of blocked tasks; the first one is not repeated.
+    /// A cycle of blocked tasks; the first is not repeated at the end. Empty if none was found.
     pub circle: Vec<u32>,
 }
 
-/// What a task is, while a graph is reduced.
+/// The state of a task during a reduction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Outside,
@@ -68,22 +72,22 @@ enum Mark {
     Never,
 }
 
-/// The waits by task: what is quick to look up.
+/// The waits, indexed by task.
 struct Table<'a> {
     graph: &'a WaitGraph,
     marks: Vec<Mark>,
-    /// `(peer, who waits for it)`, in order.
+    /// Pairs of a peer and a task that waits for it, sorted.
     wanted: Vec<(u32, u32)>,
-    /// `(who waits, for whom)`, in order.
+    /// Pairs of a task and a peer it waits for, sorted.
     wants: Vec<(u32, u32)>,
-    /// For each task the set that it waits for; [`NONE`] where it waits for none.
+    /// For each task the index of the set that it waits for; [`NONE`] where it waits for none.
     in_set: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl WaitGraph {
-    /// Frees who can be freed, and looks at the rest.
+    /// Frees all tasks that can go on, and describes the rest.
     #[must_use]
     pub fn reduce(&self) -> Reduced {
         let mut table = Table::of(self);
@@ -200,8 +204,8 @@ impl<'a> Table<'a> {
         self.graph.sets.get(self.in_set[task as usize] as usize)
     }
 
-    /// Who with this mark is waited for by some tasks, or by whom they wait for. What is only guessed counts where
-    /// nothing else is known; whether it does is told as well.
+    /// Finds the tasks with this mark at the end of the wait chains from some tasks. Assumed waits count
+    /// only if the known ones lead nowhere; the flag tells whether they were used.
     fn reached(&self, from: &IdSet, wanted: Mark) -> (IdSet, bool) {
         let mut found = IdSet::new();
         for guesses in [false, true] {
@@ -232,7 +236,7 @@ impl<'a> Table<'a> {
         (found, false)
     }
 
-    /// The next one on the way through the blocked, as far as it is known for whom each waits.
+    /// The next task on a path through blocked tasks, where its peer is known.
     fn next(&self, task: u32) -> Option<u32> {
         let blocked = |task: &u32| self.marks[*task as usize] == Mark::Waits;
         let one = self.wants_of(task).find(blocked);

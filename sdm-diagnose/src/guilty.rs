@@ -1,4 +1,4 @@
-//! Whose error it is, and the calls that they are in.
+//! The ranks that an error is attributed to, with their calls.
 
 use sdm_debug::rules::Probes;
 use sdm_idset::IdSet;
@@ -9,12 +9,13 @@ use super::seen::{SamePlace, groups};
 use super::verdict::Verdict;
 use super::wait::{WaitKind, place};
 
-/// Ranks that an error is one of, with the call that they are in.
+/// Ranks that an error is attributed to, with the call that they are in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guilty {
     /// The ranks.
     pub tasks: IdSet,
-    /// The runtime's function, or their own where they are in none; empty where they are gone.
+    /// The runtime's function, or the user's function outside of a runtime. Empty for ranks that have
+    /// ended.
     pub call: String,
     /// The communicator of a collective operation, as far as it is known.
     pub communicator: String,
@@ -22,7 +23,7 @@ pub struct Guilty {
     pub place: String,
 }
 
-/// The ranks that an error is one of: those to blame; where nobody is to blame alone, those between which it is.
+/// The ranks to blame. If no single rank is to blame, the ranks between which the error is.
 pub(super) fn guilty(
     (samples, still): (&[Probes], &[SamePlace]),
     verdict: &Verdict,

@@ -13,7 +13,7 @@ fn set(tasks: &IdSet) -> Value {
 }
 
 impl Diagnosis {
-    /// What came of it, as `--json` has it.
+    /// The record of the diagnosis, as `--json` prints it.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let findings = self.findings.iter().map(|finding| {

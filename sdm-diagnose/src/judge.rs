@@ -1,4 +1,4 @@
-//! From what was observed to what can be said.
+//! The judgement: from observations to a diagnosis.
 
 use sdm_debug::probe::{ArgumentRole, WaitFor, Within};
 use sdm_idset::IdSet;
@@ -19,7 +19,8 @@ use super::verdict::Verdict;
 use super::wait::{WaitKind, is_of_window, locks_window};
 use super::{Cause, Diagnosis, Observed, Step};
 
-/// What the samples show.
+/// Judges the observations. Nothing is proved about ranks that exchange data while they stay in their
+/// calls.
 #[must_use]
 pub fn judge(observed: &Observed) -> Diagnosis {
     let seen = Seen::of(&observed.samples);
@@ -67,7 +68,7 @@ fn judge_seen(observed: &Observed, seen: &Seen) -> Diagnosis {
     }
 }
 
-/// All that a verdict is made of.
+/// The data that a verdict is made from.
 struct Case<'a> {
     observed: &'a Observed,
     seen: &'a Seen,
@@ -75,11 +76,11 @@ struct Case<'a> {
     still: &'a [SamePlace],
     /// All ranks of the job, seen or not.
     all: IdSet,
-    /// Who waits in MPI.
+    /// Tasks that wait in MPI.
     waiting: IdSet,
-    /// Whose main thread waits there, while another thread of theirs can go on.
+    /// Tasks whose main thread waits in MPI, while another thread of the task can go on.
     acting: IdSet,
-    /// Of whom it is not known whether they can go on.
+    /// Tasks of which it is unknown whether they can go on.
     unknown: IdSet,
     needs: Needs,
     reduced: Reduced,
@@ -150,7 +151,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The class of what those wait in who are blocked, where no more is known.
+    /// The class of the error by the calls that blocked ranks are in, where nothing more specific is known.
     fn cause_of_blocked(&self) -> Cause {
         let blocked = &self.reduced.blocked;
         let mut there = self
@@ -166,7 +167,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The strongest of what can be said.
+    /// The strongest verdict that the observations support.
     fn conclude(&self) -> Verdict {
         if let Some(verdict) = aborts(self.observed).or_else(|| over(self.observed, &self.all)) {
             return verdict;
@@ -192,7 +193,7 @@ impl<'a> Case<'a> {
         Verdict::new(Step::CannotTell, text)
     }
 
-    /// What is proved whatever data ranks exchange.
+    /// The verdict that holds even if ranks exchange data. None if there is none.
     fn beyond_doubt(&self) -> Option<Verdict> {
         let lost_on = &self.reduced.lost_on;
         let locked = IdSet::union_all(self.evidence.circles.iter().map(|(who, _)| who));
@@ -228,7 +229,8 @@ impl<'a> Case<'a> {
         (!lost_on.is_empty()).then(|| self.lost(lost_on))
     }
 
-    /// Who would be proved to be stuck, were it not for data that some of them exchange.
+    /// The ranks that would be proved stuck if some of them had not exchanged data. Empty if that changes
+    /// nothing.
     fn doubtful(&self) -> IdSet {
         let blocked = &self.reduced.blocked;
         // Who waits for a lock that another one has gets none by data.
@@ -242,7 +244,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// They wait for tasks that cannot go on any more.
+    /// The verdict on ranks that wait for tasks that have ended or are stopped.
     fn lost(&self, lost_on: &IdSet) -> Verdict {
         let all = |list: &[(IdSet, String)]| IdSet::union_all(list.iter().map(|(who, _)| who));
         let halted = all(&self.observed.halted).intersection(lost_on);
@@ -266,7 +268,7 @@ impl<'a> Case<'a> {
             .blaming(lost_on.clone())
     }
 
-    /// Some wait for each other.
+    /// The verdict on ranks that wait for each other.
     fn blocked(&self) -> Verdict {
         let blocked = &self.reduced.blocked;
         let there = self.needs.gatherings.iter();
@@ -352,7 +354,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The class of what some wait for outside of MPI.
+    /// The class of the cause for tasks that wait outside of MPI.
     fn cause_of_still(&self, tasks: &IdSet) -> Cause {
         let waits = self.observed.samples.last();
         let waits = waits.map(|last| &last.waits[..]).unwrap_or_default();
@@ -399,7 +401,7 @@ impl<'a> Case<'a> {
         Verdict::new(Step::CannotTell, text)
     }
 
-    /// True where not all of these have the same handle for the communicator of their call.
+    /// True where these tasks have different handles for the communicator of their call.
     fn has_several_handles(&self, tasks: &IdSet) -> bool {
         let last = self.observed.samples.last();
         let Some(handles) = last.and_then(|last| last.numbers.get(&ArgumentRole::Handle)) else {
@@ -410,7 +412,7 @@ impl<'a> Case<'a> {
         handles.any(|handle| Some(handle) != first)
     }
 
-    /// Nobody waits in MPI for anybody.
+    /// The verdict where no rank waits in MPI for another.
     fn nobody_waits(&self) -> Verdict {
         let complete = &self.needs.complete;
         if !complete.is_empty() || !self.needs.matched.is_empty() {
@@ -458,7 +460,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Nobody was in one call all the time.
+    /// The verdict where no rank stayed in one call for the whole observation.
     fn nobody_stands(&self) -> Verdict {
         let within = &self.seen.within;
         let stays = |within: &Within| within.depth > 0 && !within.changed;

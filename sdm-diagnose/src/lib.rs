@@ -1,8 +1,8 @@
-//! Why is it stuck: what a few samples of the stacks show, and no more than that.
+//! Diagnosis of hanging MPI jobs from a few samples of their stacks.
 //!
-//! [`judge`] is a pure function of what was [`Observed`]: who changed between the samples and who did not, who waits
-//! where, whose lock or message. From the waits of those who stood in the same call all the time it makes a
-//! [`WaitGraph`], reduces it, and says in [`Step`]s what that proves.
+//! [`judge`] is a pure function of the observations ([`Observed`]): stacks, changes between samples,
+//! arguments of calls, locks. It builds a [`WaitGraph`] from the waits of all ranks that stayed in one
+//! call, and reduces it. A [`Step`] says how much that proves.
 
 mod blocked;
 mod cause;
@@ -45,43 +45,45 @@ pub use observations::{
 };
 pub use wait::{Wait, WaitKind};
 
-/// What a few samples have shown.
+/// The observations that a diagnosis rests on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The samples, in order; the tasks ran in between.
     pub samples: Vec<Probes>,
-    /// From the first to the last.
+    /// Time from the first to the last sample.
     pub span: Duration,
-    /// How long of that the tasks ran.
+    /// Time that the tasks ran within `span`.
     pub ran: Duration,
-    /// Tasks that are gone, and how: `exited with code 1`.
+    /// Tasks that have ended or are lost, with the reason: `exited with code 1`.
     pub gone: Vec<(IdSet, String)>,
-    /// Tasks that are about to crash or to abort, or that have ended the job for all, and how.
+    /// Tasks that are about to crash or to abort, or that have aborted the job, with the reason.
     pub aborting: Vec<(IdSet, String)>,
-    /// Tasks whose process had been stopped by a signal before anybody looked, and how.
+    /// Tasks whose process was stopped by a signal before the first sample, with the reason.
     pub halted: Vec<(IdSet, String)>,
-    /// Tasks whose process is in a state of its own: `in the kernel, not to be interrupted`.
+    /// Tasks whose process is in an unusual state: `in the kernel, not to be interrupted`.
     pub states: Vec<(IdSet, String)>,
-    /// Tasks that stood before and were not let run, and why.
+    /// Tasks that were stopped before and were not let run, with the reason.
     pub stood: Vec<(IdSet, String)>,
-    /// Tasks that could not be looked at, and why.
+    /// Tasks that could not be sampled, with the reason.
     pub unseen: Vec<(IdSet, String)>,
-    /// Ranks of the job that nobody was asked to look at.
+    /// Ranks of the job that were not part of the request.
     pub outside: IdSet,
-    /// The numbers of the tasks are no ranks: whom a call names is not known.
+    /// True where the tasks' numbers are not ranks, so that ranks in a call's arguments mean nothing.
     pub unranked: bool,
-    /// The processes of tasks on this host.
+    /// Process ids of the tasks on this host.
     pub pids: BTreeMap<i32, TaskId>,
 }
 
 impl Observed {
-    /// Who was at no time on a processor between the samples, and waits in no system call: nothing can be said of these.
+    /// Tasks that got no processor between the samples and wait in no system call. Nothing can be said
+    /// about them.
     #[must_use]
     pub fn starved(&self) -> IdSet {
         seen::starved(&self.samples)
     }
 
-    /// Takes in how some tasks were while only they ran: who was as before has exchanged no data with the others of them.
+    /// Adds a sample of `tasks` while only they ran. Tasks that did not change in it have exchanged no data
+    /// with the others of them.
     pub fn add_alone(&mut self, tasks: &IdSet, alone: &Probes) {
         let seen = IdSet::union_all(alone.stacks.iter().map(|(tasks, _)| tasks));
         let quiet = seen.intersection(tasks);
@@ -95,18 +97,18 @@ impl Observed {
     }
 }
 
-/// How much was found: never more than the evidence.
+/// The strength of a verdict, never more than the evidence supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// Each of some tasks waits only for others of them.
+    /// Proved: each of some tasks waits only for others of them.
     Deadlock,
-    /// Some wait for what cannot come.
+    /// Proved: some tasks wait for an event that cannot come.
     CannotGoOn,
-    /// Some wait for others that can go on by themselves.
+    /// Some tasks wait for others that can go on by themselves.
     HeldUp,
-    /// Nobody was seen to wait all the time.
+    /// No task was seen to wait all the time.
     NoHangSeen,
-    /// Something that it depends on was not seen.
+    /// A fact that the verdict depends on was not observed.
     CannotTell,
 }
 
@@ -123,7 +125,7 @@ impl Step {
         }
     }
 
-    /// How it is said: `Deadlock`.
+    /// The name for a person: `Deadlock`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -154,24 +156,24 @@ impl Step {
     }
 }
 
-/// What a finding is.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The evidence points at these.
+    /// The tasks that the evidence points at.
     Suspect,
-    /// Others wait for these, who can go on.
+    /// Tasks that can go on, and that others wait for.
     Holds,
-    /// Gone: ended, killed, lost.
+    /// Tasks that have ended, were killed, or are lost.
     Gone,
-    /// A signal has stopped them.
+    /// Tasks that a signal has stopped.
     Halted,
-    /// They wait, and nothing of them changed.
+    /// Tasks that wait, without any change.
     Waits,
-    /// They run in one place.
+    /// Tasks that run in one place.
     Runs,
-    /// They make progress.
+    /// Tasks that make progress.
     Progress,
-    /// They were not let run, could not be looked at, or exchanged data while they stayed in a call.
+    /// Tasks that were not let run, could not be sampled, or exchanged data while they stayed in a call.
     Unknown,
 }
 
@@ -192,53 +194,54 @@ impl Kind {
     }
 }
 
-/// Something found about some tasks.
+/// A finding about a group of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The tasks that it was found of.
+    /// The tasks.
     pub tasks: IdSet,
-    /// What it is.
+    /// The kind of finding.
     pub kind: Kind,
-    /// What they do: lower case, no full stop.
+    /// The state of the tasks as text: lower case, no full stop.
     pub what: String,
-    /// What was seen that says so.
+    /// The observations that support it, a line each.
     pub evidence: Vec<String>,
 }
 
-/// What came of it.
+/// The result of a judgement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnosis {
-    /// How many samples.
+    /// Number of samples.
     pub samples: usize,
-    /// From the first to the last.
+    /// Time from the first to the last sample.
     pub span: Duration,
-    /// In one sentence, without its full stop.
+    /// The verdict as one sentence, without full stop.
     pub conclusion: String,
-    /// How much that is.
+    /// The strength of the verdict.
     pub step: Step,
     /// The class of the error.
     pub cause: Cause,
-    /// Whose error it is, with the calls that they are in: those to blame, or those between which it is where no single one is.
+    /// The ranks that the error is attributed to, with their calls: those to blame or, if no single one is,
+    /// those between which the error is.
     pub guilty: Vec<Guilty>,
-    /// Whom the evidence points at, where it is proved that something is stuck; nobody where no single one is to
-    /// blame.
+    /// The tasks to blame, if the verdict is proved. Empty where no single one is to blame.
     pub suspects: IdSet,
-    /// Who can go on, and is waited for.
+    /// The tasks that can go on, and that others wait for.
     pub held_up_by: IdSet,
-    /// The circle of ranks that wait for each other; the first one is not repeated.
+    /// The cycle of ranks that wait for each other; the first is not repeated at the end.
     pub circle: Vec<u32>,
-    /// The waits that it was judged by.
+    /// The wait-for graph of the judgement.
     pub graph: WaitGraph,
-    /// Who would be proved to be stuck, were it not for data that some of them exchanged: with each other, or with memory that ranks share who
-    /// go on. Which of it shows where only they run.
+    /// The ranks that would be proved stuck if some of them had not exchanged data with each other, or with
+    /// running ranks over shared memory. A sample while only they run tells which.
     pub doubtful: IdSet,
-    /// All that was found, what matters most first.
+    /// All findings, most important first.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// True for a deadlock that names nobody, and is none if those go on who wait for requests or for they do not know whom: a message that
-    /// takes long, and that a network card moves by itself, looks the same.
+    /// True for a deadlock without a suspect that rests on assumptions. It is none if ranks with pending
+    /// requests or unknown peers go on. A long message that the network card moves by itself looks the
+    /// same.
     #[must_use]
     pub fn is_guessed(&self) -> bool {
         if self.step != Step::Deadlock || !self.suspects.is_empty() {

@@ -1,4 +1,4 @@
-//! Of messages that both sides are at: which of them should pass, and which do not fit.
+//! Matching of sends with receives: which messages should pass, and which do not match.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,26 +12,27 @@ use super::verdict::Verdict;
 use super::wait::WaitKind;
 use super::{Cause, Step};
 
-/// The most elements of a message that is there at once when both sides have come to it.
+/// Maximum number of elements of a message that is delivered at once when both sides have called.
 const SHORT_MAX: i64 = 4096;
 
-/// How many pairs of sender and receiver are written out.
+/// Maximum number of pairs of sender and receiver that are printed.
 const PAIRS_SHOWN: usize = 4;
 
-/// What a rank sends.
+/// A send that a rank is in.
 struct Sent {
     tag: Option<i64>,
     communicator: Option<Within>,
-    /// True where it may have been taken long ago: it is short, and its sender receives as well and may wait for that.
+    /// True where the message may have been received already: it is short, and its sender also receives and
+    /// may wait for that.
     may_be_old: bool,
 }
 
-/// In which communicator a message is.
+/// The communicator of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// That of all.
+    /// `MPI_COMM_WORLD`.
     World,
-    /// One that the MPI library knows by this number at all its ranks.
+    /// A communicator with this context id, which is the same at all its ranks.
     Context(i64),
 }
 
@@ -48,7 +49,8 @@ impl Within {
 }
 
 impl Needs {
-    /// Where one side sends what the other receives, nobody knows why that does not go on.
+    /// Matches sends with receives. A matching pair counts as live, because it is unknown why it does not
+    /// complete.
     pub(super) fn match_messages(&mut self, probes: &Probes, classes: &[Class<'_>]) {
         let classes = classes.iter();
         let classes: Vec<_> = classes
@@ -109,14 +111,14 @@ impl Needs {
     }
 }
 
-/// The tag of a message that has come from whom a call waits for.
+/// The tag of an unexpected message from the rank that a call waits for. None if there is none.
 fn come(class: &Class<'_>) -> Option<i64> {
     let mut arguments = class.known?.arguments.iter();
     let come = arguments.find(|one| one.role == R::Tag && one.expression == sdm_mpi::UNEXPECTED)?;
     come.value.as_ref()?.text.parse().ok()
 }
 
-/// What is sent from whom to whom.
+/// The sends by sender and receiver.
 fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> {
     let mut sends = BTreeMap::new();
     for class in classes {
@@ -137,8 +139,11 @@ fn sends(probes: &Probes, classes: &[&Class<'_>]) -> BTreeMap<(u32, u32), Sent> 
     sends
 }
 
-/// Of those who send and receive a short message at once (`both_ways`), and of who receives from them: whose messages fit on either side (`fit`: from
-/// whom to whom), as do those of all others that these lead to. The one of them that is the fewest turns ahead has what it waits for.
+/// Finds the ranks of a chain of short send-receive calls that all match.
+///
+/// `both_ways` are the ranks in such calls, `fit` the matching messages from sender to receiver. A rank
+/// that lacks a match on one side is removed, and so are the ranks that it leads to. In the rest, the rank
+/// that is the fewest iterations ahead has the message that it waits for.
 fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -> IdSet {
     let from: BTreeMap<u32, u32> = fit.iter().map(|(from, to)| (*to, *from)).collect();
     let mut found: BTreeSet<u32> = fit.keys().chain(fit.values()).copied().collect();
@@ -153,7 +158,7 @@ fn all_fitting(both_ways: impl Iterator<Item = u32>, fit: &BTreeMap<u32, u32>) -
     found.into_iter().map(TaskId).collect()
 }
 
-/// Messages that do not come where they are waited for, as they are sent under other tags or in other communicators.
+/// The verdict on messages that do not match, because tags or communicators differ.
 pub(super) fn misdirected(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let apart = needs.apart.intersection(blocked);
     if !apart.is_empty() {

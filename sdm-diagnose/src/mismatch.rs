@@ -1,4 +1,4 @@
-//! Operations of the same ranks that do not fit together.
+//! Collective operations of the same ranks that do not match.
 
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::needs_all;
@@ -8,7 +8,8 @@ use super::past::NAMED_MAX;
 use super::verdict::Verdict;
 use super::{Cause, Step};
 
-/// Those who are in operations of the same ranks that do not fit together: other ones, or with other arguments.
+/// The verdict on operations of the same ranks that do not match: different ones, or with different
+/// arguments.
 pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     let verdict = |what: String, most: &Gathering, others: &IdSet, largest: u64| {
         // Of equally many on either side neither is the odd one.
@@ -81,7 +82,8 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
     Some(verdict(text, most, &odd, other.tasks.len()))
 }
 
-/// True where the root that some name has left the operation: it would have given them, or taken, their parts.
+/// True where the named root has left the operation. It would have sent or received the parts of these
+/// ranks.
 fn is_root_past(one: &Gathering, these: &[&Gathering]) -> bool {
     let root = one.root.and_then(|root| u32::try_from(root).ok());
     let is_there = |root| {

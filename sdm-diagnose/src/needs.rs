@@ -1,4 +1,4 @@
-//! From the calls that tasks are in to the graph of who waits for whom.
+//! Builds the wait-for graph from the calls that tasks are in.
 
 use std::collections::BTreeMap;
 
@@ -15,63 +15,63 @@ use super::operations::{
 use super::seen::SamePlace;
 use super::wait::{WaitKind, kind, locks_window};
 
-/// Tasks that are in a collective operation together, as far as its arguments say.
+/// Tasks that are in one collective operation together, as far as its arguments say.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Gathering {
     pub(super) tasks: IdSet,
     /// The operation, without `MPI_`: `allreduce`.
     pub(super) name: String,
-    /// As it was called.
+    /// The name of the called function.
     pub(super) call: String,
-    /// The communicator: none for that of all.
+    /// The expression for the communicator; empty if unknown. None for `MPI_COMM_WORLD`.
     pub(super) communicator: Option<String>,
-    /// What tells it from others at all ranks, where that is known.
+    /// The context id of the communicator, which is the same at all its ranks. None if unknown.
     pub(super) context: Option<i64>,
-    /// Its ranks, where they are known; of that of all they are those of the job.
+    /// The ranks of the communicator. None where they are unknown, and for `MPI_COMM_WORLD`.
     pub(super) members: Option<IdSet>,
     pub(super) root: Option<i64>,
     pub(super) count: Option<i64>,
 }
 
-/// What the waits of those who stand come to.
+/// The waits of all ranks that stayed in a call.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     pub(super) graph: WaitGraph,
     pub(super) gatherings: Vec<Gathering>,
-    /// A receive for which the other side has the message: these should go on.
+    /// Ranks in a matching send and receive, which should complete.
     pub(super) matched: IdSet,
-    /// Who sends, who receives, and under which tags: they do not fit.
+    /// Sends and receives whose tags differ: sender, receiver, the tag sent, the tag expected.
     pub(super) mismatched: Vec<(u32, u32, i64, i64)>,
-    /// Who sends to another one of them that receives from it, but in different communicators.
+    /// Ranks of which one sends and another receives, but in different communicators.
     pub(super) apart: IdSet,
-    /// Who is in a call of MPI's that more than the ranks of this job can keep: other programs, a disk. As long as
-    /// somebody else is there for whom they can wait, they are taken to wait for that.
+    /// Ranks in an MPI call that can depend on more than this job's ranks: on other programs, or a disk.
+    /// Each counts as waiting for any other rank while one is left.
     pub(super) outside: IdSet,
-    /// Who is in a collective operation that nobody is missing in: these should go on.
+    /// Ranks in a collective operation in which no rank is missing, and which should complete.
     pub(super) complete: IdSet,
-    /// Who waits for messages.
+    /// Ranks that wait for messages.
     pub(super) messages: IdSet,
-    /// Tasks that wait for the first of several messages, and whose these are.
+    /// Ranks that wait for the first of several messages, with the senders.
     pub(super) alternatives: Vec<(IdSet, IdSet)>,
-    /// Who waits for a file, a pipe or a child.
+    /// Ranks that wait for a file, a pipe or a child.
     pub(super) resources: IdSet,
-    /// Tasks that wait for a lock, of a window or outside of MPI, and the ranks that have it.
+    /// Ranks that wait for a lock, of an RMA window or outside of MPI, with the ranks that hold it.
     pub(super) locks: Vec<(IdSet, IdSet)>,
 }
 
-/// Who is who in the job.
+/// The ranks of the job by their state.
 pub(super) struct Members<'a> {
-    /// All ranks of the job, seen or not.
+    /// All ranks of the job, sampled or not.
     pub(super) all: &'a IdSet,
-    /// Who can go on, as far as is known.
+    /// Ranks that can go on, as far as is known.
     pub(super) live: &'a IdSet,
-    /// Who cannot.
+    /// Ranks that cannot go on.
     pub(super) never: &'a IdSet,
-    /// Whom a call names is not among them by that number.
+    /// True where the tasks' numbers are not ranks, so that a rank in a call's arguments is none of them.
     pub(super) unranked: bool,
 }
 
-/// What of a class of calls matters here.
+/// The properties of a class of equal calls that matter for a wait.
 pub(super) struct Class<'a> {
     pub(super) tasks: IdSet,
     pub(super) kind: WaitKind,
@@ -80,15 +80,15 @@ pub(super) struct Class<'a> {
 }
 
 impl Class<'_> {
-    /// The same of some of its tasks.
+    /// The same class, restricted to some of its tasks.
     fn only(&self, tasks: IdSet) -> Self {
         Self { tasks, ..*self }
     }
 }
 
 impl Gathering {
-    /// True where both are in one operation, with the same arguments. A communicator may be called otherwise elsewhere: where its ranks are
-    /// known these tell it, unless more is known.
+    /// True where both are the same operation with the same arguments. The name of a communicator can
+    /// differ between ranks, so its members identify it if they are known.
     fn is_same_operation(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.root, one.count, one.context);
         let is_told = self.members.is_some() || self.communicator == other.communicator;
@@ -96,7 +96,7 @@ impl Gathering {
         is_same && is_told && key(self) == key(other)
     }
 
-    /// Its ranks: of that of all they are those of the job.
+    /// The ranks of the communicator; for `MPI_COMM_WORLD` those of the job. None if unknown.
     pub(super) fn ranks<'a>(&'a self, all: &'a IdSet) -> Option<&'a IdSet> {
         match &self.communicator {
             None => Some(all),
@@ -104,12 +104,13 @@ impl Gathering {
         }
     }
 
-    /// Who belongs to it and is not there, where that is known.
+    /// The ranks of the communicator that are not in the operation. None if the communicator's ranks are
+    /// unknown.
     pub(super) fn missing(&self, all: &IdSet) -> Option<IdSet> {
         Some(self.ranks(all)?.difference(&self.tasks))
     }
 
-    /// True where both are in the same operation, and certainly in different communicators.
+    /// True where both are the same operation, and certainly in different communicators.
     pub(super) fn is_of_other_communicator(&self, other: &Self, all: &IdSet) -> bool {
         let ranks = self.ranks(all).zip(other.ranks(all));
         let contexts = self.context.zip(other.context);
@@ -119,7 +120,7 @@ impl Gathering {
         self.name == other.name && ranks.is_some() && is_other
     }
 
-    /// True where this can be the other one, of which more is known: in which communicator this is was not found out.
+    /// True where this can be the same operation as `known`, of whose communicator more is known.
     fn can_be(&self, known: &Self) -> bool {
         let is_unknown = match (&self.members, &known.members) {
             (None, Some(_)) => self.communicator.is_some(),
@@ -170,13 +171,13 @@ impl Needs {
         needs
     }
 
-    /// Of whom other threads are in MPI as well: whatever these wait for lets the task go on, and what that is is not
-    /// known.
+    /// Adds waits of ranks with several threads in MPI. Any of the threads can let the rank go on, so its
+    /// peer is unknown.
     pub(super) fn by_other_threads(&mut self, who: &IdSet, members: &Members<'_>) {
         self.any_other(who, members);
     }
 
-    /// Others than the job's ranks can be what these wait for.
+    /// Adds waits of ranks that can depend on more than the job's ranks.
     fn outside(&mut self, who: &IdSet, members: &Members<'_>) {
         self.outside.union_with(who);
         self.any_other(who, members);
@@ -312,7 +313,7 @@ impl Needs {
         }
     }
 
-    /// Who is in a collective operation waits for those who are not.
+    /// Adds the waits of ranks in a collective operation for the ranks that are not in it.
     fn collectives(&mut self, members: &Members<'_>) {
         for one in &self.gatherings {
             let all = one.members.as_ref().unwrap_or(members.all);
@@ -362,7 +363,7 @@ impl Needs {
     }
 }
 
-/// Who is in an operation on files and at none of them.
+/// Ranks in a file operation that wait at no file: they poll for other ranks.
 fn polling(probes: &Probes) -> IdSet {
     let waits = probes.waits.iter();
     let polling = waits.filter(|(_, waits)| waits.main() == Some(&WaitFor::Polling));
@@ -384,7 +385,7 @@ pub(super) fn known(
     probes.number(role, task)
 }
 
-/// Those who stand, by where they stand and by the call that is known of them.
+/// Groups the ranks that stayed in a call by their place and by the known arguments of the call.
 fn classes<'a>(probes: &'a Probes, still: &'a [SamePlace]) -> Vec<Class<'a>> {
     let mut classes = Vec::new();
     for group in still {
@@ -415,7 +416,7 @@ fn classes<'a>(probes: &'a Probes, still: &'a [SamePlace]) -> Vec<Class<'a>> {
     classes
 }
 
-/// Who waits for processes of this job outside of MPI: for a lock of a file that one of them holds, for its end of a
+/// Adds waits outside of MPI for processes of this job: for a file lock that one holds, or for its end of a
 /// pipe.
 pub(super) fn resources(
     needs: &mut Needs,

@@ -1,8 +1,9 @@
-//! What a verdict rests on, as a file: written for a bug report, judged again without the job.
+//! The file of observations that a verdict rests on. It is written for bug reports and can be judged again
+//! without the job.
 //!
-//! The format has a version of its own and is documented in docs/json.md. It is no serialised type of ours: types may
-//! change, and a file that was written before still means the same. A field that is not there is empty, false or
-//! unknown; a field that nobody knows is refused by its name.
+//! The format has a version of its own and is documented in docs/json.md. It is not a serialised Rust type:
+//! types can change, and old files keep their meaning. A missing field is empty, false or unknown. An
+//! unknown field is an error that names it.
 
 mod decode;
 mod encode;
@@ -16,67 +17,67 @@ use serde_json::Value;
 
 use super::{Diagnosis, Observed, judge};
 
-/// The version of the format: raised where a field changes its meaning or goes.
+/// The version of the format. It is raised when a field changes its meaning or is removed.
 pub const OBSERVATIONS_VERSION: u32 = 1;
 
-/// The most bytes of a file that is read.
+/// Maximum size of a file, in bytes.
 pub const OBSERVATIONS_BYTES_MAX: u64 = 256 << 20;
 
-/// The rank behind the highest that may be named: what one names, all below it cost.
+/// Upper bound of the rank numbers in a file, exclusive. Memory use grows with the highest rank.
 const RANKS_MAX: u32 = 1 << 22;
 
-/// The most looks at a job.
+/// Maximum number of samples in a file.
 const SAMPLES_MAX: usize = 1000;
 
-/// The most numbers of arguments, of all ranks, roles and samples together.
+/// Maximum number of argument values in a file, over all ranks, roles and samples.
 const NUMBERS_MAX: u64 = 16 << 20;
 
-/// What was observed of a job, and what was said of it.
+/// The observations of a job, with the diagnosis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observations {
-    /// What the verdict rests on.
+    /// The observations.
     pub observed: Observed,
-    /// What was said of it, as the record `diagnosis` of docs/json.md.
+    /// The diagnosis, as the record `diagnosis` of docs/json.md.
     pub verdict: Value,
 }
 
-/// A text that holds no observations.
+/// An error in a file of observations.
 #[derive(Debug, thiserror::Error)]
 pub enum ObservationsError {
-    /// It is no JSON.
+    /// The file is not JSON.
     #[error("no JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is of a version that this program does not know.
+    /// The version is unknown to this program.
     #[error("observations of version {0}: this program reads version {OBSERVATIONS_VERSION}")]
     Version(u32),
-    /// A field is not there that must be.
+    /// A required field is missing.
     #[error("{at}: the field `{field}` is missing")]
     Missing {
-        /// Where: `samples[1].waits[0]`.
+        /// The path of the object: `samples[1].waits[0]`.
         at: String,
         /// The name of the field.
         field: &'static str,
     },
-    /// A field is there that nobody knows.
+    /// A field is unknown.
     #[error("{at}: the field `{field}` is unknown")]
     Unknown {
-        /// Where.
+        /// The path of the object.
         at: String,
         /// The name of the field.
         field: String,
     },
-    /// A value is none of those that may stand there.
+    /// A value is not allowed.
     #[error("{at}: expected {expected}")]
     Value {
-        /// Where, with the name of the field.
+        /// The path of the field.
         at: String,
-        /// What may stand there.
+        /// The allowed values.
         expected: &'static str,
     },
 }
 
 impl Observations {
-    /// What was observed, with what was said of it.
+    /// The observations with the diagnosis.
     #[must_use]
     pub fn new(observed: Observed, found: &Diagnosis) -> Self {
         Self {
@@ -85,13 +86,13 @@ impl Observations {
         }
     }
 
-    /// As text: equal ones have equal texts.
+    /// The file's text. Equal observations have equal texts.
     #[must_use]
     pub fn encode(&self) -> String {
         layout::text(&encode::file(self))
     }
 
-    /// Reads what [`Observations::encode`] has written.
+    /// Parses the text of a file.
     ///
     /// # Errors
     /// [`ObservationsError`], which names the place and the field.
@@ -99,7 +100,7 @@ impl Observations {
         decode::file(serde_json::from_str(text)?)
     }
 
-    /// Judged anew.
+    /// Judges the observations again.
     #[must_use]
     pub fn judge(&self) -> Diagnosis {
         judge(&self.observed)

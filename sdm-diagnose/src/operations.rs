@@ -1,4 +1,4 @@
-//! What the arguments of a call say of who takes part, and for whom else it waits.
+//! The participants of an MPI call, derived from its arguments.
 
 use sdm_debug::probe::{ArgumentRole, Call, CallArgument};
 use sdm_idset::IdSet;
@@ -10,7 +10,7 @@ pub(super) fn is_with_other_jobs(call: Option<&Call>) -> bool {
     arguments.any(|one| one.role == ArgumentRole::OtherJobs)
 }
 
-/// True where a call's ranks are those of the job: of the communicator of all, or put in their place.
+/// True where ranks in a call's arguments are ranks of `MPI_COMM_WORLD`, or were translated to them.
 pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
     let mut arguments = call.arguments.iter();
     arguments.any(|one| match one.role {
@@ -20,7 +20,7 @@ pub(super) fn names_ranks_of_the_job(call: &Call) -> bool {
     })
 }
 
-/// Of whom the messages are of which a call waits for the first one.
+/// The senders of the messages of which a call waits for the first. None for other calls.
 pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
     let mut arguments = call.arguments.iter();
     let is_it = |one: &&CallArgument| one.role == ArgumentRole::Target;
@@ -30,17 +30,18 @@ pub(super) fn alternatives(call: &Call) -> Option<IdSet> {
     members_of(argument?)
 }
 
-/// The ranks of a communicator, where they are known.
+/// The ranks of a communicator. None where they are unknown.
 pub(super) fn members_of(communicator: &CallArgument) -> Option<IdSet> {
     let text = &communicator.value.as_ref()?.text;
     let members: IdSet = text.parse().ok()?;
     Some(members).filter(|members| !members.is_empty())
 }
 
-/// What collective operations that do not block are called here, of which the request says no more.
+/// The name for all nonblocking collective operations. Their requests do not say which one it is.
 pub(super) const NONBLOCKING: &str = "nonblocking";
 
-/// True for a call that waits for a collective operation that does not block: of its request a communicator is known, and no message.
+/// True for a call that waits for a nonblocking collective operation: the communicator of its request is
+/// known, and no message.
 pub(super) fn is_of_collective(call: Option<&Call>) -> bool {
     use ArgumentRole as R;
     let Some(call) = call.filter(|call| waits_for_requests(&call.function)) else {

@@ -1,4 +1,4 @@
-//! Who is past what others still wait in.
+//! Ranks that are past an operation that others still wait in.
 
 use sdm_idset::{IdSet, TaskId};
 use sdm_mpi::needs_all;
@@ -8,12 +8,15 @@ use super::needs::{Gathering, Needs};
 use super::operations::NONBLOCKING;
 use super::verdict::Verdict;
 
-/// The most ranks that are named one by one.
+/// Maximum number of ranks that are listed in a text.
 pub(super) const NAMED_MAX: u64 = 4;
 
-/// The operations of the same ranks of which some prove that others are in the wrong one, for each set of ranks, that of the biggest first. Ranks
-/// leave a reduction before the others of them are done, and are in the next operation by right: that they are in different ones proves something
-/// only where everybody is in one, so that nobody is left for whom those who are behind could wait.
+/// Selects, for each set of ranks, the operations that can prove a mismatch; the set of the largest
+/// operation is first.
+///
+/// Ranks leave a reduction before its other ranks are done, and are in the next operation legitimately.
+/// Different operations prove a mismatch only where every rank is in one. Otherwise a missing rank can be
+/// what the others wait for.
 pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a Gathering>> {
     let mut by_ranks: Vec<(&IdSet, Vec<&Gathering>)> = Vec::new();
     for one in there {
@@ -39,12 +42,12 @@ pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a G
     by_ranks.into_iter().map(proving).collect()
 }
 
-/// True where ranks may be in this operation by right while others are elsewhere.
+/// True where ranks can be in this operation legitimately while others are elsewhere.
 pub(super) fn may_be_right(one: &Gathering) -> bool {
     one.communicator.is_some() || !needs_all(&one.name)
 }
 
-/// Who waits for messages of ranks that are at the end of their program and send none any more.
+/// The verdict on ranks that wait for messages from ranks in `MPI_Finalize`, which send no more.
 pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
     let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
@@ -116,13 +119,16 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     Some(Verdict::new(Step::CannotGoOn, text).blaming(blamed))
 }
 
-/// True for operations that nobody leaves who belongs to them before all have come. Who has begun one that does not block would have to wait
-/// for it before what comes later; a fence is none where it begins an epoch and ends none, so that nobody stays in it.
+/// True for operations that no rank leaves before all its ranks have entered.
+///
+/// A rank that has begun a nonblocking one has to wait for it before later calls. A fence can be left early
+/// where it begins an epoch and ends none, but then no rank stays in it.
 pub(super) fn is_owed(name: &str) -> bool {
     needs_all(name) || name == NONBLOCKING || name == "win_fence"
 }
 
-/// Who is at the end of the program, while others wait in an operation of a communicator that it belongs to.
+/// The verdict on ranks in `MPI_Finalize` that others wait for in an operation of a communicator they
+/// belong to.
 pub(super) fn absent(needs: &Needs, blocked: &IdSet, all: &IdSet) -> Option<Verdict> {
     let at_end = needs.gatherings.iter().filter(|one| one.name == "finalize");
     let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));

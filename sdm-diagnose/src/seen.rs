@@ -1,4 +1,5 @@
-//! Who stayed where it was over all samples, who goes on, and of whom that is not known.
+//! Changes over all samples: the tasks that stayed in one place, those that go on, and those that cannot be
+//! judged.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +10,33 @@ use sdm_idset::IdSet;
 
 use super::wait::{Wait, WaitKind};
 
-/// Tasks that stand in the same place.
+/// Tasks that stay in the same place.
 pub(super) struct SamePlace {
     pub(super) tasks: IdSet,
     pub(super) wait: Wait,
 }
 
-/// How the tasks that were looked at went on between the samples.
+/// The sampled tasks by their changes between the samples.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// Nothing of them changed: they are in the same call of the same function.
+    /// Tasks without any change, in the same call of the same function.
     pub(super) still: IdSet,
-    /// Something did.
+    /// Tasks with a change.
     pub(super) moving: IdSet,
-    /// Of the moving, who was seen asking whether something has come, and how: `MPI_Iprobe`.
+    /// Tasks that were seen at least once in a polling call, by the call that was seen last: `MPI_Iprobe`.
     pub(super) polls: BTreeMap<String, IdSet>,
-    /// Who was seen at most looks to ask so, or asleep.
+    /// Tasks that were in a polling or sleeping call in more than half of the samples.
     pub(super) asking: IdSet,
-    /// Who was seen asleep at each look, and in what: `usleep`.
+    /// Tasks that were in a sleeping call in every sample, by the call: `usleep`.
     pub(super) sleeps: BTreeMap<String, IdSet>,
-    /// Which function of theirs the moving have not left, the outermost of all samples.
+    /// The function that a moving task has not left between samples; over all samples, the outermost such
+    /// function.
     pub(super) within: Vec<(IdSet, Within)>,
-    /// Of whom nothing can be said, and why.
+    /// Tasks that cannot be judged, with the reason.
     pub(super) unknown: Vec<(IdSet, String)>,
-    /// Who stayed in the same call and exchanged data with others.
+    /// Tasks that stayed in the same call and exchanged data with others.
     pub(super) exchanged: IdSet,
-    /// Of whom it is not known whether they wait, because they exchanged data.
+    /// Tasks of which it is unknown whether they wait, because they exchanged data.
     pub(super) doubted: IdSet,
 }
 
@@ -96,31 +98,31 @@ impl Seen {
         }
     }
 
-    /// The same where none of some tasks is taken to wait that has exchanged data.
+    /// Treats those of `tasks` that have exchanged data as unknown instead of waiting.
     pub(super) fn doubting_exchange_of(mut self, tasks: &IdSet) -> Self {
         self.doubted = self.exchanged.intersection(tasks);
         self.still.subtract(&self.doubted);
         self
     }
 
-    /// All of whom nothing can be said.
+    /// All tasks that cannot be judged.
     pub(super) fn unknown(&self) -> IdSet {
         let unknown = self.unknown.iter().map(|(tasks, _)| tasks);
         IdSet::union_all(unknown).union(&self.doubted)
     }
 
-    /// All who poll.
+    /// All tasks that poll.
     pub(super) fn polling(&self) -> IdSet {
         IdSet::union_all(self.polls.values())
     }
 
-    /// All who sleep.
+    /// All tasks that sleep.
     pub(super) fn sleeping(&self) -> IdSet {
         IdSet::union_all(self.sleeps.values())
     }
 }
 
-/// Those who were on no processor between any two samples, and wait in no system call.
+/// Tasks that got no processor between any two samples and wait in no system call.
 pub(super) fn starved(samples: &[Probes]) -> IdSet {
     let later = samples.iter().skip(1);
     let starved = later.map(|sample| sample.marks.starved.clone());
@@ -128,8 +130,8 @@ pub(super) fn starved(samples: &[Probes]) -> IdSet {
     starved.unwrap_or_default()
 }
 
-/// Those who are in code of their own and spent processor time between the samples: they go on, though
-/// the samples may find them at the same line. In MPI that would say nothing, because MPI spins.
+/// Tasks in the user's code that spent processor time between the samples. They go on, though the samples
+/// may find them at the same line. In MPI that would say nothing, because MPI spins.
 fn busy(samples: &[Probes]) -> IdSet {
     let times = samples.iter().flat_map(|sample| &sample.cpu_ms);
     let spent = times.filter(|(_, ms)| *ms > 0).map(|(tasks, _)| tasks);
@@ -140,7 +142,7 @@ fn busy(samples: &[Probes]) -> IdSet {
     IdSet::union_all(running.map(|(tasks, _)| tasks)).intersection(&IdSet::union_all(spent))
 }
 
-/// Those who spent no processor time, and wait in the end for what a file, a pipe or a child does.
+/// Tasks that spent no processor time, and wait for a file, a pipe or a child in the last sample.
 fn broken_off(samples: &[Probes]) -> IdSet {
     let later = samples.iter().skip(1);
     let idle = later.map(|sample| {
@@ -155,8 +157,8 @@ fn broken_off(samples: &[Probes]) -> IdSet {
     idle.unwrap_or_default().intersection(&waits)
 }
 
-/// Those who were seen at least once in a call of this kind, by the call that was seen last. Who asks, or sleeps, and computes in turn may
-/// wait for anything.
+/// Tasks that were at least once in a call of this kind, by the call that was seen last. A task that polls
+/// or sleeps, and computes in turn, may wait for anything.
 fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String, IdSet> {
     let mut found: BTreeMap<String, IdSet> = BTreeMap::new();
     for (tasks, stacks) in samples.iter().rev().flat_map(|sample| &sample.stacks) {
@@ -172,7 +174,7 @@ fn seen_in(kind: WaitKind, samples: &[Probes], among: &IdSet) -> BTreeMap<String
     found
 }
 
-/// Those who were in calls of these kinds at most looks.
+/// Tasks that were in calls of these kinds in more than half of the samples.
 fn mostly(kinds: &[WaitKind], samples: &[Probes]) -> IdSet {
     // From that number on.
     let mut at_least: Vec<IdSet> = Vec::new();
@@ -188,14 +190,14 @@ fn mostly(kinds: &[WaitKind], samples: &[Probes]) -> IdSet {
     at_least.get(samples.len() / 2).cloned().unwrap_or_default()
 }
 
-/// Those who were in a call of one of these kinds.
+/// Tasks that were in a call of one of these kinds.
 fn in_kinds(kinds: &[WaitKind], sample: &Probes) -> IdSet {
     let is_there = |stacks| Wait::of(stacks).is_some_and(|wait| kinds.contains(&wait.kind));
     let there = sample.stacks.iter().filter(|(_, stacks)| is_there(stacks));
     IdSet::union_all(there.map(|(tasks, _)| tasks))
 }
 
-/// What tasks have not left in any of the samples: of what each sample says the outermost.
+/// The function that each task has not left in any sample: the outermost one of all samples.
 fn outermost(later: &[Probes], among: &IdSet) -> Vec<(IdSet, Within)> {
     let mut found: Vec<(IdSet, Within)> = Vec::new();
     for (tasks, within) in later.iter().flat_map(|sample| &sample.within) {
@@ -231,7 +233,7 @@ fn outermost(later: &[Probes], among: &IdSet) -> Vec<(IdSet, Within)> {
     united(found)
 }
 
-/// Equal ones together.
+/// Merges the tasks of equal entries.
 fn united(list: Vec<(IdSet, Within)>) -> Vec<(IdSet, Within)> {
     let mut united: BTreeMap<Within, IdSet> = BTreeMap::new();
     for (tasks, within) in list {
@@ -243,7 +245,7 @@ fn united(list: Vec<(IdSet, Within)>) -> Vec<(IdSet, Within)> {
         .collect()
 }
 
-/// Those among `looked` whose stacks are the same in all samples.
+/// The tasks among `looked` whose stacks are the same in all samples.
 fn steady(samples: &[Probes], looked: &IdSet) -> IdSet {
     let Some((first, rest)) = samples.split_first() else {
         return IdSet::new();
@@ -262,7 +264,8 @@ fn steady(samples: &[Probes], looked: &IdSet) -> IdSet {
     steady.intersection(looked)
 }
 
-/// The frames of the thread that is judged. Others come and go, as those of a runtime's that is asked something.
+/// The frames of the main thread, which is the one that is judged. Other threads come and go, for example a
+/// runtime's.
 fn main_frames(stacks: &TaskStacks) -> Option<&[sdm_debug::reply::StackFrame]> {
     let main = stacks.threads.iter().find(|thread| thread.main);
     let thread = main.or_else(|| stacks.threads.first())?;
@@ -273,7 +276,7 @@ pub(super) fn all_of(stacks: &[(IdSet, TaskStacks)]) -> IdSet {
     IdSet::union_all(stacks.iter().map(|(tasks, _)| tasks))
 }
 
-/// Where some tasks stood in the last sample, biggest group first.
+/// Groups of tasks by their place in the last sample, largest first.
 pub(super) fn groups(samples: &[Probes], among: &IdSet) -> Vec<SamePlace> {
     let mut groups: Vec<SamePlace> = Vec::new();
     for (tasks, stacks) in samples.last().map(|s| &s.stacks[..]).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! What is said of tasks that stand in such places and go on or not.
+//! Tests of verdicts, from samples given as text.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn stacks(text: &str) -> TaskStacks {
     TaskStacks::of_main(frames.collect(), 0)
 }
 
-/// Per sample: who, which stack, which variables inside and around.
+/// The rows of one sample: tasks, stack, values of inner variables, values of outer variables.
 type Look<'a> = &'a [(&'a str, &'a str, &'a str, &'a str)];
 
 fn observed(looks: &[Look<'_>]) -> Observed {

@@ -1,7 +1,7 @@
-//! The threads beside the one that is judged: whether any of them can do something for its task.
+//! The threads other than the main thread: whether one of them can act for its task.
 //!
-//! A task is judged by its main thread. Where that waits in MPI and another thread computes, the task can still send
-//! what the others wait for, so nothing is proved by its wait.
+//! A task is judged by its main thread. If that waits in MPI and another thread computes, the task can
+//! still send the message that others wait for. So nothing is proved by its wait.
 
 use sdm_debug::probe::{TaskWaits, WaitFor};
 use sdm_debug::reply::TaskStacks;
@@ -12,13 +12,13 @@ use sdm_mpi::mpi_name;
 use super::seen::SamePlace;
 use super::wait::{Wait, WaitKind};
 
-/// Who waits in MPI.
+/// The tasks that wait in MPI.
 pub(super) struct Waiting {
-    /// They can go on only by what others do.
+    /// Tasks that can go on only through other tasks.
     pub(super) waiting: IdSet,
-    /// Their main threads wait, while another thread of theirs can go on.
+    /// Tasks whose main thread waits, while another thread of the task can go on.
     pub(super) acting: IdSet,
-    /// Those of the waiting that have several threads in MPI: any of them can be what the task goes on by.
+    /// Tasks of `waiting` with several threads in MPI. Any of these threads can let the task go on.
     pub(super) beside: IdSet,
 }
 
@@ -46,7 +46,8 @@ impl Waiting {
     }
 }
 
-/// Where those stand whose main thread waits for other threads of theirs, one of which alone is in MPI: there, as the others wait for it.
+/// Moves tasks whose main thread waits for its other threads, of which exactly one is in MPI, to that
+/// thread's place.
 pub(super) fn by_other_threads(last: Option<&Probes>, still: Vec<SamePlace>) -> Vec<SamePlace> {
     let of_one = last.map(of_one_thread).unwrap_or_default();
     let stacks = last.map(|last| &last.stacks[..]).unwrap_or_default();
@@ -73,7 +74,8 @@ pub(super) fn by_other_threads(last: Option<&Probes>, still: Vec<SamePlace>) -> 
     places
 }
 
-/// Those of whom the main thread waits for other threads, and one of these alone is in a call of MPI's, of which the arguments are known.
+/// Tasks whose main thread waits for other threads, of which exactly one is in an MPI call with known
+/// arguments.
 fn of_one_thread(last: &Probes) -> IdSet {
     let parked = last.waits.iter().filter(|(_, waits)| {
         let in_mpi = waits
@@ -88,7 +90,8 @@ fn of_one_thread(last: &Probes) -> IdSet {
     IdSet::union_all(alone.map(|(tasks, _)| tasks)).intersection(&parked)
 }
 
-/// Where the only thread waits that is in a call of MPI's, beside the main one.
+/// The place of the only thread other than the main one that is in an MPI call. None if there is not
+/// exactly one.
 fn in_mpi(stacks: &TaskStacks) -> Option<Wait> {
     let others = stacks.threads.iter().filter(|thread| !thread.main);
     let mut in_mpi = others.filter_map(|thread| {
@@ -99,7 +102,7 @@ fn in_mpi(stacks: &TaskStacks) -> Option<Wait> {
     (count == 1 && in_mpi.next().is_none()).then_some(wait)
 }
 
-/// Whose main thread the kernel has in a wait for another thread.
+/// Tasks whose main thread waits for another thread, according to the kernel.
 fn parked(last: Option<&Probes>) -> IdSet {
     let waits = last.map(|last| &last.waits[..]).unwrap_or_default();
     let parked = waits.iter();
@@ -107,16 +110,16 @@ fn parked(last: Option<&Probes>) -> IdSet {
     IdSet::union_all(parked.map(|(tasks, _)| tasks))
 }
 
-/// What the threads beside the main one do, by tasks.
+/// The activity of the threads other than the main one, by task.
 #[derive(Default)]
 struct Beside {
-    /// Another thread can go on by itself: it computes, sleeps, reads or polls.
+    /// Tasks with a thread that can go on by itself: it computes, sleeps, reads or polls.
     acting: IdSet,
-    /// Others are in calls of MPI's, and none can go on by itself.
+    /// Tasks with other threads in MPI calls, of which none can go on by itself.
     in_mpi: IdSet,
 }
 
-/// The threads beside the main one, counted by what they do.
+/// Number of threads other than the main one, by activity.
 #[derive(Default)]
 struct Counted {
     locks: u32,
@@ -162,8 +165,8 @@ impl Counted {
         counted
     }
 
-    /// True where not all of the rest are known to wait for another thread. Which thread stands where is not said,
-    /// so that those in a function that locks are taken to be among those that the kernel has in such a wait.
+    /// True unless all of the rest are known to wait for another thread. The place of each such thread is
+    /// unknown, so threads in a locking function count among those that the kernel reports.
     fn goes_on(&self, waits: &TaskWaits) -> bool {
         let beside = waits.threads.iter().filter(|wait| wait.thread != 1);
         let parked = beside.filter(|wait| wait.what.is_for_a_thread());

@@ -1,23 +1,23 @@
-//! What is said in the end.
+//! The verdict: its strength, cause and text, and the ranks it names.
 
 use sdm_idset::IdSet;
 
 use super::{Cause, Step};
 
-/// What is said, and of whom.
+/// A verdict with the ranks that it names.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) step: Step,
     pub(super) cause: Cause,
     pub(super) text: String,
     pub(super) suspects: IdSet,
-    /// Between whom the error is, where no single one is to blame.
+    /// The ranks between which the error is, where no single one is to blame.
     pub(super) between: IdSet,
     pub(super) held_up_by: IdSet,
 }
 
 impl Verdict {
-    /// Of the class that errors mostly have.
+    /// A verdict of this strength with its most frequent cause.
     pub(super) fn new(step: Step, text: impl Into<String>) -> Self {
         let cause = match step {
             Step::Deadlock | Step::CannotGoOn => Cause::CallOrdering,

@@ -1,46 +1,46 @@
-//! What a stack waits in, told by the name of the runtime's function that its user called.
+//! The wait of a stack, by the name of the runtime function that the user's code called.
 
 use sdm_debug::calls::{is_file, is_lock, is_sleep, plain, spoken};
 use sdm_debug::fold::STOPPED;
 use sdm_debug::reply::{StackFrame, TaskStacks};
 use sdm_mpi::{WaitsFor, mpi_name, waits_for};
 
-/// What is waited for.
+/// The kind of event that a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
-    /// All of a communicator: `MPI_Allreduce`.
+    /// The ranks of a communicator: `MPI_Allreduce`.
     Collective,
     /// A message: `MPI_Recv`.
     Message,
-    /// Nothing: it asks whether something has come, and goes on: `MPI_Iprobe`.
+    /// Nothing: a call that polls for a message and returns: `MPI_Iprobe`.
     Poll,
-    /// Something else of MPI.
+    /// Another MPI call.
     Mpi,
     /// A lock or another thread.
     Lock,
     /// Reading, writing or syncing a file.
     File,
-    /// Nothing: it lets some time pass.
+    /// A time-out: `usleep`.
     Sleep,
-    /// Another function of a runtime.
+    /// Unknown: another function of a runtime.
     Other,
-    /// Nothing: it is in its own code.
+    /// Nothing: the user's code runs.
     Running,
 }
 
-/// Where a stack waits.
+/// The place of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// The kind of thing that it waits for.
+    /// The kind of event that it waits for.
     pub kind: WaitKind,
-    /// The runtime's function; the user's own where it waits for nothing.
+    /// The runtime's function, or the user's function if it does not wait.
     pub call: String,
     /// The user's frame.
     pub frame: StackFrame,
 }
 
 impl Wait {
-    /// Where the main thread waits; the first thread where there is no main one.
+    /// The wait of the main thread, or of the first thread if none is marked as main.
     #[must_use]
     pub fn of(stacks: &TaskStacks) -> Option<Self> {
         let main = stacks.threads.iter().find(|thread| thread.main);
@@ -48,7 +48,7 @@ impl Wait {
         Self::of_frames(&thread.frames)
     }
 
-    /// Where these frames wait, outermost first.
+    /// The wait of these frames, outermost first.
     #[must_use]
     pub fn of_frames(frames: &[StackFrame]) -> Option<Self> {
         let last = frames.last()?;
@@ -66,7 +66,7 @@ impl Wait {
         })
     }
 
-    /// True where it is MPI that is waited in.
+    /// True for a blocking MPI call.
     #[must_use]
     pub fn is_mpi(&self) -> bool {
         matches!(
@@ -98,7 +98,7 @@ pub(super) fn place(frame: &StackFrame) -> String {
     }
 }
 
-/// The innermost frame that is the user's: a runtime's function is shown at the line of its call.
+/// The innermost frame of the user's code. A runtime's function is shown at the line of its call.
 pub(super) fn user_frame(frames: &[StackFrame]) -> Option<&StackFrame> {
     let last = frames.last()?;
     let Some(before) = frames.len().checked_sub(2).map(|index| &frames[index]) else {
@@ -114,7 +114,7 @@ pub(super) fn user_frame(frames: &[StackFrame]) -> Option<&StackFrame> {
     Some(last)
 }
 
-/// What a call waits for.
+/// The kind of event that a call waits for.
 pub(super) fn kind(call: &str) -> WaitKind {
     if let Some(waits) = waits_for(call) {
         return match waits {
@@ -133,7 +133,7 @@ pub(super) fn kind(call: &str) -> WaitKind {
     }
 }
 
-/// True for a call of a window's epochs and locks.
+/// True for a call about the epochs and locks of an RMA window.
 pub(super) fn is_of_window(call: &str) -> bool {
     const COLLECTIVE: [&str; 5] = [
         "win_allocate",
@@ -146,7 +146,7 @@ pub(super) fn is_of_window(call: &str) -> bool {
     name.starts_with("win_") && !COLLECTIVE.contains(&name.as_str())
 }
 
-/// True for a call that waits for a window's lock, or until what was done under it is.
+/// True for a call that waits for the lock of an RMA window, or for the completion of operations under it.
 pub(super) fn locks_window(call: &str) -> bool {
     const BEGINNINGS: [&str; 3] = ["win_lock", "win_unlock", "win_flush"];
     let name = mpi_name(call).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Waits for locks of windows, and the ranks that have these.
+//! Waits for the locks of RMA windows, and the ranks that hold them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::needs::{Class, Members, Needs, argument, known};
 use super::operations::members_of;
 
 impl Needs {
-    /// Each waits for the ranks that have the lock, where they are known.
+    /// Adds the waits of ranks for the holders of the lock, where these are known.
     pub(super) fn window_lock(
         &mut self,
         probes: &Probes,
@@ -57,7 +57,7 @@ impl Needs {
     }
 }
 
-/// The ranks that have the lock of a rank's part of a window, or where none is named of any.
+/// The ranks that hold the lock of the window at rank `target`, or at any rank where `target` is None.
 fn holders(probes: &Probes, window: i64, target: Option<u32>) -> IdSet {
     let is_it = |lock: &WindowLock| {
         let is_same = target.is_none() || lock.target.is_none() || lock.target == target;

@@ -1,4 +1,5 @@
-//! What was observed, from JSON: any bytes give observations or an error, and never more memory than their size allows.
+//! Parsing of observations from JSON. Any bytes give observations or an error, and memory use is bounded by
+//! their size.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -73,7 +74,7 @@ fn told(fields: &mut Fields, field: &'static str) -> Result<Vec<(IdSet, String)>
     fields.list(field, |one| Ok((one.set("tasks")?, one.text("what")?)))
 }
 
-/// Parts, each with who has it.
+/// Parses a list of objects, each with its set of tasks.
 fn of_each<T>(
     fields: &mut Fields,
     field: &'static str,

@@ -1,4 +1,4 @@
-//! What was observed, as JSON.
+//! Formatting of observations as JSON.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::names::{KNOWN, ROLES, word};
 use super::{OBSERVATIONS_VERSION, Observations};
 
-/// An object in the making: what is empty, false or unknown is left out.
+/// A JSON object under construction. Empty, false and unknown values are left out.
 #[derive(Default)]
 struct Object(Map<String, Value>);
 
@@ -80,14 +80,14 @@ fn told(list: &[(IdSet, String)]) -> Vec<Value> {
     of_each(list, |object, what| object.with("what", what.as_str()))
 }
 
-/// An object for each part, with who has it.
+/// A list of objects, each with its set of tasks.
 fn of_each<T>(parts: &[(IdSet, T)], fields: impl Fn(Object, &T) -> Object) -> Vec<Value> {
     let parts = parts.iter();
     let object = |(tasks, part): &(IdSet, T)| fields(Object::default().set("tasks", tasks), part);
     parts.map(|part| object(part).into()).collect()
 }
 
-/// One look; the stacks of all looks are kept once each.
+/// One sample. Equal stacks of all samples are stored once.
 fn sample<'a>(probes: &'a Probes, known: &mut Vec<&'a TaskStacks>) -> Value {
     let mut stacks = Vec::new();
     for (tasks, stack) in &probes.stacks {

@@ -1,17 +1,17 @@
-//! The fields of an object, taken one after the other: what is left in the end is unknown.
+//! The fields of a JSON object, taken one by one. Fields that remain at the end are unknown.
 
 use sdm_idset::IdSet;
 use serde_json::{Map, Value};
 
 use super::{ObservationsError, RANKS_MAX};
 
-/// An object that is read, with its place in the file.
+/// The unread fields of an object, with its path in the file.
 pub(super) struct Fields {
     at: String,
     left: Map<String, Value>,
 }
 
-/// Reads an object whole: `read` takes all of its fields.
+/// Parses an object: `read` takes all of its fields.
 pub(super) fn object<T>(
     at: &str,
     value: Value,
@@ -39,7 +39,7 @@ fn wrong(at: String, expected: &'static str) -> ObservationsError {
 }
 
 impl Fields {
-    /// A value that is none of those that may stand in a field.
+    /// The error for a value that is not allowed in a field.
     pub(super) fn wrong(&self, field: &str, expected: &'static str) -> ObservationsError {
         wrong(self.place(field), expected)
     }
@@ -48,12 +48,12 @@ impl Fields {
         format!("{}.{field}", self.at)
     }
 
-    /// A field as it stands.
+    /// Takes the raw value of a field.
     pub(super) fn take(&mut self, field: &str) -> Option<Value> {
         self.left.remove(field)
     }
 
-    /// A field that must be there.
+    /// Takes a required field.
     pub(super) fn need<T>(
         &self,
         field: &'static str,
@@ -65,7 +65,7 @@ impl Fields {
         })
     }
 
-    /// A number, where there is one.
+    /// Takes a number. None if the field is missing.
     pub(super) fn number<T: TryFrom<i128>>(
         &mut self,
         field: &'static str,
@@ -80,7 +80,7 @@ impl Fields {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// True where that is said.
+    /// Takes a flag; false if the field is missing.
     pub(super) fn flag(&mut self, field: &'static str) -> Result<bool, ObservationsError> {
         match self.take(field) {
             None => Ok(false),
@@ -89,7 +89,7 @@ impl Fields {
         }
     }
 
-    /// A text; empty where there is none.
+    /// Takes a text; empty if the field is missing.
     pub(super) fn text(&mut self, field: &'static str) -> Result<String, ObservationsError> {
         match self.take(field) {
             None => Ok(String::new()),
@@ -98,7 +98,7 @@ impl Fields {
         }
     }
 
-    /// One character.
+    /// Takes a text of one character.
     pub(super) fn letter(&mut self, field: &'static str) -> Result<char, ObservationsError> {
         let text = self.text(field)?;
         let mut all = text.chars();
@@ -108,7 +108,7 @@ impl Fields {
         }
     }
 
-    /// A set of ranks; empty where there is none.
+    /// Takes a set of ranks; empty if the field is missing.
     pub(super) fn set(&mut self, field: &'static str) -> Result<IdSet, ObservationsError> {
         let text = self.text(field)?;
         if text.is_empty() {
@@ -120,7 +120,7 @@ impl Fields {
         set.filter(is_bounded).ok_or_else(wrong)
     }
 
-    /// The objects of a list; none where there is no list.
+    /// Takes a list of objects; empty if the field is missing.
     pub(super) fn list<T>(
         &mut self,
         field: &'static str,
@@ -139,7 +139,7 @@ impl Fields {
         Ok(found)
     }
 
-    /// An object, where there is one.
+    /// Takes an object. None if the field is missing.
     pub(super) fn object<T>(
         &mut self,
         field: &'static str,
@@ -150,7 +150,7 @@ impl Fields {
         value.map(|value| object(&at, value, read)).transpose()
     }
 
-    /// The names of the fields that are left.
+    /// The names of the fields that were not taken.
     pub(super) fn names(&self) -> Vec<String> {
         self.left.keys().cloned().collect()
     }

@@ -1,11 +1,11 @@
-//! JSON as text that can be compared line by line: what is short stands on one line, names are in order.
+//! Layout of JSON for comparison line by line: short values are on one line, names are sorted.
 
 use serde_json::Value;
 
-/// The most characters of a line that holds an object or a list.
+/// Maximum length of a line with an object or list, in characters.
 const LINE_MAX: usize = 140;
 
-/// The text of a value, with a line end behind it.
+/// The text of a value, with a line feed at its end.
 pub(super) fn text(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value, 0);
@@ -52,7 +52,7 @@ fn brackets(value: &Value) -> (char, char) {
     }
 }
 
-/// What an object or a list holds, each behind its name where it has one.
+/// The elements of an object or list, each with its quoted name if it has one.
 fn parts(value: &Value) -> impl Iterator<Item = (String, &Value)> {
     let mut fields: Vec<_> = value.as_object().into_iter().flatten().collect();
     fields.sort_by_key(|(name, _)| *name);

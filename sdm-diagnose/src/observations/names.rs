@@ -1,8 +1,8 @@
-//! The words of the format for values of ours that are one of several.
+//! The names of enum values in the format.
 
 use sdm_debug::probe::{ArgumentRole, Known};
 
-/// Each role of an argument, and its word.
+/// The roles of arguments, with their names.
 pub(super) const ROLES: [(ArgumentRole, &str); 14] = [
     (ArgumentRole::Count, "count"),
     (ArgumentRole::Destination, "destination"),
@@ -20,20 +20,20 @@ pub(super) const ROLES: [(ArgumentRole, &str); 14] = [
     (ArgumentRole::Window, "window"),
 ];
 
-/// Each way to know the value of an argument, and its word.
+/// The sources of an argument's value, with their names.
 pub(super) const KNOWN: [(Known, &str); 3] = [
     (Known::Source, "source"),
     (Known::Callee, "callee"),
     (Known::Kept, "kept"),
 ];
 
-/// The word of a value.
+/// The name of a value.
 pub(super) fn word<T: PartialEq>(words: &[(T, &'static str)], value: &T) -> &'static str {
     let known = words.iter().find(|(known, _)| known == value);
     known.map_or("", |(_, word)| word)
 }
 
-/// The value that a word stands for.
+/// The value with a name. None if the name is unknown.
 pub(super) fn named<T: Copy>(words: &[(T, &'static str)], word: &str) -> Option<T> {
     let known = words.iter().find(|(_, known)| *known == word);
     known.map(|(value, _)| *value)

@@ -1,4 +1,4 @@
-//! What is written is read as the same, and what is wrong is named.
+//! Tests that observations survive a round trip, and that errors name their place.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -268,7 +268,7 @@ proptest! {
     }
 }
 
-/// The least that there is, with one more field.
+/// The smallest valid file, with one more field.
 fn with(field: &str, value: Value) -> Value {
     let mut file = json!({ "observations": 1, "verdict": {} });
     file[field] = value;
@@ -373,7 +373,7 @@ fn short_values_stand_on_one_line() {
     assert_eq!(layout::text(&value), expect);
 }
 
-/// docs/json.md has each name that is written.
+/// docs/json.md documents each name that is written.
 #[test]
 fn document_names_every_field() {
     const DOCUMENT: &str = include_str!("../../../docs/json.md");
@@ -394,7 +394,7 @@ fn document_names_every_field() {
     }
 }
 
-/// The variants of what is one of several are all in the tables: a new one does not build until it is here.
+/// All enum variants are in the tables. A new variant does not compile until it is added here.
 #[test]
 fn every_role_has_a_word() {
     use sdm_debug::probe::ArgumentRole as R;

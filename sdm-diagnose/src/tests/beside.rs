@@ -1,4 +1,4 @@
-//! What is waited for beside messages, and what was not seen.
+//! Tests of waits other than for messages, and of missing observations.
 
 use super::*;
 
@@ -438,7 +438,7 @@ fn where_everybody_asks_that_is_no_progress() {
     check(&found, Step::CannotTell, "", "not known what they do");
 }
 
-/// Who asks now and then, and works in between, is not asking all the time.
+/// A rank that polls now and then, and works in between, is not polling all the time.
 #[test]
 fn who_asks_between_steps_goes_on() {
     let look = |frames, inner| [("0-3", frames, inner, "")];

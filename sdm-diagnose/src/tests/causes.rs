@@ -1,4 +1,4 @@
-//! The class of an error, and whose it is with which calls.
+//! Tests of the class of an error, and of the ranks and calls that it is attributed to.
 
 use sdm_debug::probe::ArgumentRole as R;
 use sdm_debug::probe::{JoinWait, WindowLock};
@@ -257,7 +257,7 @@ fn locks_of_windows_in_a_circle_are_told() {
     assert_eq!(judge(&seen).conclusion, said);
 }
 
-/// What has come under another tag than the one that is waited for.
+/// An unexpected message with another tag than the expected one is reported.
 #[test]
 fn a_message_that_has_come_under_another_tag_is_told() {
     let mut seen = standing(&[("0", AT_END, "", ""), ("1", "main:4 MPI_Recv:4", "", "")]);

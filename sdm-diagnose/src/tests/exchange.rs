@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What looks like a wait for ever can be one in which much is on its way.
+/// A wait without end looks the same as a transfer of much data.
 #[test]
 fn nothing_is_proved_of_ranks_that_exchange_data() {
     const RECEIVING: &str = "main:80 exchange:60 MPI_Recv:60";
@@ -36,7 +36,7 @@ fn nothing_is_proved_of_ranks_that_exchange_data() {
     check(&seen, Step::HeldUp, "3", "");
 }
 
-/// What changes in memory that all share can be the work of those who go on; that shows where only the others run.
+/// A change in shared memory can come from running ranks. A sample while only the others run tells.
 #[test]
 fn who_is_quiet_alone_is_stuck() {
     let look = |inner| {

@@ -1,4 +1,4 @@
-//! Who is elsewhere than the others, and what that proves.
+//! Tests of ranks that are elsewhere than the others, and of the conclusions from that.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -44,7 +44,7 @@ fn of_ranks(seen: &mut Observed, ranks: &str) {
     }
 }
 
-/// Who sends and receives at once may have sent long ago, to a rank that waits for its next message.
+/// A rank in a send-receive call may have sent long ago, to a rank that waits for its next message.
 #[test]
 fn what_is_short_is_not_on_its_way_any_more() {
     let seen = ring("8", 3);
@@ -67,7 +67,7 @@ fn a_tag_for_each_turn_is_no_other_tag() {
     check(&seen, Step::Deadlock, "", "in a circle");
 }
 
-/// Who is still in a reduction may wait for one that has left it out and is with the others.
+/// A rank that is still in a reduction may wait for one that has left it out and is with the others.
 #[test]
 fn a_minority_in_a_reduction_may_be_right() {
     let look: Look<'_> = &[

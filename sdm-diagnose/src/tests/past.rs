@@ -1,4 +1,4 @@
-//! Ranks that are past what others still wait in, by right.
+//! Tests of ranks that are legitimately past an operation that others still wait in.
 
 use sdm_debug::probe::ArgumentRole as R;
 

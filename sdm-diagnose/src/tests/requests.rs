@@ -1,4 +1,4 @@
-//! Ranks that wait for requests, and of which not everything could be read.
+//! Tests of ranks that wait for requests of which not everything could be read.
 
 use sdm_debug::probe::ArgumentRole as R;
 
@@ -55,7 +55,7 @@ fn who_waits_for_another_one_that_goes_on_changes_nothing_of_that() {
     assert!(found.is_guessed(), "{found:#?}");
 }
 
-/// What is sent to a rank that waits for a request of that should pass.
+/// A message that is sent to a rank with a matching request should pass.
 #[test]
 fn what_is_sent_to_a_request_is_under_way() {
     let passes = (Step::CannotTell, "should pass");
