@@ -1,4 +1,4 @@
-//! What the driver asks of the machine, behind a trait, so that the driver itself does no I/O.
+//! The facts of this machine for drivers: implements [`Host`] by `/proc` and the file system.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -35,10 +35,10 @@ use sdm_gdb::{Host, NewCore};
 use crate::sources::Sources;
 use sdm_child::{is_loaded, program_of};
 
-/// What the names of MPI's libraries begin with.
+/// Prefix of the names of MPI libraries.
 const MPI_LIBRARY: &[u8] = b"libmpi";
 
-/// The same on the host that this process runs on.
+/// A core file on this host.
 struct LocalCore {
     file: NewFile,
     lender: Lender,
@@ -62,7 +62,7 @@ const WRAPPERS_MAX: usize = 8;
 pub(crate) struct LocalHost {
     /// The process that was started as gdb.
     gdb: GdbNumber,
-    /// What is the same for all tasks of this host.
+    /// Source files, shared by all tasks of this host.
     sources: Rc<Sources>,
     /// Of a process that goes on: what its threads were in when they stood.
     calls: Option<SystemCalls>,
@@ -336,7 +336,7 @@ fn place_in(maps: &[Mapping], address: u64) -> Option<(String, u64)> {
     None
 }
 
-/// What can be written of the file that is mapped at an address, and what lies right behind it and is no file.
+/// Writable ranges of the file mapped at an address, with the anonymous mapping directly behind it (`.bss`).
 fn variables_beside(maps: &[Mapping], address: u64) -> Vec<Range<u64>> {
     let Some(file) = maps.iter().find(|it| it.holds(address)) else {
         return Vec::new();

@@ -1,10 +1,11 @@
 //! The gdb backend: drives tasks through GDB/MI.
 //!
-//! [`GdbBackend`] implements [`sdm_debug::Backend`] with one gdb per task, or for several. [`sdm_gdb`] is the state machine
-//! of one gdb, without I/O; [`sdm_mi`] reads what it says, [`sdm_child`] starts it and the program.
+//! [`GdbBackend`] implements [`sdm_debug::Backend`] with one gdb per task, or one for several. [`sdm_gdb`] is the
+//! state machine of one gdb, without I/O. [`sdm_mi`] parses gdb's output, and [`sdm_child`] starts gdb and the
+//! program.
 //!
-//! It never decides by gdb's message text, never lets a signal of its own reach the program, and
-//! never leaves a process behind: gdb is ended by closing its input, and kills what it started.
+//! The backend never decides by gdb's message text, and never lets a signal of its own reach the program. It never
+//! leaves a process behind: gdb is ended by closing its input, and then kills the programs that it started.
 
 mod backend;
 mod host;

@@ -1,6 +1,8 @@
-//! Whether processes that gdb holds still live: it does not hear of the end of one that stands still, which only
-//! SIGKILL brings about, and the kernel tells nobody else as long as gdb has not taken note of its threads. Nor does it
-//! tell of the end of one whose events it has lost.
+//! Checks whether processes that gdb holds are still alive.
+//!
+//! gdb does not notice the end of a stopped process, which only SIGKILL can cause. The kernel reports that end to no
+//! other process until gdb has waited for the process's threads. gdb also misses the end of a process whose events it
+//! has lost.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,7 @@ use sdm_system::proc::{self, State};
 
 use sdm_gdb::Driver;
 
-/// How often those are looked at whose end gdb may miss.
+/// Interval of checks of the processes whose end gdb may miss.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// When to look next.

@@ -1,4 +1,4 @@
-//! Looks at processes that no gdb has: by a process of their own ([`Looker`]), which is there from the first look on.
+//! Inspects processes that no gdb holds, in a separate process ([`Looker`]) that is started for the first inspection.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
@@ -20,9 +20,9 @@ use sdm_gdb::{fold_looked, has_python};
 
 use crate::sampling::{Sampling, Seen};
 
-/// Those who are looked at, and who looks.
+/// The looker and its open requests.
 pub(crate) struct Looks {
-    /// What becomes the looker.
+    /// Executable of the looker.
     program: PathBuf,
     /// It looks for debug information also where systems keep it.
     of_system: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Looks {
     looker: Option<Looker>,
     /// One that is to go once its owner watches it no more.
     over: Option<Looker>,
-    /// What its owner watches of it.
+    /// The descriptor that the owner watches, and whether for writing too; `None` before it watches one.
     watched: Option<(RawFd, bool)>,
     next: u64,
     open: BTreeMap<u64, OpenLook>,
@@ -217,7 +217,7 @@ impl Looks {
         }
     }
 
-    /// What its owner is to watch from now on, where that is something else.
+    /// The change of the watched descriptor; `None` if it is unchanged.
     pub(crate) fn poll_interest(&mut self) -> Option<InterestChange> {
         let wanted = self.looker.as_ref().map(Looker::interest);
         if wanted == self.watched {

@@ -1,8 +1,8 @@
-//! What a gdb for a program needs of memory, and how much there is.
+//! Estimates the memory that a gdb needs for a program, and finds the free memory.
 //!
-//! What it needs is estimated from the program's file, so that nothing has to be started first.
-//! Measured with gdb 13.1 and 18.1 under the settings of this crate, eight side by side, stopped at
-//! main with a stack and its locals read (memory of each gdb's own, in MB, 13.1 and 18.1):
+//! The estimate is made from the program's file, so that nothing has to be started first. Measured with gdb 13.1 and
+//! 18.1 under the settings of this crate, eight at once, stopped at main with a stack and its locals read (private
+//! memory of each gdb, in MB, 13.1 and 18.1):
 //!
 //! | program | debug information and symbols | own memory | estimate |
 //! | --- | --- | --- | --- |
@@ -23,14 +23,14 @@ use object::{Object, ObjectSection, ReadCache};
 use sdm_debug::reply::{MemoryLimit, Room};
 use sdm_system::files;
 
-/// What a gdb needs for itself and the libraries that programs usually have.
+/// Memory of a gdb for itself and the libraries that most programs have.
 const GDB_BYTES: u64 = 20 << 20;
-/// What it needs besides, where it reads the debug information of the system's C library.
+/// Further memory of a gdb that reads the debug information of the system's C library.
 const SYSTEM_DEBUG_BYTES: u64 = 26 << 20;
-/// How much it needs for a program's debug information and symbols: so many halves of their size.
+/// Memory per byte of a program's debug information and symbols, in halves.
 const HALVES: u64 = 5;
 
-/// What a gdb for this program needs, and what there is.
+/// Compares the memory of a gdb for this program with the free memory.
 pub(crate) fn estimate(program: &Path, system_debug: bool) -> Room {
     let system = if system_debug { SYSTEM_DEBUG_BYTES } else { 0 };
     let (free_bytes, limit) = free(Path::new("/"));
@@ -75,8 +75,7 @@ fn symbol_bytes(file: &Path, symbols: &[&str]) -> u64 {
     sizes.fold(0, |sum, section| sum.saturating_add(section.size()))
 }
 
-/// How much memory processes of this one's group can still have, and what bounds it; `root` is the
-/// root of the file system.
+/// Memory that this process's group can still use, and its limit; `root` is the root of the file system.
 fn free(root: &Path) -> (u64, MemoryLimit) {
     let host = free_of_host(root);
     match free_of_groups(root) {
@@ -85,7 +84,7 @@ fn free(root: &Path) -> (u64, MemoryLimit) {
     }
 }
 
-/// What the host has, as `/proc/meminfo` says; no bound where it says nothing.
+/// Free memory of the host by `/proc/meminfo`; `u64::MAX` if unknown.
 fn free_of_host(root: &Path) -> u64 {
     let text = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
     let line = text
@@ -121,7 +120,7 @@ fn free_of_groups(root: &Path) -> Option<u64> {
     least
 }
 
-/// What the files of a control group are called.
+/// File names of one version of control groups.
 struct GroupFiles {
     folder: &'static str,
     limit: &'static str,
@@ -145,7 +144,7 @@ const FORMER: GroupFiles = GroupFiles {
 };
 
 impl GroupFiles {
-    /// What the group in this folder has left; absent where nothing bounds it.
+    /// Memory that this group has left; `None` if it has no limit.
     fn left(&self, group: &Path) -> Option<u64> {
         let read = |name: &str| fs::read_to_string::<PathBuf>(group.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();

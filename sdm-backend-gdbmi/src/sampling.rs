@@ -1,4 +1,4 @@
-//! The results of looks over a while.
+//! The results of repeated inspections.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

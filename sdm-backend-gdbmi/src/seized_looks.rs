@@ -1,4 +1,4 @@
-//! Looks at processes that no gdb has, also at those that their parents have seized: these are let go for that.
+//! Inspects processes that no gdb holds, including those that their parents have seized, which are released for it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -228,7 +228,7 @@ impl SeizedLooks {
         self.take();
     }
 
-    /// What its owner is to watch from now on, where that is something else.
+    /// The change of the watched descriptor; `None` if it is unchanged.
     pub(crate) fn poll_interest(&mut self) -> Option<InterestChange> {
         self.looks.poll_interest()
     }

@@ -1,8 +1,8 @@
-//! One gdb for many attached tasks: a fraction of the time and memory of a gdb for each.
+//! One gdb for many attached tasks: less time and memory than a gdb for each.
 //!
-//! Each task has a driver of its own, which is told that it is not alone. This module shares the gdb
-//! among them: numbers of commands on their way down, answers by their number and notifications by
-//! their thread or inferior on their way up.
+//! Each task has a driver of its own, which knows that it is not alone. This module shares the gdb among them. It
+//! rewrites command numbers on the way down. On the way up it routes answers by their number, and notifications by
+//! their thread or inferior.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{OwnedFd, RawFd};
@@ -29,28 +29,28 @@ use sdm_mi::{AsyncKind, Record, Results};
 pub(crate) struct SharedGdb {
     gdb: GdbIo,
     members: Vec<SharingTask>,
-    /// Which of the members a task is.
+    /// Index of each task among the members.
     places: BTreeMap<TaskId, usize>,
-    /// Which of them an inferior is.
+    /// Index of each inferior's task, by gdb's name of the inferior.
     groups: HashMap<String, usize>,
-    /// Whose one of gdb's breakpoints is, as far as gdb has said it in an answer.
+    /// Index of the task of each gdb breakpoint, as learned from gdb's answers.
     breakpoints: HashMap<u32, usize>,
-    /// Those who were told something since they were settled last.
+    /// Indices of tasks that received input since they were settled last.
     touched: VecDeque<usize>,
     timers: Timers<usize>,
-    /// Of how many gdb may miss the end.
+    /// Number of tasks whose end gdb may miss.
     missable_count: usize,
-    /// How many are being attached to.
+    /// Number of tasks with an attach under way.
     starting_count: usize,
-    /// How many need their gdb.
+    /// Number of tasks that still need their gdb.
     needing_count: usize,
     pulse: Pulse,
-    /// Whose command a number is, and its number there.
+    /// For each open command number the index of its task, and its number there.
     tokens: BTreeMap<u64, (usize, u64)>,
     next_token: u64,
-    /// Whose thread one of gdb's is.
+    /// Index of the task of each gdb thread.
     threads: BTreeMap<u32, usize>,
-    /// Whose inferior has ended last: the record that says how names none.
+    /// Index of the task whose inferior ended last: gdb's record of the exit code names no inferior.
     last_exited: Option<usize>,
     /// gdb puts breakpoints into what it holds: see [`Action::TieProcess`].
     tied: bool,
@@ -221,7 +221,7 @@ impl SharedGdb {
         }
     }
 
-    /// Whose command gdb is at: it takes them in order.
+    /// Index of the task whose command gdb is carrying out: it takes them in order.
     fn executing(&self) -> Option<usize> {
         self.tokens.values().next().map(|(at, _)| *at)
     }
@@ -308,7 +308,7 @@ impl SharedGdb {
         self.touched.push_back(at);
     }
 
-    /// Whose breakpoint such a record is about, where that is known.
+    /// Index of the task of the breakpoint in such a record, if known.
     fn of_breakpoint(&self, results: &Results) -> Option<usize> {
         let bkpt = results.tuple("bkpt");
         let number = bkpt.map_or_else(|| results.number("id"), |it| it.number("number"));

@@ -1,4 +1,4 @@
-//! A gdb of the backend: one task's own, or one that several share.
+//! A gdb of the backend, for one task or shared by several.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::rc::Rc;
@@ -17,9 +17,9 @@ use sdm_gdb::Driver;
 /// A descriptor to watch, for reading and for writing.
 pub(crate) type Interest = (RawFd, bool, bool);
 
-/// Those whom a gdb cannot hold beside others.
+/// Tasks that need a gdb of their own, as a shared one cannot hold them.
 pub(crate) struct Apart {
-    /// How they were to be attached to.
+    /// The attach request.
     pub(crate) spec: AttachSpec,
     /// The command that is to attach to each.
     pub(crate) wanted: Vec<(CommandId, TaskId)>,
@@ -76,11 +76,10 @@ pub(crate) trait Slot {
         self.is_down()
     }
 
-    /// What it has said since that was taken, and the descriptors that it needs no longer: to be closed once their owner has forgotten
-    /// them.
+    /// Output since the last call, and descriptors to close once the owner has stopped watching them.
     fn said(&mut self) -> (&mut Vec<BackendOutput>, &mut Vec<OwnedFd>);
 
-    /// What programs print is read, or is not.
+    /// Stops or resumes reading the output of programs.
     fn set_paused(&mut self, _now: Instant, _paused: bool) {}
 
     /// Sends the programs that were started here a signal.
@@ -94,7 +93,7 @@ pub(crate) trait Slot {
     /// Sends a program that was left running a signal.
     fn signal_left(&self, _signal: Signal) {}
 
-    /// How the program ended, where it was started here, detached, and has ended since.
+    /// Exit code of a program that was started here, detached, and has ended since.
     fn left_end(&self) -> Option<i32> {
         None
     }

@@ -1,4 +1,4 @@
-//! Lines of source files, as the tasks of one server are shown them: each file is read once for all of them.
+//! Lines of source files for the tasks of one server: each file is read once for all of them.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -7,7 +7,7 @@ use sdm_system::files;
 
 /// The largest source file that is read, in bytes.
 const SOURCE_BYTES_MAX: u64 = 8 << 20;
-/// How many source files are kept.
+/// Most source files in the cache.
 const SOURCES_MAX: usize = 8;
 /// The longest source line that is shown, in bytes.
 const LINE_BYTES_MAX: usize = 512;
@@ -23,7 +23,7 @@ struct SourceFile {
     path: String,
     /// Empty where it cannot be read.
     bytes: Vec<u8>,
-    /// Where each line begins, and where one behind the last would.
+    /// Start of each line, in bytes, and the end of the last one.
     starts: Vec<usize>,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Task {
     driver: Driver,
     gdb: GdbIo,
     streams: Streams,
-    /// Whose input was taken over, and who hears of it when there is room for more.
+    /// Commands whose input was taken over, to be answered when there is room for more.
     fed: Vec<CommandId>,
     paused: bool,
     /// There may be more output to read at once.
@@ -52,12 +52,12 @@ pub(crate) struct Task {
     /// The program that we started, to kill it where all else fails.
     started: Option<Identity>,
     attached: bool,
-    /// What gdb attaches to, until it has left it.
+    /// The process that gdb attaches to, until gdb has detached.
     held: Option<Held>,
     pulse: Pulse,
-    /// What the program is bound to, until its gdb is freed from it.
+    /// Ties the program to its gdb, until it is released.
     binding: Option<Box<Binding>>,
-    /// The same, once it was detached, until it ends.
+    /// The detached program, until it ends.
     left: Option<LeftRunning>,
     left_end: Option<LeftEnd>,
     /// Set where the program was started without a gdb.

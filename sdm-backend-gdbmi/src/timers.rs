@@ -1,4 +1,4 @@
-//! When each of several wants to be called next.
+//! Deadlines of several objects, ordered by time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

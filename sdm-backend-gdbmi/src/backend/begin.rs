@@ -1,4 +1,4 @@
-//! How a task begins: a program is started, processes are attached to, a core file is opened.
+//! The start of a task: start a program, attach to processes, open a core file.
 
 use sdm_inferior::{Held, Leash, Warden};
 use sdm_text::printable_name;
@@ -298,7 +298,7 @@ pub(super) fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
     }
 }
 
-/// What a task is told before its program runs: what it had before, and what comes with the start.
+/// Input for a task before its program runs: its earlier breakpoints, and those of the start request.
 pub(super) fn before_the_start(
     spec: &StartSpec,
     task: TaskId,

@@ -1,4 +1,4 @@
-//! A slot of the backend.
+//! A slot of the backend, with the backend's data about it.
 
 use std::cell::Cell;
 
@@ -7,9 +7,9 @@ use crate::slot::{Interest, Slot};
 /// A slot, and what the backend knows of it.
 pub(super) struct KnownSlot {
     pub(super) slot: Box<dyn Slot>,
-    /// How many tasks it stands for now.
+    /// Number of tasks that it serves now.
     pub(super) task_count: usize,
-    /// What the owner watches for it.
+    /// The descriptors that the owner watches for it.
     pub(super) watched: Vec<Interest>,
     /// It was seen to be down, which it stays.
     is_down: Cell<bool>,

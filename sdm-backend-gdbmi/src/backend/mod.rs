@@ -1,4 +1,4 @@
-//! The backend: a gdb for each task.
+//! The backend: drives the tasks of a server through gdb.
 
 mod begin;
 mod known;
@@ -35,20 +35,20 @@ use sdm_child::Channel;
 use sdm_child::{Preload, StartConfig, handles};
 use sdm_gdb::DriverConfig;
 
-/// How the tasks of one server are driven.
+/// Configuration of the tasks of one server.
 #[derive(Clone, Debug)]
 pub struct GdbConfig {
-    /// How programs are started, and their gdbs.
+    /// The start of programs and of their gdbs.
     pub start: StartConfig,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
     /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
     pub internal_breakpoints: bool,
-    /// How long gdb may take for one command.
+    /// Time that gdb has for one command.
     pub command_wait: Duration,
-    /// How long gdb may take to read a program's symbols, to start it, or to attach.
+    /// Time that gdb has to read a program's symbols, to start it, or to attach.
     pub symbols_wait: Duration,
-    /// How long a task may take to stop before it is sent SIGSTOP.
+    /// Time that a task has to stop before it is sent SIGSTOP.
     pub interrupt_wait: Duration,
 }
 
@@ -74,12 +74,12 @@ pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
     sources: Rc<Sources>,
-    /// Every gdb that is not quite gone, by a number of its own.
+    /// The slots whose gdb has not ended completely, by number.
     slots: BTreeMap<u64, KnownSlot>,
     next_slot: u64,
-    /// Which one stands for a task now.
+    /// The current slot of each task.
     current: BTreeMap<TaskId, u64>,
-    /// Whose descriptor one is that the owner watches.
+    /// The slot of each watched descriptor.
     by_fd: BTreeMap<RawFd, u64>,
     /// When slots want to be called.
     timers: Timers<u64>,
@@ -91,9 +91,9 @@ pub struct GdbBackend {
     outputs: VecDeque<BackendOutput>,
     paused: bool,
     ending: Option<EndPolicy>,
-    /// What every gdb loads, where there is such a thing; found out before the first one.
+    /// The library that every gdb preloads; `Some(None)` if there is none, `None` before the first gdb.
     preload: Option<Option<Preload>>,
-    /// The same of those that attach.
+    /// The library preloaded into gdbs that attach, likewise.
     guard: Option<Option<Preload>>,
     /// Sees to it that gdbs end where this process is killed; there from the first one on.
     warden: Option<Rc<Warden>>,
@@ -245,7 +245,7 @@ impl GdbBackend {
         number
     }
 
-    /// What a restart replaced is kept only until it is gone.
+    /// Drops a slot that a restart has replaced, once it is gone.
     fn drop_if_over(&mut self, number: u64) {
         let known = self.slots.get(&number);
         if known.is_some_and(|it| it.task_count == 0 && it.watched.is_empty() && it.slot.is_over())

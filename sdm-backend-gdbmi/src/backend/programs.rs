@@ -1,4 +1,4 @@
-//! The programs of the tasks, as whoever is beside their debugger sees them.
+//! The programs of the tasks, as seen from outside their debugger.
 
 use nix::sys::signal::Signal;
 use sdm_debug::Program;
@@ -23,7 +23,7 @@ impl GdbBackend {
         }
     }
 
-    /// What stops a task.
+    /// The breakpoints of a task.
     pub(super) fn own_points(&self, task: TaskId) -> Vec<StartPoint> {
         let driver = self.slot_of(task).and_then(|slot| slot.driver(task));
         let kept = driver.map(Driver::kept_breakpoints).unwrap_or_default();
@@ -36,7 +36,7 @@ impl GdbBackend {
         kept.map(point).collect()
     }
 
-    /// What each task's program is doing.
+    /// The program of each task, with its pid and state.
     pub(super) fn own_programs(&self) -> Vec<Program> {
         let program = |task: &TaskId| {
             let task = *task;

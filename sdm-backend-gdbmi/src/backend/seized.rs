@@ -1,4 +1,4 @@
-//! Programs that run without a gdb: how they begin, and what becomes of them.
+//! Programs that run without a gdb: their start, and their later states.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

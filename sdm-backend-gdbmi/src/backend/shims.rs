@@ -1,4 +1,4 @@
-//! Tasks whose gdbs are started by shims.
+//! Tasks whose gdbs are started by shims, the processes that a launcher has started for the ranks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -20,8 +20,8 @@ use sdm_child::{Channel, LocalShim, ShimLink, ShimSays, StartRequest, Started, T
 use sdm_child::{GdbChild, Streams};
 use sdm_gdb::Before;
 
-/// How long it is waited for the other ranks' processes to be asked to end as well, as a launcher does that ends its job: where
-/// some are not, this rank alone is ended.
+/// Time to wait until the other ranks' processes are asked to end too, as by a launcher that ends its job. Otherwise
+/// this rank alone is ended.
 const OTHERS_WAIT: Duration = Duration::from_millis(500);
 
 /// The shims of a server's tasks.
@@ -32,7 +32,7 @@ pub(super) struct Shims {
     /// Gdbs that shims have been asked for and that are not there yet.
     coming: BTreeMap<TaskId, Coming>,
     leaving: BTreeMap<TaskId, Leaving>,
-    /// Who was told to end.
+    /// Tasks whose shims were told to exit.
     dismissed: HashSet<TaskId>,
     changes: VecDeque<InterestChange>,
     /// Those that this process has started itself.
@@ -90,7 +90,7 @@ impl Shims {
         self.links.get(&task)
     }
 
-    /// Whose descriptor this is.
+    /// The task of this descriptor.
     pub(super) fn task_of(&self, fd: RawFd) -> Option<TaskId> {
         self.tasks.get(&fd).copied()
     }

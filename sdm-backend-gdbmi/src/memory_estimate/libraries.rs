@@ -1,8 +1,8 @@
-//! Which libraries a program has that a gdb would read debug information of.
+//! The libraries of a program whose debug information gdb would read.
 //!
-//! Of a process all that it has mapped is known. Of a program only what it names itself: libraries that
-//! are found where it says (`RUNPATH`) or where `LD_LIBRARY_PATH` does. The system's have no debug
-//! information in them, and what is opened while it runs cannot be told.
+//! For a process these are all that it has mapped. For a program they are the ones that it names itself, found by its
+//! `RUNPATH` or in `LD_LIBRARY_PATH`. System libraries contain no debug information, and libraries opened at run time
+//! are unknown.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -71,7 +71,7 @@ fn needed_by(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     found
 }
 
-/// What a program or library says of those that it needs.
+/// The dependencies that a program or library names.
 #[derive(Default)]
 struct Dynamic {
     needed: Vec<PathBuf>,

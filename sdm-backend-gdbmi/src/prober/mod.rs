@@ -1,5 +1,5 @@
-//! Probes processes that no gdb has: the operations are those of a task with a gdb, and what they ask gdb is answered from what stood at
-//! one moment ([`stand_in`]).
+//! Probes processes that no gdb holds, with the same operations as for a task with a gdb. Their questions to gdb are
+//! answered from a snapshot ([`stand_in`]).
 
 mod stand_in;
 
@@ -22,17 +22,17 @@ use crate::sources::Sources;
 use sdm_gdb::{Action, Driver, DriverConfig, KeptProbe, is_evaluation, raw_frame};
 use stand_in::StandIn;
 
-/// What a question waits for gdb: it is answered at once.
+/// Time limit for the answer to a question; the answer is immediate.
 const NO_WAIT: Duration = Duration::from_secs(60);
 
-/// What is known of the processes that were probed.
+/// The processes probed so far, by pid.
 #[derive(Default)]
 pub(crate) struct Prober {
     known: BTreeMap<i32, (String, Driver)>,
     sources: Rc<Sources>,
     /// The system calls of the threads of the process that is probed.
     calls: SystemCalls,
-    /// What the last probe of each was compared with, until it is certain.
+    /// The earlier probe of each, which is restored if the last one does not count.
     before: BTreeMap<i32, KeptProbe>,
 }
 

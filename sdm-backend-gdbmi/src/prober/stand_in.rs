@@ -1,6 +1,6 @@
-//! What a gdb would answer that had stopped a process: of GDB/MI as much as a probe asks.
+//! Answers a probe's GDB/MI questions about a snapshot, as a gdb would that had stopped the process.
 //!
-//! What is not known is answered by an error, as gdb answers of what it does not find.
+//! A question without a known answer gets an error, as from gdb.
 
 use sdm_inspect::memory::Memory;
 use sdm_inspect::stack::{Inspection, StackFrame, ThreadStack};

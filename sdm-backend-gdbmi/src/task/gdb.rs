@@ -1,4 +1,4 @@
-//! A gdb behind its pipes: lines in, records out, and how it is ended.
+//! A gdb behind its pipes: lines in, records out, and its end.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
@@ -21,10 +21,10 @@ const END_STEP: Duration = Duration::from_secs(4);
 /// gdb is interrupted again where it has not answered after this time: one that has not begun with the question takes a SIGINT for
 /// none.
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
-/// How soon to look again whether a process is gone.
+/// Interval of checks whether a process has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// What is kept of memory for commands, in bytes.
+/// Memory kept for the command buffer, in bytes.
 const KEPT_BYTES: usize = 4 << 10;
 
 /// A gdb, from its start until it was reaped.
@@ -46,7 +46,7 @@ pub(crate) struct GdbIo {
     words: LastWords,
 }
 
-/// How far gdb's end is.
+/// Progress of gdb's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GdbEnd {
     /// It is wanted.
@@ -71,7 +71,7 @@ pub(crate) enum Pipe {
     End,
 }
 
-/// How much was read of what gdb has said.
+/// Whether all available output was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
     /// There may be more.

@@ -1,7 +1,7 @@
-//! A program that was started here and then detached: it runs on as if there were no debugger.
+//! A program that was started here and then detached: it continues as if there were no debugger.
 //!
-//! Its standard streams end here, so somebody has to stay and read them until it has ended; and
-//! its launcher waits for this process and not for it, so this process stays and ends as it did.
+//! Its standard streams end in this process, which must read them until the program ends. Its launcher waits for this
+//! process, which therefore stays and exits with the program's code.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +17,7 @@ use sdm_child::{ShimLink, ToShim};
 /// A program left running.
 pub(super) struct LeftRunning {
     who: Identity,
-    /// Whose child it becomes, where not this process's.
+    /// The shim whose child it becomes; `None` if it stays a child of this process.
     shim: Option<Rc<ShimLink>>,
     /// Readable once it has ended; absent where the kernel has no such thing.
     pidfd: Option<OwnedFd>,
@@ -25,7 +25,7 @@ pub(super) struct LeftRunning {
     look_at: Option<Instant>,
 }
 
-/// How such a program ended.
+/// The way in which such a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LeftEnd {
     Exited(i32),

@@ -1,4 +1,4 @@
-//! The program's standard streams: what it prints goes up, what it is to read goes in.
+//! The program's standard streams: its output goes up, its input goes down.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};

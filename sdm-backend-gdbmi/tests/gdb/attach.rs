@@ -1,4 +1,4 @@
-//! Attaching to what runs already, and leaving it as it was.
+//! Attaching to a running process, and leaving it as it was.
 
 use std::process::{Child, Command as Process, Stdio};
 use std::time::Instant;

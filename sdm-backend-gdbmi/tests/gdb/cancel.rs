@@ -1,4 +1,4 @@
-//! Commands that are cancelled on their way leave nothing in gdb: neither breakpoints nor settings nor interrupts.
+//! Cancelled commands leave nothing in gdb: no breakpoints, settings or interrupts.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::harness::{Harness, stopped};
 /// After how many turns of the event loop a command is cancelled: 0 is before gdb has read a byte of it.
 const TURNS: std::ops::Range<usize> = 0..5;
 
-/// What gdb holds, in its own words.
+/// Breakpoints and settings in gdb, in its own words.
 fn held_by_gdb(harness: &mut Harness) -> Vec<String> {
     let lines = ["-break-list", "-gdb-show may-call-functions"];
     let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! The program sees what it sees without SDM.
+//! The program's environment is the same as without SDM.
 
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command as Process;
@@ -10,7 +10,7 @@ use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, place, spec, stopped};
 
-/// What the program printed, line by line.
+/// The program's output, line by line.
 fn shown(harness: &Harness) -> Vec<String> {
     let output = String::from_utf8(harness.output(Stream::Stdout)).unwrap();
     output.lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Drives a backend by polling its descriptors, and waits for what it says.
+//! Drives a backend by polling its descriptors, and waits for its output.
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -205,7 +205,7 @@ impl Harness {
         })
     }
 
-    /// What the program printed so far.
+    /// The program's output so far.
     pub(crate) fn output(&self, wanted: Stream) -> Vec<u8> {
         let mut all = Vec::new();
         for (_, event) in &self.events {

@@ -1,4 +1,4 @@
-//! Stopping what runs.
+//! Stopping running programs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Gdbs that are none: they die, hang, chatter, and speak no MI.
+//! Broken gdbs: they die, hang, print without end, and do not speak MI.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use sdm_debug::{Command, FailureCode, TaskState};
 
 use crate::harness::{Harness, spec};
 
-/// How long they may be silent: long enough for a real gdb on a busy machine.
+/// Time that they may be silent: long enough for a real gdb on a loaded machine.
 const SILENT_MAX: Duration = Duration::from_secs(20);
 
 /// Starts a program under a script in gdb's place; gives the failure of the start.

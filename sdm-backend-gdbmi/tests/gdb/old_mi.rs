@@ -1,4 +1,4 @@
-//! What MI of gdb 10 and 11 lacks, with a gdb that behaves as they do there: the newer one behind a script.
+//! The gaps in MI of gdb 10 and 11, with a newer gdb behind a script that behaves like them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

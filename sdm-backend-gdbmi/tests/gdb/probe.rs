@@ -1,4 +1,4 @@
-//! Probes: everything that a diagnosis wants to know, in one answer.
+//! Probes: all the facts that a diagnosis needs, in one answer.
 
 use sdm_debug::command::{FrameSelect, ProbeSpec};
 use sdm_debug::event::Stream;

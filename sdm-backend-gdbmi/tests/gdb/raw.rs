@@ -1,4 +1,4 @@
-//! What a person says to gdb in gdb's own words, on its command line and in MI.
+//! Commands in gdb's own words, on its command line and in MI.
 
 use sdm_debug::event::Stream;
 use sdm_debug::reply::StopReason;

@@ -1,6 +1,6 @@
-//! Registers that gdb does not know: with what completes its writes, and without.
+//! Registers that gdb does not know, with and without the library that completes its writes.
 //!
-//! The processor is one with AMX as far as gdb can see (`scripts/crippled-gdb`), whatever it is.
+//! gdb sees a processor with AMX (`scripts/crippled-gdb`), whatever the real one is.
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
@@ -15,7 +15,7 @@ use sdm_idset::IdSet;
 use crate::attach::Running;
 use crate::harness::{Answer, Harness, place, spec, stopped};
 
-/// What is refused, and how.
+/// The error for a command that would write registers.
 const REFUSAL: &str = "cannot write registers on this processor (its register state is larger than this gdb knows); \
                        gdb 14 and later can: --gdb PATH";
 

@@ -1,4 +1,4 @@
-//! Values of every sort, as every command has them that asks for one.
+//! Values of every kind, by every command that shows values.
 
 use sdm_debug::command::{BreakSpec, FrameSelect, WatchKind, WatchSpec};
 use sdm_debug::quoted::bare;
@@ -7,7 +7,7 @@ use sdm_debug::{Command, FailureCode, Reply};
 
 use crate::harness::{Harness, code, stopped};
 
-/// What gdb writes where a value differs from run to run.
+/// Placeholder for a value that differs from run to run.
 const ANY: &str = "*";
 
 impl Harness {

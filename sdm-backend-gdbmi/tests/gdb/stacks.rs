@@ -193,7 +193,7 @@ fn threads_are_listed_selected_and_folded() {
     assert_eq!(failure.code, FailureCode::NoSuchThing);
 }
 
-/// How much the gdb that holds the program has written so far.
+/// Bytes that the gdb of the program has written so far.
 fn written(harness: &Harness) -> u64 {
     let processes = crate::harness::processes_of(&harness.directory);
     let tracer = |(pid, _): &(i32, String)| proc::of(*pid).status().ok()?.tracer();

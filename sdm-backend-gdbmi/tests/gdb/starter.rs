@@ -1,4 +1,4 @@
-//! What stands between gdb and a program, without gdb.
+//! The exec wrapper between gdb and a program, without gdb.
 
 use std::fs::Permissions;
 use std::io::{Read, Write};

@@ -192,7 +192,7 @@ fn output_ends_although_a_grandchild_holds_it() {
     let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
 }
 
-/// Where the event is that tells that all output before the stop of this run was told.
+/// Index of the event that marks all output before this run's stop as delivered.
 fn complete_at(harness: &Harness, run: CommandId) -> Option<usize> {
     let wanted = Event::OutputComplete { command: run.0 };
     let mut events = harness.events.iter();

@@ -1,4 +1,4 @@
-//! A program's starter without anything else: what `sdm-server` is between gdb and a program.
+//! The exec wrapper of a program as a separate executable: the role that `sdm-server` has between gdb and a program.
 
 use std::process::ExitCode;
 
