@@ -1,11 +1,11 @@
-//! Why a resource manager cannot be asked, or will not do something.
+//! Errors of queries and commands to a resource manager.
 
 use std::io;
 
 use crate::gridengine::UnreadableXml;
 use crate::slurm::Unreadable;
 
-/// Why a manager has not said what there is, or has not done what it was asked.
+/// Cause of a failed query or command to a manager.
 #[derive(Debug, thiserror::Error)]
 pub enum ManagerError {
     /// Programs of which one is needed are not on `PATH`.
@@ -19,10 +19,10 @@ pub enum ManagerError {
         /// Its own words, or how it ended.
         words: String,
     },
-    /// What one of its programs has said cannot be read.
+    /// The output of one of Slurm's programs cannot be parsed.
     #[error("{0}: {1}")]
     Unreadable(&'static str, #[source] Unreadable),
-    /// What one of Grid Engine's programs has said cannot be read.
+    /// The output of one of Grid Engine's programs cannot be parsed.
     #[error(transparent)]
     Xml(UnreadableXml),
     /// The system refuses something.
@@ -36,7 +36,7 @@ pub enum ManagerError {
     Job(String, String),
 }
 
-/// Why no job can be made of what a client wants submitted.
+/// Fault of a submission from which no job can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmissionError {
     /// A value no program can be given.
@@ -63,7 +63,7 @@ pub enum SubmissionError {
 }
 
 impl ManagerError {
-    /// What the system says of this.
+    /// An error of the system about `what`.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |why| Self::System(what, why)

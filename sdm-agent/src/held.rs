@@ -1,4 +1,4 @@
-//! Jobs of batch systems that wait in a kept session of SDM's: what their sessions are called, and what is run.
+//! Jobs of batch systems that wait in a kept session of SDM's: the names of their sessions, and their batch scripts.
 
 use sdm_text::shell_word;
 
@@ -6,9 +6,9 @@ use crate::error::ManagerError;
 use crate::manager::Submission;
 use crate::script;
 
-/// How a batch system's held jobs are known.
+/// Names of the sessions for a batch system's held jobs.
 pub(crate) struct Held {
-    /// What the names of their sessions begin with; the job's number follows.
+    /// Prefix of the sessions' names; the job's number follows.
     pub(crate) prefix: &'static str,
 }
 
@@ -18,8 +18,8 @@ impl Held {
         job.debug && job.debugger.is_empty()
     }
 
-    /// What the batch system runs: a kept session that starts the job's processes. `number` is the job's number, or what a shell
-    /// makes one of; `launcher` the options that say by what the session starts them.
+    /// The batch script for a held job: a kept session that starts the job's processes. `number` is the job's
+    /// number, or a shell expression for it. `launcher` are the session's options that select its launcher.
     ///
     /// # Errors
     /// There is no `sdm` beside this program.

@@ -1,7 +1,9 @@
-//! An agent: it tells a client over the resource-manager proxy protocol what a resource manager has, and submits to it.
+//! An agent: it reports a resource manager's elements to a client over the resource-manager proxy protocol, and
+//! submits jobs.
 //!
-//! A [`manager::Manager`] is asked by the thread of a [`worker::Worker`]. What it has is a [`snapshot::Snapshot`]; a [`ledger::Ledger`] knows
-//! what the client was told and finds what is new. A [`service::Service`] decides, [`serve::serve`] waits.
+//! The thread of a [`worker::Worker`] queries a [`manager::Manager`]. The result is a [`snapshot::Snapshot`]; a
+//! [`ledger::Ledger`] compares it with what was reported to the client. A [`service::Service`] decides, and
+//! [`serve::serve`] is the event loop.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What an agent needs of a resource manager, of whatever kind.
+//! The interface of an agent to a resource manager of any kind.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,43 +12,43 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ManagerError, SubmissionError};
 use crate::snapshot::{Attributes, Job, Snapshot};
 
-/// A resource manager as its own programs let themselves be asked. A call may take seconds: nothing else of it goes on then.
+/// A resource manager, reached by its own programs. A call blocks and may take seconds.
 pub trait Manager: Send {
-    /// All that it has now.
+    /// All elements of the manager now.
     ///
     /// # Errors
-    /// It cannot be asked, with what it or the system says.
+    /// The query fails, with the message of the manager or the system.
     fn look(&mut self) -> Result<Snapshot, ManagerError>;
 
-    /// Starts a job; gives its number.
+    /// Submits a job and returns its number.
     ///
     /// # Errors
-    /// It refuses the job, with its words.
+    /// The manager refuses the job, with its message.
     fn submit(&mut self, job: &Submission) -> Result<String, ManagerError>;
 
     /// Ends a job, in whatever state it is.
     ///
     /// # Errors
-    /// It refuses, with its words.
+    /// The manager refuses, with its message.
     fn terminate(&mut self, job: &str) -> Result<(), ManagerError>;
 
     /// Changes a job.
     ///
     /// # Errors
-    /// It refuses, with its words, or has nothing of the kind.
+    /// The manager refuses, with its message, or does not support the change.
     fn change(&mut self, job: &str, change: &JobChange) -> Result<(), ManagerError>;
 
-    /// What has become of some of its jobs; one that it has forgotten is not there.
+    /// The present state of some of its jobs, by number; jobs that it has forgotten are absent.
     ///
     /// # Errors
-    /// It cannot be asked, with what it or the system says.
+    /// The query fails, with the message of the manager or the system.
     fn look_at(&mut self, jobs: &[String]) -> Result<BTreeMap<String, Job>, ManagerError> {
         let mut all = self.look()?.jobs;
         all.retain(|number, _| jobs.contains(number));
         Ok(all)
     }
 
-    /// Writes what a job that has ended has printed, or its errors, into a file.
+    /// Copies the output of a job that has ended, or its errors, into a file.
     ///
     /// # Errors
     /// There is none, or it cannot be read or written.
@@ -63,58 +63,59 @@ pub trait Manager: Send {
         copied.map(drop).map_err(ManagerError::system(path))
     }
 
-    /// Brings an executable of this host to where its jobs run, into a folder there or where such files go; gives its path.
+    /// Copies an executable of this host to the host of its jobs, into a folder there or the default one. Returns
+    /// its path there.
     ///
     /// # Errors
-    /// It cannot be brought there.
+    /// The executable cannot be copied.
     fn stage(&mut self, program: &str, _folder: &str) -> Result<String, ManagerError> {
         Ok(program.to_owned())
     }
 
-    /// Removes what was brought there.
+    /// Removes an executable that [`Manager::stage`] has copied.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The executable cannot be removed.
     fn unstage(&mut self, _program: &str) -> Result<(), ManagerError> {
         Ok(())
     }
 
-    /// Forgets a job that has ended, where its manager keeps what became of it.
+    /// Forgets a job that has ended, where its manager keeps a record of it.
     ///
     /// # Errors
-    /// It cannot be forgotten.
+    /// The record cannot be removed.
     fn forget(&mut self, _job: &str) -> Result<(), ManagerError> {
         Ok(())
     }
 }
 
-/// What becomes of a job that is there.
+/// A change of a submitted job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobChange {
-    /// It is not started until it is released.
+    /// Holds the job: it is not started until it is released.
     Hold,
-    /// It may be started again.
+    /// Releases a held job.
     Release,
-    /// It comes before others of a lower number.
+    /// Sets the job's priority; jobs of a higher number come first.
     Priority(u32),
-    /// It goes to another queue.
+    /// Moves the job to another queue.
     Move(String),
 }
 
 /// A job to be started ("PTP rm proxy, SUBMIT_JOB").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// What it is to be called; the program's name where that is empty.
+    /// Requested name; the program's name where it is empty.
     pub name: String,
     /// Its queue; the manager's default where there is none.
     pub queue: Option<String>,
-    /// How many processes: 1 or more.
+    /// Number of processes: 1 or more.
     pub processes: u32,
     /// The program, a path or a name.
     pub program: String,
     /// The program's arguments.
     pub arguments: Vec<String>,
-    /// What is added to the environment, as `NAME=value`.
+    /// Additional environment variables, as `NAME=value`.
     pub environment: Vec<String>,
     /// The folder that it runs in; where the agent is, if empty.
     pub directory: String,

@@ -1,6 +1,7 @@
-//! The user's PRRTE servers on this host (`prte`, `prterun`) as one machine, each server a queue, as `sdm pmix` tells of them.
+//! The user's PRRTE servers on this host (`prte`, `prterun`) as one machine, each server a queue, as `sdm pmix`
+//! reports them.
 //!
-//! A tool of a server must use the server's own library, in a process that may be lost: `sdm pmix` sees to both.
+//! A tool of a server must use the server's own library, in a process that may be lost; `sdm pmix` provides for both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -24,9 +25,9 @@ use crate::local::runner;
 use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 
-/// How the program is called in errors.
+/// Name of the program in errors.
 const PROGRAM: &str = "sdm pmix";
-/// What one question may take, and how many lines it may answer.
+/// Limits of one query: time, and number of output lines.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(60),
     lines_max: 1000,
@@ -35,9 +36,9 @@ const BOUNDS: Bounds = Bounds {
 const NO_QUEUE: &str = "default";
 /// The program of a server that takes jobs; others end with the one that they were started for.
 const TAKES_JOBS: &str = "prte";
-/// For how many seconds a job that is gone is told of.
+/// Time for which a job that is gone is reported, in seconds.
 const GONE_S: i64 = 3600;
-/// How many of those are told of at most.
+/// Maximum number of jobs that are gone and are still reported.
 const GONE_MAX: usize = 1000;
 
 /// The user's servers on this host.

@@ -10,25 +10,25 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::service::Service;
 use crate::worker::Worker;
 
-/// What is written at once: a pipe that is writable has room for it.
+/// Maximum size of one write: a pipe that is writable has room for it.
 const PIECE_BYTES: usize = 4096;
 
-/// How long a client that has ended the session has for reading what was told it before.
+/// Time for which a client that has ended the session may still read what was sent before.
 const END_WAIT: Duration = Duration::from_secs(30);
 
-/// A client's bytes, to and fro.
+/// The two byte streams of a client.
 pub struct Client {
-    /// What the client sends.
+    /// Bytes from the client.
     pub input: Box<dyn ReadFd>,
-    /// What is sent to the client.
+    /// Bytes to the client.
     pub output: Box<dyn WriteFd>,
 }
 
-/// What can be read and waited for.
+/// A stream that can be read and polled.
 pub trait ReadFd: Read + AsFd {}
 impl<T: Read + AsFd> ReadFd for T {}
 
-/// What can be written and waited for.
+/// A stream that can be written and polled.
 pub trait WriteFd: Write + AsFd {}
 impl<T: Write + AsFd> WriteFd for T {}
 
@@ -101,7 +101,7 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// What is of interest of the client.
+/// Events of the client to wait for.
 #[derive(Clone, Copy)]
 struct Heeds {
     input: bool,

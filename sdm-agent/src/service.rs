@@ -1,8 +1,8 @@
-//! What an agent does between its client and its manager: no I/O, and no waiting.
+//! The agent's logic between its client and its manager: no I/O, and no waiting.
 //!
-//! The manager is looked at again after a pause, which doubles while nothing changes and is at least twenty times what a look
-//! took: so a manager that is slow, or has nothing new, is asked seldom. It begins at two seconds where something has changed,
-//! and behind a command of the client's, once, at a tenth of one.
+//! The manager is queried again after a pause. The pause doubles while nothing changes, and is at least twenty
+//! times as long as the query took, so that a manager that is slow or has nothing new is queried seldom. The pause
+//! begins at two seconds after a change, and is once a tenth of a second after a command of the client.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -28,11 +28,12 @@ const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_SOON: Duration = Duration::from_millis(100);
 /// The longest.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How many groups of elements are in one event: all of them together can be too much for one message.
+/// Maximum number of groups of elements in one event, so that no message gets too large.
 const GROUPS_MAX: usize = 1000;
-/// How many bytes may wait for a client that is to be heard: its commands are answered, whether it reads that or not.
+/// Number of bytes waiting for the client from which on its commands are not read. Below it they are answered, also
+/// where the client reads nothing.
 const HEARD_BYTES_MAX: usize = 8 << 20;
-/// How many times as long as a look the pause behind it is at least.
+/// The pause after a query is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 20;
 
 /// A command of the client's that the manager has been asked.
@@ -47,7 +48,7 @@ struct Asked {
 pub struct Service {
     wire: Agent,
     ledger: Option<Ledger>,
-    /// What the client is still to be told.
+    /// Events that are still to be sent to the client.
     untold: VecDeque<Event>,
     requests: VecDeque<Request>,
     asked: BTreeMap<u64, Asked>,
@@ -107,10 +108,10 @@ impl Service {
         self.go_on(now)
     }
 
-    /// What is to be sent to the client.
+    /// Removes and returns the bytes to be sent to the client.
     ///
     /// # Errors
-    /// What had come before is no message: the session is over.
+    /// Bytes received before are not a message: the session is over.
     pub fn take_output(&mut self, now: Instant) -> Result<Vec<u8>, FrameError> {
         let output = self.wire.take_output();
         // There is room again.
@@ -144,7 +145,7 @@ impl Service {
         self.wire.output_bytes() < HEARD_BYTES_MAX
     }
 
-    /// How many bytes are to be sent to the client; [`Service::take_output`] has not given them yet.
+    /// Number of bytes to be sent to the client that [`Service::take_output`] has not returned yet.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         self.wire.output_bytes()

@@ -1,4 +1,4 @@
-//! What a resource manager has at one time, in its own names.
+//! The elements of a resource manager at one time, by its own names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The values of an element by the ids of their definitions, as the wire writes them.
 pub type Attributes = BTreeMap<String, String>;
 
-/// All that a manager has, as one look at it found it.
+/// All elements of a manager at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// The machine that it manages.

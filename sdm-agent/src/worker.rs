@@ -1,4 +1,4 @@
-//! The thread that asks the manager: it may take seconds over that, and the client is heard meanwhile.
+//! The thread that queries the manager: a query may take seconds, and the client is served meanwhile.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,27 +8,27 @@ use crate::error::ManagerError;
 use crate::manager::{JobChange, Manager, Submission};
 use crate::snapshot::Snapshot;
 
-/// What the manager is asked.
+/// A request to the manager.
 #[derive(Debug)]
 pub enum Request {
-    /// What there is.
+    /// Queries all elements of the manager.
     Look,
-    /// To start a job; the number is the asker's own, for the reply.
+    /// Starts a job; the number is chosen by the caller and returned in the reply.
     Submit(u64, Submission),
-    /// To end a job.
+    /// Ends a job.
     Terminate(u64, String),
-    /// To change a job.
+    /// Changes a job.
     Change(u64, String, JobChange),
 }
 
-/// What it has said.
+/// A reply of the manager.
 #[derive(Debug)]
 pub enum Reply {
-    /// What there is, or why it cannot say.
+    /// The manager's elements, or the error of the query.
     Looked(Result<Box<Snapshot>, ManagerError>),
     /// The number of the job that was started, or why none was.
     Submitted(u64, Result<String, ManagerError>),
-    /// What was asked with this number was done, or why not.
+    /// The outcome of the request with this number.
     Done(u64, Result<(), ManagerError>),
 }
 
@@ -73,7 +73,7 @@ impl Worker {
         let _ = self.requests.send(request);
     }
 
-    /// What is readable when there is a reply.
+    /// A pipe that is readable when there is a reply.
     #[must_use]
     pub fn bell(&self) -> &PipeReader {
         &self.bell

@@ -1,4 +1,5 @@
-//! A client that does not read what it is told: what waits for it stays bounded, and it is heard.
+//! A client that does not read what is sent to it: the bytes waiting for it stay bounded, and its commands are
+//! answered.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ fn hold() -> Command {
     }
 }
 
-/// What the client has been told of elements.
+/// Reads all events so far and records the attributes of each element.
 fn learn(client: &mut Client, known: &mut BTreeMap<u32, BTreeMap<String, String>>) {
     while let Some(report) = client.poll().unwrap() {
         let Report::Event(_, Event::New(_, _, groups) | Event::Change(_, _, groups)) = report

@@ -1,4 +1,4 @@
-//! Jobs that have ended, as `qacct` tells of them in lines.
+//! Parser of `qacct`'s output about jobs that have ended.
 
 use std::collections::BTreeMap;
 

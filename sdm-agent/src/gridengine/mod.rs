@@ -1,7 +1,8 @@
 //! Grid Engine, by its own commands: `qstat`, `qhost`, `qsub`, `qdel`, `qhold`, `qrls`, `qalter`, `qconf` and `qacct`.
 //!
-//! A look costs its master two requests (`qhost`, `qstat`), and one more where jobs of the user's are new. Jobs that have ended are
-//! no longer there: the user's own are looked up in the accounting at first, and when one goes.
+//! A snapshot costs its master two requests (`qhost`, `qstat`), and one more where the user has new jobs. `qstat`
+//! does not list jobs that have ended: the user's own are looked up in the accounting with the first snapshot, and
+//! when one disappears.
 
 mod accounting;
 mod own;
@@ -23,8 +24,8 @@ use own::OwnJobs;
 use programs::{ask, order};
 pub use xml::UnreadableXml;
 
-/// What a shell makes of the number of the job that it is. That of a member of an array is behind a dot; a job that is none has
-/// `undefined` there.
+/// Shell expression for the number of the job in which the shell runs. An array's member has its index behind a
+/// dot; other jobs have `undefined` as their index.
 const NUMBER: &str = r#""$(PATH=/usr/local/bin:/usr/bin:/bin; echo "$JOB_ID.${SGE_TASK_ID-}" | sed 's/[.]undefined$//; s/[.]$//')""#;
 
 /// A Grid Engine.
@@ -161,7 +162,7 @@ impl Manager for GridEngine {
     }
 }
 
-/// What Grid Engine runs.
+/// The batch script for a job.
 fn script(job: &Submission) -> Result<String, ManagerError> {
     let held = Held {
         prefix: own::SESSION,

@@ -1,4 +1,4 @@
-//! The user's own jobs: where they print, why they wait in error, and how they have ended.
+//! The user's own jobs: paths of their output, causes of their error states, and their exit status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,21 +12,22 @@ use super::xml::{self, Details};
 use crate::manager::Submission;
 use crate::snapshot::{Attributes, Job, set, set_session, set_state};
 
-/// For how long a job that has ended is told.
+/// Time for which a job that has ended is reported.
 const ENDED: Duration = Duration::from_secs(86_400);
-/// How many looks later the accounting is expected to know of a job that has ended.
+/// Number of snapshots in which the accounting may still lack a job that has ended.
 const TRIES_MAX: u32 = 10;
-/// Of how many jobs the details are asked for at a look.
+/// Maximum number of jobs per snapshot whose details are queried.
 const ASKED_MAX: usize = 500;
-/// How many jobs the accounting is asked of one by one at a look, where it does not tell of them among all.
+/// Maximum number of jobs per snapshot for which the accounting is queried one by one, where its list of all jobs
+/// lacks them.
 const ALONE_MAX: usize = 10;
-/// How many jobs that have ended are told.
+/// Maximum number of ended jobs that are reported.
 const ENDED_MAX: usize = 1000;
 
-/// What the names of the sessions begin with in which jobs wait.
+/// Prefix of the names of sessions in which jobs wait.
 pub(super) const SESSION: &str = "gridengine-";
 
-/// What is known of them from look to look.
+/// State of the user's own jobs that is kept from snapshot to snapshot.
 pub(super) struct OwnJobs {
     pub(super) user: String,
     home: String,
@@ -162,7 +163,8 @@ impl OwnJobs {
         }
     }
 
-    /// Where a job prints, of what was asked for (`qsub(1)`, `-o`): a path with variables of its own, or a folder.
+    /// Path of a job's output or errors from the requested one (`qsub(1)`, `-o`), which may have variables or be a
+    /// folder.
     fn path(&self, asked: &str, folder: &str, letter: char, key: &str, job: &Job) -> String {
         let (number, task) = parts(key);
         let name = job.attributes.get("name").map_or("", String::as_str);

@@ -1,4 +1,4 @@
-//! Grid Engine's programs, run.
+//! Execution of Grid Engine's programs.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,19 +9,20 @@ use sdm_text::printable;
 
 use crate::error::ManagerError;
 
-/// How long one may take.
+/// Time limit of one program.
 const WAIT: Duration = Duration::from_secs(90);
-/// How many lines it may say.
+/// Maximum number of output lines of one program.
 const LINES_MAX: usize = 32 << 20;
 
-/// What one of Grid Engine's programs answers, with times and names as they are everywhere, whatever the user's own defaults are.
+/// Runs a query program and returns its output lines. Times and names are in the C locale and UTC, whatever the
+/// user's defaults are.
 pub(super) fn ask(program: &str, arguments: &[&str]) -> Result<Vec<String>, ManagerError> {
     let mut command = command(program, arguments)?;
     command.env("LC_ALL", "C").env("TZ", "UTC");
     said(program, command, "")
 }
 
-/// What one of Grid Engine's programs says of something that it is to do: jobs take over what it has in its environment.
+/// Runs a command that changes jobs and returns its output lines. The user's environment is kept, as jobs inherit it.
 pub(super) fn order(
     program: &str,
     arguments: &[&str],

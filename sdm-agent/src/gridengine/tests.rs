@@ -1,4 +1,4 @@
-//! What a Grid Engine 8.1.9 of Debian has said.
+//! Parsers applied to recorded output of Debian's Grid Engine 8.1.9.
 
 use super::{accounting, xml};
 

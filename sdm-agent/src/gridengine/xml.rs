@@ -1,4 +1,4 @@
-//! What `qstat` and `qhost` say, in XML.
+//! Parser of the XML output of `qstat` and `qhost`.
 
 use std::collections::BTreeMap;
 
@@ -205,7 +205,7 @@ pub(super) fn jobs(text: &str) -> Result<BTreeMap<String, Job>, UnreadableXml> {
     Ok(jobs)
 }
 
-/// How many processes a job has, and on which nodes, once all its rows are known.
+/// Sets the number of a job's processes, and their nodes, once all rows of the job are read.
 fn add_places(job: &mut Job) {
     let mut taken = |id: &str| job.attributes.remove(id)?.parse::<usize>().ok();
     let (master, granted) = (taken(MASTER), taken(GRANTED));
@@ -248,12 +248,12 @@ fn seconds(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// What `qstat -j` tells of a job beside its rows.
+/// Details of a job from `qstat -j`, in addition to its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Details {
-    /// Where its output goes, as it was asked for; empty where nothing was.
+    /// Requested path of its output; empty where none was requested.
     pub(super) output: String,
-    /// Where its errors go; empty where nothing was asked for.
+    /// Requested path of its errors; empty where none was requested.
     pub(super) errors: String,
     /// Its errors go with its output.
     pub(super) is_merged: bool,

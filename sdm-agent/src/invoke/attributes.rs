@@ -27,7 +27,7 @@ const WITHOUT_EFFECT: [&str; 6] = [
     "port",
 ];
 
-/// How the executable is started.
+/// The way in which the executable is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// As it is.
@@ -40,46 +40,46 @@ pub enum Backend {
 /// A job, as a client asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRequest {
-    /// Where it is to run.
+    /// The host on which the job is to run.
     pub hostname: String,
     /// The resource manager there, in the words of the client's configuration.
     pub jobmanager: String,
-    /// How it is started.
+    /// The way in which the executable is started.
     pub backend: Backend,
-    /// What is submitted.
+    /// The job for the resource manager.
     pub job: Submission,
     /// Whether the executable is to be brought there.
     pub staging: bool,
-    /// Where its output is to be, and its errors, each where it is asked for.
+    /// File for its output, where the client asks for it.
     pub output: Option<String>,
-    /// Where its errors are to be.
+    /// File for its errors, where the client asks for them.
     pub errors: Option<String>,
-    /// How often its state is to be asked for, in seconds; 0: as this server likes.
+    /// Interval between queries of its state, in seconds; 0 leaves the choice to this server.
     pub status_polling: u64,
     /// Limits and wishes: name and value.
     pub limits: Vec<(Limit, String)>,
     /// Options of `ssh`, one word each.
     pub ssh_options: Vec<String>,
-    /// Where `sdm-agent` is on the host.
+    /// Path of `sdm-agent` on the host; `None` for the path of this program.
     pub agent: Option<String>,
-    /// What is not known, and so has no effect.
+    /// Unknown attributes, which have no effect.
     pub unknown: Vec<String>,
 }
 
-/// A wish that only some managers can honour.
+/// A limit or request that only some managers support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// Minutes.
+    /// Wall time, in minutes.
     Time,
-    /// Minutes of a processor.
+    /// Processor time, in minutes.
     CpuTime,
-    /// Megabytes that it needs at least.
+    /// Minimum memory, in megabytes.
     MemoryMin,
-    /// Megabytes that it takes at most.
+    /// Maximum memory, in megabytes.
     MemoryMax,
-    /// How many hosts.
+    /// Number of hosts.
     Hosts,
-    /// Who is charged.
+    /// Account that is charged.
     Project,
 }
 

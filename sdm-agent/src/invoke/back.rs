@@ -23,19 +23,19 @@ use crate::snapshot::{self, Job};
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// The longest, where the client does not say otherwise.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// How many times as long as a look the pause behind it is at least.
+/// The pause after a query of a manager is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 10;
-/// How many looks a job may be missing in before it counts as gone.
+/// Number of queries in a row that may lack a job before it counts as gone.
 const MISSING_MAX: u32 = 3;
 
-/// What a manager's thread is asked.
+/// A request to a manager's thread.
 enum Ask {
     Start(JobNumber, Box<JobRequest>),
     Cancel(JobNumber),
     Forget(JobNumber),
 }
 
-/// What has become of a job, or a line for the log.
+/// A change of a job's state, or a line for the log.
 #[derive(Debug)]
 pub enum News {
     /// A job is in this state, with some words.
@@ -54,7 +54,7 @@ pub struct Back {
     guard: Guard,
 }
 
-/// Sends news, and rings.
+/// Sends news, and makes the bell readable.
 struct NewsSender {
     news: Sender<News>,
     bell: PipeWriter,
@@ -102,7 +102,7 @@ impl Back {
         &self.bell
     }
 
-    /// What has become of something, once for each time that the bell has become readable.
+    /// Returns the next news. To be called once for each time that the bell has become readable.
     ///
     /// # Errors
     /// [`io::Error`] of the bell.
@@ -339,7 +339,8 @@ impl Thread {
         self.tell(number, state, words);
     }
 
-    /// What a job has printed is whole before its end is told.
+    /// Copies the output of an ended job to the client's files and removes its staged executable, before its end is
+    /// reported.
     fn end(&mut self, number: JobNumber, found: Option<&Job>) {
         self.guard.note(&Note::Over(number));
         let (Some(job), Some(manager)) = (self.jobs.get(&number), &mut self.manager) else {

@@ -17,14 +17,14 @@ use crate::manager::Manager;
 
 /// The argument that has the program be a guard.
 pub const WORD: &str = "--guard-jobs";
-/// How long jobs are looked for and ended.
+/// Time limit for finding and ending jobs.
 const END_WAIT: Duration = Duration::from_secs(60);
-/// How long a job without a number is looked for: its manager may just be taking it.
+/// Time for which a job without a number is searched: its manager may just be accepting it.
 const SEARCH: Duration = Duration::from_secs(10);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What the guard is told, a line of JSON each.
+/// A message to the guard, one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
     /// A job is about to be submitted to a manager, under this name.

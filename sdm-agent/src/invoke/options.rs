@@ -1,4 +1,4 @@
-//! What a manager's own command is told of a job's limits and files.
+//! Options of a manager's own command for a job's limits and files.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use super::attributes::{JobRequest, Limit};
 use super::target::Target;
 use crate::manager::Submission;
 
-/// What a manager is told of a job's limits and files; what it cannot honour is said.
+/// Adds the manager's options for a job's limits and files. Returns a message for each limit that the manager does
+/// not support.
 pub(super) fn add(target: &Target, request: &JobRequest, job: &mut Submission) -> Vec<String> {
     let mut unheard = Vec::new();
     let mut options = Vec::new();

@@ -1,13 +1,13 @@
-//! The lines of the invoke server protocol ("Ninf-G Invoke Server", Protocol): what a client asks.
+//! The lines of the invoke server protocol ("Ninf-G Invoke Server", Protocol): the client's requests.
 
 /// The longest line, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// How many attributes a job may have.
+/// Maximum number of attributes of a job.
 pub const ATTRIBUTES_MAX: usize = 4096;
-/// How long they may be together, in bytes.
+/// Maximum size of all attributes of a job together, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: usize = 4 << 20;
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientRequest {
     /// QUERY_FEATURES, of Ninf-G 5.
@@ -53,7 +53,7 @@ pub enum WrongRequest {
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
-    /// How much of the bytes has no line end.
+    /// Number of bytes at the front that are known to have no line end.
     searched: usize,
     /// A line is too long: it is passed over to its end.
     skips: bool,

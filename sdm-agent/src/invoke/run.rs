@@ -17,7 +17,7 @@ use super::guard::Guard;
 use super::server::{Action, JobState, Pipe, Server};
 use super::target::Target;
 
-/// What the program is called where it is an invoke server; its type stands behind.
+/// Name of the program as an invoke server, without the server's type, which follows.
 pub const NAME: &str = "ng_invoke_server.";
 /// The longest a server that ends waits for its jobs; its guard goes on.
 const END_WAIT: Duration = Duration::from_secs(60);
@@ -154,7 +154,7 @@ fn write_log(log: Option<&mut File>, line: &str) {
     let _ = writeln!(log, "{seconds} {line}");
 }
 
-/// What is ready.
+/// Inputs that are ready.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ready {
     input: bool,

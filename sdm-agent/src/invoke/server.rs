@@ -1,8 +1,9 @@
-//! What an invoke server says and does, in which order ("Ninf-G Invoke Server", Protocol): no I/O.
+//! Replies, notifications and actions of an invoke server, and their order ("Ninf-G Invoke Server", Protocol): no I/O.
 //!
-//! The clients set the order. A job has its number before anything else is told of it, and exactly one DONE or FAILED; that
-//! comes no sooner than a moment behind the number, as a client takes an early one for an older state. A job that is destroyed
-//! has ended before that is answered. Behind the answer to EXIT nothing is told any more, and jobs are ended a moment later.
+//! The clients require the order. A client learns of a job's number before anything else about it, and gets exactly
+//! one DONE or FAILED. That comes no sooner than a moment after the number, as a client takes an early one for an
+//! older state. A destroyed job has ended before JOB_DESTROY is answered. After the answer to EXIT nothing is sent
+//! any more, and jobs are ended a moment later.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,19 +11,19 @@ use std::time::{Duration, Instant};
 use super::attributes::JobRequest;
 use super::protocol::{ClientRequest, Decoder};
 
-/// How many jobs there may be at a time.
+/// Maximum number of jobs at a time.
 pub const JOBS_MAX: usize = 65_536;
-/// How long the end of a job is kept back behind its number.
+/// Minimum time between a job's number and the report of its end.
 const EARLY: Duration = Duration::from_millis(100);
-/// How long nothing happens behind the answer to EXIT.
+/// Pause between the answer to EXIT and the end of the jobs.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How long the answer to JOB_DESTROY waits for the job's end.
+/// Time limit of the wait for a job's end in JOB_DESTROY.
 const END_WAIT: Duration = Duration::from_secs(30);
 
 /// A job of this server.
 pub type JobNumber = u64;
 
-/// What becomes of a job.
+/// State of a job in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
     /// It waits.
@@ -52,7 +53,7 @@ impl JobState {
     }
 }
 
-/// What is to be done.
+/// An action for the server's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start a job.
@@ -65,7 +66,7 @@ pub enum Action {
     Log(String),
 }
 
-/// Where something is written.
+/// Destination of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipe {
     /// Standard output.
@@ -76,16 +77,16 @@ pub enum Pipe {
 
 #[derive(Debug)]
 struct ClientJob {
-    /// What was told of it last.
+    /// The state last reported to the client.
     told: JobState,
-    /// What it has come to, where that has not been told.
+    /// The present state and its message, where they have not been reported.
     comes: Option<(JobState, String)>,
     /// When its end may be told.
     since: Instant,
     is_cancelled: bool,
 }
 
-/// How far the end of the server has come.
+/// Progress of the server's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// EXIT was answered, or the client is gone; jobs are ended from then on.
@@ -97,7 +98,7 @@ enum Ending {
 /// An invoke server.
 #[derive(Debug)]
 pub struct Server {
-    /// What the names of its jobs begin with.
+    /// Prefix of the names of its jobs.
     prefix: String,
     decoder: Decoder,
     jobs: BTreeMap<JobNumber, ClientJob>,
@@ -141,7 +142,7 @@ impl Server {
         }
     }
 
-    /// What is to be written next, and into which pipe: the order across both counts.
+    /// Returns the next output and its pipe. The order holds across both pipes.
     pub fn poll_output(&mut self) -> Option<(Pipe, Vec<u8>)> {
         self.output.pop_front()
     }

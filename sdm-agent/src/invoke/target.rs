@@ -1,4 +1,4 @@
-//! Which resource manager a job of the invoke server goes to.
+//! Choice of the resource manager for a job of the invoke server.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::manager::Manager;
 use crate::slurm::Slurm;
 use crate::ssh::Ssh;
 
-/// What the server's type begins with where it says which manager.
+/// Prefix of a server's type that names a manager.
 const PREFIX: &str = "SDM";
 
 /// A resource manager.
@@ -37,12 +37,12 @@ pub enum Target {
         host: String,
         /// Options of ssh's, one word each.
         options: Vec<String>,
-        /// Where `sdm-agent` is there; as here where it is not said.
+        /// Path of `sdm-agent` on the host; `None` for the path of this program.
         agent: Option<String>,
     },
 }
 
-/// Why a job goes nowhere.
+/// Cause for which no manager takes a job.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// No manager of this type.
@@ -57,7 +57,8 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// Where a job goes: by the server's type (`SDMslurm`), else by `jobmanager` (`jobmanager-slurm`), else by the host.
+    /// The manager for a job: by the server's type (`SDMslurm`), else by `jobmanager` (`jobmanager-slurm`), else by
+    /// the host.
     ///
     /// # Errors
     /// There is no such manager, or none for such a job.

@@ -1,4 +1,4 @@
-//! The order of what an invoke server says, as the clients need it.
+//! The order of an invoke server's output, as the clients need it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(1);
 struct Story {
     server: Server,
     now: Instant,
-    /// Where something was written last.
+    /// The pipe of the last output.
     last: Option<Pipe>,
 }
 
@@ -27,7 +27,7 @@ impl Story {
         }
     }
 
-    /// What is said when this is asked: replies and notifies.
+    /// Sends a request and returns the output: replies and notifications.
     fn ask(&mut self, text: &str) -> (String, String) {
         self.server.receive(self.now, text.as_bytes());
         self.said()
@@ -208,7 +208,8 @@ fn time_passes(story: &mut Story) {
     story.server.handle_timeout(story.now);
 }
 
-/// What a client of Ninf-G 5 and one of Ninf-G 4 have, to the letter; `UPDATE_GOLDEN=1` writes it down anew.
+/// Compares sessions with a client of Ninf-G 5 and of Ninf-G 4 with their golden files; `UPDATE_GOLDEN=1` rewrites
+/// these.
 #[test]
 fn sessions_are_what_they_were() {
     let mut it = Transcript {

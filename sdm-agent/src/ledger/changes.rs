@@ -1,4 +1,4 @@
-//! What differs between what was told of elements and what there is.
+//! Differences between the reported elements and the present ones.
 
 use std::collections::BTreeMap;
 
@@ -28,16 +28,16 @@ pub enum Notice {
     Removed(Kind, Option<u32>, RoaringBitmap),
 }
 
-/// An element that was told of.
+/// An element that was reported, with its attributes as reported.
 pub(super) struct Told {
     pub(super) id: u32,
     pub(super) attributes: Attributes,
 }
 
-/// What differs among elements of one kind, those alike together.
+/// Differences among elements of one kind; elements with equal changes are grouped.
 #[derive(Default)]
 pub(super) struct Changes {
-    /// About how many bytes it takes to tell them.
+    /// Estimated size of the events for them, in bytes.
     bytes: usize,
     new: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
     changed: BTreeMap<Vec<(String, String)>, RoaringBitmap>,
@@ -45,7 +45,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// About how many bytes it takes to tell what `change` adds.
+    /// Applies `change` and returns the estimated size of the events that it adds, in bytes.
     pub(super) fn counted(&mut self, change: impl FnOnce(&mut Self)) -> usize {
         let before = self.bytes;
         change(self);

@@ -1,4 +1,4 @@
-//! What the client has been told, and what it has to be told when a manager is looked at again.
+//! The elements reported to the client, and the events for what a new snapshot of the manager changes.
 
 mod changes;
 
@@ -14,7 +14,7 @@ use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set_state};
 pub use changes::{Alike, Notice};
 use changes::{Changes, Told, push_removed};
 
-/// About how much of what differs is put into words at once: what is told later is told as it is then.
+/// Approximate size of one batch of events. Later batches report the elements as they are then.
 pub const BATCH_BYTES: usize = 1 << 20;
 
 struct ToldJob {
@@ -22,7 +22,7 @@ struct ToldJob {
     processes: Vec<Told>,
 }
 
-/// Everything that was told of one manager.
+/// All elements of one manager that were reported.
 pub struct Ledger {
     base: u32,
     last: u32,
@@ -35,7 +35,7 @@ pub struct Ledger {
     untold: Untold,
 }
 
-/// What the last look found and the ledger has not compared yet.
+/// The part of the last snapshot that the ledger has not compared yet.
 #[derive(Default)]
 struct Untold {
     machine: Option<Attributes>,
@@ -45,11 +45,11 @@ struct Untold {
     processes: Option<JobProcesses>,
 }
 
-/// The processes of a job of which a part was compared.
+/// The processes of a job that is partly compared.
 struct JobProcesses {
     number: String,
     next: usize,
-    /// How many there are in all.
+    /// Number of all its processes.
     count: usize,
     rest: vec::IntoIter<Process>,
 }
@@ -104,8 +104,8 @@ impl Ledger {
         changes.into_notices(Kind::Machine, None, None)
     }
 
-    /// What is to be told first, for the client to know what `now` says; it counts as told. [`Ledger::more`] gives the rest. What an
-    /// earlier look found and nobody was told yet is told as this one has it, or not at all.
+    /// Takes a new snapshot and returns the first batch of changes; they count as reported. [`Ledger::more`]
+    /// returns the rest. Changes of an earlier snapshot that were not reported are replaced by those of this one.
     pub fn update(&mut self, now: Snapshot) -> Vec<Notice> {
         let mut notices = self.gone(&now);
         self.untold = Untold {
@@ -127,7 +127,8 @@ impl Ledger {
         !(is_told && it.jobs.is_empty() && it.processes.is_none())
     }
 
-    /// What is to be told next: about [`BATCH_BYTES`], and more by one element at most; nothing where all differences were told.
+    /// Returns the next batch of changes: about [`BATCH_BYTES`], exceeded by at most one element; empty once all
+    /// were reported.
     pub fn more(&mut self) -> Vec<Notice> {
         let mut left = BATCH_BYTES;
         let mut notices = Vec::new();

@@ -1,4 +1,4 @@
-//! The launchers of MPI's that a host has, by what they say of themselves.
+//! The MPI launchers of this host, recognised by their `--version` output.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use sdm_system::{files, programs};
 
 use crate::error::ManagerError;
 
-/// How long one may take to say what it is.
+/// Limits of a launcher's run with `--version`.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(20),
     lines_max: 1000,
 };
 
-/// A kind of launcher. The first of its names is what a user's own choice has, by a module or `PATH`; the others are what
-/// distributions call it beside that.
+/// A kind of launcher. The first of its names is the one that a module or `PATH` selects; the others are additional
+/// names of distributions.
 #[derive(Clone, Copy, Debug)]
 pub struct Launcher {
     names: &'static [&'static str],
-    /// What `--version` says.
+    /// Text that its `--version` output contains.
     says: &'static str,
 }
 

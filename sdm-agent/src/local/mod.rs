@@ -27,9 +27,9 @@ pub use launcher::{HYDRA, Launcher, OPEN_MPI};
 use ranks::Ranks;
 use record::{Order, Records, Started, State};
 
-/// How much of a job's output is told, in bytes: the end of it.
+/// Maximum size of a job's reported output, in bytes; the last ones are reported.
 const OUTPUT_BYTES_MAX: u64 = 4096;
-/// For how long it is told behind a job's end.
+/// Time after a job's end for which its output is reported.
 const OUTPUT_SECONDS: i64 = 3600;
 /// The command of `sdm` that keeps a session for whoever resumes it.
 const KEEPER: &str = "keeper";
@@ -37,15 +37,16 @@ const KEEPER: &str = "keeper";
 const KEPT_S: i64 = 30 * 86_400;
 /// The one queue.
 const QUEUE: &str = "default";
-/// How long a runner may take to write down that it is there.
+/// Time limit for a new runner to write its state.
 const RUNNER_WAIT: Duration = Duration::from_secs(20);
-/// How often it is looked whether it has.
+/// Interval between checks for that state.
 const RUNNER_LOOK: Duration = Duration::from_millis(5);
 
 /// The jobs that this user has started on this host.
 pub struct Local {
     records: Records,
-    /// What is put before the program, `-n` and the number of processes; nothing where processes are started as they are.
+    /// The launcher, which is put before the program with `-n` and the number of processes; `None` where processes
+    /// are started directly.
     launcher: Option<PathBuf>,
     /// This program, which is a job's runner as well.
     program: PathBuf,
@@ -85,7 +86,7 @@ impl Local {
         })
     }
 
-    /// What is started; a job for SDM is a session that is kept, at which its program waits.
+    /// The command line of a job. A job to be debugged by SDM is a kept session in which the program waits.
     fn words(&self, job: &Submission) -> Result<Vec<String>, ManagerError> {
         if job.debug && job.debugger.is_empty() {
             let found = own_program("sdm", None);
@@ -248,8 +249,8 @@ impl Manager for Local {
     }
 }
 
-/// What became of a job, and whether its runner is there. A runner writes that down before it goes: what was read while it was
-/// still there may be older.
+/// The state of a job, and whether its runner lives. A runner writes the final state before it ends, so a state
+/// that was read while it lived is read again.
 fn last_state(folder: &Path) -> (State, bool) {
     let state = record::state(folder).unwrap_or_default();
     if state.runner == 0 || state.ended.is_some() {

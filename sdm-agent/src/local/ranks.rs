@@ -1,13 +1,13 @@
-//! The processes that a launcher of this host has started, by their ranks.
+//! The processes that launchers of this host have started, by their ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sdm_hosts::job::{Target, find, is_this_host};
 
-/// How often the processes of one launcher are looked for: they are there a moment after it, or it tells of none.
+/// Maximum number of searches for the processes of one launcher: they appear a moment after it, or never.
 const TRIES_MAX: u32 = 20;
 
-/// What is known of launchers, by their pids.
+/// The processes found of each launcher, by the launcher's pid.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     launchers: BTreeMap<i32, Known>,
@@ -19,7 +19,7 @@ pub(super) struct Ranks {
 enum Known {
     /// The pids of its ranks.
     All(Vec<i32>),
-    /// It was asked in vain so often.
+    /// Number of searches without a result.
     Tried(u32),
 }
 
@@ -40,7 +40,7 @@ impl Ranks {
         }
     }
 
-    /// Forgets whom nobody has asked for since the last time: they have ended.
+    /// Forgets the launchers that were not asked for since the last call: they have ended.
     pub(super) fn forget(&mut self) {
         let asked = std::mem::take(&mut self.asked);
         self.launchers.retain(|pid, _| asked.contains(pid));

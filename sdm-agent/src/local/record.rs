@@ -1,6 +1,6 @@
 //! Jobs of this user's on disk: one folder for each, which their runner writes and every agent reads.
 //!
-//! `jobs/17/order.json` is what was ordered, `state.json` what became of it, `out` and `err` what it has printed. A folder may be
+//! `jobs/17/order.json` is the order, `state.json` the job's state, `out` and `err` its output. A folder may be
 //! shared by several login nodes, so that a record names its host.
 
 use std::fs;
@@ -11,34 +11,34 @@ use sdm_system::files;
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
-/// What was ordered.
+/// The order of a job: the commands to start, and their circumstances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The name of the host whose runner has the job.
     pub host: String,
     /// When, in seconds of Unix time.
     pub submitted: i64,
-    /// What the job is called.
+    /// Name of the job.
     pub name: String,
     /// The program of the job, a path or a name.
     #[serde(default)]
     pub program: String,
-    /// What is started, a path or a name, and its arguments: the program, or who starts it.
+    /// Command to start, a path or a name, and its arguments: the program, or the launcher that starts it.
     pub words: Vec<String>,
-    /// How many times it is started: 1 where `words` are those of a launcher, which starts the processes.
+    /// Number of times that the command is started: 1 for a launcher, which starts the processes.
     pub copies: u32,
-    /// How many processes the job has.
+    /// Number of the job's processes.
     pub processes: u32,
     /// True where `words` are those of a launcher.
     #[serde(default)]
     pub is_launched: bool,
-    /// What is added to the environment, as `NAME=value`.
+    /// Additional environment variables, as `NAME=value`.
     pub environment: Vec<String>,
     /// The folder that the job runs in.
     pub directory: PathBuf,
 }
 
-/// What became of a job.
+/// State of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The pid of its runner.
@@ -49,7 +49,7 @@ pub struct State {
     pub ended: Option<i64>,
     /// Why it could not be started.
     pub error: Option<String>,
-    /// What was started, in order.
+    /// The processes that the runner has started, in order.
     pub started: Vec<Started>,
 }
 
@@ -64,7 +64,7 @@ pub struct Started {
     pub signal: Option<String>,
 }
 
-/// Where the jobs of one kind of manager are.
+/// The folder of the records of one kind of manager.
 #[derive(Clone, Debug)]
 pub struct Records {
     folder: PathBuf,
@@ -149,7 +149,7 @@ impl Records {
     }
 }
 
-/// What was ordered.
+/// Reads the order of a job.
 ///
 /// # Errors
 /// There is no record, or it cannot be read.
@@ -157,7 +157,7 @@ pub fn order(folder: &Path) -> io::Result<Order> {
     read(&folder.join("order.json"))
 }
 
-/// What became of it; nothing was written before its runner was there.
+/// Reads the state of a job. The file does not exist before its runner has started.
 ///
 /// # Errors
 /// There is no record, or it cannot be read.

@@ -1,6 +1,7 @@
-//! The process that has a job: it starts what was ordered, waits for it, and writes down how it ended.
+//! The runner of a job: a process that starts what was ordered, waits for it, and records how it ended.
 //!
-//! It belongs to no agent and no terminal: whoever asks finds the job by its record. What it has started goes with it.
+//! A runner belongs to no agent and no terminal: agents find the job by its record. The processes that a runner has
+//! started end with it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,7 +19,7 @@ use sdm_system::programs;
 
 use super::record::{self, Order, Started, State};
 
-/// How long processes that were asked to end have, in seconds, before they are killed.
+/// Time between the request to processes to end and their kill, in seconds.
 const END_WAIT_SECONDS: u32 = 5;
 /// The argument that has an agent's program be a runner.
 pub const WORD: &str = "--run-job";
@@ -41,7 +42,7 @@ pub fn start(program: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// What the program does that [`start`] has started.
+/// Starts the lasting runner and returns; run by the intermediate process that [`start`] has started.
 ///
 /// # Errors
 /// The runner cannot be started.
@@ -177,7 +178,7 @@ pub(crate) fn now() -> i64 {
     since.map_or(0, |since| since.as_secs().try_into().unwrap_or(0))
 }
 
-/// Where the job's processes may be: true for a folder.
+/// True for a folder, in which the job's processes can run.
 pub(crate) fn is_folder(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_dir())
 }

@@ -1,4 +1,4 @@
-//! Jobs that Slurm's controller has forgotten: what `sacct` says of them.
+//! Jobs that Slurm's controller has forgotten: parser of `sacct`'s output.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::states;
 use super::text::{PART, known, minutes, seconds};
 use crate::snapshot::{Attributes, Job, set, set_state};
 
-/// What is asked: numbers and words of Slurm's own first, what its user wrote last.
+/// Fields of the query: Slurm's own numbers and words first, and the user's texts last.
 const FIELDS: [&str; 15] = [
     "JobIDRaw",
     "JobID",

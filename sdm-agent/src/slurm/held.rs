@@ -1,8 +1,8 @@
-//! How Slurm's jobs that wait in a session of SDM's are known.
+//! Names of the sessions in which Slurm's held jobs wait.
 
 use crate::snapshot::{Attributes, set_session};
 
-/// What the names of their sessions begin with.
+/// Prefix of the sessions' names.
 pub(super) const PREFIX: &str = "slurm-";
 /// Their comment.
 pub(super) const COMMENT: &str = "held by sdm";

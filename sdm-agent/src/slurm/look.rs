@@ -1,4 +1,4 @@
-//! What `squeue` and `sinfo` say of jobs, nodes and partitions, read.
+//! Parser of the JSON output of `squeue` and `sinfo` about jobs, nodes and partitions.
 
 use std::collections::BTreeMap;
 
@@ -215,7 +215,7 @@ fn array_index(job: &Value) -> Option<Members> {
     number(&job["array_task_id"]).map(Members::One)
 }
 
-/// Where a job's output is; what Slurm does not say is what it takes unless told otherwise.
+/// Sets the paths of a job's output and errors; Slurm's default names stand in for those that it does not report.
 fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
     let is_batch =
         job["batch_flag"].as_bool() == Some(true) || number(&job["batch_flag"]) == Some(1);
@@ -274,7 +274,7 @@ fn expand(pattern: &str, id: i64, job: &Value) -> String {
     path + rest
 }
 
-/// How a job ended: its exit code, or the signal.
+/// Sets a job's exit code, and its signal where one ended it.
 fn end(job: &Value, attributes: &mut Attributes) {
     let code = &job["exit_code"];
     // From version 23.02 in parts; before, as `wait` gives it.

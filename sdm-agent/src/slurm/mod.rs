@@ -1,6 +1,7 @@
-//! Slurm, asked by its own programs.
+//! Slurm, queried by its own programs.
 //!
-//! A look costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for partitions in every version.
+//! A snapshot costs its controller three requests: one of `squeue`, two of `sinfo`, which has no JSON for
+//! partitions in every version.
 
 mod accounting;
 mod held;
@@ -30,26 +31,26 @@ use crate::script;
 use crate::snapshot::{Attributes, Job, Process, Snapshot, set, set_state};
 use steps::Rank;
 
-/// How long one of Slurm's programs may take: its own time-outs are of a minute.
+/// Time limit of one of Slurm's programs, whose own time-outs are about a minute.
 const WAIT: Duration = Duration::from_secs(90);
-/// How many lines one may say: a job takes some hundred of JSON.
+/// Maximum number of output lines of one program: a job takes some hundred lines of JSON.
 const LINES_MAX: usize = 64 << 20;
-/// What is asked of partitions: name, availability, limit, and the name with a mark at the default.
+/// Output format for partitions: name, availability, time limit, and the name with a mark at the default.
 const PARTITIONS: &str = "%R|%a|%l|%P";
 
-/// How often a job's ranks are asked for: it may have none of `srun`'s steps for a while, or ever.
+/// Maximum number of queries for a job's ranks: it may have no step of `srun` for a while, or ever.
 const TRIES: u32 = 5;
-/// Of how many jobs at once.
+/// Maximum number of jobs in one such query.
 const PLACED_MAX: usize = 50;
-/// How many jobs of the accounting are told.
+/// Maximum number of ended jobs from the accounting that are reported.
 const ENDED_MAX: usize = 1000;
 
-/// What is known of where a job's ranks are.
+/// The known locations of a job's ranks.
 #[derive(Default)]
 struct Placed {
-    /// Where; none while nobody says that of all.
+    /// The ranks; empty while Slurm does not report all of them.
     ranks: Vec<Rank>,
-    /// How often that was asked.
+    /// Number of queries made.
     tries: u32,
 }
 
@@ -73,7 +74,7 @@ pub struct Slurm {
     accounting: Accounting,
 }
 
-/// What its accounting has said.
+/// Answers of Slurm's accounting.
 #[derive(Default)]
 struct Accounting {
     /// It has none, or was not built in.
@@ -319,7 +320,8 @@ fn in_text() -> Result<Both, ManagerError> {
     Ok((jobs, nodes))
 }
 
-/// What Slurm runs: the program under `srun`, which starts its processes; or a kept session that has `srun` start them.
+/// The batch script of a job: the program under `srun`, which starts its processes, or a kept session that has
+/// `srun` start them.
 fn script(job: &Submission) -> Result<String, ManagerError> {
     let held = Held {
         prefix: held::PREFIX,
@@ -355,7 +357,7 @@ pub(crate) fn fuzz_answers(text: &str) {
     let _ = text::minutes(text);
 }
 
-/// What one of Slurm's programs says.
+/// Runs one of Slurm's programs and returns its output lines.
 fn ask(program: &str, arguments: &[&str], input: &[u8]) -> Result<Vec<String>, ManagerError> {
     let bounds = Bounds {
         wait: WAIT,

@@ -1,4 +1,4 @@
-//! Slurm's states and the model's.
+//! Mapping of Slurm's states to those of the runtime model.
 
 use sdm_runtime::states::{Job, Node, Queue};
 

@@ -1,7 +1,7 @@
-//! Where the ranks of a job are: what `scontrol show step` says of its steps, and `sstat` of their processes.
+//! Locations of a job's ranks, from `scontrol show step` for its steps and `sstat` for their processes.
 //!
-//! Slurm tells a step's processes to its user and root only, and asks each of its nodes for that; so it is asked about the user's own
-//! jobs, and of each once it has a step.
+//! Slurm reports a step's processes to its user and root only, and queries each of its nodes for that. So only the
+//! user's own jobs are queried, each once it has a step.
 
 use std::collections::BTreeMap;
 

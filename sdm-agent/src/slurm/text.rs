@@ -1,4 +1,5 @@
-//! What `squeue` and `sinfo` say without JSON: before version 21.08, and where a site has built none in.
+//! Parser of the text output of `squeue` and `sinfo`: for versions before 21.08, and sites that have built them
+//! without JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +10,14 @@ use super::look::with_processes;
 use super::states;
 use crate::snapshot::{Attributes, Job, set, set_state};
 
-/// What parts the fields of a job: nothing that people write.
+/// Separator of a job's fields: a character that users do not write.
 pub(super) const PART: char = '\u{1f}';
-/// What is asked of jobs: numbers and words of Slurm's own first, what its user wrote last.
+/// Format of the query for jobs: Slurm's own numbers and words first, and the user's texts last.
 const JOB_FIELDS: [&str; 17] = [
     "%A", "%k", "%i", "%T", "%r", "%u", "%a", "%q", "%P", "%C", "%N", "%S", "%e", "%V", "%l", "%Z",
     "%j",
 ];
-/// What is asked of nodes; the reason is a person's text.
+/// Format of the query for nodes; the reason is a person's text.
 pub(super) const NODES: &str = "%N|%T|%c|%m|%G|%E";
 
 /// The format of [`jobs`].

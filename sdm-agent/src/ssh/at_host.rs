@@ -1,4 +1,5 @@
-//! What an agent has done on one of its hosts: a request on standard input, a reply on standard output, both one line of JSON.
+//! Requests of an agent to one of its hosts: a request on standard input, a reply on standard output, both one line
+//! of JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -18,18 +19,18 @@ const KIND: &str = "ssh";
 /// The longest request, in bytes: of the protocol's longest message.
 const REQUEST_BYTES_MAX: u64 = 32 << 20;
 
-/// What a host is asked.
+/// A request to a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum HostRequest {
-    /// What there is.
+    /// Queries the node's attributes and its jobs.
     Look,
-    /// To start a job.
+    /// Starts a job.
     Submit(Submission),
-    /// To end the job of this number.
+    /// Ends the job of this number.
     Terminate(String),
 }
 
-/// What it has said.
+/// The reply of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum HostReply {
     /// The node's attributes, and the jobs whose runners are on this host by their numbers.
@@ -38,7 +39,7 @@ pub(super) enum HostReply {
     Submitted(String),
     /// The job was told to end.
     Done,
-    /// Why not.
+    /// The request failed, with the reason.
     Refused(String),
 }
 

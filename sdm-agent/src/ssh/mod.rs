@@ -1,6 +1,6 @@
 //! Hosts of a list as one machine, reached by `ssh`: each is a node, and runs its own jobs with runners of its own.
 //!
-//! On a host the same program answers one request at a time ([`at_host`]); it is there under the same path, or under one that is given.
+//! On a host the same program answers one request at a time ([`at_host`]). It has the same path there, or a given one.
 
 pub mod at_host;
 
@@ -26,14 +26,14 @@ use at_host::{HostReply, HostRequest};
 
 /// Options behind the user's own, of which `ssh` takes the first of each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
-/// What one request may take.
+/// Limits of one request: time, and number of output lines.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(60),
     lines_max: 1000,
 };
 /// The longest reply, in bytes.
 const REPLY_BYTES_MAX: usize = 64 << 20;
-/// How many hosts are asked at the same time.
+/// Maximum number of hosts queried at the same time.
 const ASKED_MAX: usize = 64;
 /// The one queue.
 const QUEUE: &str = "default";
@@ -104,7 +104,7 @@ impl Ssh {
 }
 
 impl Host {
-    /// How many processes run there.
+    /// Number of processes that run on the host.
     fn load(&self) -> usize {
         let is_running = |job: &&Job| !job.attributes.contains_key(id::END_TIME);
         let jobs = self.jobs.values().filter(is_running);
