@@ -1,10 +1,10 @@
-//! Makes the library that completes gdb's writes of registers, which this crate carries: see `sdm-xstate`.
+//! Builds the library that completes gdb's writes of registers, which this crate embeds: see `sdm-xstate`.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What it is made of; cargo builds the same as an ordinary library, for its tests.
+/// Its source, which cargo also builds as an ordinary library for tests.
 const SOURCE: &str = "../sdm-xstate/src";
 
 fn main() {

@@ -1,11 +1,11 @@
-//! Which scripts of programs and libraries a gdb executes.
+//! Decides which scripts of programs and libraries gdb executes (auto-load).
 
 use std::sync::LazyLock;
 
 /// For gdb's Python, as text.
 const LOADER: &str = include_str!("autoload.py");
 
-/// How what it has to say of a script begins.
+/// Prefix of its messages about a script.
 pub const MARK: &str = "sdm: ";
 
 static COMMAND: LazyLock<String> = LazyLock::new(|| command_of(LOADER));

@@ -1,4 +1,4 @@
-//! Starts a gdb for a program, which finds what it would find without SDM.
+//! Starts a gdb for a program, such that the program finds the same environment as without SDM.
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -21,16 +21,16 @@ use crate::stdio::InheritedStreams;
 use crate::tracer::{NotSeized, Tracer, Watch};
 use crate::variables::Variables;
 
-/// How programs are started, and the gdbs for them.
+/// The start of programs, and of their gdbs.
 #[derive(Clone, Debug, Default)]
 pub struct StartConfig {
-    /// Which gdb, where a command names none; found on `PATH` where absent.
+    /// The gdb, if a command names none; found on `PATH` if absent.
     pub gdb: Option<PathBuf>,
     /// The program that gives started programs their world and becomes them, and that looks at processes: one that calls
     /// [`crate::exec_program`] and the looker of `sdm-inspect` first.
     /// This process's own executable where absent.
     pub starter: Option<PathBuf>,
-    /// What is not as usual with every gdb.
+    /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
     /// The signals that a started program finds blocked and ignored.
     pub signals: SignalState,
@@ -40,7 +40,7 @@ pub struct StartConfig {
     pub streams: Option<InheritedStreams>,
     /// The only task that reads the standard input of those; all where absent.
     pub reader: Option<TaskId>,
-    /// What started programs find in their environment, other than this process, or than the shim that starts them.
+    /// Variables in which a started program's environment differs from this process's, or from its shim's.
     pub variables: Variables,
     /// When gdb gets what completes its writes of registers.
     pub completion: Completion,
@@ -70,7 +70,7 @@ impl StartConfig {
 
 /// A gdb that was started for a program.
 pub struct Begun {
-    /// What it is told in order to run the program.
+    /// gdb's settings that run the program.
     pub launch: Launch,
     /// The gdb, in the program's directory and bound as the program is to be.
     pub child: GdbChild,

@@ -1,4 +1,4 @@
-//! Which processors a program may use, and which its gdb.
+//! The processors that a program may use, and those for its gdb.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -9,9 +9,9 @@ use sdm_system::proc;
 /// that they may; the program keeps the binding, which it inherits as it would without SDM.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// What the launcher has chosen.
+    /// The processors that the launcher has bound the program to.
     pub program: CpuSet,
-    /// What is allowed.
+    /// All processors that this process may use.
     wide: CpuSet,
 }
 

@@ -1,4 +1,4 @@
-//! Has a program load the library that checks its use of MPI: see `sdm-check`.
+//! Preloads the library that checks a program's use of MPI: see `sdm-check`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

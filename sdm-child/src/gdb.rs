@@ -45,7 +45,7 @@ const SETTINGS: [&str; 16] = [
     "set unwindonsignal on",
 ];
 
-/// What a gdb is told before it reads anything.
+/// gdb's settings before it reads anything.
 fn settings(options: &GdbOptions) -> Vec<&str> {
     let mut settings = SETTINGS.to_vec();
     if !options.debuginfod {
@@ -87,18 +87,18 @@ pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
     arguments
 }
 
-/// What a gdb has around it, and by that its program.
+/// The environment of a gdb, and of its program.
 #[derive(Default)]
 pub struct Around<'a> {
     /// It is bound as its program is to be until it has started that.
     pub binding: Option<&'a Binding>,
-    /// What it loads.
+    /// The library that gdb preloads.
     pub preload: Option<&'a Preload>,
     /// Variables that it has, or has not, other than this process.
     pub variables: &'a [(OsString, Option<OsString>)],
 }
 
-/// Whose child it is.
+/// The parent of a gdb.
 enum GdbProcess {
     /// This process's.
     Own(Child),
@@ -228,7 +228,7 @@ impl GdbChild {
         }
     }
 
-    /// How it ended, once it has.
+    /// Exit status; `None` while it runs.
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = match &mut self.process {
@@ -271,7 +271,7 @@ pub struct LastWords {
     bytes: Vec<u8>,
 }
 
-/// How much of them is kept.
+/// Most bytes that are kept of them.
 const LAST_WORDS_BYTES_MAX: usize = 2048;
 
 impl LastWords {
@@ -282,7 +282,7 @@ impl LastWords {
         self.bytes.drain(..excess);
     }
 
-    /// How gdb ended, in words.
+    /// A description of gdb's end, with its exit status and last output.
     pub fn describe(&self, status: Option<ExitStatus>) -> String {
         let mut text = match status.map(|status| (status.code(), status.signal())) {
             Some((Some(code), _)) => format!("gdb exited with {code}"),

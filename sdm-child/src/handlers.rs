@@ -1,7 +1,8 @@
-//! Tells a program's own handlers of signals from a runtime's: the kernel says which signals have one, and not whose it is.
+//! Tells a program's own signal handlers from a runtime's: the kernel says which signals have a handler, and not
+//! whose it is.
 //!
-//! Open MPI, UCX and the libraries of Fortran install handlers that tell of a crash and let it go on. Where nobody else in a process can have
-//! installed one, the crash is to be shown where it is.
+//! Open MPI, UCX and Fortran's libraries install handlers that report a crash and then let it happen. If no other
+//! code of a process can have installed one, the crash is shown at its place.
 
 use std::collections::BTreeSet;
 

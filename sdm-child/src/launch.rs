@@ -1,14 +1,14 @@
-//! How gdb is made to run a program as it would run without gdb.
+//! Has gdb run a program as it would run without gdb.
 //!
-//! gdb hands its command line to `/bin/sh -c "exec WRAPPER PROGRAM ARGS"`, which takes any byte in
-//! an argument (without a shell gdb 13 splits at blanks and knows no quotes). The wrapper is our own
-//! executable as the program's starter (`starter`): it undoes what gdb and the shell change in the environment, sets
-//! signals, and gives the program streams of its own. It knows pipes by descriptors that only name them (`O_PATH`), which gdb
-//! inherits: so gdb holds neither end, and both ends are seen to close when the program closes them.
+//! gdb passes its command line to `/bin/sh -c "exec WRAPPER PROGRAM ARGS"`, which takes any byte in an argument.
+//! Without a shell gdb 13 splits at blanks and knows no quotes. The wrapper is SDM's own executable as exec wrapper
+//! (`starter`). It undoes the changes of gdb and the shell to the environment, sets signals, and gives the program
+//! its own streams. It opens pipes by `O_PATH` descriptors that gdb inherits. So gdb holds neither end of a pipe, and
+//! each end closes when the program closes it.
 //!
-//! The pty is not put on with gdb's `inferior-tty`, which makes it the program's controlling
-//! terminal: where the server dies it hangs up, and the SIGCONT that the kernel then sends discards
-//! the SIGSTOP by which gdb stops the program's other threads. gdb waits for them for ever.
+//! The pty is not set by gdb's `inferior-tty`, which makes it the program's controlling terminal. When the server
+//! dies that terminal hangs up, and the kernel sends SIGCONT, which discards the SIGSTOP by which gdb stops the
+//! program's other threads. gdb would then wait for them for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ use super::preload::is_changed_by_gdb;
 /// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
 
-/// What finds a site's own command on `PATH` and becomes it: gdb takes a program, and not a script.
+/// Finds a site's own command on `PATH` and executes it: gdb takes a program, not a script.
 const ENV: &str = "/usr/bin/env";
 
 /// Variables that gdb, the shell or SDM for gdb's sake change on the way to the program.
@@ -46,7 +46,7 @@ const TOUCHED: [&str; 10] = [
     "PYTHONPATH",
 ];
 
-/// What gdb is told in order to run one program.
+/// gdb's settings that run one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// The program, absolute.
@@ -57,13 +57,14 @@ pub struct Launch {
     pub args: Vec<u8>,
     /// The program that `program`, a wrapper, runs in the end.
     pub wrapped: Option<PathBuf>,
-    /// What gdb reaches the program by, where another one runs it: a line for the shell.
+    /// The command line for `target remote
+    /// `, if another program such as Valgrind runs the program.
     pub reached_by: Option<Vec<u8>>,
 }
 
-/// What a program is given on its way.
+/// The parts of a program's environment that its exec wrapper sets up.
 pub struct Outfit {
-    /// What starts it: a program that calls [`super::exec_program`].
+    /// The exec wrapper: a program that calls [`super::exec_program`].
     pub starter: PathBuf,
     /// Its standard input, output and errors.
     pub streams: [Source; 3],
@@ -186,7 +187,8 @@ pub(crate) fn orders(
     })
 }
 
-/// What must be set (or unset) for the program by name, because it was touched on the way.
+/// Variables to set or unset for the program by name: those of the request, and those that gdb, the shell or SDM
+/// change on the way.
 fn differences(spec: &StartSpec, environment: &Environment) -> Vec<(OsString, Option<OsString>)> {
     let touched = TOUCHED.iter().map(OsString::from);
     let changed = spec

@@ -1,18 +1,19 @@
-//! Starts a program, or a gdb for one, as a process that finds what it would find without SDM: here, or in the process that a
+//! Starts a program, or a gdb for one, with the same environment as without SDM: here, or in the process that a
 //! launcher has started for a rank ([`Shim`]).
 //!
 //! # What the program sees
 //!
 //! Arguments, environment, directory, limits, signal mask, ignored signals and inherited descriptors
-//! are those of a run without SDM. What differs: `argv[0]` is the program's absolute path; gdb is its
-//! parent; it leads a session of its own whose terminal is a pty of ours, which is its standard
-//! output (its error and input are pipes, or input is `/dev/null`) unless it has this process's own streams
-//! ([`InheritedStreams`]); addresses are not randomised, as
-//! always under gdb, so that equal tasks print equal pointers; and the two signals that the C library
-//! keeps for itself (32, 33) have their default action. A started program that is detached loses
-//! that terminal when the backend ends.
+//! are those of a run without SDM. These differ:
+//! - `argv[0]` is the program's absolute path.
+//! - gdb is its parent.
+//! - It leads a session of its own on a pty of SDM's, which is its standard output; its error and input are pipes, or
+//!   input is `/dev/null`. It may have this process's own streams instead ([`InheritedStreams`]).
+//! - Addresses are not randomised, as always under gdb, so that equal tasks print equal pointers.
+//! - The two signals that the C library reserves (32, 33) have their default action.
 //!
-//! It never decides by gdb's message text, and never leaves a process behind.
+//! A started program that is detached loses that terminal when the backend ends. This crate never decides by gdb's
+//! message text, and never leaves a process behind.
 
 mod autoload;
 mod begin;

@@ -1,8 +1,9 @@
-//! Programs that Valgrind runs, which looks at each access to memory.
+//! Programs under Valgrind, which checks each memory access.
 //!
-//! gdb cannot hold such a process: what it would see is Valgrind. It speaks to the debugging server that Valgrind has in the process, by
-//! `vgdb`, which is started by gdb and starts the program. When gdb lets `vgdb` go, however it ends, the program ends too, and the
-//! folder with their pipes is removed. It is a new one of the user's own: Valgrind's usual names for them are anybody's to guess.
+//! gdb cannot trace such a process, as it would see Valgrind itself. gdb talks to Valgrind's gdbserver in the process
+//! by `vgdb`, which gdb starts and which starts the program. When `vgdb` ends in any way the program ends too, and
+//! the directory with their pipes is removed. It is a new private directory, since Valgrind's usual pipe names can be
+//! guessed by other users.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,17 +13,17 @@ use sdm_debug::{Failure, FailureCode};
 use sdm_system::{files, proc};
 use sdm_text::shell_word_of_bytes;
 
-/// What stands for it where a command that starts the program is named.
+/// The exec wrapper name that selects Valgrind.
 pub(super) const WORD: &[u8] = b"valgrind";
-/// What Valgrind is told: gdb holds the program before it begins and before its end; what is printed of errors is told by gdb. That it stops
-/// at an error it is told later: a process that the program forks has no debugger, and would wait for one for ever.
+/// Options of Valgrind. gdb stops the program before its first instruction and before its end, and reports the
+/// errors. Stops at errors are enabled later: a forked child has no debugger, and would wait for one for ever.
 const OPTIONS: &str = "--tool=memcheck -q --vgdb=yes --vgdb-error=999999999 --vgdb-stop-at=startup,exit --num-callers=50 \
                        --log-file=/dev/null --trace-children=no";
-/// Where Open MPI says which errors are its own, below where it is installed.
+/// Path of Open MPI's suppressions, below its installation directory.
 const OPENMPI_SUPPRESSIONS: &str = "share/openmpi/openmpi-valgrind.supp";
-/// How long a program may take until Valgrind runs it, in seconds.
+/// Time that Valgrind has to start the program, in seconds.
 const WAIT_SECONDS: u32 = 60;
-/// How far below what was started as gdb its shell is looked for.
+/// Most levels below the process started as gdb at which its shell is searched.
 const DEPTH_MAX: usize = 8;
 
 /// The line for the shell that starts a program by these words, and is what gdb speaks to.

@@ -1,6 +1,6 @@
-//! What the starter of a program is told: the words that stand before the program on gdb's command line.
+//! Arguments of the exec wrapper: the words before the program on gdb's command line.
 //!
-//! Each option has one value. `--` ends them, and the program with its arguments follows:
+//! Each option has one value. `--` ends the options; the program with its arguments follows:
 //!
 //! | option | value |
 //! |---|---|
@@ -26,7 +26,7 @@ pub(super) const MODE: &str = "--exec-program";
 /// Ends the options.
 const END: &[u8] = b"--";
 
-/// Where a standard stream of a program comes from.
+/// The origin of a program's standard stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file that is opened; absolute.
@@ -37,7 +37,7 @@ pub enum Source {
     Copy(RawFd),
 }
 
-/// What is done between gdb and a program.
+/// The exec wrapper's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orders {
     /// Standard input, output and errors; gdb's own where absent. The descriptors of these are closed then.

@@ -1,8 +1,8 @@
-//! The library that completes gdb's writes of registers (see `sdm-xstate`): when it is loaded into gdb, and how.
+//! The library that completes gdb's writes of registers (see `sdm-xstate`), and the conditions for its use.
 //!
-//! It comes with this program, as bytes, and is given to gdb as a file in memory that gdb inherits: there is nothing to
-//! install beside a server or to copy with it, nobody else can have put another in its place, and it cannot be changed once
-//! it is sealed. The library hides the file from what gdb starts; `LD_PRELOAD` is put right by gdb.
+//! It is embedded in this program, and is given to gdb as a memory file that gdb inherits. So there is nothing to
+//! install or to copy beside a server, nobody can replace it, and it cannot be changed once sealed. The library hides
+//! the file from programs that gdb starts; gdb restores `LD_PRELOAD`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::sys::out_of_the_way;
 /// The library; empty where processors have no such registers.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
 
-/// What the file is called that it lies in: this stands in `/proc/PID/maps` of a gdb that has loaded it.
+/// Name of the memory file, which `/proc/PID/maps` of a gdb shows that has loaded it.
 const NAME: &str = "sdm-xstate";
 
 /// The variable that names what is loaded into a program.
@@ -30,13 +30,13 @@ const VARIABLE: &str = "LD_PRELOAD";
 /// The variable that names users whose files a gdb reads that has attached, beside root's and the caller's own.
 const OWNERS: &str = "SDM_GDB_OWNERS";
 
-/// How many bytes of registers a gdb older than 14 knows.
+/// Bytes of registers that a gdb before 14 knows.
 const KNOWN_BYTES: u32 = 2696;
 
 /// When the library is loaded that has a gdb older than 14 write registers on a processor with more of them than it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
-    /// Where the processor is one.
+    /// Only if the processor has more registers than gdb knows.
     #[default]
     Auto,
     /// Everywhere: it does nothing where it is not needed.
@@ -104,7 +104,7 @@ impl Preload {
         Ok(Self { file })
     }
 
-    /// What a gdb has in its environment that attaches to processes in which are files of these users.
+    /// The environment variable of a gdb that attaches to processes with files of these users.
     pub fn guarding(owners: impl IntoIterator<Item = u32>) -> (OsString, Option<OsString>) {
         let owners: Vec<String> = owners.into_iter().map(|it| it.to_string()).collect();
         (OWNERS.into(), Some(owners.join(",").into()))
@@ -125,7 +125,7 @@ impl Preload {
     }
 }
 
-/// What a gdb is told that has loaded it, so that programs find what the user gave them.
+/// gdb's setting that gives programs the user's own `LD_PRELOAD`.
 fn restoring(user: Option<&OsStr>) -> OsString {
     match user {
         Some(value) if !is_changed_by_gdb(VARIABLE.as_ref(), value) => {

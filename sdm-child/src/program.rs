@@ -1,4 +1,4 @@
-//! Finds programs, and says why one cannot be run.
+//! Finds programs, and explains why one cannot be run.
 
 use std::ffi::OsStr;
 use std::fs;

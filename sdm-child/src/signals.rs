@@ -16,9 +16,10 @@ pub struct SignalState {
 }
 
 impl SignalState {
-    /// What this thread has now: to be called first thing in `main`. SIGPIPE is left out of the
-    /// ignored ones: the Rust runtime ignores it before `main`, and programs expect it to kill.
-    /// SIGTRAP is left out of both: a debugger sees nothing of a program that blocks it.
+    /// The state of this thread: call it first in `main`.
+    ///
+    /// SIGPIPE is not counted as ignored: the Rust runtime ignores it before `main`, and programs expect it to kill.
+    /// SIGTRAP is left out of both, as a debugger sees nothing of a program that blocks it.
     #[must_use]
     pub fn capture() -> Self {
         let status = proc::own_thread().status();

@@ -1,7 +1,8 @@
-//! The starter of a program: the process between gdb and the program, which gives the program its world and becomes it.
+//! The exec wrapper of a program: the process between gdb and the program, which sets up the program's environment
+//! and executes it.
 //!
-//! It is the executable of the server, or shim, in another mode: [`exec_program`] is the first that its `main` does. gdb runs
-//! it as `exec-wrapper`. The way from there to `exec` is short, as it is gone for each task.
+//! It is the executable of the server, or shim, in another mode: [`exec_program`] is the first call of its `main`.
+//! gdb runs it as `exec-wrapper`. Its way to `exec` is short, as it runs once for each task.
 
 use std::ffi::{CString, OsString};
 use std::fmt;
@@ -21,7 +22,7 @@ use sdm_text::{printable, printable_name};
 use super::orders::{BadOrder, Hold, MODE, Orders, Source};
 use crate::sys;
 
-/// What a shell says of a program that is there and cannot be run, and of one that is not there.
+/// A shell's exit codes for a program that cannot be run, and for one that does not exist.
 const CANNOT_RUN: u8 = 126;
 const NOT_THERE: u8 = 127;
 
@@ -123,7 +124,7 @@ fn environment(changes: Vec<(OsString, Option<OsString>)>) -> impl Iterator<Item
     })
 }
 
-/// What came from the kernel has no byte 0 in it.
+/// Words from the kernel as C strings; they contain no byte 0.
 fn c_strings(words: impl IntoIterator<Item = OsString>) -> Vec<CString> {
     let words = words.into_iter().map(OsString::into_vec);
     words.filter_map(|word| CString::new(word).ok()).collect()

@@ -1,4 +1,4 @@
-//! The standard streams of a program that is about to be started: its ends of them, and ours.
+//! Standard streams of a program that is about to start: the program's ends, and this process's ends.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
@@ -16,11 +16,11 @@ pub struct ProgramEnds {
     _pipes: [Option<OwnedFd>; 2],
 }
 
-/// How a program's starter comes to its streams.
+/// The paths or descriptors by which a program's exec wrapper opens its streams.
 pub struct WayToStreams {
     /// Its standard input, output and errors.
     pub sources: [Source; 3],
-    /// What the sources name, to be handed on to gdb.
+    /// The descriptors named by the sources, which gdb inherits.
     pub names: Vec<OwnedFd>,
     /// Further descriptors that gdb inherits, and the program is not to have.
     pub closed: Vec<RawFd>,
@@ -56,7 +56,7 @@ pub struct Streams {
     pub theirs: Option<TheirEnds>,
 }
 
-/// Who holds the program's ends of its streams until it has opened them.
+/// The holder of the program's ends of its streams until it has opened them.
 pub enum TheirEnds {
     /// This process.
     Here(ProgramEnds),

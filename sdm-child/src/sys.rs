@@ -1,7 +1,6 @@
-//! The only unsafe code of this crate: what a child does between fork and exec, and system calls
-//! that `nix` does not have.
+//! The only unsafe code of this crate: a child between fork and exec, and system calls that `nix` does not have.
 //!
-//! What a child does is async-signal-safe: system calls on values made before the fork.
+//! The child's code is async-signal-safe: it makes system calls on values made before the fork.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -61,8 +60,8 @@ pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
     unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()
 }
 
-/// What gdb inherits for us has a number from here on where there is one, so that what closes or uses low ones on the way to
-/// gdb, a script that calls it for example, leaves it alone.
+/// Lowest number for descriptors that gdb inherits, if available. Programs on the way to gdb, such as a script that
+/// calls it, close or use low numbers.
 pub(crate) const HANDED_FD_FIRST: RawFd = 200;
 
 /// The same file under such a number; where none is as high, under the one that it has.
@@ -82,12 +81,12 @@ fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How many bytes of extended registers this processor has, as the kernel uses it: what `PTRACE_SETREGSET` takes. 0 where it
-/// has none of that kind.
+/// Size of this processor's extended registers in bytes, as the kernel uses them: the size for `PTRACE_SETREGSET`. 0
+/// if it has none.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn register_bytes() -> u32 {
     use std::arch::x86_64::__cpuid_count;
-    /// What describes those registers.
+    /// The `cpuid` leaf that describes those registers.
     const STATE_LEAF: u32 = 0xd;
     /// The bit that says that the kernel uses them.
     const IN_USE: u32 = 1 << 27;
@@ -160,10 +159,10 @@ pub(crate) fn own_received(fd: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// How a child has ended, and no longer keeps its place; nothing while it has not.
+/// Exit status of a child, which it reaps; `None` while the child runs.
 ///
 /// # Errors
-/// [`io::Error`] where there is no such child.
+/// [`io::Error`] if there is no such child.
 pub fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
     let mut status = 0;
     // SAFETY: waitpid writes one int, which lives across the call.

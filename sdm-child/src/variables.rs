@@ -1,16 +1,16 @@
-//! Variables that a host of programs gives them.
+//! Environment variables that a host of programs sets for them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use sdm_idset::{IdSet, TaskId};
 
-/// What differs for a task: a value, or none where the variable is removed.
+/// Changes of the environment of one task: a value, or `None` to remove the variable.
 pub(crate) type Given = Vec<(OsString, Option<OsString>)>;
 /// The same as bytes.
 pub(crate) type GivenBytes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// How the environment of started programs differs from this process's.
+/// The differences between this process's environment and that of started programs.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     /// The same for all: a value, or none where the variable is removed.
@@ -20,7 +20,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// What differs for a task.
+    /// The changes for one task.
     #[must_use]
     pub fn of(&self, task: TaskId) -> Given {
         let before = IdSet::all_below(task.0);
@@ -41,7 +41,7 @@ impl Variables {
     }
 }
 
-/// What another process has said.
+/// Changes received from another process.
 #[must_use]
 pub(crate) fn given(bytes: GivenBytes) -> Given {
     let given = bytes.into_iter();

@@ -16,7 +16,7 @@ use crate::sys;
 pub(super) const MESSAGE_BYTES_MAX: usize = 160 << 10;
 /// The most descriptors that come with one.
 const DESCRIPTORS_MAX: usize = 8;
-/// How many messages wait at most for a peer that does not read.
+/// Most messages that wait for a peer that does not read.
 const QUEUE_MAX: usize = 64;
 
 /// One end of a connection that keeps messages apart (`SOCK_SEQPACKET`).
@@ -28,7 +28,7 @@ pub struct Channel {
     queue: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
 
-/// What a peer has said.
+/// The result of a receive.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// A message, with its descriptors.

@@ -34,7 +34,7 @@ pub struct ShimLink {
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 
-/// What a shim has said that is for the backend.
+/// A shim's message for the backend.
 #[derive(Debug)]
 pub enum ShimSays {
     /// gdb is there.
@@ -138,7 +138,8 @@ impl ShimLink {
         ended.push((pid, ExitStatus::from_raw(status)));
     }
 
-    /// How a process that the shim started has ended, once it has said so. With the shim it is killed.
+    /// Exit status of a process that the shim started; `None` while it runs. If the shim is gone the process counts
+    /// as killed.
     pub fn status_of(&self, pid: i32) -> Option<ExitStatus> {
         let ended = self.ended.borrow();
         let known = ended.iter().rev().find(|(ended, _)| *ended == pid);

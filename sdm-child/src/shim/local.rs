@@ -1,4 +1,4 @@
-//! A shim that no launcher has started: the parent of a program without a gdb, beside the server that has started it.
+//! A shim without a launcher: the parent of a program without a gdb, started by the server itself.
 
 use std::ffi::OsStr;
 use std::io;

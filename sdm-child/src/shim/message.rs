@@ -1,4 +1,4 @@
-//! What a shim and its server say to each other.
+//! Messages between a shim and its server.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -42,24 +42,24 @@ pub enum ToShim {
     Unbind,
     /// The program with this pid is left running; its end is to be told.
     Left(i32),
-    /// What it said of a signal has been heard.
+    /// Acknowledges its report of a signal.
     Heard,
     /// The session is over: it is to end with this code.
     End(u8),
 }
 
-/// What is started, and how.
+/// A start request.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRequest {
     /// The program; without what gdb is told of it later.
     pub spec: StartSpec,
-    /// What is not as usual with every gdb.
+    /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
     /// Which gdb, where the spec names none.
     pub gdb: Option<Vec<u8>>,
     /// Whether the front-end feeds the program's standard input.
     pub is_fed: bool,
-    /// What the program finds in its environment, other than the shim.
+    /// Variables in which the program's environment differs from the shim's.
     pub given: GivenBytes,
     /// The rules that tell a runtime's libraries.
     pub fold: FoldRules,
@@ -70,7 +70,7 @@ pub struct StartRequest {
 /// To a server.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum ToServer {
-    /// Whose process this is.
+    /// Introduces the shim.
     Hello {
         /// The rank that the launcher gave it.
         rank: u32,
@@ -113,7 +113,7 @@ pub struct Started {
     pub gdb: i32,
     /// The program, absolute.
     program: Vec<u8>,
-    /// What gdb is told before it runs the program.
+    /// The exec wrapper; further settings follow.
     wrapper: Vec<u8>,
     args: Vec<u8>,
     wrapped: Option<Vec<u8>>,
@@ -133,7 +133,7 @@ impl Started {
         }
     }
 
-    /// What gdb is told in order to run the program.
+    /// gdb's settings that run the program.
     pub fn launch(self) -> Launch {
         let path = |bytes| PathBuf::from(OsString::from_vec(bytes));
         Launch {

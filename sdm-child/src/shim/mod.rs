@@ -1,8 +1,8 @@
-//! Shims: where a launcher starts a process for each rank, and one server drives the gdbs of several of them.
+//! Shims: small processes that a launcher starts for the ranks, while one server drives the gdbs of several of them.
 //!
-//! A rank's process must be the launcher's own child, with what the launcher gave it. A server for each rank costs two
-//! wake-ups of a cold process for every command; so such a process is a [`Shim`], which sleeps, and one server has the
-//! ends of all pipes.
+//! A rank's process must be the launcher's own child, with the environment of the launcher. A server for each rank
+//! would cost two wake-ups of a cold process for every command. So this process is a [`Shim`], which sleeps, and one
+//! server has the ends of all pipes.
 
 mod channel;
 mod link;

@@ -1,8 +1,8 @@
 //! A shim: the process that a launcher started for one rank.
 //!
-//! It keeps what a rank must have (its environment, descriptors such as `PMI_FD`, binding, control group, streams) and starts
-//! the rank's gdb, which inherits all of it. The ends of gdb's pipes and of the program's streams go to the server of
-//! its host, which drives several such gdbs. What is left to the shim is to say how they end.
+//! It keeps the rank's environment: variables, descriptors such as `PMI_FD`, binding, control group, streams. It
+//! starts the rank's gdb, which inherits all of them. The ends of gdb's pipes and of the program's streams go to the
+//! server of its host, which drives several such gdbs. The shim then only reports how they end.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,7 +24,7 @@ use crate::tracer::{Tracer, Watch};
 use crate::{Begun, Preload, ProgramEnds, ProgramNews, StartConfig, begin};
 use crate::{sys, variables};
 
-/// What a server wants of the process around a [`Shim`].
+/// A request of the server, or an event, for the process around a [`Shim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShimEvent {
     /// It belongs to the server with this number.
@@ -90,8 +90,7 @@ impl Shim {
         })
     }
 
-    /// What to wait for, each for reading; [`Shim::wants_write`] says whether the first is to be waited for to be written
-    /// to as well.
+    /// The descriptors to poll for reading; [`Shim::wants_write`] tells whether to poll the first for writing too.
     #[must_use]
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         let watched = self.watched.iter().filter(|it| !it.is_late);

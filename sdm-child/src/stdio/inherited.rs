@@ -1,4 +1,4 @@
-//! This process's own standard streams, for programs to have as theirs.
+//! This process's own standard streams, which programs can share.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};

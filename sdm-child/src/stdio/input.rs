@@ -1,4 +1,4 @@
-//! The program's standard input: a numbered stream that never enters the program twice.
+//! The program's standard input: a numbered stream, of which no byte enters the program twice.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use nix::errno::Errno;
 use nix::unistd::write;
 
-/// What is taken over and not yet written, at most, in bytes.
+/// Most bytes that are taken over and not yet written.
 pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 
 /// Whoever sends more while this much waits to be read is answered only when less does, so that who waits for
@@ -18,7 +18,7 @@ pub(super) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
 pub enum StdinError {
     /// The bytes begin behind what was taken over so far.
     Gap {
-        /// Where the stream stands.
+        /// Position of the stream, in bytes from 0.
         at: u64,
     },
     /// There is no room.
@@ -32,7 +32,7 @@ pub struct InputStream {
     /// `None` once it is closed.
     fd: Option<OwnedFd>,
     buffer: VecDeque<u8>,
-    /// How much was taken over so far.
+    /// Number of bytes taken over so far.
     taken: u64,
     /// No more will be taken; closed when the buffer is empty.
     ended: bool,

@@ -1,4 +1,4 @@
-//! One stream of the program's output: reads bytes, gives whole lines.
+//! One stream of the program's output: reads bytes, returns whole lines.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use sdm_debug::event::Stream;
 
 /// A line that has not ended is given out after this long.
 const PARTIAL_LINE_WAIT: Duration = Duration::from_millis(20);
-/// What is read at once: a pseudo-terminal gives no more.
+/// Bytes of one read: a pseudo-terminal returns no more.
 const PIECE_BYTES: usize = 4 << 10;
-/// What is read in one go before others have their turn.
+/// Bytes read before other streams have their turn.
 const READ_BYTES_MAX: usize = 256 << 10;
 
-/// What a call of [`OutputStream::read`] found.
+/// The outcome of a call of [`OutputStream::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMore {
     /// Nothing more now.
@@ -119,8 +119,8 @@ impl OutputStream {
     }
 }
 
-/// How long the next chunk is: up to the last line end that fits, or all that fits of a line too
-/// long. `None` while a line is unfinished.
+/// Length of the next chunk: up to the last line end that fits, or the whole window of a line too long. `None` while
+/// a line is unfinished.
 fn next_chunk(bytes: &[u8]) -> Option<usize> {
     let window = &bytes[..bytes.len().min(BULK_CHUNK_BYTES_MAX)];
     match window.iter().rposition(|&byte| byte == b'\n') {

@@ -1,8 +1,8 @@
 //! The pseudo-terminal that is a program's standard output.
 //!
-//! `portable-pty` opens it, as every pseudo-terminal of the project. Its reader blocks and its `spawn` closes
-//! descriptors that MPI programs inherit (`PMI_FD`), so neither is used: what is kept of the master is a non-blocking
-//! descriptor for the event loop, and the program's starter opens the slave by its path.
+//! `portable-pty` opens it, like every pseudo-terminal of the project. Its reader blocks, and its `spawn` closes
+//! descriptors that MPI programs inherit (`PMI_FD`), so that neither is used. Only a non-blocking descriptor of the
+//! master is kept, for the event loop, and the program's exec wrapper opens the slave by its path.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,8 +1,8 @@
-//! A program that runs without a gdb: its parent has seized it, and hears of its signals and its end.
+//! A program that runs without a gdb: its parent has seized it by ptrace, and receives its signals and its end.
 //!
-//! It costs the program nothing but a stop at each thread that it begins and each signal that it gets. Where a debugger is needed all of
-//! its threads are let go, and gdb attaches: see [`Tracer::let_go`]. The kernel ends it where its parent ends (`PTRACE_O_EXITKILL`),
-//! as a program that gdb has started ends with gdb.
+//! The program only stops briefly at each thread creation and each signal. If a debugger is needed all threads are
+//! released, and gdb attaches: see [`Tracer::let_go`]. The kernel kills the program when its parent ends
+//! (`PTRACE_O_EXITKILL`), just as a program started by gdb ends with gdb.
 
 mod begin;
 mod news;

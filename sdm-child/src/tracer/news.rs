@@ -1,4 +1,4 @@
-//! News of a program that runs without a gdb.
+//! Events of a program that runs without a gdb.
 
 use serde::{Deserialize, Serialize};
 

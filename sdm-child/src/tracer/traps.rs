@@ -1,7 +1,8 @@
-//! Addresses at which a program without a gdb is stopped: they are in the processor's debug registers.
+//! Addresses at which a program without a gdb is stopped, by the processor's debug registers.
 //!
-//! Nothing of the program is changed by them: neither its code nor what its children have of it. The kernel takes them out of a thread that
-//! is begun, so they are set in each. A processor has four of them, so which four it are depends on how far the program is.
+//! They change nothing of the program, neither its code nor its children's copy of it. The kernel clears them in a
+//! new thread, so they are set in each. A processor has four of them, so the four in use depend on the program's
+//! progress.
 
 use std::fs::File;
 use std::path::Path;
