@@ -1,4 +1,4 @@
-//! A process that stands by this one and goes with it.
+//! A helper process that ends with this one.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,4 @@
-//! A program that is asked something: it has a bound on its time and on what it says.
+//! Runs a program to its end, with limits on its time and its output.
 
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,26 +11,26 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::stream::{Line, Stream};
 use crate::sys;
 
-/// What a program has said, and how it ended.
+/// The output and exit status of a program.
 #[derive(Debug)]
 pub struct Said {
     /// The lines of its standard output.
     pub lines: Vec<String>,
     /// The lines of its standard error.
     pub complaints: Vec<String>,
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
 }
 
 /// The most that a program may say, in bytes.
 const BYTES_MAX: usize = 512 << 20;
 
-/// What bounds a program.
+/// Limits on a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// How long it may take.
+    /// Time that it may take.
     pub wait: Duration,
-    /// How many lines it may say, those of standard output and standard error together.
+    /// Most lines of output, standard output and standard error together.
     pub lines_max: usize,
 }
 

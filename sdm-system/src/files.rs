@@ -1,9 +1,9 @@
-//! Files, folders and programs where another user could have had a hand.
+//! Files, directories and programs where other users could interfere.
 //!
-//! Nothing that another user owns is executed, loaded, sourced or followed. What is opened here is a plain file: a FIFO
-//! in its place would keep its reader waiting for ever, and a device does things when it is opened. What is written is
-//! made anew under a name that nobody can foresee, for this user alone, and then renamed into place. What is found on
-//! `PATH` is found in a folder that has a whole name and in which nobody else can put a program.
+//! Nothing that another user owns is executed, loaded, sourced or followed. Only plain files are opened here: a FIFO
+//! would keep its reader waiting for ever, and opening a device has effects. A file is written under a new
+//! unpredictable name, for this user alone, and then renamed into place. A program is found on `PATH` only in an
+//! absolute directory in which no other user can put one.
 
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ use crate::search_path::{self, search_in, trusted_path};
 
 /// The largest text that is read of a file, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
-/// What Python takes folders from.
+/// The variables from which Python takes directories.
 const PYTHON_VARIABLES: [&str; 2] = ["PYTHONPATH", "PYTHONHOME"];
 /// Rights that others must not have to what is this user's alone.
 const OTHERS: u32 = 0o077;
@@ -195,7 +195,7 @@ fn given_runtime() -> Option<PathBuf> {
     set.map(PathBuf::from)
 }
 
-/// What is wrong with a folder in which this user's own folder shall be.
+/// The fault of a directory that should contain this user's own one; `None` if it is usable.
 fn objection(runtime: &Path) -> Option<String> {
     match fs::metadata(runtime) {
         Err(error) => Some(format!("cannot be used: {}", error)),
@@ -248,7 +248,7 @@ pub fn shut_python(command: &mut Command) {
     command.envs(python_variables());
 }
 
-/// What leads such a Python to modules of its user's, where anything does.
+/// The user's absolute Python module directories, as variables for such a Python; empty if none are set.
 #[must_use]
 pub fn python_variables() -> Vec<(&'static str, OsString)> {
     let set = |name| Some((name, whole_names(&std::env::var_os(name)?)));
@@ -263,7 +263,7 @@ fn whole_names(folders: &OsStr) -> OsString {
     std::env::join_paths(whole).unwrap_or_default()
 }
 
-/// What stands at a path, found out without opening it.
+/// The file at a path and its metadata, without opening it (`O_PATH`).
 fn look(path: &Path, flags: OFlag) -> io::Result<(File, Metadata)> {
     let flags = OFlag::O_PATH | flags;
     let known = OpenOptions::new()

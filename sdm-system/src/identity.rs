@@ -1,5 +1,5 @@
-//! Who a member is that a runtime started: its number, from an argument or from what the runtime put in
-//! the environment. The variables are those of every runtime that is known.
+//! The number of a member that a runtime started, from an argument or from the runtime's environment variables. The
+//! variables of every known runtime are listed here.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -7,16 +7,16 @@ use std::ffi::OsString;
 /// The largest number that a process can have; those above name members of the tree that are no servers.
 pub const NUMBER_MAX: u32 = u32::MAX - 16;
 
-/// Who this server is.
+/// The number of this server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Its number in the session: the rank that the runtime gave it, at most [`NUMBER_MAX`].
     pub server: u32,
-    /// How many servers there are, where the runtime says so; above `server`.
+    /// Number of servers, above `server`; `None` if the runtime does not provide it.
     pub size: Option<u32>,
     /// Its number among those of its host, where the runtime says so.
     pub local_index: Option<u32>,
-    /// Where the number was found: the variable, or `argument`.
+    /// The variable with the number, or `argument`.
     pub source: &'static str,
 }
 
@@ -29,16 +29,16 @@ pub enum IdentityError {
     Bad {
         /// The name of the variable.
         variable: &'static str,
-        /// What it holds, cut to a printable length.
+        /// Its value, cut to a printable length.
         value: String,
     },
     /// The number does not lie below the size.
     OutOfSize {
         /// The number that was found, from 0.
         server: u32,
-        /// Where it was found.
+        /// The variable with the number, or `argument`.
         source: &'static str,
-        /// How many there are, by the variable.
+        /// Number of servers, from the variable.
         size: u32,
         /// The variable that gave it.
         variable: &'static str,
@@ -75,7 +75,7 @@ impl std::fmt::Display for IdentityError {
 
 impl std::error::Error for IdentityError {}
 
-/// What one runtime calls things.
+/// The environment variables of one runtime.
 struct Runtime {
     rank: &'static str,
     sizes: &'static [&'static str],

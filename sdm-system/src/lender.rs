@@ -1,8 +1,8 @@
-//! A process that lends others descriptors, which they open by their paths.
+//! A process that holds descriptors, which other processes open by its `/proc` paths.
 //!
-//! Who holds the session's key is kept out of core files: what it has open itself nobody but root may open through
-//! `/proc`, not even its own user's processes. Another process, which has nothing to hide, may be looked into. FIFOs would
-//! have to be made in some folder, and taken out of it whoever is killed.
+//! The process with the session's key is protected against core dumps. Therefore nobody but root can open its
+//! descriptors through `/proc`, not even processes of the same user. Another process without secrets can be opened.
+//! FIFOs instead would need a directory, and would stay there after a kill.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use super::programs;
 /// Says that it is there, and waits for the end of its input: it goes with this process, however that ends. What says so
 /// is a process of its own, as a shell puts its own output elsewhere meanwhile.
 const WAIT: &str = "(echo >&0); read -r line";
-/// How long it may take to be there.
+/// Time that it has to start.
 const START_WAIT: Duration = Duration::from_secs(30);
 
 /// A shell whose standard output and standard error are what it lends.
@@ -49,7 +49,7 @@ impl Lender {
         Ok(lender)
     }
 
-    /// Where the first can be opened as long as this lives.
+    /// Path at which the first descriptor can be opened while this lives.
     #[must_use]
     pub fn first(&self) -> PathBuf {
         self.path(1)

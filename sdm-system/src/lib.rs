@@ -1,11 +1,13 @@
-//! What a process finds on its machine.
+//! Facilities of the machine for this project's processes.
 //!
-//! A [`secret::SecretFile`] is there for this user alone, as long as its process wants it. [`files`] opens, writes and looks up files, folders and programs where another user could have had a hand; [`programs`] is
-//! the one way to start a program. An
-//! [`identity::Identity`] is the number that a runtime gave a process, read from the variables that it set, or refused with an
-//! [`identity::IdentityError`]. [`bounded::run`] asks a program something within bounds, and a
-//! [`lender::Lender`] lends others what this process may not show; it is an [`attendant::Attendant`], which goes with whoever
-//! has started it. A [`peer::Peer`] is who is at the other end of a socket. [`proc`] reads what the kernel says of processes.
+//! - [`files`]: files, directories and programs where other users could interfere.
+//! - [`programs`]: the only way to start a program; [`bounded::run`] runs one within limits.
+//! - [`identity`]: the number that a runtime gave this process.
+//! - [`proc`]: the kernel's facts about processes.
+//! - [`secret::SecretFile`]: a file for this user alone, removed when its process ends.
+//! - [`lender::Lender`]: holds descriptors for other processes.
+//! - [`attendant::Attendant`]: a helper process that ends with this one.
+//! - [`peer::Peer`]: the process at the other end of a socket.
 //!
 //! Nothing here knows the tree, its key, or debugging.
 

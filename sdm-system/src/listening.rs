@@ -1,4 +1,4 @@
-//! Waiting for clients of this user's, at a Unix socket or at the loopback.
+//! Waits for clients of this user, at a Unix socket or on the loopback.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -28,7 +28,7 @@ pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Resu
 pub struct SocketFile(PathBuf);
 
 impl SocketFile {
-    /// Where it is.
+    /// Path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

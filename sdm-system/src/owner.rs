@@ -1,4 +1,4 @@
-//! Whose files are, and who may write to them.
+//! The owners of files, and other users' rights to write to them.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

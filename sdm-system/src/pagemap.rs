@@ -1,4 +1,4 @@
-//! Which pages of its memory a process has, as `/proc/PID/pagemap` says.
+//! The state of a process's memory pages, from `/proc/PID/pagemap`.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ const PAGES_MAX: u64 = 1 << 20;
 /// One page of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Where it begins.
+    /// Address of its first byte.
     pub address: u64,
     entry: u64,
 }
@@ -49,7 +49,7 @@ pub fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<Page>> 
     Ok(entries.map(page).collect())
 }
 
-/// How many bytes a page has.
+/// Size of a page in bytes.
 pub fn page_size() -> u64 {
     let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
     let size = size

@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket between processes of one machine.
+//! The process at the other end of a local socket.
 
 use std::fmt;
 use std::io;
@@ -17,10 +17,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Who is at the other end of a connected Unix socket.
+    /// The process at the other end of a connected Unix socket.
     ///
     /// # Errors
-    /// [`io::Error`] where that is no Unix socket.
+    /// [`io::Error`] if it is no Unix socket.
     pub fn of(socket: &impl AsFd) -> io::Result<Self> {
         let found = getsockopt(socket, PeerCredentials)?;
         Ok(Self {

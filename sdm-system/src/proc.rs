@@ -1,8 +1,9 @@
-//! What the kernel says of processes in `/proc`: the only reader of those files.
+//! Facts about processes from `/proc`: the only reader of those files.
 //!
-//! Names of processes and of files need not be text, and may hold blanks, brackets and line breaks. What is no text is
-//! replaced (U+FFFD) in names that people see, and kept in paths and variables that are used. Each file is read up to
-//! a bound. Each answer is of one moment: by the next one the process can have ended, and its number can be another's.
+//! Names of processes and files need not be text, and may contain blanks, brackets and line breaks. Bytes that are
+//! not text are replaced (U+FFFD) in names for display, and kept in paths and variables. Each file is read up to a
+//! limit. Each answer holds for one moment: by the next one the process may have ended, and its pid may belong to
+//! another.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -25,7 +26,7 @@ const COMMAND_BYTES_MAX: u64 = 1 << 20;
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 /// The most that is read of a list of mappings, in bytes.
 const MAPS_BYTES_MAX: u64 = 64 << 20;
-/// How much is read at once.
+/// Number of bytes read at once.
 const READ_BYTES: usize = 8 << 10;
 /// The end of the kernel's list of values that it gave a program.
 const AT_NULL: usize = 0;
@@ -79,10 +80,10 @@ pub fn pids_in(folder: &Path) -> io::Result<impl Iterator<Item = i32> + use<>> {
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-/// What the kernel says of the whole machine, in a file by its name below `/proc`: `loadavg`, `sys/kernel/hostname`.
+/// The contents of a file below `/proc` about the whole machine: `loadavg`, `sys/kernel/hostname`.
 ///
 /// # Errors
-/// [`io::Error`] where there is no such file, or it may not be read.
+/// [`io::Error`] if there is no such file, or it may not be read.
 pub fn of_machine(name: &str) -> io::Result<String> {
     of_machine_in(Path::new("/proc"), name)
 }
@@ -119,7 +120,7 @@ impl Process {
         Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// What it does at the moment; absent where it is gone.
+    /// Its current state; `None` if it is gone.
     #[must_use]
     pub fn state(&self) -> Option<State> {
         self.stat().ok().map(|stat| stat.state())
@@ -170,10 +171,10 @@ impl Process {
         Ok(variables.collect())
     }
 
-    /// What is mapped in its memory, by rising address. Lines that are none are left out.
+    /// Its memory mappings by ascending address. Malformed lines are left out.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or its memory may not be read.
+    /// [`io::Error`] if it has ended, or its memory may not be read.
     pub fn maps(&self) -> io::Result<Vec<Mapping>> {
         let bytes = read(&self.path("maps"), MAPS_BYTES_MAX)?;
         Ok(mappings(&bytes))
@@ -198,7 +199,7 @@ impl Process {
         }
     }
 
-    /// How long a thread has been on a processor, in nanoseconds; absent where the kernel does not count that.
+    /// Time that a thread has run on a processor, in nanoseconds; `None` if the kernel does not count it.
     #[must_use]
     pub fn ran_ns(&self) -> Option<u64> {
         let line = text(read(&self.path("schedstat"), TEXT_BYTES_MAX).ok()?);
@@ -261,16 +262,16 @@ impl Process {
         Ok(pids.filter_map(|pid| pid.parse().ok()).collect())
     }
 
-    /// How many descriptors it has open.
+    /// Number of its open descriptors.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or may not be looked at.
+    /// [`io::Error`] if it has ended, or its descriptors may not be read.
     pub fn descriptor_count(&self) -> io::Result<usize> {
         Ok(fs::read_dir(self.path("fd"))?.count())
     }
 }
 
-/// What a process or a thread does at a moment: the letter by which the kernel says so.
+/// State of a process or thread: the kernel's letter for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State(pub char);
 
@@ -320,7 +321,7 @@ impl Stat {
         })
     }
 
-    /// What it does.
+    /// Its state.
     #[must_use]
     pub fn state(&self) -> State {
         self.state

@@ -1,7 +1,7 @@
-//! The project's own programs, and the one way to start others.
+//! The project's own programs, and the only way to start others.
 //!
-//! A helper is found in folders of `PATH` that root or this user alone can write to, and finds its own helpers there: see
-//! [`crate::files::search_path`].
+//! Helpers are found in those directories of `PATH` to which only root or this user can write, and find their own
+//! helpers there: see [`crate::files::search_path`].
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use sdm_text::{printable_name, shell_word};
 use crate::files;
 use crate::search_path::{passed_over, search_in};
 
-/// Where cargo puts test programs: what they test is one folder above.
+/// Directory in which cargo puts test programs; the tested programs are in its parent.
 const OF_TESTS: &str = "deps";
 /// The shell.
 const SHELL: &str = "/bin/sh";

@@ -1,4 +1,4 @@
-//! What bounds how many processes and how much memory this process, and those that it starts, can have.
+//! Limits on the number of processes and the memory of this process and of those that it starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use sdm_text::printable_name;
 
 use crate::proc;
 
-/// What the kernel keeps of its process ids after they have come around once.
+/// Process ids that the kernel reserves after a wrap-around.
 const PIDS_RESERVED: u64 = 300;
-/// Where control groups are.
+/// Directory of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Something that bounds a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Who bounds it.
+    /// Name of the limit.
     pub by: String,
     /// The most that there can be.
     pub max: u64,
-    /// How much there is.
+    /// Amount in use.
     pub used: u64,
 }
 
@@ -72,7 +72,7 @@ fn available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1 << 10)
 }
 
-/// What the control groups of this process bound, and those above them.
+/// Limits of this process's control groups and of their parents.
 fn of_groups(controller: &str, [max_file, used_file]: [&str; 2]) -> Vec<Bound> {
     let groups = proc::of_machine("self/cgroup").unwrap_or_default();
     let mut bounds = Vec::new();

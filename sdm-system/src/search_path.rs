@@ -1,8 +1,8 @@
-//! The folders of `PATH` from which programs are started.
+//! The directories of `PATH` from which programs are started.
 //!
-//! A folder counts where it has a whole name and where nobody but root and this user can put a program: one of them owns it
-//! and each folder and link on the way to it, and nobody else may write there. On the way a sticky folder is good enough: in it
-//! nobody renames what is another user's.
+//! A directory counts if it is absolute and nobody but root and this user can put a program there. One of the two
+//! owns it, and each directory and link on the way to it, and no other user may write there. On the way a sticky
+//! directory is good enough, as nobody renames another user's files in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};

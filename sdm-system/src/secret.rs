@@ -1,4 +1,5 @@
-//! Files with a secret: this user's alone, there as long as somebody wants them, and gone with whatever ends this process.
+//! Files with a secret: readable by this user alone, and removed when no longer needed or when this process ends in
+//! any way.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -74,7 +75,7 @@ impl SecretFile {
         file.sync_all()
     }
 
-    /// Where it is: no secret.
+    /// Path of the file, which is not secret.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

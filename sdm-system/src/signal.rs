@@ -2,7 +2,7 @@
 
 use nix::sys::signal::Signal;
 
-/// What a signal is called; gdb's word for those that have no name of their own.
+/// The signal's name; `SIG` and the number for one without a name, as in gdb.
 pub fn signal_name(number: i32) -> String {
     match Signal::try_from(number) {
         Ok(signal) => signal.as_str().to_owned(),

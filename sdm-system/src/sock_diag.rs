@@ -1,4 +1,4 @@
-//! What the kernel says of one socket, where it is asked for just that one: sock_diag(7).
+//! The kernel's data about a single socket, by sock_diag(7).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,13 +27,13 @@ const NAME: usize = 48;
 const QUESTION: usize = HEAD + 8 + NAME;
 const QUESTION_BYTES: u32 = 72;
 const LOCAL_QUESTION_BYTES: u32 = 40;
-/// What is asked of a socket of this machine's own, and what that attribute of the answer is called.
+/// The request flag for the peer of a Unix socket, and the attribute with the answer.
 const SHOW_PEER: u32 = 4;
 const PEER: u16 = 2;
-/// Where in an answer about such a one its number and the attributes stand.
+/// Offsets of a Unix socket's number and of the attributes in an answer, in bytes.
 const LOCAL_NUMBER_AT: usize = HEAD + 4;
 const LOCAL_ATTRIBUTES_AT: usize = HEAD + 16;
-/// Where in an answer the type, the state, the connection's name and the user stand.
+/// Offsets of type, state, connection and user in an answer, in bytes.
 const TYPE_AT: usize = 4;
 const STATE_AT: usize = HEAD + 1;
 const NAME_AT: usize = HEAD + 4;

@@ -1,4 +1,4 @@
-//! What one or many processes write into a pipe, line by line.
+//! Lines that one or several processes write into a pipe.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -6,21 +6,21 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use crate::lines::Lines;
 use crate::sys;
 
-/// How much is read in one go, in bytes: the events of one call are bounded by this.
+/// Bytes read in one call, which bounds the events of that call.
 const READ_BYTES_MAX: usize = 16 << 10;
-/// How much an ended process may still have in a pipe, in bytes: what a pipe can hold at most where
-/// nobody writes any more. Something else that kept the pipe open cannot hold up the end.
+/// Bytes that an ended process may have left in a pipe: the capacity of a pipe without writers. Another process that
+/// keeps the pipe open cannot delay the end.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 /// A line of a stream, or bytes of one that is passed on.
 pub struct Line {
     /// Whether it is of standard error.
     pub stderr: bool,
-    /// What was read.
+    /// The line, or a part of it.
     pub piece: Piece,
 }
 
-/// What was read.
+/// A line, or bytes that are passed on.
 pub enum Piece {
     /// A line without its end.
     Text(String),
@@ -45,7 +45,7 @@ pub struct Stream {
     pipe: Option<PipeReader>,
     stderr: bool,
     lines: Lines,
-    /// What comes is passed on as it is.
+    /// True if input is passed on unchanged.
     passing: bool,
 }
 

@@ -1,5 +1,4 @@
-//! The calls that the compiler cannot check: what a child does between fork and exec, pidfds, and what is
-//! said of a connection.
+//! The unsafe calls: a child between fork and exec, pidfds, and data about a connection.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -171,12 +170,13 @@ pub fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
     }
 }
 
-/// How many bytes of a TCP connection the other side has acknowledged, and how many have come from it, read or not. It allocates nothing.
+/// Bytes of a TCP connection that the peer has acknowledged, and bytes received from it, whether read or not.
+/// Allocates nothing.
 ///
 /// # Errors
-/// It is no such connection, or the kernel is older than 4.1, which does not say.
+/// The socket is no TCP connection, or the kernel is older than 4.1, which does not count.
 pub fn tcp_traffic(socket: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
-    /// Where both stand in the kernel's `tcp_info` (`linux/tcp.h`), of which the C library's crate has an older one.
+    /// Offset of both in the kernel's `tcp_info` (`linux/tcp.h`); the `libc` crate has an older version of it.
     const AT: usize = 120;
     const BYTES: usize = AT + 16;
     let mut info = [0_u8; BYTES];

@@ -1,4 +1,4 @@
-//! Whose process is at the other end of a TCP connection within this host.
+//! The user of the process at the other end of a TCP connection within this host.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use nix::unistd::geteuid;
 
 use crate::{proc, sock_diag};
 
-/// How often it is looked for a connection that is in no table: one whose other end has gone never is.
+/// Most searches for a connection that is in no table. One whose other end has closed never is.
 const LOOKS_MAX: usize = 10;
 /// The states of sockets in the kernel's tables.
 const CONNECTED: &str = "01";

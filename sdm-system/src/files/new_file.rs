@@ -1,4 +1,4 @@
-//! Files that are made or written to: no link of another user's is followed.
+//! Creates files and writes to existing ones without following links of other users.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use super::{check_plain, foreign, is_handed_over, is_own, look, random_word};
 use crate::owner::others_may_write;
 
-/// How often another name is tried for a new file.
+/// Most names tried for a new file.
 const NAMES_MAX: u32 = 16;
 
 /// Writes a file that only this user can read, as a whole or not at all: what was there before stays until then. One of
@@ -43,7 +43,7 @@ pub struct NewFile {
     pub file: File,
     at: PathBuf,
     path: PathBuf,
-    /// What it will replace.
+    /// Metadata of the file to replace; `None` if there is none.
     before: Option<Metadata>,
 }
 
@@ -102,7 +102,7 @@ impl Drop for NewFile {
     }
 }
 
-/// How an open file is written.
+/// The way to write to an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
     /// From its beginning; what it held is gone.

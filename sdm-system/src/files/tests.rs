@@ -1,4 +1,4 @@
-//! Files where others could have had a hand are seen as such.
+//! Tests that files with which others could have interfered are recognised.
 
 use std::fs::Permissions;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Those who are not let in, told of so that a crowd of them fills no log and keeps nobody waiting.
+//! Log lines about refused clients, limited so that many of them neither fill the log nor delay others.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};

@@ -6,10 +6,10 @@ use std::{fs, io};
 use super::{Process, Status, TEXT_BYTES_MAX, pids_in, read, text};
 
 impl Process {
-    /// What one of its descriptors is, as the kernel names it: a path, or `pipe:[4711]`.
+    /// The file of one of its descriptors, as the kernel names it: a path, or `pipe:[4711]`.
     ///
     /// # Errors
-    /// [`io::Error`] where there is none, or it may not be looked at.
+    /// [`io::Error`] if there is no such descriptor, or it may not be read.
     pub fn descriptor(&self, number: u64) -> io::Result<PathBuf> {
         fs::read_link(self.path(&format!("fd/{number}")))
     }

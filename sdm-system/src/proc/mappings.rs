@@ -1,4 +1,4 @@
-//! What a process has mapped: the lines of `/proc/PID/maps`.
+//! Memory mappings of a process: the lines of `/proc/PID/maps`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ pub struct Mapping {
     pub end: u64,
     /// `r-xp`: readable, writable, executable, and private or shared.
     pub rights: String,
-    /// Where in the file it begins, in bytes.
+    /// Offset of its start in the file, in bytes.
     pub offset: u64,
     /// The device that the file is on, as the kernel writes it: `08:01`.
     pub device: String,
