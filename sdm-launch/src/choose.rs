@@ -1,4 +1,4 @@
-//! Which launcher suits a program, where a person names none.
+//! Choice of a launcher for a program, where the user names none.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use sdm_system::files;
 
 use crate::Launcher;
 
-/// How srun is told to be a PMIx server, and one of MPICH's.
+/// Options that make srun a PMIx server, and a PMI-2 server for MPICH.
 const SRUN_PMIX: &str = "--mpi=pmix";
 const SRUN_PMI2: &str = "--mpi=pmi2";
 
@@ -18,7 +18,7 @@ const SRUN_PMI2: &str = "--mpi=pmi2";
 pub struct Choice {
     /// Its name, for [`crate::find`].
     pub launcher: &'static str,
-    /// What it is to be told before the user's own options.
+    /// Options before the user's own.
     pub options: Vec<&'static str>,
     /// Why, for a person.
     pub why: String,
@@ -32,7 +32,8 @@ impl Choice {
     }
 }
 
-/// What a program is linked with, by its name; an environment variable is what `lookup` says.
+/// The MPI with which a program is linked, by the program's name. `lookup` returns the value of an environment
+/// variable.
 #[must_use]
 pub fn linked(program: &OsStr, lookup: &dyn Fn(&str) -> Option<OsString>) -> Linked {
     let path = find_program(program);

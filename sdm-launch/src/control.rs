@@ -1,15 +1,15 @@
 //! Jobs that their own launcher starts and holds for a debugger.
 //!
-//! The other way round than [`Launcher::launch`] of servers: here the launcher starts
-//! the program itself, and stops with all of its processes at their beginning. Who is to debug them attaches to
-//! them then, and lets go of what holds them. There are two interfaces for that:
+//! In contrast to [`Launcher::launch`] for servers, here the launcher starts
+//! the program itself, and all processes stop at their beginning. The debugger then attaches to
+//! them and releases the hold. There are two interfaces:
 //!
-//! - **MPIR** (Open MPI 4's `mpirun`, Slurm's `srun`): a debugger sets `MPIR_being_debugged` in the starter
-//!   before it begins, and the starter stops at `MPIR_Breakpoint` once all processes are there. A gdb does
-//!   that here. Where it goes, at the latest with the end of its input, the starter goes on, and lets the
-//!   processes go on, too.
-//! - **PMIx** (Open MPI 5's `mpirun`): the starter is told to stop all processes on their exec. They are there
-//!   when all of them stand still.
+//! - **MPIR** (Open MPI 4's `mpirun`, Slurm's `srun`): a debugger sets `MPIR_being_debugged` in the launcher
+//!   before it begins, and the launcher stops at `MPIR_Breakpoint` once all processes exist. Here a gdb does
+//!   that. When that gdb detaches, at the latest at the end of its input, the launcher continues and lets the
+//!   processes continue as well.
+//! - **PMIx** (Open MPI 5's `mpirun`): an option makes the launcher stop all processes on their exec. The job is
+//!   ready when all of them are stopped.
 
 mod gdb;
 mod waiting;
@@ -26,16 +26,16 @@ pub use gdb::Unheld;
 use gdb::{Gate, Gdb};
 use waiting::await_any;
 
-/// How often it is looked whether all processes stand still, and whether the wait is given up.
+/// Interval between checks whether all processes are stopped, and whether the wait is given up.
 const TURN: Duration = Duration::from_millis(100);
-/// How long a starter may take to end by itself once it is asked to, and once it is killed.
+/// Time limit for a launcher to end by itself after a request, and to end after a kill.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// What Open MPI 5 is told.
+/// Options of Open MPI 5 that stop all processes on their exec.
 const STOP_ON_EXEC: [&str; 2] = ["--runtime-options", "stop-on-exec"];
-/// Open MPI 4 says at length that MPIR is old.
+/// Variable that suppresses Open MPI 4's long warning that MPIR is deprecated.
 const NO_WARNING: (&str, &str) = ("OMPI_MPIR_DO_NOT_WARN", "1");
 
-/// How a launcher holds what it starts.
+/// The interface by which a launcher holds the processes that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// By `MPIR_being_debugged` and `MPIR_Breakpoint`.
@@ -59,20 +59,20 @@ impl Control {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
-    /// Its starter has ended before its processes were there.
+    /// Its launcher ended before its processes existed.
     #[error("{who} {status} before its processes were there")]
     Ended {
         /// The launcher for a person: `mpirun`.
         who: String,
-        /// How it has ended, in words.
+        /// The launcher's exit, in words.
         status: String,
     },
-    /// gdb does not hold its starter.
+    /// gdb does not hold its launcher.
     #[error("hold {who}: {source}")]
     NotHeld {
         /// The launcher for a person: `mpirun`.
         who: String,
-        /// What gdb has not done.
+        /// The step that gdb did not complete.
         source: Unheld,
     },
     /// Its processes were not held in time.
@@ -80,9 +80,9 @@ pub enum HoldError {
     TooSlow {
         /// The launcher for a person: `mpirun`.
         who: String,
-        /// How it was to hold them.
+        /// The interface that was to hold them: `mpir` or `pmix`.
         control: &'static str,
-        /// How long they were waited for.
+        /// Time for which they were awaited.
         wait: Duration,
         /// Why its server could not be asked for those on other hosts.
         why: Option<String>,
@@ -298,7 +298,7 @@ impl Held {
     }
 }
 
-/// What holds a starter. Dropping it lets the starter go, too.
+/// The hold on a launcher; dropping it releases the launcher as well.
 pub struct Hold(Option<Gdb>);
 
 impl Hold {

@@ -1,4 +1,4 @@
-//! Which launcher a name means on this machine.
+//! Mapping of a launcher's name to a launcher on this machine.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,16 +12,16 @@ use crate::external::PREFIX;
 use crate::openmpi::allow_root;
 use crate::{External, Hydra, LaunchError, Launcher, Local, Loopback, Manual, OpenMpi, Srun, Ssh};
 
-/// How long a program may take to tell its version.
+/// Time limit for a program to print its version.
 const VERSION_WAIT: Duration = Duration::from_secs(20);
-/// How many lines a version text has at most.
+/// Maximum number of lines of a version text.
 const VERSION_LINES_MAX: usize = 1000;
 
-/// What Open MPI's launcher is called, and Hydra's.
+/// Names of Open MPI's launcher, and of Hydra's.
 const MPIRUN: [&str; 2] = ["mpirun.openmpi", "mpirun"];
 const MPIEXEC: [&str; 2] = ["mpiexec.hydra", "mpiexec"];
 
-/// Whose launcher a program is.
+/// The implementation to which a launcher program belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Open MPI's `mpirun`, whose name is also orterun or prterun.
@@ -229,7 +229,7 @@ fn identify(program: &Path) -> Result<(Kind, String), LaunchError> {
     })
 }
 
-/// What `program --version` prints on stdout. A program that hangs is ended.
+/// The standard output of `program --version`. A program that hangs is killed.
 fn version_text(program: &Path) -> io::Result<String> {
     let mut command = programs::at(program);
     command.arg("--version");

@@ -1,4 +1,4 @@
-//! Why servers could not be started.
+//! Errors of starting servers.
 
 use sdm_text::printable_name;
 use std::io;
@@ -17,15 +17,15 @@ pub enum LaunchError {
         printable_name(name)
     )]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
     /// The launcher's program is not there, or is something else.
     #[error("launcher {}: not found: {tried}", printable_name(name))]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What was looked for, and what was found instead.
+        /// The programs that were tried, and what they are instead.
         tried: String,
     },
     /// A program answered `--version` in no known way.
@@ -33,7 +33,7 @@ pub enum LaunchError {
     Version {
         /// The program that was asked.
         program: PathBuf,
-        /// What it did.
+        /// The program's answer, in words.
         what: String,
     },
     /// An option that would fight with what the launch itself says.
@@ -61,7 +61,7 @@ pub enum LaunchError {
     Hosts {
         /// The launcher's name.
         launcher: String,
-        /// What is wrong with them, and what to do.
+        /// The fault of the hosts, and advice.
         what: String,
     },
     /// No servers, or more than a session can have.
@@ -69,9 +69,9 @@ pub enum LaunchError {
     Count {
         /// The launcher's name.
         launcher: String,
-        /// How many were asked for.
+        /// Requested number of servers.
         count: u32,
-        /// How many there can be.
+        /// Maximum number of servers.
         max: u32,
     },
     /// The directory to start in is none.
@@ -87,7 +87,7 @@ pub enum LaunchError {
         who: String,
         /// The program that was to be started.
         program: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The process was started but cannot be watched.
@@ -95,9 +95,9 @@ pub enum LaunchError {
     Watch {
         /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
         who: String,
-        /// What was tried.
+        /// The operation that failed.
         op: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// This process may not have as many descriptors as the launch needs.
@@ -105,9 +105,9 @@ pub enum LaunchError {
     Descriptors {
         /// The process for a person: `server 3`, `mpirun`, `ssh node7`.
         who: String,
-        /// How many it would need in all.
+        /// Number of descriptors that the launch would need.
         needed: u64,
-        /// How many it may have.
+        /// Number of descriptors that are allowed.
         allowed: u64,
     },
     /// The system does not allow as many processes as would be started.
@@ -115,13 +115,13 @@ pub enum LaunchError {
         "{count} processes more are too many here: {limit} is {allowed}, {needed} would be needed"
     )]
     Processes {
-        /// How many would be started.
+        /// Number of processes that would be started.
         count: u64,
-        /// What bounds them.
+        /// Name of the limit that prevents them.
         limit: String,
-        /// How many there may be.
+        /// Number of processes that the limit allows.
         allowed: u64,
-        /// How many there would be.
+        /// Total number of processes that would be needed.
         needed: u64,
     },
     /// The machine does not have the memory that would be needed.
@@ -139,7 +139,7 @@ pub enum LaunchError {
     /// The limits of this process cannot be read.
     #[error("read the limits of this process: {source}")]
     Limits {
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -1,6 +1,6 @@
 //! Launchers of a site's own: an executable `sdm-launch-NAME` on `PATH`.
 //!
-//! It is told on standard input what to start, one thing a line (docs/launchers.md):
+//! Its standard input says what to start, one item per line (docs/launchers.md):
 //!
 //! ```text
 //! sdm-launch 1
@@ -15,8 +15,8 @@
 //! start
 //! ```
 //!
-//! and starts `count` servers, the i-th with `SDM_SERVER_ID=i` in its environment. What the servers
-//! write to standard output it passes on, announcements above all. The end of its standard input
+//! The executable starts `count` servers, the i-th with `SDM_SERVER_ID=i` in its environment. It passes on the servers'
+//! standard output, above all their announcements. The end of its standard input
 //! means that the session is over.
 
 use sdm_system::programs;
@@ -29,7 +29,7 @@ use crate::launched_process::Started;
 use crate::spec::command_line;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
-/// What the programs' names begin with.
+/// Prefix of the executables' names.
 pub(crate) const PREFIX: &str = "sdm-launch-";
 /// The version of the protocol.
 const VERSION: u32 = 1;

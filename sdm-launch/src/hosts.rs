@@ -1,4 +1,4 @@
-//! How servers are spread over the hosts that a person names.
+//! Distribution of servers over the hosts that the user names.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -35,8 +35,8 @@ pub(crate) fn names_hosts(spec: &LaunchSpec) -> bool {
         || ALLOCATIONS.iter().any(allocated)
 }
 
-/// How many servers each host gets, in the order of the hosts: shares are filled one after the
-/// other; hosts without a share get an even part of what is left.
+/// Number of servers of each host, in the order of the hosts. Shares are filled one after the
+/// other; hosts without a share get an even part of the rest.
 pub(crate) fn spread(
     launcher: &str,
     hosts: &[HostShare],

@@ -1,4 +1,4 @@
-//! Hydra: the `mpiexec` of MPICH and its kin.
+//! Hydra: the `mpiexec` of MPICH and of the MPIs derived from it.
 
 use sdm_text::printable_name;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is heard of servers that were started.
+//! Events of started servers: announcements, output and ends.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -23,20 +23,20 @@ use crate::launched_process::{LastWords, LaunchedProcess, Started};
 use crate::lingering::{Due, END_AFTER, Lingering};
 use crate::ssh_advice;
 
-/// Something heard of the servers or of what started them.
+/// An event of the servers, or of the process that started them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LaunchEvent {
-    /// A server says where it is.
+    /// A server announces its address.
     Announced(Announcement),
-    /// A rank's process says which server has it.
+    /// The process of a rank reports the server that has it.
     Joined(Joined),
-    /// A server says that it cannot be there, and why; or who was to start it says so.
+    /// A server, or the process that was to start it, reports that the server cannot run.
     Refused {
         /// Which server, and why.
         refusal: Refusal,
-        /// What was said before by who was to start it; none where the server speaks for itself.
+        /// Earlier output of the process that was to start the server; empty where the server itself reports.
         last_words: Vec<String>,
-        /// What a person can do about it, where that is known.
+        /// Advice for the user, where there is some.
         advice: Option<&'static str>,
     },
     /// A line that a server or a launcher wrote otherwise: hostile text, at most 4096 bytes long.
@@ -50,18 +50,18 @@ pub enum LaunchEvent {
     },
     /// A line of a server's log.
     Log(String),
-    /// What programs print, after [`Launch::pass_on`]: bytes as they come.
+    /// Output of the programs, after [`Launch::pass_on`].
     Bytes {
         /// Whether it was written to stderr.
         stderr: bool,
         /// The bytes as they came, whole lines or not.
         bytes: Vec<u8>,
     },
-    /// What this crate did that a person may want to know.
+    /// An action of this crate that the user may want to know.
     Note(String),
     /// A process that was started here has ended.
     Ended {
-        /// What it was, for a person: `server 3`, `mpirun`, `ssh node7`.
+        /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
         /// The server that it was; none for `mpirun` and the like.
         server: Option<u32>,
@@ -73,7 +73,7 @@ pub enum LaunchEvent {
         code: Option<i32>,
         /// The last lines that it wrote, oldest first; they came as [`LaunchEvent::Text`] before.
         last_words: Vec<String>,
-        /// What a person can do about it, where that is known.
+        /// Advice for the user, where there is some.
         advice: Option<&'static str>,
     },
 }
@@ -83,7 +83,7 @@ pub enum LaunchEvent {
 /// Dropping it sends SIGTERM to what still runs.
 pub struct Launch {
     members: Vec<LaunchedProcess>,
-    /// Whose a descriptor is.
+    /// The owner of each descriptor.
     owners: HashMap<RawFd, Owner>,
     /// Pipes that all members write to, where there are not enough descriptors for one each.
     shared: Option<SharedStreams>,
@@ -91,7 +91,7 @@ pub struct Launch {
     events: VecDeque<LaunchEvent>,
     /// Texts that a launcher reads.
     texts: Vec<Lender>,
-    /// Where a launcher is known to stay when all that it had started has ended.
+    /// Watch over a launcher that is known to outlive all its processes; `None` for other launchers.
     lingering: Option<Lingering>,
 }
 

@@ -1,4 +1,4 @@
-//! One process that was started: its two pipes, its end, its last words.
+//! One started process: its two pipes, its end, and its last lines of output.
 
 use std::collections::VecDeque;
 use std::io::{self, PipeWriter, Write};
@@ -18,13 +18,13 @@ use zeroize::Zeroize;
 
 use crate::{LaunchError, LaunchSpec, Streams, sys};
 
-/// How many of the last lines a process wrote are kept.
+/// Maximum number of last output lines that are kept of a process.
 const LAST_WORDS_MAX: usize = 20;
 
-/// What is started.
+/// Description of a process to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
-    /// What a person calls it: `server 3`, `mpirun`, `ssh node7`.
+    /// Display name: `server 3`, `mpirun`, `ssh node7`.
     pub(crate) who: String,
     /// Whether it starts all servers, and ends with them.
     pub(crate) is_launcher: bool,
@@ -32,14 +32,14 @@ pub(crate) struct Started {
     pub(crate) server: Option<u32>,
     /// The servers that end with it.
     pub(crate) servers: Range<u32>,
-    /// What it reads first, below what a pipe holds; its standard input then stays open as long as
-    /// it is wanted. It reads nothing where this is empty.
+    /// First bytes of its standard input, fewer than a pipe holds. The input then stays open as long as
+    /// it is needed. Empty for a process without input.
     pub(crate) input: Vec<u8>,
-    /// Files that it reads behind that.
+    /// Files whose contents follow on its standard input.
     pub(crate) files: Vec<PathBuf>,
-    /// What it reads where there is no `input`.
+    /// Its standard streams, where there is no `input`.
     pub(crate) streams: Streams,
-    /// What the kernel sends it when this process dies.
+    /// Signal that the kernel sends it when this process dies.
     pub(crate) death_signal: Signal,
 }
 
@@ -58,7 +58,7 @@ impl Started {
         }
     }
 
-    /// What forks these servers.
+    /// A process that forks these servers.
     pub(crate) fn servers(servers: Range<u32>) -> Self {
         let who = match servers.len() {
             1 => format!("server {}", servers.start),
@@ -76,7 +76,7 @@ impl Started {
         }
     }
 
-    /// What starts all servers, and passes its standard input on.
+    /// A launcher that starts all servers, and passes its standard input on.
     pub(crate) fn launcher(name: &str, spec: &LaunchSpec) -> Self {
         Self {
             who: name.to_owned(),
@@ -93,11 +93,11 @@ impl Started {
 
 /// One process that was started.
 pub(crate) struct LaunchedProcess {
-    /// What it is.
+    /// Description of the process.
     pub(crate) what: Started,
     /// Keeps its standard input open.
     input: Option<PipeWriter>,
-    /// What passes files on to it.
+    /// A process that copies the files to its standard input.
     feeder: Option<Child>,
     child: Child,
     pid: Pid,
@@ -124,7 +124,7 @@ impl LastWords {
         self.0.push_back(text.to_owned());
     }
 
-    /// What was kept, oldest first.
+    /// The kept lines, oldest first.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.iter().cloned().collect()
     }
@@ -358,9 +358,9 @@ fn ender_of(launcher: Pid) -> Option<Attendant> {
     Attendant::start(&mut command).ok()
 }
 
-/// Says what it reads first, then files, then what it reads until that ends.
+/// Shell script of the feeder: copies the first `$1` bytes of its input, then the files, then the rest of its input.
 const FEEDER: &str = r#"head -c "$1"; shift; cat -- "$@"; exec cat"#;
-/// What a pipe holds without being asked, in bytes.
+/// Default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
 /// A standard input that begins with what is to be said, what keeps it open, and what passes files on;

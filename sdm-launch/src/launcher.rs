@@ -1,4 +1,4 @@
-//! What every launcher can be asked.
+//! The interface of every launcher.
 
 use sdm_hosts::mpi::Mpi;
 
@@ -9,15 +9,15 @@ pub trait Launcher {
     /// The launcher's short name: `local`, `mpirun`, `mpiexec`.
     fn name(&self) -> &str;
 
-    /// The launcher in a person's words: which program, which version.
+    /// Display text of the launcher: program and version.
     fn describe(&self) -> String;
 
-    /// The MPI whose ranks find one another by what it gives them, where it is made for one.
+    /// The MPI for which the launcher provides the process management; `None` where it is made for none.
     fn mpi(&self) -> Option<Mpi> {
         None
     }
 
-    /// Whether its servers can be on other hosts, as far as `spec` and the environment tell.
+    /// Whether its servers can be on other hosts, as far as `spec` and the environment show.
     fn may_span_hosts(&self, spec: &LaunchSpec) -> bool {
         let _ = spec;
         false
@@ -29,8 +29,8 @@ pub trait Launcher {
         false
     }
 
-    /// How `count` processes come to servers of at most `each` (1 or more), where it is the servers who start them and
-    /// not the launcher; none where the launcher starts each process itself, which then has what a rank must have.
+    /// Distribution of `count` processes over servers of at most `each` (1 or more), where the servers start the
+    /// processes. `None` where the launcher starts each process itself and gives it the environment of a rank.
     ///
     /// # Errors
     /// The hosts of `spec` have no room for so many, or it needs some and there are none.
@@ -44,12 +44,12 @@ pub trait Launcher {
         Ok(None)
     }
 
-    /// Whether somebody else starts the master too.
+    /// Whether the user starts the master as well.
     fn is_by_hand(&self) -> bool {
         false
     }
 
-    /// How it can hold what it starts for a debugger, if it can.
+    /// The interface by which it can hold its processes for a debugger; `None` where it cannot.
     fn control(&self) -> Option<Control> {
         None
     }
@@ -59,10 +59,10 @@ pub trait Launcher {
         false
     }
 
-    /// Starts the servers and returns at once; everything else is heard from the [`Launch`].
+    /// Starts the servers and returns at once; everything else is reported by the [`Launch`].
     ///
-    /// The calling thread must live as long as the session: the kernel sends SIGTERM to what it
-    /// started when it ends.
+    /// The calling thread must live as long as the session: the kernel sends SIGTERM to the started
+    /// processes when it ends.
     ///
     /// # Errors
     /// Where nothing could be started; then nothing is left behind.

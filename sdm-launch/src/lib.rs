@@ -1,13 +1,13 @@
-//! Starts the servers of a session and reports what is heard of them.
+//! Starts the servers of a session and reports their events.
 //!
-//! A [`Launcher`] starts servers from a [`LaunchSpec`]: [`Local`] does so itself, [`OpenMpi`] and
+//! A [`Launcher`] starts servers from a [`LaunchSpec`]. [`Local`] does so itself; [`OpenMpi`],
 //! [`Hydra`] and [`Srun`] let `mpirun`, `mpiexec` and `srun` do it, so that the program finds the
 //! environment and the descriptors of its runtime. [`Ssh`] reaches hosts by `ssh`, [`External`] is a
-//! site's own program, and [`Manual`] leaves it to a person. [`find`] turns the name that a person gave into one of them. What
-//! comes back is a [`Launch`]: descriptors to watch, and a [`LaunchEvent`] for each announcement,
+//! site's own program, and [`Manual`] leaves the start to the user. [`find`] returns the launcher of a name. The
+//! result is a [`Launch`]: descriptors to watch, and a [`LaunchEvent`] for each announcement,
 //! line of text and end.
 //!
-//! It never waits, starts no thread and knows no clock: the owner watches [`Launch::fds`] in a loop
+//! This crate never waits, starts no thread and knows no clock: the owner watches [`Launch::fds`] in a loop
 //! of its own. It needs Linux 5.3 (pidfd).
 //!
 //! **The launching thread must live as long as the session**: everything started here is sent

@@ -1,32 +1,33 @@
-//! A launcher that does not end though all that it had started has.
+//! Watch over a launcher that does not end although all its processes have.
 //!
-//! `prterun` of Open MPI 5.0.11 locks up now and then (a job of two ranks on a busy machine: 1 of 6) where a job that it has held
-//! (`stop-on-exec`) ends with another code than 0: it releases the job twice, and waits for ever for a lock in memory that
-//! it has given back, whether a debugger had attached or not. Whoever waits for its end, waits for ever, too. So it is asked to end
-//! and then made to, once it has had nobody and has said nothing for [`END_AFTER`].
+//! `prterun` of Open MPI 5.0.11 locks up now and then (a job of two ranks on a busy machine: 1 of 6) where a job
+//! that it has held (`stop-on-exec`) ends with another code than 0. It releases the job twice, and waits for ever
+//! for a lock in freed memory, whether a debugger had attached or not. Every process that waits for its end would
+//! wait for ever, too. So it is sent a request to end and then killed, once it has had no process and no output for
+//! [`END_AFTER`].
 
 use std::time::{Duration, Instant};
 
 use sdm_system::proc;
 
-/// How often it is looked whether it has anybody.
+/// Interval between checks whether the launcher has a process.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a launcher may be silent when all that it had started has ended.
+/// Time for which a launcher without processes may be silent.
 pub(crate) const END_AFTER: Duration = Duration::from_secs(10);
-/// How long it may take to end once it is asked to.
+/// Time limit for the launcher to end after the request to.
 const KILL_AFTER: Duration = Duration::from_secs(3);
 
-/// What is to be done to a launcher.
+/// The action due on a launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
-    /// It is asked to end.
+    /// Send a request to end.
     Terminate,
-    /// It is ended.
+    /// Kill the launcher.
     Kill,
 }
 
-/// How long a launcher has had nobody.
+/// Measures the time for which a launcher has had no process.
 #[derive(Debug)]
 pub(crate) struct Lingering {
     pid: i32,
@@ -34,7 +35,7 @@ pub(crate) struct Lingering {
     known: i32,
     last: Instant,
     next: Instant,
-    /// Without a process and without a word.
+    /// Time without a process and without output.
     idle: Duration,
     asked: bool,
 }

@@ -69,8 +69,8 @@ pub(crate) fn start_each(
     launch.all_started()
 }
 
-/// How many servers one process forks. The kernel has one lock for the memory of all that descend from one process:
-/// thousands of them end one after the other.
+/// Maximum number of servers that one process forks. The kernel has one lock for the memory of all descendants of
+/// one process: thousands of them would end one after the other.
 const FORKED_MAX: u32 = 64;
 
 /// Starts processes that fork the servers of each host: `hosts` says how many they are and what belongs
@@ -128,8 +128,8 @@ fn begin(
     Ok(launch)
 }
 
-/// How many servers have pipes of their own. Every process that is started costs time for each
-/// descriptor that is open here, so that thousands of them would cost more than the servers.
+/// Maximum number of servers that have pipes of their own. Every started process costs time for each
+/// open descriptor of this one, so that the pipes of thousands would cost more than the servers.
 const OWN_PIPES_MAX: u32 = 256;
 
 /// Checks that this machine has room for the servers, and this process for so many that it starts itself;

@@ -1,4 +1,4 @@
-//! Whether this machine has room for what is to be started: said before it starts, with the figure
+//! Checks before the start that this machine has room for the processes and descriptors; errors give the figure
 //! that would be needed.
 
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) fn descriptors_of_children() -> Option<(rlim_t, rlim_t)> {
     DESCRIPTORS_BEFORE.get().copied()
 }
 
-/// How many descriptors this process can open beside those it has, its limit raised as far as
+/// Number of further descriptors that this process can open, once its limit is raised as far as
 /// that is allowed.
 pub(crate) fn descriptors_left() -> u64 {
     let open = descriptors_open();

@@ -1,4 +1,4 @@
-//! Servers that a person starts, or a script that we do not know.
+//! Servers that the user starts by hand or by a script.
 
 use std::fmt::Write;
 use std::io;
@@ -15,7 +15,7 @@ use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher, SharedServers}
 /// from which Linux takes ports for outgoing connections.
 pub const MANUAL_PORT: u16 = 23_000;
 
-/// Where members are that a person starts on this machine.
+/// Address of members that the user starts on this machine.
 pub const MANUAL_HOST: &str = "127.0.0.1";
 
 /// Says which commands start the master and the servers, and starts nothing.

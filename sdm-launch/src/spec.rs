@@ -1,4 +1,4 @@
-//! What is to be started, and the trait of those who start it.
+//! Description of the servers to start, for launchers.
 
 use sdm_system::{files, programs};
 use sdm_text::printable_name;
@@ -13,7 +13,7 @@ use sdm_core::transport::PortRange;
 
 use crate::{HostShare, LaunchError};
 
-/// How many hosts are started by one, where the user does not say.
+/// Default of [`LaunchSpec::fanout`].
 pub const FANOUT: u32 = 32;
 
 /// The options of `mpirun` and `mpiexec` that give the number of processes.
@@ -22,20 +22,20 @@ pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
 /// Waits for a line in the file named first, then is the command behind it.
 const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 
-/// What is to be started.
+/// Description of the servers to start.
 ///
-/// Large because it is one plain value for all launchers, of which each heeds what concerns it.
+/// Large because it is one plain value for all launchers, of which each reads the parts that concern it.
 // Not `Debug`: the key can be in its environment.
 #[derive(Clone)]
 pub struct LaunchSpec {
-    /// How many servers, 1 to [`SERVERS_MAX`].
+    /// Number of servers, 1 to [`SERVERS_MAX`].
     pub count: u32,
     /// The `sdm-server` to start.
     pub server: PathBuf,
     /// Its arguments, the same for all.
     pub server_args: Vec<OsString>,
-    /// What the servers find in their environment beside what this process has. Names may be seen on
-    /// command lines, values never are: the session's key goes this way where there is no better one.
+    /// Environment variables of the servers in addition to those of this process. Names may be visible on
+    /// command lines; values never are: the session's key goes this way where there is no better one.
     pub environment: Vec<(OsString, OsString)>,
     /// The user's own options, passed to `mpirun` or `mpiexec` as they are.
     pub launcher_options: Vec<OsString>,
@@ -44,24 +44,24 @@ pub struct LaunchSpec {
     pub parts: Vec<Part>,
     /// The hosts to start on and how many servers each may have, for launchers that are told.
     pub hosts: Vec<HostShare>,
-    /// The name and key of the session, for who is started by hand: a file that nobody else may
-    /// read, written by the owner.
+    /// File with the name and key of the session, for servers started by hand; written by the owner, and readable
+    /// by this user only.
     pub handover: Option<PathBuf>,
     /// The ports for servers, for launchers that give each its own.
     pub ports: PortRange,
-    /// Where the master finds the front-end, for who starts it by hand.
+    /// Address of the front-end for the master, where the user starts it by hand.
     pub front_end: String,
-    /// Where the servers start; this process's own directory if none.
+    /// Working directory of the servers; `None` for this process's own.
     pub directory: Option<PathBuf>,
-    /// How many hosts one host starts by `ssh`; more are started through those.
+    /// Maximum number of hosts that one host starts by `ssh`; more are started through those.
     pub fanout: u32,
     /// Whether the server is copied to its hosts, and removed there at the end.
     pub stage: bool,
     /// The program that is copied with it where there is a PMIx server on each host, to stand beside it there. Only launchers that copy
     /// the server themselves do so.
     pub pmix: Option<PathBuf>,
-    /// How many processes there will be in all, servers included, on each of which the system must
-    /// have room; a launcher that starts them on this machine checks that first.
+    /// Total number of processes, servers included, for which the system must
+    /// have room. A launcher that starts them on this machine checks that first.
     pub processes: u64,
     /// The memory that they will need in all at least, in bytes, as far as that is known; it is checked likewise.
     pub memory: u64,
@@ -72,37 +72,36 @@ pub struct LaunchSpec {
     /// launcher that answers a request to end by killing the servers, whose gdbs have let go of nothing then, is not asked by
     /// the kernel at this process's death: the servers see that nobody reaches them any more, and end.
     pub attaches: bool,
-    /// Whether what programs print and read goes through the servers' own streams, and so through what
-    /// started them.
+    /// Whether the programs' input and output pass through the servers' own streams, and so through the launcher.
     pub streams: Streams,
-    /// Where what is started waits for a line before it begins: a path that it can open. Absent: it does not
+    /// Path of the gate: a pipe from which the started process reads a line before it begins. `None` where it does not
     /// wait.
     pub(crate) gate: Option<PathBuf>,
-    /// Variables that the launcher itself finds, and hands on as it does with its own.
+    /// Environment variables of the launcher itself, which it passes on like its own.
     pub variables: Vec<(OsString, OsString)>,
-    /// Variables that it does not find.
+    /// Environment variables that are removed for the launcher.
     pub unset: Vec<OsString>,
     /// Whether the command line is reported as a [`crate::LaunchEvent::Note`].
     pub verbose: bool,
 }
 
-/// What the standard streams of servers are for.
+/// Use of the servers' standard streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Streams {
-    /// For saying where they are, and what is wrong.
+    /// Announcements and error messages of the servers only.
     #[default]
     Private,
-    /// For what their programs print, too; standard input is fed by [`Launch::feed`](crate::Launch::feed), as far as the
+    /// Output of their programs as well; standard input comes from [`Launch::feed`](crate::Launch::feed), as far as the
     /// launcher forwards it.
     Fed,
-    /// The same, with the standard input of this process.
+    /// As `Fed`, with the standard input of this process.
     Inherited,
 }
 
 /// One program of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// How many processes run it, 1 or more.
+    /// Number of processes that run it, 1 or more.
     pub count: u32,
     /// The user's own options that the launcher takes for this program alone, as they are.
     pub options: Vec<OsString>,

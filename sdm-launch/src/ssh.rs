@@ -21,10 +21,10 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers, Streams};
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
 
-/// What a host's login shell is told: all else, the script first, comes on standard input, where nobody
-/// else sees it.
+/// Command for a host's login shell. All else, the script first, comes on standard input, where no other
+/// user sees it.
 const REMOTE: &str = r#"exec /bin/sh -c 'read -r length; script=$(PATH=/usr/local/bin:/usr/bin:/bin; head -c "$length"); eval "$script"' sdm-launch-ssh"#;
-/// What runs on a host.
+/// The script that runs on a host.
 const SCRIPT: &str = include_str!("ssh.sh");
 
 /// Starts servers through one `ssh` to each host, all at once; where there are more than
@@ -121,7 +121,7 @@ fn start(spec: &LaunchSpec, group: &[Place<'_>], launch: &mut Launch) -> Result<
     launch.spawn(command, started)
 }
 
-/// What starts the servers of a host; on this one no `ssh` is needed.
+/// The command that starts the servers of a host; no `ssh` for this host.
 fn command(spec: &LaunchSpec, host: &str) -> Command {
     let mut command;
     if is_this_host(host) {
@@ -152,7 +152,7 @@ fn line_of<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
         .join(OsStr::new(" "))
 }
 
-/// What the script reads, in its order.
+/// The input of the script, in the order in which it reads it.
 fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError> {
     let script = SCRIPT.trim_end();
     let mut input = format!("{}\n{script}", script.len()).into_bytes();
@@ -201,15 +201,15 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     Ok(input)
 }
 
-/// What is copied: the server, and what stands beside it, by the name that the script gives it.
+/// The files that are copied: the server, and the `sdm-pmix` for beside it, in the script's order.
 fn staged(spec: &LaunchSpec) -> impl Iterator<Item = &Path> {
     let server = spec.stage.then_some(spec.server.as_path());
     let beside = spec.stage.then_some(spec.pmix.as_deref()).flatten();
     server.into_iter().chain(beside)
 }
 
-/// Where servers start: there, and nowhere else, where the user says so; otherwise here, as far as the
-/// host has that too.
+/// The script's line for the servers' directory: `!` and the user's, which must exist; or `?` and this process's
+/// own, which is used where the host has it.
 fn directory(spec: &LaunchSpec) -> OsString {
     let (mark, path) = match &spec.directory {
         Some(path) => ("!", path.clone()),

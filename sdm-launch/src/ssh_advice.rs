@@ -1,9 +1,9 @@
-//! What a person can do about an `ssh` that failed.
+//! Advice about an `ssh` that failed.
 
-/// What a person calls the `ssh` to a host, before the host's name.
+/// Prefix of the display name of the `ssh` to a host, before the host's name.
 pub(crate) const WHO: &str = "ssh ";
 
-/// What a person can do about an `ssh` that ended with these last words.
+/// Advice about an `ssh` that ended with these last lines of output.
 pub(crate) fn advice(who: &str, last_words: &[String]) -> Option<&'static str> {
     const KNOWN: [(&str, &str); 8] = [
         (

@@ -12,9 +12,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sdm_launch::{Announcement, Launch, LaunchEvent, LaunchSpec, find};
 use sdm_system::proc;
 
-/// How long anything may take: far more than it does.
+/// Time limit of each wait: far more than it takes.
 const BOUND: Duration = Duration::from_secs(60);
-/// How long what is left of a killed session may live.
+/// Time for which processes left over from a killed session may live.
 const LEFT_BOUND: Duration = Duration::from_secs(60);
 
 /// Announces itself, tells the key it was given and stays.

@@ -1,8 +1,9 @@
-//! The gdb that holds a starter by MPIR.
+//! The gdb that holds a launcher by MPIR.
 //!
-//! It attaches to the starter before that begins, so that the starter is and stays our child, with our pipes for
-//! its streams: until then it is a shell that waits for a line. gdb's input is kept open as long as the
-//! starter is to be held; at its end, whoever closes it, gdb takes its breakpoint out and lets it go.
+//! gdb attaches to the launcher before its program begins, so that the launcher is and stays this process's child,
+//! with this process's pipes as its streams. Until then the launcher is a shell that waits for a line. gdb's input
+//! stays open as long as the launcher is to be held. At its end, also at the death of this process, gdb removes its
+//! breakpoint and detaches.
 
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,16 +16,16 @@ use sdm_system::lender::Lender;
 use sdm_system::stream::Stream;
 use sdm_system::{files, programs};
 
-/// How long gdb may take to let go, and to end.
+/// Time limit for gdb to detach and end.
 const RELEASE_WAIT: Duration = Duration::from_secs(20);
-/// What is kept of gdb's complaints, in lines.
+/// Maximum number of lines kept of gdb's error output.
 const COMPLAINTS_MAX: usize = 20;
 
-/// What gdb says behind a value that was asked for, and behind each step.
+/// Markers in gdb's output: before a requested value, and at the end of each step.
 const VALUE: &str = "sdm-value ";
 const STEP_END: &str = "sdm-step";
 
-/// What is done one after the other; the value behind each says that it was.
+/// The steps in order: gdb's commands, and an expression that is not 0 where they succeeded.
 const STEPS: [(&str, &str); 3] = [
     // It was told to attach when it was started.
     ("handle all nostop noprint pass", "$pc != 0"),
@@ -38,7 +39,7 @@ const STEPS: [(&str, &str); 3] = [
     ("continue", "*(int *)&MPIR_debug_state == 1"),
 ];
 
-/// Where a starter waits for its gdb.
+/// The pipe on which a launcher waits until its gdb is attached.
 pub(super) struct Gate {
     reader: Lender,
     writer: PipeWriter,
@@ -51,37 +52,37 @@ impl Gate {
         Ok(Self { reader, writer })
     }
 
-    /// By which the starter opens it, as long as this lives.
+    /// Path by which the launcher opens the pipe; valid as long as this lives.
     pub(super) fn path(&self) -> PathBuf {
         self.reader.first()
     }
 }
 
-/// A gdb on a starter.
+/// A gdb attached to a launcher.
 pub(super) struct Gdb {
     child: Child,
     input: Option<ChildStdin>,
     out: Stream,
     err: Stream,
-    /// Closed when the starter has been let in.
+    /// The launcher's gate; `None` once it is open.
     gate: Option<Gate>,
-    /// Which step it is at.
+    /// Index of the present step.
     step: usize,
-    /// What it was asked for at this step is true.
+    /// True once the present step's expression was not 0.
     is_true: bool,
     complaints: Vec<String>,
 }
 
-/// gdb has not come to where a starter holds its processes.
+/// gdb did not reach the point at which a launcher holds its processes.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}{}", quoted(said.as_deref()))]
 pub struct Unheld {
     step: Step,
-    /// What gdb said last about it.
+    /// gdb's last message about it.
     said: Option<String>,
 }
 
-/// What gdb has not done.
+/// The step that gdb did not complete.
 #[derive(Debug, thiserror::Error)]
 enum Step {
     #[error("gdb has ended")]
