@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::{IdSet, TEXT_BYTES_MAX, TaskId};
 
 thread_local! {
-    /// What the sets yet to be read within [`bounded`] may own, in bytes.
+    /// Number of bytes that the sets yet to be read within [`bounded`] may own.
     static BYTES_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 

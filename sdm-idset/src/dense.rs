@@ -1,13 +1,13 @@
 //! The dense form of a set: one bit for each id from a first one on, least significant bit first.
 //!
-//! It is a coding of the wire and the quick way to long strides. The bits begin at a multiple of eight, so that they lie in the bytes
-//! as in the blocks of a bitmap, and are copied to and from them.
+//! It is one of the wire's codings, and a fast way to build long strides. The bits begin at a multiple of
+//! eight, so that their bytes equal those of a bitmap's blocks and are copied.
 
 use roaring::RoaringBitmap;
 
 use crate::Stride;
 
-/// How the portable Roaring format begins without runs.
+/// The first four bytes of the portable Roaring format without runs.
 const PORTABLE_COOKIE: u32 = 12_346;
 /// The bits of a byte.
 const BYTE: u32 = 8;
@@ -17,7 +17,7 @@ pub(crate) fn origin(first: u32) -> u32 {
     first & !(BYTE - 1)
 }
 
-/// How many zero bytes bits begin with, and end with.
+/// Number of zero bytes at the beginning of the bits, and at their end.
 pub(crate) fn zeros(bytes: &[u8]) -> (usize, usize) {
     const MANY: usize = 1024;
     const WORD: usize = 8;

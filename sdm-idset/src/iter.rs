@@ -1,4 +1,4 @@
-//! Walking a set: by element, by run of neighbours, by stride.
+//! Iteration over a set: by id, by run of consecutive ids, by stride.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -163,13 +163,13 @@ impl Stride {
         TaskId(self.last)
     }
 
-    /// How far neighbouring ids are apart; at least 1.
+    /// Distance of neighbouring ids; at least 1.
     #[must_use]
     pub fn step(self) -> u32 {
         self.step
     }
 
-    /// How many ids there are; at least 1.
+    /// Number of ids; at least 1.
     #[must_use]
     pub fn count(self) -> u64 {
         u64::from((self.last - self.first) / self.step) + 1

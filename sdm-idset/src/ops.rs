@@ -1,4 +1,4 @@
-//! Sets with sets: comparing, joining, intersecting, subtracting.
+//! Operations on two sets: comparison, union, intersection, difference.
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Sub, SubAssign};
 
@@ -87,7 +87,7 @@ impl IdSet {
         Self::union_all([self, other])
     }
 
-    /// What both have.
+    /// Returns the ids in both sets.
     #[must_use]
     pub fn intersection(&self, other: &IdSet) -> IdSet {
         match (&self.layout, &other.layout) {
@@ -103,7 +103,7 @@ impl IdSet {
         }
     }
 
-    /// What `self` has and `other` has not.
+    /// Returns the ids in `self` that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &IdSet) -> IdSet {
         if let (Layout::Bits(own), Layout::Bits(other)) = (&self.layout, &other.layout) {
@@ -115,7 +115,7 @@ impl IdSet {
         left
     }
 
-    /// How many elements both have; nothing is built for it.
+    /// Number of ids in both sets, without building their intersection.
     #[must_use]
     pub fn intersection_len(&self, other: &IdSet) -> u64 {
         match (&self.layout, &other.layout) {

@@ -1,4 +1,4 @@
-//! A run of neighbouring ids, the layout of most sets, and what two runs have to do with each other.
+//! A run of consecutive ids, which is the layout of most sets, and operations on two runs.
 
 /// The ids `first..=last`, at least one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,13 +24,13 @@ impl Run {
         })
     }
 
-    /// What both have.
+    /// Returns the intersection of both runs. None if it is empty.
     pub(crate) fn meet(self, other: Self) -> Option<Self> {
         let (first, last) = (self.first.max(other.first), self.last.min(other.last));
         (first <= last).then_some(Self { first, last })
     }
 
-    /// What `self` has below `other`, and what it has above.
+    /// Returns the parts of `self` below and above `other`. None for an empty part.
     pub(crate) fn without(self, other: Self) -> (Option<Self>, Option<Self>) {
         let below = (self.first < other.first).then(|| Self {
             first: self.first,

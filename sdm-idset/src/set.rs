@@ -1,4 +1,4 @@
-//! The set itself, over roaring bitmaps.
+//! The set type, over roaring bitmaps.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,15 +18,15 @@ pub const ID_MAX: u32 = (1 << 24) - 1;
 /// The fewest single changes between two looks at the layout.
 const CHANGES_MIN: usize = 1024;
 const CHANGES_MIN_U32: u32 = 1024;
-/// What one set operation counts for, in single changes, beside the size of the other set.
+/// Weight of one set operation in single changes, in addition to the size of the other set.
 const SET_OPERATION_CHANGES: usize = 64;
-/// So many bytes of a set are looked at again for each change since the last look.
+/// The layout is examined again after one change per this number of bytes of the set.
 const BYTES_PER_CHANGE: usize = 16;
 /// Strides of more ids than this are built apart and joined, shorter ones are inserted id by id.
 const STRIDE_INSERTS_MAX: u64 = 32;
 /// Ids no farther apart than this are dense: a bitmap of theirs holds them as bits.
 const DENSE_STEP_MAX: u32 = 15;
-/// How many strides `Debug` prints.
+/// Maximum number of strides that `Debug` prints.
 const DEBUG_STRIDES_MAX: usize = 64;
 
 /// Names one debugged process for the whole session; given by the session and never reused.
@@ -59,7 +59,7 @@ pub struct IdSet {
     pub(crate) layout: Layout,
 }
 
-/// How a set lies in memory; what is one run need not be laid out as one.
+/// The memory layout of a set. A set of one run can also be stored as bits.
 #[derive(Clone, Default)]
 pub(crate) enum Layout {
     #[default]
@@ -265,7 +265,7 @@ impl IdSet {
         *self = Self::new();
     }
 
-    /// How many elements there are (`sdm_set_size`).
+    /// Number of ids (`sdm_set_size`).
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.layout {
@@ -322,7 +322,8 @@ impl IdSet {
         }
     }
 
-    /// How many elements are smaller than `id`; none where `id` is no element. The inverse of [`IdSet::nth`].
+    /// Number of ids smaller than `id`. None if the set does not contain `id`. The inverse of
+    /// [`IdSet::nth`].
     #[must_use]
     pub fn index_of(&self, id: TaskId) -> Option<u64> {
         self.contains(id).then(|| match &self.layout {
@@ -393,7 +394,7 @@ impl IdSet {
     }
 }
 
-/// How many single changes an operation with `other` counts for.
+/// Weight of an operation with `other`, in single changes.
 fn weight_of(other: &RoaringBitmap) -> usize {
     SET_OPERATION_CHANGES + other.serialized_size() / BYTES_PER_CHANGE
 }

@@ -25,7 +25,7 @@ const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set of tasks: {what} at column {column}")]
 pub struct ParseError {
-    /// What is wrong, and what was expected.
+    /// The error: the invalid part, and the expected one.
     pub what: &'static str,
     /// Where: 1 = the first byte.
     pub column: usize,

@@ -73,7 +73,7 @@ impl IdSet {
         }
     }
 
-    /// How many bytes [`IdSet::encode`] appends (`sdm_set_serialized_length`, but exact).
+    /// Number of bytes that [`IdSet::encode`] appends (`sdm_set_serialized_length`, but exact).
     #[must_use]
     pub fn encoded_len(&self, base: u32) -> u64 {
         let mut out = Vec::new();
@@ -170,7 +170,7 @@ fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
 struct Dense {
     /// The id that the first bit stands for.
     origin: u32,
-    /// Where they stand in the bitmap.
+    /// Byte range of the bits in the bitmap.
     at: Range<usize>,
 }
 

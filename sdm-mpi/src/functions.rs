@@ -1,19 +1,19 @@
-//! What MPI's functions wait for, and what their arguments are.
+//! MPI functions: the ranks that each waits for, and the roles of its arguments.
 
 use serde::{Deserialize, Serialize};
 
 use crate::names::{TORCH_PREFIX, mpi_name};
 
-/// What an argument means to its call.
+/// The role of an argument in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ArgumentRole {
     /// The number of elements.
     Count,
-    /// The rank that it goes to.
+    /// The destination rank.
     Destination,
     /// The tag; of what is sent where a call sends and receives.
     Tag,
-    /// The rank that it comes from.
+    /// The source rank.
     Source,
     /// The tag of what is received, where a call sends and receives.
     ReceiveTag,
@@ -27,7 +27,8 @@ pub enum ArgumentRole {
     Requests,
     /// The rank whose window is meant.
     Target,
-    /// What tells a communicator from others at all ranks: the MPI library's own name or number of it, as a number.
+    /// The context of a communicator: the MPI library's name or number for it, which is the same at all its
+    /// ranks, as a number.
     Context,
     /// The communicator is one with processes of other jobs.
     OtherJobs,
@@ -38,7 +39,7 @@ pub enum ArgumentRole {
 }
 
 impl ArgumentRole {
-    /// What Fortran calls it, where a call names it: `comm=row`.
+    /// Fortran's keywords for the argument: `comm=row`.
     #[must_use]
     pub fn keywords(self) -> &'static [&'static str] {
         match self {

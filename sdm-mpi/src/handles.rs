@@ -1,4 +1,4 @@
-//! Constants of MPI's, by name and as the two libraries have them.
+//! Constants of MPI, by name and by their values in the two libraries.
 
 use crate::ArgumentRole;
 
@@ -12,7 +12,7 @@ pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// In the place of a tag's expression: that of a message that has come, and for which nothing was ready.
 pub const UNEXPECTED: &str = "unexpected";
-/// What both libraries have for any tag.
+/// The value of `MPI_ANY_TAG` in both libraries.
 pub const ANY_TAG_NUMBER: i32 = -1;
 /// MPICH's handle of the communicator of all ranks.
 pub const MPICH_WORLD: i32 = 0x4400_0000;

@@ -1,13 +1,14 @@
-//! Names of MPI's functions, in C, in Fortran, in Python, and those of Open MPI's own functions behind them.
+//! Names of MPI functions in C, Fortran and Python, and of the internal functions of Open MPI behind them.
 
-/// What the names of MPI's functions begin with.
+/// The prefixes of the names of MPI functions.
 const PREFIXES: [&str; 4] = ["mpi_", "pmpi_", "mpix_", "pmpix_"];
-/// What those of Open MPI's own functions begin with that stand in the place of those that end by calling them.
+/// The prefixes of Open MPI's internal functions that replace an MPI function on the stack, because that
+/// one ends with a tail call.
 const INNER_PREFIXES: [&str; 2] = ["ompi_mpi_", "mca_common_ompio_"];
 
-/// What is in front of the functions of PyTorch's package of that name.
+/// The prefix of the functions of PyTorch's package `torch.distributed`.
 pub const TORCH_PREFIX: &str = "torch.distributed.";
-/// What they are called in MPI.
+/// The functions of `torch.distributed` with the names of their MPI counterparts.
 const OF_TORCH: &[(&str, &str)] = &[
     ("all_gather", "allgather"),
     ("all_gather_into_tensor", "allgather"),

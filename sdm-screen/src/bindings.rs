@@ -1,4 +1,4 @@
-//! Keys that a person has made do what other keys do, and the keys of the line at the bottom.
+//! Key bindings of the user, and the keys listed in the bottom line.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -41,12 +41,12 @@ pub enum BindingError {
     TooMany,
 }
 
-/// What keys do that a person has bound.
+/// Keys that the user has bound to other keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings(Vec<(KeyEvent, Option<KeyEvent>)>);
 
 impl Bindings {
-    /// Reads bindings as they stand in settings: `F8=n` lets F8 do what `n` does, `x=none` takes what `x` does away.
+    /// Parses bindings from the settings: `F8=n` lets F8 act as `n`, `x=none` disables `x`.
     ///
     /// # Errors
     /// [`BindingError`] says which is none, and why.
@@ -71,7 +71,7 @@ impl Bindings {
         Ok(Self(bindings))
     }
 
-    /// What a key does: that of another one, or nothing. Of several bindings of a key the last one holds.
+    /// The key whose action a key has; None if it is disabled. The last binding of a key counts.
     pub(crate) fn meant(&self, typed: KeyEvent) -> Option<KeyEvent> {
         let typed = plain(typed);
         let found = self.0.iter().rfind(|(known, _)| *known == typed);

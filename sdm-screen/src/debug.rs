@@ -1,7 +1,8 @@
-//! The debugger's screen: a session at a glance, and the prompt with the whole language of the shell.
+//! The debugger's screen: the state of the session, and the prompt with the whole language of the shell.
 //!
-//! [`Debugger`] is a machine without I/O, as [`crate::Top`] is. Keys, the session's [`Board`], what was said and printed go in; frames
-//! and [`Deed`]s come out. Whatever a key does to the session is a line of the shell, which is shown where lines are typed.
+//! [`Debugger`] is a state machine without I/O, as [`crate::Top`] is. Its inputs are keys, the session's
+//! [`Board`], messages and program output. Its outputs are frames and [`Deed`]s. A key that acts on the
+//! session becomes a line for the shell, which is shown among the typed lines.
 
 mod console;
 mod edit;
@@ -35,29 +36,29 @@ use ranks::RankMap;
 use source::SourceView;
 use tree::StackView;
 
-/// So many lines that programs have printed are kept.
+/// Maximum number of lines of program output that are kept.
 const PRINTED_MAX: usize = 1000;
 
-/// What the owner of the screen is to do.
+/// An action for the owner of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// Give the shell this line.
+    /// Pass this line to the shell.
     Line(String),
-    /// What can this line become? The answer goes to [`Debugger::handle_completions`].
+    /// Complete this line. The answer goes to [`Debugger::handle_completions`].
     Complete(String),
-    /// Ctrl-C: stop what is waited for.
+    /// Ctrl-C: interrupt the current command.
     Interrupt,
     /// Give the prompt back while a line is carried out.
     Unwait,
     /// End of input, as Ctrl-D at the prompt.
     Eof,
-    /// Stop, as Ctrl-Z does.
+    /// Suspend `sdm`, as Ctrl-Z does.
     Suspend,
-    /// Write every cell anew.
+    /// Redraw the whole screen.
     Redraw,
-    /// Give the terminal this text for its clipboard.
+    /// Copy this text to the terminal's clipboard.
     Copy(String),
-    /// Back to the prompt alone, where this text is being typed.
+    /// Leave the full screen for the plain prompt, with this text in the input line.
     Leave(String),
 }
 
@@ -70,41 +71,41 @@ pub struct Debugger {
     pub(crate) style: Style,
     pub(crate) names: Names,
     pub(crate) board: Board,
-    /// What the shell asks for; absent while it carries out a line.
+    /// The prompt's text and flag. None while the shell carries out a line.
     pub(crate) asked: Option<(String, bool)>,
-    /// What goes on, where that takes long.
+    /// The status line of a command that takes long.
     pub(crate) status: Option<String>,
     pub(crate) panel: Panel,
-    /// Where the keys were before the prompt had them.
+    /// The panel with the keyboard focus before the prompt had it.
     pub(crate) before: Panel,
-    /// The prompt has them for one line only.
+    /// True where the prompt has the keyboard focus for one line only.
     pub(crate) visits: bool,
     pub(crate) zoomed: bool,
     pub(crate) helps: bool,
-    /// Why the last key did nothing; empty where it did.
+    /// Reason why the last key had no effect; empty if it had.
     pub(crate) hint: String,
     /// The hint is true only while the shell carries out a line.
     hints_at_line: bool,
     pub(crate) bindings: Bindings,
-    /// The key of what is to be done once the shell asks for a line.
+    /// A key that is handled once the shell requests a line.
     held: Option<char>,
-    /// Where the last frame was.
+    /// The area of the last frame.
     pub(crate) area: Rect,
-    /// How long ago that was looked at what is shown of tasks that have moved since, in seconds.
+    /// Age of the displayed query results, in seconds, where tasks have moved since.
     pub(crate) age: u64,
-    /// Ctrl-X was typed.
+    /// True after Ctrl-X was typed.
     pub(crate) is_prefixed: bool,
     pub(crate) source: SourceView,
     pub(crate) stacks: StackView,
     pub(crate) ranks: RankMap,
     pub(crate) values_at: usize,
     pub(crate) printed: VecDeque<Printed>,
-    /// How many lines of what was printed are below those that are shown.
+    /// Number of lines of program output below the displayed ones.
     pub(crate) output_below: usize,
     pub(crate) search: SearchLine,
     pub(crate) console: Console,
     pub(crate) line: LineEdit,
-    /// The set that the selection stands for and that the shell was not told yet.
+    /// The set of the selection, if the shell does not have it as its focus yet.
     pub(crate) wanted_focus: Option<IdSet>,
     deeds: VecDeque<Deed>,
     changed: bool,
@@ -166,7 +167,7 @@ impl Debugger {
         self.board.is_stale && self.board.sight.stacks.is_some()
     }
 
-    /// What is worth remembering for the next time, as lines of `WORD VALUE`.
+    /// The settings to keep for the next start, as lines of `WORD VALUE`.
     #[must_use]
     pub fn remembered(&self) -> String {
         let zoomed = if self.zoomed { "yes" } else { "no" };
@@ -280,7 +281,7 @@ impl Debugger {
         self.changed = true;
     }
 
-    /// What was being typed at the prompt.
+    /// Takes over the text of the plain prompt's input line.
     pub fn handle_typed(&mut self, text: &str) {
         if !text.is_empty() {
             self.line.set(text);
@@ -289,12 +290,12 @@ impl Debugger {
         self.changed = true;
     }
 
-    /// The terminal has another size, or was written on by others.
+    /// Requests a redraw after a resize, or after other programs have written to the terminal.
     pub fn handle_resize(&mut self) {
         self.changed = true;
     }
 
-    /// What is to be done next.
+    /// Takes the next action.
     pub fn poll_deed(&mut self) -> Option<Deed> {
         self.deeds.pop_front()
     }
@@ -304,7 +305,7 @@ impl Debugger {
         std::mem::take(&mut self.changed)
     }
 
-    /// How wide the text may be that is said, on a terminal of so many columns and lines.
+    /// Width of the message panel's text, in columns, on a terminal of this size.
     #[must_use]
     pub fn text_width(columns: u16, lines: u16) -> u16 {
         layout::text_width(columns, lines)

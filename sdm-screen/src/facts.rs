@@ -1,4 +1,4 @@
-//! What is known of the runtime platform at one moment, as the screen takes it.
+//! A snapshot of the runtime platform for the screen.
 
 use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, State};
@@ -10,13 +10,13 @@ use sdm_text::printable;
 pub struct Cluster {
     /// Its name.
     pub name: String,
-    /// What runs there: `slurm`, `local`, ...
+    /// The type of resource manager: `slurm`, `local`, ...
     pub rm_type: String,
-    /// Where it is; empty for this host.
+    /// The host; empty for this one.
     pub host: String,
     /// Further options for ssh.
     pub ssh_options: Vec<String>,
-    /// The agent's path there; empty where it is the usual one.
+    /// The agent's path on that host; empty for the default.
     pub agent: String,
     /// Further arguments for the agent.
     pub agent_args: Vec<String>,
@@ -26,22 +26,22 @@ pub struct Cluster {
     pub state: String,
     /// Since when it is in its state, in seconds of Unix time; 0 where that is not known.
     pub since: u64,
-    /// Why it is in its state; empty where nothing is said.
+    /// The reason of its state; empty if unknown.
     pub reason: String,
-    /// True where its elements are those of an earlier time.
+    /// True where its elements are out of date.
     pub stale: bool,
     /// The user's name there; empty where it is not known.
     pub user: String,
 }
 
-/// Elements of one kind that are alike in all that was asked for, or a single one.
+/// Elements of one kind with equal attributes, or a single element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The name of the cluster that has them.
     pub cluster: String,
-    /// What they are.
+    /// The kind of element.
     pub kind: Kind,
-    /// The id of the element that they are below.
+    /// The id of the parent element.
     pub parent: String,
     /// Their ids as a range set.
     pub ids: String,
@@ -62,7 +62,7 @@ pub struct Output {
     pub error: String,
 }
 
-/// What is known at one moment.
+/// A snapshot of the runtime platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The resource managers that are defined.
@@ -73,11 +73,11 @@ pub struct Facts {
     pub profiles: Vec<String>,
     /// The output of the job that is wanted, where its process is looked at.
     pub output: Option<Output>,
-    /// Why nothing is known; empty where all went well.
+    /// The error that prevented the snapshot; empty on success.
     pub error: String,
 }
 
-/// What the screen wants to know beyond what it always shows.
+/// Details that the screen requests in addition to a snapshot's standard content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// The cluster and the element's id of the job whose processes are shown.
@@ -174,7 +174,7 @@ impl Item {
         all.unwrap_or_default()
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     pub(crate) fn count(&self) -> u64 {
         let each = self.ranges().into_iter();
         let sum: u64 = each.map(|(first, last)| u64::from(last - first) + 1).sum();

@@ -1,4 +1,4 @@
-//! Forms: what `sdm submit`, `sdm cluster add` and `sdm cluster edit` want to know, asked for one by one.
+//! Input forms for `sdm submit`, `sdm cluster add` and `sdm cluster edit`.
 
 use ratatui::crossterm::event::KeyCode;
 use sdm_text::printable;
@@ -6,7 +6,7 @@ use sdm_text::printable;
 use crate::facts::Cluster;
 use crate::line::{edit, quoted, split, words};
 
-/// What runs on clusters that `sdm` knows by itself.
+/// The types of resource managers that `sdm` supports.
 const TYPES: [&str; 7] = [
     "local",
     "slurm",
@@ -17,12 +17,12 @@ const TYPES: [&str; 7] = [
     "ssh",
 ];
 
-/// How wide the labels are.
+/// Width of the labels, in columns.
 const LABEL_COLUMNS: usize = 19;
-/// How wide the values are at least.
+/// Minimum width of the values, in columns.
 const VALUE_COLUMNS: usize = 50;
 
-/// What is done with what was asked for.
+/// The command that a form is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Submit,
@@ -31,14 +31,14 @@ pub(crate) enum Purpose {
     Edit(Box<Cluster>),
 }
 
-/// What is asked for.
+/// A field of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) label: &'static str,
     pub(crate) value: String,
-    /// What there is to choose from; anything may be typed beside it.
+    /// The choices; any other text is allowed, too.
     pub(crate) choices: Vec<String>,
-    /// What an empty one stands for.
+    /// A description of the default that an empty field stands for.
     pub(crate) empty: &'static str,
 }
 
@@ -60,7 +60,7 @@ fn field(label: &'static str, value: &str, choices: Vec<String>, empty: &'static
 }
 
 impl Form {
-    /// What a job wants to be known.
+    /// The form for a new job.
     pub(crate) fn submit(
         clusters: Vec<String>,
         chosen: &str,
@@ -86,7 +86,7 @@ impl Form {
         }
     }
 
-    /// What a new cluster wants to be known.
+    /// The form for a new cluster.
     pub(crate) fn add() -> Self {
         let mut fields = vec![field("name", "", Vec::new(), "a name of yours for it")];
         fields.extend(Self::of_cluster(&Cluster {
@@ -100,7 +100,7 @@ impl Form {
         }
     }
 
-    /// What of a cluster can be changed.
+    /// The form for changes of a cluster.
     pub(crate) fn edit(cluster: &Cluster) -> Self {
         Self {
             purpose: Purpose::Edit(Box::new(cluster.clone())),
@@ -278,7 +278,7 @@ impl Form {
         Ok(all)
     }
 
-    /// What of a cluster is another than before.
+    /// Adds the options for fields that differ from `before`.
     fn there(&self, all: &mut Vec<String>, before: &Cluster) -> Result<(), (usize, String)> {
         for (label, option, known) in [
             ("host", "--host", &before.host),

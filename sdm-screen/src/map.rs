@@ -1,4 +1,4 @@
-//! The nodes of a machine as a map: a cell for each, or for a block of them where there are more than cells.
+//! A map of a machine's nodes: one cell per node, or per block of nodes if there are more nodes than cells.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,12 +10,12 @@ use crate::style::{Style, Tone, state, used};
 /// A cell: the sign of the state, the sign of the use, and a space.
 const CELL_COLUMNS: u16 = 3;
 
-/// Nodes that follow one another and are alike.
+/// Consecutive nodes with equal attributes.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     /// The place of the first one among the machine's nodes.
     start: u64,
-    /// How many there are; at least 1.
+    /// Number of nodes; at least 1.
     len: u64,
     /// The number of the first one's element; none where it has a string id.
     id: Option<u32>,
@@ -29,13 +29,13 @@ pub(crate) struct Map {
     items: Vec<Item>,
     spans: Vec<Span>,
     total: u64,
-    /// How many nodes a cell stands for; as few as fit where absent.
+    /// Number of nodes per cell. None: as few as fit.
     block: Option<u64>,
     /// The place of the node that is selected, `< total` where there is one.
     at: u64,
-    /// How many cells a line of the last frame had.
+    /// Number of cells per line in the last frame.
     across: u64,
-    /// How many nodes a cell of the last frame stood for.
+    /// Number of nodes per cell in the last frame.
     drawn: u64,
 }
 
@@ -134,7 +134,7 @@ impl Map {
         });
     }
 
-    /// What is known of the node that is selected, and its element's number.
+    /// The attributes of the selected node, and its element's number.
     pub(crate) fn selected(&self) -> Option<(&Item, Option<u32>)> {
         let found = self.spans.partition_point(|span| span.start <= self.at);
         let span = self.spans.get(found.checked_sub(1)?)?;
@@ -178,7 +178,8 @@ impl Map {
         block
     }
 
-    /// What stands for the nodes from `begin` on: the worst of them. `span` is where to begin to look.
+    /// The sign of the block of nodes from `begin` on, which is that of its worst node. The search for its
+    /// spans begins at `span`.
     fn block_signs(&self, begin: u64, block: u64, span: &mut usize) -> (String, Tone) {
         while let Some(it) = self.spans.get(*span)
             && it.start + it.len <= begin

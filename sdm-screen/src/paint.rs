@@ -1,4 +1,4 @@
-//! How a frame of `sdm top` looks.
+//! Drawing of `sdm top`.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -17,7 +17,7 @@ use crate::top::{MENU, Over, Top, View};
 const COLUMNS_MIN: u16 = 40;
 /// Nothing can be shown on less.
 const LINES_MIN: u16 = 10;
-/// How many commands of the log are shown, on a terminal of this many lines or more.
+/// Number of log lines, each with the minimum height of the terminal, in lines, for which it applies.
 const LOG_LINES: [(u16, u16); 2] = [(40, 5), (0, 2)];
 
 /// So many lines below the map tell of the selected node.
@@ -46,11 +46,11 @@ const HELP: &[&str] = &[
 /// A part of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// What has the keys at first.
+    /// The part that has the keyboard focus at first.
     First,
-    /// What Tab gives the keys.
+    /// The part that Tab moves the keyboard focus to.
     Second,
-    /// What is only looked at.
+    /// A part without keys.
     Detail,
 }
 
@@ -364,7 +364,7 @@ impl Top {
         }
     }
 
-    /// What is in front of the view: its title, its lines, and the one that is chosen.
+    /// The overlay in front of the view: its title, lines, and the index of the selected line.
     fn over_lines(&self) -> Option<(String, Vec<String>, Option<usize>)> {
         Some(match &self.over {
             Over::Help => {
@@ -387,7 +387,7 @@ impl Top {
         })
     }
 
-    /// Where that is.
+    /// The area of the overlay.
     pub(crate) fn over_place(&self, area: Rect) -> Rect {
         let Some((title, lines, _)) = self.over_lines() else {
             return Rect::default();
@@ -433,7 +433,7 @@ impl Top {
     }
 }
 
-/// What views are made of.
+/// Drawing functions that all views use.
 impl Style {
     /// Makes room for what is drawn in front of others. Of a wide character that reaches into it nothing is left.
     pub(crate) fn clear(self, frame: &mut Frame<'_>, place: Rect) {

@@ -1,35 +1,35 @@
-//! Which colours are meant for whom.
+//! Colour palettes.
 
 use ratatui::style::Color;
 
-/// How good a state is.
+/// The severity of a state, which selects its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tone {
-    /// It is over, or nothing goes on.
+    /// Ended or idle.
     Off,
-    /// As it should be.
+    /// Normal.
     Good,
-    /// At work.
+    /// Busy.
     Busy,
-    /// It waits.
+    /// Waiting.
     Wait,
     /// Not known.
     Unknown,
-    /// It has failed.
+    /// Failed.
     Bad,
 }
 
 /// A set of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
-    /// The sixteen colours that the terminal has made its own.
+    /// The terminal's own sixteen colours.
     #[default]
     Terminal,
     /// For a dark background.
     Dark,
     /// For a light background.
     Light,
-    /// For who tells some colours apart by their lightness only, on a dark background.
+    /// For colour-blind users, on a dark background.
     Blind,
     /// The same on a light background.
     BlindLight,
@@ -45,7 +45,7 @@ impl Palette {
         Self::BlindLight,
     ];
 
-    /// What it is called in settings.
+    /// The name of the palette in the settings.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,13 +57,13 @@ impl Palette {
         }
     }
 
-    /// The one that is called so.
+    /// The palette with this name.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.word() == word)
     }
 
-    /// The one behind it.
+    /// The next palette.
     pub(crate) fn next(self) -> Self {
         let at = Self::ALL.iter().position(|it| *it == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
@@ -144,8 +144,8 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// What eyes see that lack one kind of cones ("A Physiologically-based Model for Simulation of Color Vision Deficiency",
-    /// Machado, Oliveira and Fernandes, 2009, severity 1).
+    /// The colours that eyes without one kind of cones see ("A Physiologically-based Model for Simulation
+    /// of Color Vision Deficiency", Machado, Oliveira and Fernandes, 2009, severity 1).
     const EYES: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

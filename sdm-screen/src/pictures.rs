@@ -1,5 +1,5 @@
-//! The pictures of the guide: frames as SVG, kept in `docs/pictures`. `scripts/pictures` makes them anew; else it is tested that they
-//! are what is drawn.
+//! The pictures of the guide: frames as SVG, kept in `docs/pictures`. `scripts/pictures` generates them;
+//! otherwise a test compares them with the frames.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ fn escaped(text: &str) -> String {
     text.replace('>', "&gt;")
 }
 
-/// What stands in a run of cells that look the same.
+/// Draws a run of cells with equal attributes.
 fn run(svg: &mut String, x: u16, y: u16, text: &str, cell: &Cell) {
     let (across, down) = CELL;
     let (left, top) = (x * across, y * down);

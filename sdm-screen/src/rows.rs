@@ -1,4 +1,4 @@
-//! What each view lists of what is known.
+//! The rows of each view's table, from a snapshot.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -80,12 +80,12 @@ impl Order {
     }
 }
 
-/// How jobs are listed.
+/// The order and selection of listed jobs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) order: Order,
     pub(crate) reverse: bool,
-    /// Those of the user alone.
+    /// Only jobs of the user.
     pub(crate) own: bool,
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
     alike.map(row).collect()
 }
 
-/// How long a job has run, or ran, in seconds.
+/// Run time of a job so far or in total, in seconds. None if it has not begun.
 fn elapsed(job: &Item, now: u64) -> Option<u64> {
     let start = job
         .number(id::START_TIME)

@@ -1,4 +1,4 @@
-//! Colours and signs of states. A sign tells each state from every other, so that colour is never needed.
+//! Colours and signs of states. Each state has a distinct sign, so that colour is never required.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -9,17 +9,17 @@ use sdm_runtime::states::{self, NodeUse, State};
 use crate::palette::Palette;
 pub(crate) use crate::palette::Tone;
 
-/// How the terminal is written on.
+/// The style of output to the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Colours may be used (there is no `NO_COLOR`).
     pub color: bool,
-    /// Nothing but ASCII is written as a line or a sign.
+    /// Lines and signs use ASCII only.
     pub ascii: bool,
-    /// Which colours.
+    /// The colours.
     pub palette: Palette,
-    /// One part at a time, in lines from the left to the right, with the cursor where one is: as who listens to it, or reads it by
-    /// hand, needs it.
+    /// One panel at a time, in lines from left to right, with the cursor at the selection. For screen
+    /// readers and braille displays.
     pub linear: bool,
 }
 
@@ -110,7 +110,7 @@ impl Style {
         }
     }
 
-    /// What is left of a box for what is in it.
+    /// The inner area of a box.
     pub(crate) fn inner(self, area: Rect) -> Rect {
         match self.linear {
             false => Rect::new(
@@ -135,7 +135,7 @@ impl Style {
         }
     }
 
-    /// What a text that was cut ends with.
+    /// The last character of a text that was cut.
     pub(crate) fn cut(self) -> char {
         if self.ascii { '~' } else { '…' }
     }

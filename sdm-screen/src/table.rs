@@ -1,4 +1,4 @@
-//! Tables whose selected row stays the same one while rows come and go.
+//! Tables that keep the selected element while rows are added and removed.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,20 +6,20 @@ use sdm_text::{beginning, columns};
 
 use crate::style::{Style, Tone};
 
-/// What stands between two columns.
+/// Number of blank columns between two table columns.
 const GAP: u16 = 1;
-/// No column is wider, in columns of the terminal.
+/// Maximum width of a table column, in terminal columns.
 const WIDTH_MAX: usize = 1000;
-/// A column that may be cut keeps so many columns of the terminal at least.
+/// Minimum width of a column that may be cut, in terminal columns.
 const KEPT_MIN: u16 = 8;
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) head: &'static str,
-    /// To the right: numbers.
+    /// Right-aligned, for numbers.
     pub(crate) right: bool,
-    /// It gives way where the line is too long.
+    /// True where it may be cut if the line is too long.
     pub(crate) cut: bool,
 }
 
@@ -52,9 +52,9 @@ pub(crate) const fn cut(head: &'static str) -> Column {
 pub(crate) struct Row {
     /// Which element it is: the cluster's name and the element's id.
     pub(crate) key: (String, String),
-    /// What a command calls it.
+    /// The element's name in commands.
     pub(crate) name: String,
-    /// Its state's word.
+    /// The name of its state.
     pub(crate) state: String,
     /// A text for each column.
     pub(crate) cells: Vec<String>,
@@ -193,7 +193,7 @@ impl Table {
         line
     }
 
-    /// How wide the columns are: the widest that may be cut gives way first.
+    /// The widths of the columns. The widest column that may be cut is narrowed first.
     fn fitted(&self, width: u16) -> Vec<u16> {
         let mut widths = self.widths.clone();
         loop {

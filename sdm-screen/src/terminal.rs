@@ -1,4 +1,4 @@
-//! The terminal itself: taken, given back whatever happens, and asked for keys.
+//! The terminal device: setup, guaranteed restoration, and input.
 
 use std::io::{self, IsTerminal, Read, Stdout, Write, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,7 +41,7 @@ pub enum TerminalError {
     Io(#[from] io::Error),
 }
 
-/// What comes from the terminal.
+/// An input from the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A key was pressed.
@@ -169,7 +169,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// What comes within this time; nothing where something can be read from `woken` before.
+    /// Waits up to this time for an input. None on time-out, or if `woken` becomes readable first.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -251,7 +251,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What fails here has nobody to be told: the terminal is gone.
+/// Restores the terminal. Errors are ignored, because then the terminal is gone and no one can see them.
 fn give_back() {
     let _ = stdout().write_all(MOUSE_OFF);
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);

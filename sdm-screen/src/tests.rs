@@ -1,4 +1,4 @@
-//! Snapshots of every view, and what keys do.
+//! Snapshots of every view, and tests of its keys.
 
 mod forms;
 mod linear;
@@ -315,7 +315,7 @@ fn the_selection_stays_on_its_job_and_what_is_the_same_draws_nothing() {
     assert_eq!(top.wants().job, chosen);
 }
 
-/// What is known of processes comes later than the selection moves.
+/// Process data can arrive after the selection has moved.
 #[test]
 fn processes_are_never_shown_below_another_job() {
     let mut top = top(PLAIN);

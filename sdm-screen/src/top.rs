@@ -1,4 +1,4 @@
-//! `sdm top`: what it knows, and what it asks for.
+//! The state of `sdm top`, and its requests.
 
 mod keys;
 mod mouse;
@@ -18,23 +18,23 @@ use crate::rows::{self, Listing};
 use crate::style::Style;
 use crate::table::{Row, Table};
 
-/// So many commands are kept in the log.
+/// Maximum number of commands in the log.
 const LOG_MAX: usize = 100;
 
-/// What the owner of the screen is to do.
+/// An action for the owner of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Carry out `sdm` with these words beside the screen, and say how it ended.
+    /// Run `sdm` with these arguments in the background, and report its end.
     Run(Vec<String>),
-    /// Give the terminal to `sdm` with these words until it ends.
+    /// Run `sdm` with these arguments in the foreground, with the terminal.
     Show(Vec<String>),
-    /// Stop, as Ctrl-Z does.
+    /// Suspend `sdm`, as Ctrl-Z does.
     Suspend,
-    /// Write every cell anew.
+    /// Redraw the whole screen.
     Redraw,
-    /// Give the terminal this text for its clipboard.
+    /// Copy this text to the terminal's clipboard.
     Copy(String),
-    /// End.
+    /// Quit.
     Quit,
 }
 
@@ -48,34 +48,34 @@ pub(crate) enum View {
     Process,
 }
 
-/// What has the keys instead of the view.
+/// The overlay that has the keyboard focus instead of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Over {
     #[default]
     Nothing,
     /// The list of keys.
     Help,
-    /// What can be done with a job.
+    /// The menu of commands for a job.
     Menu { name: String, at: usize },
     /// A command that is carried out once it is confirmed.
     Confirm(Vec<String>),
-    /// A filter that is typed, with the one that holds.
+    /// The input line of the filter. The text is the previous filter.
     Filter(String),
     /// A view's name or a command of `sdm` that is typed.
     Command(String),
-    /// What a command wants to know.
+    /// A form with the arguments of a command.
     Form(Form),
 }
 
-/// A command that was carried out.
+/// A command in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Logged {
     pub(crate) words: Vec<String>,
-    /// Whether it went well, and what it said; none while it runs.
+    /// Its success and its message. None while it runs.
     pub(crate) end: Option<(bool, String)>,
 }
 
-/// What a job's menu offers, with the verb for it.
+/// The entries of a job's menu: the verb, and its description.
 pub(crate) const MENU: [(&str, &str); 5] = [
     ("stacks", "where its processes stand"),
     ("diagnose", "what is wrong with it"),
@@ -97,7 +97,7 @@ pub struct Top {
     pub(crate) over: Over,
     pub(crate) filter: String,
     pub(crate) listing: Listing,
-    /// The view's right or lower part has the keys.
+    /// True where the view's right or lower part has the keyboard focus.
     pub(crate) second: bool,
     pub(crate) managers: Table,
     pub(crate) machines: Table,
@@ -105,12 +105,12 @@ pub struct Top {
     pub(crate) processes: Table,
     pub(crate) map: Map,
     pub(crate) log: VecDeque<Logged>,
-    /// Why the last key did nothing; empty where it did.
+    /// Reason why the last key had no effect; empty if it had.
     pub(crate) hint: String,
     pub(crate) bindings: Bindings,
-    /// Where the last frame was.
+    /// The area of the last frame.
     pub(crate) area: Rect,
-    /// So many lines of the output are below what is shown of it; 0 while it is followed.
+    /// Number of output lines below the displayed ones; 0 while the output is followed.
     pub(crate) output_below: usize,
     requests: VecDeque<Request>,
     changed: bool,
@@ -189,7 +189,7 @@ impl Top {
         self.changed = true;
     }
 
-    /// What is to be done next.
+    /// Takes the next request.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
@@ -199,7 +199,7 @@ impl Top {
         std::mem::take(&mut self.changed)
     }
 
-    /// What is to be known beyond what always is.
+    /// The details that the current view needs in addition to a snapshot's standard content.
     #[must_use]
     pub fn wants(&self) -> Wants {
         let shows = matches!(self.view, View::Jobs | View::Process);
@@ -267,7 +267,7 @@ impl Top {
         }
     }
 
-    /// What was opened last is closed: the filter, the lower part, the detail.
+    /// The table that has the keyboard focus in the current view.
     pub(crate) fn table(&mut self) -> &mut Table {
         match (self.view, self.second) {
             (View::Managers, _) => &mut self.managers,

@@ -1,10 +1,10 @@
-//! What a server says to its launcher.
+//! Output of a server to its launcher.
 
 use std::io::Write;
 
 use anyhow::Result;
 
-/// A line on stdout.
+/// Prints a line to standard output.
 pub(crate) fn say(line: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(format!("{line}\n").as_bytes())?;

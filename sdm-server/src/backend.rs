@@ -1,4 +1,4 @@
-//! Which backend drives the tasks.
+//! Selection of the backend that debugs the tasks.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use sdm_debug::{BackendSettings, Failure, FailureCode, GdbOptions, LauncherDutie
 use sdm_fake::{FakeBackend, Scenario};
 use sdm_idset::{IdSet, TaskId};
 
-/// What the launcher gave this process and means for the program.
+/// State that the launcher gave this process and that is meant for the program.
 pub(crate) struct Inherited {
     signals: SignalState,
     binding: Option<Binding>,
@@ -26,8 +26,8 @@ pub(crate) struct Inherited {
 }
 
 impl Inherited {
-    /// What this process has now: to be called before anything is changed. From now on it may use all
-    /// processors that it is allowed. `streams`: whether programs have its standard streams.
+    /// Captures the state of this process. Call it before anything is changed. Afterwards this process may
+    /// run on all processors that it is allowed. `streams`: whether the program gets its standard streams.
     ///
     /// # Errors
     /// A standard stream that cannot be handed on.
@@ -100,7 +100,7 @@ pub(crate) fn make(
     })
 }
 
-/// How the programs of these tasks are started.
+/// The configuration for the start of these tasks' programs.
 pub(crate) fn start_config(
     options: GdbOptions,
     tasks: &IdSet,

@@ -1,5 +1,5 @@
-//! What of this host SDM needs, told line by line for `sdm doctor --host`. No session, no key: who may run programs
-//! here may know all of it.
+//! The requirements of SDM on this host, checked line by line for `sdm doctor --host`. It needs no session
+//! and no key. Any user who can run programs here may see all of it.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};

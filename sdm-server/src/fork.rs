@@ -57,7 +57,8 @@ fn nobodys_key() -> SessionKey {
     SessionKey::from_bytes([0; 32])
 }
 
-/// What a launcher gives each process that it starts: a session of its own, and a signal when its parent ends.
+/// Puts this process in a session of its own and requests a signal at its parent's end, as a launcher does
+/// for each process.
 fn be_a_server(forker: Pid) -> Result<()> {
     setsid().context("sdm-server: a session of its own")?;
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)

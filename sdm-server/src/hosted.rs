@@ -1,4 +1,4 @@
-//! What a server knows of the PMIx server that its programs find, and what waits for it.
+//! State of the PMIx server for this server's programs, and of work that waits for it.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -13,25 +13,26 @@ use crate::own_tasks::{Tasks, WaitingCommand};
 use crate::pmix::PmixServer;
 use crate::spawning::Spawning;
 
-/// The PMIx server of this node, and what waits for it.
+/// The PMIx server of this node, and work that waits for it.
 #[derive(Default)]
 pub(crate) struct Hosted {
     pub(crate) server: Option<PmixServer>,
-    /// What the backend will be like, until it is there.
+    /// The settings of the backend, until it is set up.
     pub(crate) setting_up: Option<SettingUp>,
     /// The job's tasks on other nodes.
     pub(crate) others: IdSet,
-    /// What this node has for barriers that it has not come to yet, by their numbers.
+    /// Data of this node for fences that it has not entered yet, by fence number.
     pub(crate) given: BTreeMap<u64, Vec<Bytes>>,
-    /// The barriers at which this server speaks for its node, with their numbers there.
+    /// The fences at which this server represents its node, with their numbers at the PMIx server.
     pub(crate) spoken: Vec<(ExchangeId, u64)>,
-    /// A process has ended the job: when those of these tasks that still run are killed.
+    /// Set once a process has aborted the job: the deadline at which these tasks are killed if they still
+    /// run.
     pub(crate) ending: Option<(Instant, IdSet)>,
     /// The programs that processes have started.
     pub(crate) spawning: Spawning,
 }
 
-/// What a backend will be like.
+/// The settings of a backend that is not set up yet, with the commands that wait for it.
 pub(crate) struct SettingUp {
     pub(crate) settings: BackendSettings,
     pub(crate) pmix: PmixJob,
@@ -39,7 +40,7 @@ pub(crate) struct SettingUp {
 }
 
 impl Hosted {
-    /// Where commands wait, while they do.
+    /// The queue of commands that wait for the backend. None once it is set up.
     pub(crate) fn waiting(&mut self) -> Option<&mut Vec<WaitingCommand>> {
         self.setting_up.as_mut().map(|it| &mut it.waiting)
     }

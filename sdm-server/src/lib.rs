@@ -1,4 +1,4 @@
-//! What `sdm-server` is made of, apart from its arguments and its wiring.
+//! The parts of `sdm-server`, apart from its `main`.
 
 mod announce;
 pub mod arguments;

@@ -1,4 +1,4 @@
-//! Where a server listens, and at which of this host's addresses it says it can be reached.
+//! The listening address of a server, and the addresses that it announces.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

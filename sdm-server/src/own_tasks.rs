@@ -1,4 +1,4 @@
-//! A server's tasks, as the tree sees them.
+//! The tasks of a server, as the tree accesses them.
 
 use std::time::Instant;
 
@@ -16,9 +16,10 @@ use crate::said::payload_of;
 pub(crate) struct Tasks<'a> {
     pub(crate) backend: &'a mut Option<Box<dyn LauncherDuties>>,
     pub(crate) stopped: &'a Option<Failure>,
-    /// Where commands wait for a backend that is on its way.
+    /// The queue for commands while the backend is not set up.
     pub(crate) waiting: Option<&'a mut Vec<WaitingCommand>>,
-    /// Where it is kept how programs are started, where others may be started like them.
+    /// Receives the start specification, as a template for spawned programs. None where no program can
+    /// spawn others.
     pub(crate) like: Option<&'a mut StartSpec>,
 }
 

@@ -1,5 +1,5 @@
-//! The PMIx server of this node, as a server of the session knows it: a process of its own, `sdm-pmix host`, which all servers of
-//! the node share. The first of them starts it, and it outlives that one.
+//! The connection to the PMIx server of this node: `sdm-pmix host`, a process that all servers of the node
+//! share. The first of them starts it, and it outlives that one.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -26,15 +26,15 @@ use crate::shim::surroundings;
 
 /// The program.
 const PROGRAM: &str = "sdm-pmix";
-/// How long it may take to be there: it loads a library, perhaps from a network.
+/// Time limit for the PMIx server to be ready: it loads a library, perhaps over a network.
 const READY_WAIT: Duration = Duration::from_secs(60);
-/// How long who has taken the name may take to listen there.
+/// Time limit for the process that has bound the socket name to listen on it.
 const LISTEN_WAIT: Duration = Duration::from_secs(5);
-/// How soon to look again.
+/// Polling interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// How many reads come before others get their turn; what is left is read then.
+/// Maximum number of reads before other descriptors are served.
 const READS_MAX: usize = 64;
-/// How many of its last lines are kept.
+/// Number of its last lines of output that are kept.
 const LAST_LINES: usize = 4;
 
 /// Why there is no PMIx server.
@@ -43,90 +43,90 @@ pub(crate) enum PmixError {
     /// The program is not there.
     #[error("{PROGRAM} is not beside sdm-server and not on PATH: install it there")]
     NoProgram,
-    /// What of it could not be had of the system.
+    /// A system call has failed; `what` names the step.
     #[error("{what}: {source}")]
     System {
         what: &'static str,
         source: io::Error,
     },
-    /// What it has in common with others of this node.
+    /// The identity that it shares with other servers of this node could not be determined.
     #[error("{0:#}")]
     Surroundings(anyhow::Error),
     /// None of the job's nodes has the server's tasks.
     #[error("this server's tasks are on no node of the job")]
     NoNode,
-    /// A job that cannot be told.
+    /// The description of the job cannot be encoded.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
-/// What is heard of the PMIx server.
+/// An event of the PMIx server.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// It is there: the variables that programs are to find.
+    /// The PMIx server is ready, with the environment variables for programs.
     Ready(Vec<(OsString, OsString)>),
-    /// It cannot be there, and why.
+    /// The PMIx server failed to start, with the reason.
     Failed(String),
-    /// It has something to say to the user.
+    /// A message for the user.
     Notice(String),
-    /// A process wants its job to end: its rank, its status, and what it has to say.
+    /// A process aborts its job: its rank, its status, and its message.
     Aborted(u32, i32, String),
-    /// A process has something to print.
+    /// A process or tool prints a message.
     Log {
         /// `None` for a tool.
         rank: Option<u32>,
         is_error: bool,
         bytes: Vec<u8>,
     },
-    /// This node has something for a barrier.
+    /// Data of this node for a fence, with the fence number.
     FenceData(u64, Vec<u8>),
-    /// This node's ranks are at a barrier.
+    /// All of this node's ranks have entered a fence.
     Fence(Fence),
-    /// It has a letter for another node.
+    /// A message for another node.
     Letter(HostLetter),
-    /// A tool wants to know the processes.
+    /// A tool queries the process table.
     WantProcesses,
-    /// A process wants programs to be started.
+    /// A process spawns programs.
     Spawn(SpawnRequest),
-    /// A tool wants what processes print.
+    /// A tool subscribes to the output of processes.
     WantOutput,
-    /// A tool has these processes sent a signal.
+    /// A tool sends a signal to these processes.
     Signal(IdSet, i32),
-    /// A tool has something for these processes to read; nothing is the end.
+    /// A tool sends standard input to these processes. No bytes mean end of file.
     Input(IdSet, Vec<u8>),
-    /// It has gone, and how.
+    /// The PMIx server has ended, with its exit status.
     Gone(String),
 }
 
-/// Programs that a process wants to be started.
+/// A request to spawn programs.
 #[derive(Debug)]
 pub(crate) struct SpawnRequest {
-    /// For the answer.
+    /// The number of the request, for the answer.
     pub(crate) number: u64,
-    /// The task that wants them; none where a tool does.
+    /// The task that requests it. None for a tool.
     pub(crate) by: Option<u32>,
-    /// What they will be.
+    /// The task numbers of the new processes.
     pub(crate) tasks: IdSet,
-    /// Their ranks in their job, in the same order.
+    /// The ranks of the new processes in their job, in the same order.
     pub(crate) ranks: IdSet,
-    /// How many processes the job has on all hosts.
+    /// Number of processes of the job on all hosts.
     pub(crate) size: u32,
-    /// What they run, in that order.
+    /// The program of each new process, in the same order.
     pub(crate) programs: Vec<HostProgram>,
-    /// What all of them find in their environment.
+    /// Environment variables for all of the new processes.
     pub(crate) environment: Vec<(String, String)>,
 }
 
-/// A barrier at which ranks of several nodes meet, as this node's PMIx server tells it.
+/// A fence over several nodes, as this node's PMIx server reports it.
 #[derive(Debug)]
 pub(crate) struct Fence {
-    /// Its number there.
+    /// The number of the fence at the PMIx server.
     pub(crate) number: u64,
-    /// Those that meet.
+    /// The ranks that take part.
     pub(crate) ranks: IdSet,
-    /// How many such there were before.
+    /// Number of earlier fences of the same ranks.
     pub(crate) count: u32,
-    /// True where this server speaks for its node.
+    /// True where this server represents its node.
     pub(crate) is_speaker: bool,
 }
 
@@ -135,12 +135,12 @@ pub(crate) struct PmixServer {
     stream: UnixStream,
     frames: Frames,
     unsent: Vec<u8>,
-    /// How much of that is sent.
+    /// Number of bytes of `unsent` that are sent.
     sent: usize,
     child: Option<Started>,
-    /// Its folder.
+    /// The PMIx server's directory.
     folder: PathBuf,
-    /// When it is to be there; absent once it is.
+    /// The deadline for it to be ready. None once it is.
     pub(crate) deadline: Option<Instant>,
     is_gone: bool,
 }

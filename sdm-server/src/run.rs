@@ -101,7 +101,7 @@ pub fn serve(
     }
 }
 
-/// What has become of this process.
+/// The role that this process has taken on at its start.
 enum Begun {
     Server(Box<Server>),
     /// A shim, which has ended with this code.
@@ -218,7 +218,7 @@ fn come_up(
     })
 }
 
-/// What others call this host.
+/// The name of this host for other members.
 fn host_name(arguments: &Arguments) -> Result<String> {
     if let Some(name) = &arguments.host_name {
         return Ok(name.clone());
@@ -251,21 +251,21 @@ struct Server {
     link: Arc<LinkConfig>,
     backend: Option<Box<dyn LauncherDuties>>,
     signals: SignalFd,
-    /// What the launcher left to the programs.
+    /// The state from the launcher that is meant for the programs.
     inherited: Inherited,
-    /// Why there is no backend although one was asked for.
+    /// The reason why there is no backend although one was requested.
     stopped: Option<Failure>,
-    /// Who started this process, where it ends with that.
+    /// The process that started this one, if this one ends with it.
     starter: Option<Starter>,
-    /// The program, where it is to be removed.
+    /// The copied program file, if it has to be removed.
     copy: Copy,
-    /// The session is over; programs that were left running are not.
+    /// True once the session is over while detached programs still run.
     alone: bool,
-    /// Where the shims of its tasks come, until it is told which these are.
+    /// The listener for shims, until the server gets its tasks.
     shims: Option<ShimListener>,
-    /// The PMIx server of this node, where there is one, and what waits for it.
+    /// The PMIx server of this node, if there is one, and work that waits for it.
     hosted: Hosted,
-    /// Whether what programs print waits.
+    /// True while output of the programs is held back.
     paused: bool,
 }
 

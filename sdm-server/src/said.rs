@@ -1,4 +1,4 @@
-//! What a backend has said at once, in the tree's words.
+//! Conversion of a backend's outputs into messages for the tree.
 
 use bytes::Bytes;
 use sdm_core::CommandId;
@@ -7,7 +7,7 @@ use sdm_core::message::{Block, Lane, Status};
 use sdm_debug::{BackendOutput, Failure, Reply, wire};
 use sdm_idset::IdSet;
 
-/// What goes up.
+/// A message to the parent.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Upward {
     /// The answer to a command.
@@ -16,7 +16,7 @@ pub(crate) enum Upward {
     Event(IdSet, Lane, Bytes),
 }
 
-/// An answer in the tree's words.
+/// The status and payload of an answer in the tree's encoding.
 pub(crate) fn payload_of(result: Result<Reply, Failure>) -> (Status, Bytes) {
     match result {
         Ok(reply) => (Status::Ok, wire::encode(&reply).into()),
@@ -24,18 +24,18 @@ pub(crate) fn payload_of(result: Result<Reply, Failure>) -> (Status, Bytes) {
     }
 }
 
-/// What goes up together, in its order. Tasks that answer the same are one answer: the tree is handed it once, not once for
-/// each.
+/// Messages to the parent, in order. Equal answers of several tasks are merged into one, so that the tree
+/// receives it once.
 #[derive(Default)]
 pub(crate) struct Said {
     list: Vec<Upward>,
-    /// The command that is being answered, and its answers so far. Whatever else comes between ends this: an answer that joined
-    /// one in front of it would overtake it.
+    /// The command that is being answered, with its answers so far. Any other output in between ends it,
+    /// because a later answer must not overtake that output.
     answers: Option<(CommandId, Aggregate)>,
 }
 
 impl Said {
-    /// Adds what the backend says next.
+    /// Adds an output of the backend.
     pub(crate) fn add(&mut self, output: BackendOutput) {
         match output {
             BackendOutput::Answer { id, task, result } => {
@@ -76,7 +76,7 @@ impl Said {
         }
     }
 
-    /// True where nothing goes up.
+    /// True where there is no message.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty() && self.answers.is_none()
     }

@@ -1,8 +1,9 @@
-//! A process that a launcher started for one rank: how it finds the server of several ranks of its host, or becomes the one
-//! that forks it, and what it does until the end of the session.
+//! A shim: the process that a launcher starts for one rank where a server has several ranks of a host. It
+//! connects to the server, or forks it, and stays until the end of the session.
 //!
-//! Who is served by one server is of one session, one user and one set of namespaces: the name at which they meet is made of
-//! these and of the session's key, so that nobody else knows it beforehand, and who is of another user is refused.
+//! All ranks of one server belong to the same session, user and set of namespaces. The abstract socket name
+//! is derived from these and from the session key, so other processes cannot guess it. Processes of other
+//! users are refused.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -33,16 +34,16 @@ use sdm_system::proc;
 use crate::announce::say;
 use crate::copy::Copy;
 
-/// How soon to look again for a server that is about to listen, and for a process that has no descriptor.
+/// Polling interval while a server is about to listen, and while a process has no descriptor.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// How long a gdb may take to end by itself once the server that drove it is gone.
+/// Time limit for a gdb to end by itself after its server is lost.
 const GDB_WAIT: Duration = Duration::from_secs(12);
-/// How long a server may take to say that it has heard of a signal; one that is stopped says nothing.
+/// Time limit for a server to confirm a signal. A stopped server does not confirm.
 const HEARD_WAIT: Duration = Duration::from_secs(3);
 /// Shims that wait to be taken in, and shims of one server, at most.
 const SHIMS_MAX: usize = 1024;
 
-/// What this process is.
+/// The role of this process.
 pub(crate) enum Role {
     /// A shim, which is connected to its server.
     Shim(Channel),
@@ -96,7 +97,8 @@ pub(crate) fn meet(
     }
 }
 
-/// What those must have in common who share a server, or something else that `what` names. A host may have several names, as nodes of a runtime.
+/// The identity that processes sharing a server, or the resource `what`, have in common: user and
+/// namespaces. A host can have several names, as nodes of a runtime.
 pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     let mut detail = format!("{what} {}", getuid());
     for namespace in ["pid", "mnt", "user", "net"] {
@@ -142,10 +144,10 @@ pub(crate) fn leave_streams(logs: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Where shims come to a server, until it is told its tasks.
+/// The listener for shims, until the server gets its tasks.
 pub(crate) struct ShimListener {
     socket: OwnedFd,
-    /// Those that have not said whose they are.
+    /// Shims that have not sent their rank.
     unknown: Vec<Channel>,
     known: BTreeMap<u32, Channel>,
 }
@@ -272,19 +274,19 @@ pub(crate) fn be_a_shim(
 struct ShimProcess {
     shim: Shim,
     rank: u32,
-    /// The program, where it is to be removed.
+    /// The copied program file, if it has to be removed.
     copy: Copy,
     signals: SignalFd,
     starter: Starter,
-    /// The server is there.
+    /// True while the server is connected.
     is_served: bool,
-    /// What is waited for is to have come by then.
+    /// The deadline of the current wait. None if there is none.
     last_moment: Option<Instant>,
-    /// The server has taken it in.
+    /// True once the server has accepted this shim.
     is_taken_in: bool,
-    /// It was told to start its program.
+    /// True once it was told to start its program.
     has_begun: bool,
-    /// The signal by which the launcher wants it to end.
+    /// The signal by which the launcher has requested its end.
     asked_by: Option<i32>,
 }
 
@@ -369,7 +371,8 @@ impl ShimProcess {
         None
     }
 
-    /// Its tasks are lost. This process stays: a launcher ends a whole job where one of its processes ends before its time.
+    /// Handles the loss of the server. This process stays, because a launcher ends the whole job where one
+    /// of its processes ends early.
     fn lose_server(&mut self) -> Result<()> {
         self.is_served = false;
         if !self.has_begun {
@@ -380,7 +383,7 @@ impl ShimProcess {
         Ok(())
     }
 
-    /// What is due; the exit code where this process is to end.
+    /// Carries out what is due. Returns the exit code if this process has to end.
     fn is_over(&mut self) -> Result<Option<u8>> {
         if !self.is_served && !self.shim.has_children() {
             self.last_moment = None;
@@ -425,7 +428,8 @@ fn give_back_memory() {
     }
 }
 
-/// What a shell says of who ended by this signal; 0 stands for a launcher that is gone.
+/// The exit code by which a shell reports a process that this signal ended. Signal 0 stands for a lost
+/// launcher.
 fn end_code(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(1)
 }

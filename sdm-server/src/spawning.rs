@@ -1,4 +1,4 @@
-//! What a server knows of programs that processes have started (`MPI_Comm_spawn`).
+//! State of programs that processes spawn (`MPI_Comm_spawn`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -11,19 +11,19 @@ use sdm_idset::{IdSet, TaskId};
 /// The first number of commands that nobody above has given.
 const FIRST_OWN: u64 = 1 << 62;
 
-/// What a server knows of programs that processes have started.
+/// State of programs that processes spawn.
 #[derive(Default)]
 pub(crate) struct Spawning {
-    /// Numbers of tasks that nobody has become.
+    /// Reserved task numbers that are unused.
     pub(crate) spare: IdSet,
-    /// How the programs of this server's tasks were started.
+    /// The start specification of this server's programs.
     pub(crate) like: StartSpec,
-    /// How many commands this server has given itself.
+    /// Number of commands that this server has given itself.
     commands: u64,
     pub(crate) starting: Vec<Starting>,
-    /// Tools want what programs print.
+    /// True where tools have subscribed to the output of programs.
     pub(crate) shows_output: bool,
-    /// How much each task that a tool has started was given to read, in bytes.
+    /// Number of bytes that each task of a tool has got as standard input.
     pub(crate) read: BTreeMap<TaskId, u64>,
     /// Tasks of which nothing is told: they were started with others that could not be.
     pub(crate) silenced: BTreeSet<TaskId>,

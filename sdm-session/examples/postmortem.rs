@@ -27,7 +27,8 @@ use sdm_session::{
 use sdm_view::item::{Gathered, Item, View};
 use sdm_view::render::{Names, Screen, Style, TextView};
 
-/// How long those that have not crashed are given to stop, then to say where they stand, and all of them to end their output.
+/// Time limit for the other processes to stop, then for all to report their stacks, then for the end of
+/// their output.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 fn main() -> Result<ExitCode> {
@@ -87,16 +88,16 @@ fn is_crash(reply: &Reply) -> bool {
     }
 }
 
-/// What was heard of the session.
+/// The events of the session so far.
 #[derive(Default)]
 struct Heard {
     /// The answers to each command, as they came.
     classes: HashMap<CommandId, Vec<Class>>,
-    /// Commands that nobody has still to answer.
+    /// Completed commands.
     over: HashSet<CommandId>,
-    /// Whose streams have ended.
+    /// The tasks whose stream has ended, by stream.
     streams_ended: HashMap<Stream, IdSet>,
-    /// Of whom all was heard that they had printed when they stopped, by the command that the stop answered.
+    /// The tasks whose output before a stop has arrived in full, by the command that the stop answered.
     printed: HashMap<CommandId, IdSet>,
 }
 
@@ -162,7 +163,7 @@ impl Heard {
         })
     }
 
-    /// Who has answered so.
+    /// The tasks that have answered with a matching reply.
     fn answered(&self, id: CommandId, is_meant: impl Fn(&Reply) -> bool) -> IdSet {
         let meant = self.classes(id).iter().filter(|class| match &class.answer {
             ClassAnswer::Reply(reply) => is_meant(reply),

@@ -1,4 +1,4 @@
-//! What the commands of the front-end need of a session, apart from how it is carried out.
+//! The interface of a session for commands of a front-end, apart from its implementation.
 
 use std::io;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use sdm_debug::rules::Merged;
 use sdm_debug::{Command, Event, Failure, Reply};
 use sdm_idset::IdSet;
 
-/// How a command is sent.
+/// Options of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SendOptions {
-    /// How long a leaf waits before who is missing is named; absent: as long as it takes.
+    /// Time limit at each leaf of the tree, after which missing tasks are named. None: no limit.
     pub timeout: Option<Duration>,
     /// The merge rule: 0 merges by equality.
     pub rule: u16,
@@ -20,7 +20,7 @@ pub struct SendOptions {
     pub rule_params: Vec<u8>,
 }
 
-/// One distinct answer and all who gave it.
+/// A distinct answer, with all tasks that gave it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// The tasks that gave this answer.
@@ -32,46 +32,46 @@ pub struct Class {
 /// A distinct answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClassAnswer {
-    /// What they answered, where it was merged by equality.
+    /// The reply, merged by equality.
     Reply(Reply),
     /// The output of a merge rule.
     Merged(Merged),
-    /// The command failed on them; why.
+    /// The failure of the command on these tasks.
     Failed(Failure),
-    /// Too many distinct answers to keep apart.
+    /// The rest, where there are too many distinct answers.
     Others,
 }
 
-/// What a session says.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
-    /// New answers to a command, each source once over the whole command.
+    /// New answers to a command. Each task is in one of them over the whole command.
     Answer {
         /// The command that is answered, as [`DebugSession::send`] gave it.
         id: CommandId,
         /// One per distinct answer.
         classes: Vec<Class>,
-        /// Who did not answer in time and why; an answer can still follow.
+        /// Tasks that did not answer in time, with the reason. Their answers can still follow.
         missing: Vec<(IdSet, String)>,
-        /// Whose server is gone.
+        /// Tasks whose server is lost.
         lost: IdSet,
-        /// True where these had been named missing or lost before.
+        /// True where these tasks had been named missing or lost before.
         late: bool,
     },
-    /// No destination of the command is open any more.
+    /// The command is complete: no task is open any more.
     Complete {
-        /// The command that is over.
+        /// The command.
         id: CommandId,
     },
-    /// Things that nobody asked for, in order.
+    /// Asynchronous events of tasks, in order.
     Events(Vec<(IdSet, Event)>),
     /// Tasks whose reachability changed.
     Health {
         /// The tasks whose reachability changed.
         tasks: IdSet,
-        /// How it is now.
+        /// The new reachability.
         health: Health,
-        /// Who says so of whom.
+        /// The reason: which member reports it, and about which.
         why: String,
     },
     /// A line that the launcher printed.
@@ -79,7 +79,7 @@ pub enum SessionEvent {
         /// The text of the line, without its end.
         line: String,
     },
-    /// What programs print where the launcher carries it, as it came.
+    /// Output of programs that the launcher carries, unchanged.
     Passed {
         /// True for standard error, false for standard output.
         stderr: bool,
@@ -88,25 +88,25 @@ pub enum SessionEvent {
     },
     /// The launcher has ended by itself.
     LauncherEnded {
-        /// How: `exited with code 1`.
+        /// The exit status: `exited with code 1`.
         status: String,
-        /// What it said last.
+        /// The last lines of its output.
         last_words: Vec<String>,
     },
     /// [`DebugSession::next_event`] was woken from another thread.
     Woken,
-    /// The session is over; why.
+    /// The session is over, with the reason.
     Ended(String),
 }
 
-/// A server of a session, and where it stands in the tree as it was planned.
+/// A server of a session, with its position in the planned tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMember {
     /// Its number; absent for the master.
     pub server: Option<u32>,
-    /// Where it runs; empty where unknown.
+    /// The host; empty if unknown.
     pub host: String,
-    /// Where its parent reaches it, as connection strings; empty for the master.
+    /// The addresses at which its parent reaches it, as connection strings. Empty for the master.
     pub addresses: Vec<String>,
     /// The index of its parent among the members; absent for the master.
     pub parent: Option<usize>,
@@ -114,7 +114,7 @@ pub struct SessionMember {
     pub tasks: IdSet,
 }
 
-/// A session as its commands see it; scripted in tests.
+/// A session, as commands use it. Tests use a scripted one.
 pub trait DebugSession {
     /// The session's name.
     fn id(&self) -> SessionId;

@@ -1,4 +1,4 @@
-//! How a session is started, and how far that is.
+//! The configuration of a session, and the progress of its start.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,68 +15,69 @@ use sdm_launch::{Part, Streams};
 
 use super::key::KeyHandover;
 
-/// How a session is started.
+/// The configuration of a session.
 ///
-/// Large because it is a plain list of choices, one field each, with defaults that fit most.
+/// A plain list of choices, one field each, with defaults that fit most sessions.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// Who starts the servers: any name that [`sdm_launch::find`] knows.
+    /// The launcher of the servers: a name that [`sdm_launch::find`] knows.
     pub launcher: String,
     /// The user's own options for the launcher, passed on unchanged.
     pub launcher_options: Vec<OsString>,
-    /// How many servers, 1 or more.
+    /// Number of servers, 1 or more.
     pub servers: u32,
-    /// The programs of the job where it has several, as the launcher is told of them.
+    /// The programs of the job, as the launcher gets them. Empty where there is only one.
     pub parts: Vec<Part>,
-    /// The hosts to start on, for launchers that are told.
+    /// The hosts to start on, for launchers that take a list of hosts.
     pub hosts: Vec<HostShare>,
-    /// How many tasks a server has at most, 1 or more, where it is the servers who start the programs and nothing below
-    /// says who has which: there are fewer than `servers` of them then.
+    /// Maximum number of tasks per server, 1 or more. Valid where the servers start the programs and
+    /// nothing below assigns tasks. The number of servers is then smaller than `servers`.
     pub tasks_per_server: u32,
     /// The tasks of each server; server i owns task i where this is empty.
     pub tasks: Vec<IdSet>,
-    /// The tasks of each host, one server each, where it is not known before which server comes up
-    /// where; it goes before `tasks`.
+    /// The tasks of each host, which has one server. For launchers with an unknown placement; takes
+    /// precedence over `tasks`.
     pub by_host: Vec<(String, IdSet)>,
-    /// How the servers are arranged.
+    /// The shape of the tree of servers.
     pub topology: Topology,
-    /// What carries links between members of one host.
+    /// The transport between members of one host.
     pub transport: HostTransport,
     /// Limits and time-outs.
     pub config: Config,
-    /// What drives the tasks.
+    /// The backend that debugs the tasks.
     pub backend: BackendSettings,
-    /// Where the servers start; this process's directory where absent.
+    /// The working directory of the servers. None: that of this process.
     pub directory: Option<PathBuf>,
-    /// Whether `sdm-server` is copied to the servers' hosts, and removed there at the end.
+    /// True where `sdm-server` is copied to the servers' hosts, and removed there at the end.
     pub stage: bool,
-    /// How many hosts one host starts by `ssh`; more are started through those.
+    /// Number of hosts that one host starts by `ssh`. Those hosts start further ones.
     pub fanout: u32,
-    /// Where servers listen and how they are reached.
+    /// The network settings of the servers.
     pub network: Network,
-    /// How the key comes to servers that `mpirun`, `mpiexec` or `srun` starts.
+    /// The way of the session key to servers that `mpirun`, `mpiexec` or `srun` starts.
     pub key_handover: KeyHandover,
-    /// Whether one process forks the servers of a host of this machine: quicker where they are many and drive
-    /// no programs.
+    /// True where one process forks all servers of a host. That is faster for many servers without
+    /// programs, and only for hosts on this machine.
     pub forks: bool,
-    /// Who carries what the programs print and read: the tree, or the launcher.
+    /// The carrier of the programs' output and input: the tree, or the launcher.
     pub streams: Streams,
-    /// Whether standard output is for records alone: what the launcher carries then goes to standard
-    /// error.
+    /// True where standard output is reserved for records. Output that the launcher carries then goes to
+    /// standard error.
     pub records: bool,
-    /// Gives the start up once it is true; set from any thread.
+    /// Aborts the start once it is true. Can be set from any thread.
     pub given_up: Option<Arc<AtomicBool>>,
-    /// The memory that all of it needs at least, in bytes: where this machine is to hold it and cannot, nothing is
-    /// started.
+    /// Minimum memory that the session needs on this machine, in bytes. Nothing is started if there is
+    /// less.
     pub memory: u64,
-    /// `sdm-master` and `sdm-server`; beside this program where absent.
+    /// The directory of `sdm-master` and `sdm-server`. None: that of this program.
     pub binaries: Option<PathBuf>,
-    /// Where `sdm-server` is on the servers' hosts; where it is here where absent.
+    /// The path of `sdm-server` on the servers' hosts. None: the same as on this host.
     pub server_path: Option<PathBuf>,
 }
 
 impl SessionConfig {
-    /// The same over so many loopback addresses of this machine, each a host with ports of its own.
+    /// The same session over a number of loopback addresses of this machine. Each is a host with ports of
+    /// its own.
     #[must_use]
     pub fn over_loopback(self, hosts: u32) -> Self {
         // As a cluster names its nodes: all are equally long.
@@ -125,8 +126,7 @@ impl SessionConfig {
 }
 
 impl SessionConfig {
-    /// How the servers are arranged: who calls has the master for its parent, as that is where they can
-    /// call.
+    /// The shape of the tree. With `reverse` it is flat, because servers can connect to the master only.
     pub(crate) fn arranged(&self) -> Topology {
         match self.network.reverse {
             true => Topology::Flat,
@@ -135,32 +135,32 @@ impl SessionConfig {
     }
 }
 
-/// Where servers listen and how they are reached.
+/// The network settings of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     /// The ports that servers try.
     pub ports: PortRange,
-    /// Which of their host's addresses they say to be theirs; all where absent.
+    /// The network interface whose addresses a server announces. None: all interfaces.
     pub interface: Option<Interface>,
-    /// Whether servers listen at their host's loopback only, and are reached through `ssh`.
+    /// True where servers listen on loopback only, and are reached through `ssh`.
     pub tunnel: bool,
-    /// Whether servers listen nowhere, but connect to the master, which is everybody's parent then.
+    /// True where servers do not listen but connect to the master, which is then the parent of all.
     pub reverse: bool,
-    /// How slow the tree's links are made; as quick as they are where absent.
+    /// Artificial delay and bandwidth of the tree's links. None: the real ones.
     pub shape: Option<Shape>,
 }
 
-/// How far a start is.
+/// The progress of a start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartProgress {
     /// `launched` or `connected`.
     pub phase: &'static str,
-    /// How many servers have come so far; of those that are connected, how many tasks they have.
+    /// Number of servers started so far; in phase `connected`, the number of their tasks.
     pub done: u32,
-    /// How many there will be.
+    /// The final value of `done`.
     pub total: u32,
-    /// The first one that has not come yet.
+    /// The first server or task that is still missing.
     pub slowest: Option<String>,
-    /// Something that the launcher has to say.
+    /// A message of the launcher.
     pub note: Option<String>,
 }

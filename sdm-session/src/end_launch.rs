@@ -1,4 +1,4 @@
-//! The end of everything that was launched for a session.
+//! The end of all processes that were launched for a session.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use sdm_core::driver::{DriverEvent, MemberDriver};
 use sdm_core::transport::tcp::TcpTransport;
 use sdm_launch::{Launch, LaunchEvent};
 
-/// How long what was launched may take to end once it is asked to, or killed.
+/// Time limit for launched processes to end after a request, and again after a kill.
 pub(super) const END_WAIT: Duration = Duration::from_secs(5);
 
 /// Ends everything that was launched, and waits until it has ended; what has not `asked` later is killed.

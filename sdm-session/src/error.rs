@@ -1,4 +1,4 @@
-//! Why a session could not be started.
+//! Errors of a session's start and end.
 
 use std::io;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use sdm_core::ids::ServerId;
 use sdm_core::transport::NoAddress;
 use sdm_launch::LaunchError;
 
-/// Why a session could not be started.
+/// An error that prevents the start of a session.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SessionError {
@@ -80,13 +80,13 @@ pub enum SessionError {
     MasterGone(String),
 }
 
-/// What of a session could not be ended.
+/// A failure to end a session.
 #[derive(Debug, thiserror::Error)]
 pub enum EndError {
-    /// Somebody has not said that it ends.
+    /// A member has not confirmed its end.
     #[error("not everything ended within {wait:?}")]
     TooSlow {
-        /// How long was waited.
+        /// The time that was waited.
         wait: Duration,
     },
     /// The ends cannot be waited for.
@@ -94,7 +94,7 @@ pub enum EndError {
     Wait(io::Error),
 }
 
-/// What a person can do where packets are lost on their way.
+/// Advice for a network that drops packets. Empty for other reasons.
 fn unanswered(why: &str) -> &'static str {
     if why.contains(UNANSWERED) {
         "; where a firewall drops what comes to a host, --reverse has the servers connect to this one, and --tunnel \

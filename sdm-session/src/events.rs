@@ -1,4 +1,4 @@
-//! What the tree's root delivers, in the front-end's words.
+//! Conversion of deliveries at the tree's root into events for the front-end.
 
 use sdm_core::aggregate::Rejected;
 use sdm_core::ids::CommandId;
@@ -55,7 +55,7 @@ pub(super) fn translate(delivery: Delivery) -> Option<SessionEvent> {
     })
 }
 
-/// What the log says of what comes up the tree.
+/// Writes a delivery to the log.
 pub(super) fn log(delivery: &Delivery) {
     match delivery {
         Delivery::Answer {

@@ -1,4 +1,4 @@
-//! Hearing of every server where it is, while a session starts.
+//! Receiving the announcements of all servers during the start of a session.
 
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::error::SessionError;
 use super::master::Master;
 use super::start::Starting;
 
-/// What a person can do about a server that does not find the key where it was put.
+/// Advice for a server that does not find the key file. None for other reasons.
 fn unseen(why: &str) -> Option<&'static str> {
     let unseen = why.starts_with("handover from ") && why.contains("No such file");
     unseen.then_some(
@@ -25,8 +25,8 @@ fn unseen(why: &str) -> Option<&'static str> {
 }
 
 impl Starting<'_> {
-    /// Waits until every server has announced itself; where a part of them will do, until those
-    /// that have not have ended, or their time has.
+    /// Waits until every server has announced itself. With `partial`, it is enough that the others have
+    /// ended or timed out.
     pub(super) fn hear_all(
         &mut self,
         launch: &mut Launch,
@@ -59,7 +59,7 @@ impl Starting<'_> {
         Ok(())
     }
 
-    /// How many of the processes that the launcher starts are there.
+    /// Number of launched processes that have arrived.
     pub(super) fn arrived(&self) -> usize {
         match &self.joined {
             Some(joined) => usize::try_from(joined.count()).unwrap_or(usize::MAX),
@@ -67,7 +67,7 @@ impl Starting<'_> {
         }
     }
 
-    /// Whether one of them is there: the server with this number, or the rank where servers have several.
+    /// True if the server with this number has arrived, or the rank where servers have several.
     fn has_arrived(&self, id: u32) -> bool {
         match &self.joined {
             Some(joined) => joined.contains(id),

@@ -1,22 +1,23 @@
-//! Which server has which rank, where a launcher starts a process for each rank and servers have several of them.
+//! Assignment of ranks to servers, where a launcher starts a process for each rank and servers have several
+//! ranks.
 
 use std::collections::BTreeMap;
 
 use sdm_bootstrap::joined::Joined;
 use sdm_idset::{IdSet, TaskId};
 
-/// The ranks whose processes have come to a server.
+/// The ranks whose processes have connected to a server.
 #[derive(Debug, Default)]
 pub(super) struct JoinedRanks {
     by_server: BTreeMap<u32, IdSet>,
     all: IdSet,
-    /// Those of servers that have not announced themselves.
+    /// Ranks of servers that have not announced themselves.
     unserved: IdSet,
 }
 
 impl JoinedRanks {
-    /// A rank's process says who has it; `is_known` says whether that server has announced itself. False where the rank is
-    /// there already.
+    /// Adds a rank with its server; `is_known` tells whether that server has announced itself. Returns
+    /// false if the rank was added before.
     pub(super) fn join(&mut self, joined: Joined, is_known: bool) -> bool {
         let rank = TaskId(joined.rank);
         if self.all.contains(rank) {
@@ -33,19 +34,19 @@ impl JoinedRanks {
         true
     }
 
-    /// This server has announced itself.
+    /// Notes that a server has announced itself.
     pub(super) fn serve(&mut self, server: u32) {
         if let Some(ranks) = self.by_server.get(&server) {
             self.unserved.subtract(ranks);
         }
     }
 
-    /// How many ranks are there, and their servers.
+    /// Number of ranks that have arrived, whose servers have announced themselves.
     pub(super) fn count(&self) -> u64 {
         self.all.len() - self.unserved.len()
     }
 
-    /// Whether a rank is there, and its server.
+    /// True if a rank has arrived, and its server has announced itself.
     pub(super) fn contains(&self, rank: u32) -> bool {
         let rank = TaskId(rank);
         self.all.contains(rank) && !self.unserved.contains(rank)

@@ -1,8 +1,8 @@
-//! How the session's key comes to servers that `mpirun`, `mpiexec` or `srun` starts.
+//! Handover of the session key to servers that `mpirun`, `mpiexec` or `srun` starts.
 //!
-//! Those hand environments on over channels of their own, which are not encrypted, to daemons that keep them. So what
-//! they carry is a place: a socket at which this process says the key to this user's processes, or a file that only this
-//! user may read.
+//! These launchers pass environments over unencrypted channels of their own, to daemons that keep them. So
+//! the environment has only the location of the key. That is a socket at which this process gives the key
+//! to processes of the same user, or a file that only this user can read.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 use super::error::SessionError;
 
-/// How the key comes to servers whose launcher hands environments on over channels of its own.
+/// The way of the key to servers whose launcher passes environments over channels of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyHandover {
     /// Through a socket where all servers are on this machine, in a file where the home folder is on a network file
@@ -69,17 +69,17 @@ impl fmt::Display for KeyHandover {
     }
 }
 
-/// What is there for servers to fetch the key from, as long as this lives.
+/// The socket or file from which servers fetch the key. Removed on drop.
 pub(super) struct Offer {
-    /// In a folder of its own; goes with this.
+    /// The path of the socket or file, in a directory of its own that is removed on drop.
     secret: SecretFile,
-    /// Who connects is told; without it the text is in a file.
+    /// Sends the key to each process that connects. None where the key is in a file.
     socket: Option<UnixListener>,
     text: Zeroizing<String>,
 }
 
 impl Offer {
-    /// Offers it in the way that is wanted; none where the launcher is to carry it.
+    /// Offers the key in the requested way. None where the launcher carries it in the environment.
     pub(super) fn open(
         way: &KeyHandover,
         spans_hosts: bool,
@@ -136,7 +136,7 @@ impl Offer {
         }
     }
 
-    /// A folder that is this user's alone, and was not there before.
+    /// Creates a new directory that only this user can access.
     fn make(
         below: &Path,
         session: SessionId,
@@ -151,7 +151,7 @@ impl Offer {
         })
     }
 
-    /// Where servers fetch it: no secret.
+    /// The location from which servers fetch the key. It is not secret.
     pub(super) fn place(&self) -> OsString {
         let mut place = OsString::new();
         if self.socket.is_some() {
@@ -161,12 +161,13 @@ impl Offer {
         place
     }
 
-    /// Readable when somebody wants it; -1 where nobody connects.
+    /// The listening socket, readable when a process connects. -1 where the key is in a file.
     pub(super) fn fd(&self) -> RawFd {
         self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
-    /// Says it to all processes of this user that have connected. Never waits: it has room in every socket.
+    /// Sends the key to all processes of this user that have connected. Never blocks, because the key fits
+    /// into every socket buffer.
     pub(super) fn serve(&self) {
         let Some(socket) = &self.socket else { return };
         loop {

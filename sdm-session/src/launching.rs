@@ -1,4 +1,4 @@
-//! Starting the processes of a session: the master, and who starts the servers.
+//! Starting the processes of a session: the master and the launcher of the servers.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use super::reverse_listener::ReverseListener;
 use super::sharing::uses_shims;
 use super::start::Starting;
 
-/// What a person has set for every member, wherever that is.
+/// Environment variables of this process that every member gets, on any host.
 fn set_here() -> impl Iterator<Item = (OsString, OsString)> {
     let names = [LOG_VARIABLE, XSTATE_VARIABLE];
     let set = names.into_iter();
@@ -29,7 +29,7 @@ fn set_here() -> impl Iterator<Item = (OsString, OsString)> {
 }
 
 impl Starting<'_> {
-    /// What who is started here finds in its environment.
+    /// The environment of processes that are started on this host.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let key = self.key.to_hex();
         let mut variables = vec![
@@ -69,7 +69,7 @@ impl Starting<'_> {
         Ok(master)
     }
 
-    /// What the session's own choices make of a launch of this server.
+    /// The launch specification for this server binary, from the session's configuration.
     fn chosen(&self, server: PathBuf) -> LaunchSpec {
         let config = self.config;
         let mut spec = LaunchSpec::new(config.servers, server);
@@ -160,7 +160,7 @@ impl Starting<'_> {
         Ok(launcher.launch(&spec)?)
     }
 
-    /// How many processes there will be, as far as SDM starts them or has them started.
+    /// Number of processes in the session, as far as SDM starts them.
     fn processes(&self) -> u64 {
         let config = self.config;
         let servers = u64::from(config.servers);

@@ -1,4 +1,4 @@
-//! A session that stands: commands down, events up, and its end.
+//! A running session: commands down, events up, and its end.
 
 use std::collections::VecDeque;
 use std::process::Child;
@@ -25,17 +25,17 @@ use super::error::EndError;
 use super::events;
 use super::spare::Spare;
 
-/// How long everything below may take to end.
+/// Time limit for all members of the tree to end.
 const END_WAIT: Duration = Duration::from_secs(12);
-/// How long the launcher may take to end after nobody can be reached any more, and to say its last words.
+/// Time limit for the launcher to end and print its last lines, after no member can be reached any more.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(5);
-/// How long all of the end may take until what was started is asked to end by a signal.
+/// Time from the beginning of the end until started processes get a signal to end.
 const ASK_AFTER: Duration = Duration::from_secs(7);
-/// How much of that is left at least for the launcher's last words once the servers have ended.
+/// Minimum part of that time that is kept for the launcher's last lines after the servers have ended.
 const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
-/// How long what was asked to end may take before it is killed.
+/// Time limit for signalled processes to end before they are killed.
 const KILL_AFTER: Duration = Duration::from_millis(1500);
-/// How much longer for each server: the kernel takes its time to end thousands on a busy machine.
+/// Additional time per server: the kernel takes long to end thousands on a loaded host.
 const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
 /// Bulk events that wait for the user before the tree is asked to hold back.
 const WAITING_MAX: usize = 1024;
@@ -44,26 +44,26 @@ const WAITING_MAX: usize = 1024;
 pub struct Session {
     pub(super) driver: MemberDriver<TcpTransport>,
     launch: Launch,
-    /// What started the tasks, where it was started here and the tasks are attached to.
+    /// The launcher of the tasks, where it was started here and the tasks are attached to.
     pub(super) starter: Option<Launch>,
-    /// Set where the launcher carries what programs print: whether all of it goes to standard error.
+    /// Set where the launcher carries the programs' output. True: all of it goes to standard error.
     pub(super) passing: Option<bool>,
-    /// Takes what the launcher carries once the session ends: true for standard error.
+    /// Receives output that the launcher carries while the session ends; true for standard error.
     pass_late: fn(bool, &[u8]),
-    /// None where somebody else started it.
+    /// The master process. None where it was started by hand.
     master: Option<Child>,
     id: SessionId,
     tasks: IdSet,
     members: Vec<SessionMember>,
-    /// The numbers of tasks that are none yet.
+    /// Task numbers that are reserved for spawned processes.
     spare: Spare,
-    /// Those of the tasks whose server is gone.
+    /// Tasks whose server is lost.
     lost: IdSet,
-    /// What the log says of this session stands in it.
+    /// The tracing span of this session's log lines.
     span: Span,
     pub(super) waiting: VecDeque<SessionEvent>,
     held_back: bool,
-    /// Nobody can be reached any more: why, and until when the launcher's end is waited for.
+    /// Set once no member can be reached: the reason, and the deadline for the launcher's end.
     deserted: Option<(String, Instant)>,
     pub(super) ending: bool,
     ended: bool,
@@ -100,14 +100,15 @@ impl Session {
         }
     }
 
-    /// The launcher carries what programs print and read; `records`: standard output is not for it.
+    /// Has the launcher carry the programs' output and input. With `records`, none of it goes to standard
+    /// output.
     pub(super) fn pass_on(&mut self, records: bool) {
         self.launch.pass_on();
         self.passing = Some(records);
     }
 
-    /// What programs print behind the front-end's back. Once the session ends nobody asks for events any
-    /// more, and there is no prompt to be kept whole.
+    /// Queues output of the programs as an event. Once the session ends, no caller takes events and no
+    /// prompt has to be kept intact, so the output is passed on directly.
     pub(super) fn pass(&mut self, stderr: bool, bytes: Vec<u8>) {
         let stderr = stderr || self.passing == Some(true);
         if !self.ending {
@@ -118,8 +119,8 @@ impl Session {
         (self.pass_late)(stderr, &bytes);
     }
 
-    /// Hands what the launcher carries to `to` once the session ends and nobody asks for events any more, with true for
-    /// what belongs on standard error. Without this call it is dropped.
+    /// Passes output that the launcher carries to `to` once the session ends and no caller takes events.
+    /// The flag is true for standard error. Without this call such output is dropped.
     pub fn pass_late_to(&mut self, to: fn(stderr: bool, bytes: &[u8])) {
         self.pass_late = to;
     }
@@ -217,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Nobody can be reached any more: what is still there is of no use.
+    /// Ends the remaining processes after no member can be reached any more.
     fn end_deserted(&mut self) {
         if !self.launch.is_over() {
             end_launch(&mut self.driver, &mut self.launch, KILL_AFTER);

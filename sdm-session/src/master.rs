@@ -1,4 +1,4 @@
-//! The master of a session on its way, and what somebody who starts it by hand is handed.
+//! The master of a session that starts, and the handover file for one that is started by hand.
 
 use sdm_text::printable_name;
 use std::ffi::OsString;
@@ -16,15 +16,15 @@ use sdm_system::{files, programs};
 use super::error::SessionError;
 use super::reverse_listener::ReverseListener;
 
-/// The master of a session on its way: ends it if the start fails.
+/// The master process during a start. Dropping it ends the process.
 #[derive(Default)]
 pub(super) struct Master {
-    /// None where somebody else starts it.
+    /// The process and its pidfd. None where it is started by hand.
     running: Option<(Child, OwnedFd)>,
 }
 
 impl Master {
-    /// Starts it; its end is told by [`Master::end_fd`].
+    /// Starts the process. [`Master::end_fd`] is readable at its end.
     pub(super) fn start(
         program: &Path,
         front_end: &ConnectionString,
@@ -70,7 +70,7 @@ impl Master {
         self.running.as_ref().map_or(-1, |(_, end)| end.as_raw_fd())
     }
 
-    /// How it ended.
+    /// The error for a master that has ended, with its exit status.
     pub(super) fn gone(&mut self) -> SessionError {
         let status = self.running.as_mut().and_then(|(it, _)| it.wait().ok());
         let how = status.map(|status| format!(": {status}"));

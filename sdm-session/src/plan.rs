@@ -1,4 +1,4 @@
-//! Who is whose child and where: the plan of a session on its way, and whether it can be.
+//! The plan of the tree: parents, children and tasks, and checks of its feasibility.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,7 @@ impl Starting<'_> {
         IdSet::union_all(own.map(|(_, tasks)| tasks))
     }
 
-    /// Whether every task has a server.
+    /// Checks that every host with tasks has a server.
     pub(super) fn check_hosts(&self) -> Result<(), SessionError> {
         let is_there = |name: &str| {
             let mut heard = self.heard.values();
@@ -56,7 +56,7 @@ impl Starting<'_> {
         Err(SessionError::Unreachable(lacking.join("; ")))
     }
 
-    /// Where others reach a server.
+    /// The addresses at which other members reach a server.
     fn addresses_of(&self, heard: &Announcement) -> Vec<String> {
         if self.config.network.reverse {
             return vec![ConnectionString::called(ServerId(heard.server)).to_string()];

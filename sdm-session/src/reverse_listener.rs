@@ -1,5 +1,5 @@
-//! Where servers call that nobody can connect to: the master's listening socket, which is made here, so that
-//! servers can be told of it before there is a master.
+//! The master's listening socket for servers that cannot be connected to. It is opened here, so that
+//! servers can get its address before the master runs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
@@ -8,15 +8,15 @@ use sdm_core::transport::{ConnectionString, own_addresses, tcp};
 use super::config::Network;
 use super::error::SessionError;
 
-/// The socket, and where it is.
+/// The socket, with its addresses.
 pub(super) struct ReverseListener {
     pub(super) socket: TcpListener,
-    /// For the servers: addresses with commas between.
+    /// The addresses for the servers, separated by commas.
     pub(super) places: String,
 }
 
 impl ReverseListener {
-    /// Listens where others can call, or at the loopback where all servers are on this host.
+    /// Listens on the network interfaces, or on loopback if all servers are on this host.
     pub(super) fn open(network: &Network, for_others: bool) -> Result<Self, SessionError> {
         let addresses = match for_others {
             true => own_addresses(network.interface.as_ref())?,

@@ -1,5 +1,6 @@
-//! Numbers for tasks that programs start themselves (`MPI_Comm_spawn`): the tree knows them from the beginning, so that whoever
-//! becomes one is reached like all others; nobody else hears of those that nobody has become.
+//! Reserved task numbers for processes that programs spawn (`MPI_Comm_spawn`). The tree knows the numbers
+//! from the beginning, so that a spawned process is reached like all others. The front-end does not see
+//! unused numbers.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +11,10 @@ use sdm_idset::IdSet;
 
 use super::api::{SessionEvent, SessionMember};
 
-/// How many each host has. As a set they are one range, however many they are.
+/// Reserved numbers per host. In a set they are one range, however many they are.
 const EACH_HOST: u32 = 1 << 16;
 
-/// Gives the first server of each host some of these numbers, behind those of all tasks.
+/// Assigns reserved numbers to the first server of each host, after the numbers of all tasks.
 pub(super) fn make_room(servers: &mut [PlanEntry]) {
     let mut next = IdSet::union_all(servers.iter().map(|it| &it.tasks))
         .last()
@@ -32,12 +33,12 @@ pub(super) fn make_room(servers: &mut [PlanEntry]) {
     servers.sort_by_key(|it| it.server);
 }
 
-/// The numbers of a session's tasks that nobody has become.
+/// The reserved task numbers that are unused.
 #[derive(Default)]
 pub(super) struct Spare(IdSet);
 
 impl Spare {
-    /// Takes them out of what these members are said to have; the `known` tasks are there from the beginning.
+    /// Removes reserved numbers from these members; the `known` tasks exist from the beginning.
     pub(super) fn take_out_of(members: &mut [SessionMember], known: &IdSet) -> Self {
         let all = IdSet::union_all(members.iter().map(|it| &it.tasks));
         for member in members {
@@ -46,7 +47,7 @@ impl Spare {
         Self(all.difference(known))
     }
 
-    /// What is delivered, without those; nothing where it is about nobody else.
+    /// Removes reserved numbers from a delivery. None if it is about no other tasks.
     pub(super) fn leave_out(&self, delivery: Delivery) -> Option<Delivery> {
         match delivery {
             Delivery::Reach(change) if !self.0.is_empty() => {
@@ -57,7 +58,7 @@ impl Spare {
         }
     }
 
-    /// The tasks that have come into being, as this says.
+    /// The spawned tasks that an event announces. Their numbers are no longer reserved.
     pub(super) fn joined(&mut self, event: &SessionEvent) -> IdSet {
         let SessionEvent::Events(events) = event else {
             return IdSet::new();

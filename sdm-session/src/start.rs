@@ -35,7 +35,7 @@ use super::reverse_listener::ReverseListener;
 use super::sharing::{shared, uses_shims};
 use super::spare::Spare;
 
-/// A session on its way.
+/// A session during its start.
 pub(super) struct Starting<'a> {
     pub(super) config: &'a SessionConfig,
     pub(super) tell: &'a mut dyn FnMut(StartProgress),
@@ -44,9 +44,10 @@ pub(super) struct Starting<'a> {
     pub(super) key: SessionKey,
     pub(super) address: ConnectionString,
     pub(super) heard: BTreeMap<u32, Announcement>,
-    /// The ranks that have come to servers of several; absent where each process of the launcher's is a server.
+    /// The ranks that have connected to servers with several ranks. None where each launched process is a
+    /// server.
     pub(super) joined: Option<JoinedRanks>,
-    /// All servers below this one have announced themselves.
+    /// All servers with a lower number than this have announced themselves.
     pub(super) heard_below: u32,
     /// Servers that ended before they had announced themselves.
     pub(super) ended: IdSet,
@@ -54,13 +55,13 @@ pub(super) struct Starting<'a> {
     members: Vec<api::SessionMember>,
     spare: Spare,
     pub(super) ready: IdSet,
-    /// Somebody else starts the members, and nobody passes on what they announce.
+    /// True where members are started by hand and no launcher passes on their announcements.
     pub(super) by_hand: bool,
-    /// Where servers call, until there is a master.
+    /// The socket that servers connect to, until the master takes it. None without `reverse`.
     pub(super) reverse_listener: Option<ReverseListener>,
-    /// Where servers fetch the key, until all have come.
+    /// The offer of the key for servers, until all have arrived.
     pub(super) offer: Option<Offer>,
-    /// What was told last of how far the start is.
+    /// The progress reported last: phase and count.
     pub(super) far: (&'static str, usize),
 }
 
@@ -198,7 +199,7 @@ impl<'a> Starting<'a> {
     }
 
     pub(super) fn next(&mut self, deadline: Instant) -> Result<Option<DriverEvent>, SessionError> {
-        /// How often it is told how far the start is, and whether it is given up is looked at.
+        /// Interval at which progress is reported and `given_up` is checked.
         const TURN: Duration = Duration::from_millis(250);
         loop {
             let given_up = self.config.given_up.as_ref();
@@ -219,7 +220,7 @@ impl<'a> Starting<'a> {
         }
     }
 
-    /// Sends the plan and waits until everybody has answered.
+    /// Sends the plan and waits until every member has answered.
     fn initialise(&mut self, launch: &mut Launch, master: &mut Master) -> Result<(), SessionError> {
         self.check_hosts()?;
         let plan = self.plan();
@@ -269,7 +270,8 @@ impl<'a> Starting<'a> {
         Err(SessionError::Unreachable(failures.join("; ")))
     }
 
-    /// Who did not come in time. Where the master did not, nobody has looked for the servers.
+    /// A text about the members that did not arrive in time. Without the master, no member has connected to
+    /// the servers.
     fn unanswered(&self, wait: Duration) -> String {
         let mut children = self.driver.member().node().children();
         let has_master = children.any(|(_, link)| link.is_some());
@@ -282,7 +284,7 @@ impl<'a> Starting<'a> {
         }
     }
 
-    /// Takes in what came of the initialisation; true when everybody has answered.
+    /// Handles a delivery during initialisation. Returns true when every member has answered.
     fn init_answer(&mut self, delivery: Delivery, failures: &mut Vec<String>) -> bool {
         match delivery {
             Delivery::Answer {

@@ -1,4 +1,4 @@
-//! What the operating system is asked for directly.
+//! Direct system calls.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,8 +10,8 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid, setsid};
 
-/// The command will run in a session of its own, out of reach of the terminal's signals. Until it asks for something else
-/// the kernel ends it when the calling thread ends: nobody is left who wants it.
+/// Runs the command in a session of its own, out of reach of the terminal's signals. The kernel ends it
+/// when the calling thread ends, unless the process changes that.
 pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     let parent = Pid::this();
     let before_exec = move || -> io::Result<()> {

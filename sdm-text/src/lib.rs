@@ -1,4 +1,4 @@
-//! Text that is shown but not ours: it must not move the cursor or change the terminal.
+//! Printing of foreign text: it must not move the cursor or change the state of the terminal.
 
 mod shell;
 
@@ -40,7 +40,7 @@ pub fn printable_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// How many columns of a terminal a printable line takes: a Chinese character takes two, a combining accent none.
+/// Number of terminal columns of a printable line. A Chinese character takes two, a combining accent none.
 #[must_use]
 pub fn columns(text: &str) -> usize {
     match text.is_ascii() {

@@ -8,14 +8,14 @@ use super::number::{NUMBER_BYTES_MAX, write_number, zigzag};
 use super::portable::{Ids, Parts};
 use crate::Stride;
 
-/// The fewest steps after which a bitmap is given up.
+/// Minimum number of steps before a bitmap is given up.
 const STEPS_MIN: usize = 4;
-/// How many steps there are more for each container, and for so many bytes of the bitmap one.
+/// Additional steps per container. One more step is allowed per `BYTES_PER_STEP` bytes of the bitmap.
 const STEPS_PER_CONTAINER: usize = 2;
 const BYTES_PER_STEP: usize = 64;
 /// The most pieces of one id that are not neighbours of a run: more are taken for chance.
 const LONE_MAX: usize = 3;
-/// How many bytes more than bits pieces may take in the beginning.
+/// Number of bytes by which the pieces may initially be longer than bits.
 const AHEAD_BYTES: usize = 4;
 /// Steps that are followed by comparing bytes; ids farther apart than this are in arrays, mostly.
 const EVEN_STEP_MAX: u32 = 32;
@@ -61,7 +61,7 @@ impl Pieces {
         }
     }
 
-    /// How many there are, and their bytes.
+    /// Number of pieces, and their bytes.
     pub(super) fn coding(&self) -> (u8, &[u8]) {
         (self.count, &self.bytes[..self.len])
     }
@@ -117,7 +117,7 @@ impl Pieces {
 
 struct Finder<'a> {
     pieces: &'a mut Pieces,
-    /// What may still get longer.
+    /// The last piece, which can still grow. None before the first one.
     growing: Option<Piece>,
     steps_left: usize,
     lone_left: usize,
@@ -214,7 +214,7 @@ impl Finder<'_> {
         self.push(ended)
     }
 
-    /// What grows reaches as far as this id.
+    /// Extends the growing piece up to this id.
     fn grow_to(&mut self, id: u32) {
         if let Some(growing) = &mut self.growing {
             growing.last = id;
@@ -276,7 +276,8 @@ fn id_of(bytes: [u8; 2]) -> u32 {
     u16::from_le_bytes(bytes).into()
 }
 
-/// How many ids behind the first one are each `step` above the one before; four at a time, as one number.
+/// Number of ids after the first that are each `step` above the one before. Compares four at a time, as one
+/// number.
 fn even_ids(ids: &[[u8; 2]], step: u32) -> usize {
     let even_from = |at: usize| {
         let pairs = ids[at..].iter().zip(&ids[at + 1..]);
@@ -319,8 +320,8 @@ fn next_bit(words: &[[u8; 8]], from: u32) -> Option<u32> {
         .map(|at| 64 * at + word.trailing_zeros())
 }
 
-/// How far a piece goes on evenly in bits of which the first stands for `first`: the last of its bits that is known to be. It is the
-/// one that it has already where it is too short to say, or its step too long.
+/// Finds the last id up to which a piece goes on evenly, in bits whose first one stands for `first`.
+/// Returns the current end if the piece is too short to tell, or its step too long.
 fn even_bits(bytes: &[u8], first: u32, growing: Piece) -> u32 {
     let Piece { last, step, .. } = growing;
     let begin = growing.first.max(first) - first;
@@ -338,7 +339,7 @@ fn even_bits(bytes: &[u8], first: u32, growing: Piece) -> u32 {
     last + (end.max(last + 1) - 1 - last) / step * step
 }
 
-/// How many bytes two slices have in common from their beginning, as far as the shorter one goes.
+/// Length of the common prefix of two slices, in bytes.
 fn matching(a: &[u8], b: &[u8]) -> usize {
     const BLOCK: usize = 512;
     let len = a.len().min(b.len());

@@ -31,7 +31,7 @@ pub(super) const BYTES_MAX: usize = 4 + CONTAINERS_MAX / 8 + CONTAINERS_MAX * (8
 
 const CUT: &str = "the bitmap is cut short";
 
-/// How the two forms begin.
+/// The first byte of each of the two forms.
 pub(super) const FIRST_BYTE: u8 = COOKIE.to_le_bytes()[0];
 pub(super) const FIRST_BYTE_RUNS: u8 = COOKIE_RUNS.to_le_bytes()[0];
 
@@ -101,7 +101,7 @@ impl<'a> Parts<'a> {
         last.is_some_and(|[a, b, ..]| usize::from(u16::from_le_bytes([*a, *b])) < CONTAINERS_MAX)
     }
 
-    /// How many containers there are.
+    /// Number of containers.
     pub(super) fn containers(&self) -> usize {
         self.heads.len() / 4
     }

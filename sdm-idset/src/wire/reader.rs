@@ -11,17 +11,17 @@ const LONG: &str = "expected at most 2099748 bytes";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set: {what} at byte {offset}")]
 pub struct DecodeError {
-    /// What is wrong with the bytes.
+    /// The error in the bytes.
     pub what: &'static str,
     /// The position of it in the given bytes.
     pub offset: usize,
 }
 
-/// Reads a form from its front; knows where it stands.
+/// A reader of the wire form, with its position.
 pub(super) struct Reader<'a> {
     input: &'a [u8],
     at: usize,
-    /// Where the thing read last began.
+    /// Offset at which the last item began.
     before: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Text and wire forms: what goes out comes back, and nothing that comes in breaks anything.
+//! Tests that text and wire forms survive a round trip, and that no input causes a panic.
 
 use crate::sets::any_set;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn encoded(set: &IdSet, base: u32) -> Vec<u8> {
     wire
 }
 
-/// How many bytes the portable Roaring format of a set takes, in its smallest layout.
+/// Size of a set in the portable Roaring format, in bytes, in its smallest layout.
 fn roaring_bytes(set: &IdSet) -> usize {
     let mut bits: RoaringBitmap = set.iter().map(|id| id.0).collect();
     bits.optimize();

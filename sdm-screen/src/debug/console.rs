@@ -1,32 +1,32 @@
-//! What the session has said, and the lines that it was given.
+//! The messages of the session and the lines that were entered.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 use sdm_text::printable;
 
-/// So many lines are kept.
+/// Maximum number of lines that are kept.
 const LINES_MAX: usize = 2000;
 
-/// What the session has said, and the lines that it was given.
+/// The messages of the session and the lines that were entered.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
     lines: VecDeque<Said>,
-    /// How many lines at the end are below what is shown.
+    /// Number of lines at the end below the displayed ones.
     below: usize,
-    /// The line that was given last, while nothing but its answer has come behind it.
+    /// Index of the last entered line, while only its answer has followed.
     given: Option<usize>,
-    /// All of its answer is there: what is longer than the panel is shown from its beginning.
+    /// True once its answer is complete. An answer longer than the panel is shown from its beginning.
     is_answered: bool,
-    /// For how many lines there was room.
+    /// Number of lines that fit into the panel in the last frame.
     room: Cell<usize>,
 }
 
-/// A line of it.
+/// A line of the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) text: String,
-    /// A person has said it, by typing or by a key.
+    /// True where the user has entered it, by typing or by a key.
     pub(crate) is_own: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The line that is typed at the prompt.
+//! The input line of the prompt.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sdm_text::printable;
@@ -7,23 +7,23 @@ use sdm_text::printable;
 const LINE_BYTES_MAX: usize = 4096;
 /// So many lines are remembered.
 const HISTORY_MAX: usize = 1000;
-/// So many words are shown that a line can become.
+/// Maximum number of completions that are shown.
 const WORDS_SHOWN_MAX: usize = 40;
 
-/// A line that is typed, and the lines before it.
+/// The input line with its history.
 #[derive(Debug, Default)]
 pub(crate) struct LineEdit {
     text: String,
-    /// Where the next letter goes, in bytes.
+    /// Cursor position, in bytes.
     at: usize,
     history: Vec<String>,
-    /// Those of them that nobody has been told of.
+    /// New lines of the history that are not saved yet.
     typed: Vec<String>,
     /// Which line of the history is shown; absent where it is a new one.
     shown: Option<usize>,
 }
 
-/// A text that is looked for, in small letters.
+/// The search line; the searched text is in lower case.
 #[derive(Debug, Default)]
 pub(crate) struct SearchLine {
     typed: Option<String>,
@@ -31,12 +31,12 @@ pub(crate) struct SearchLine {
 }
 
 impl SearchLine {
-    /// What is being typed.
+    /// The text while it is typed. None otherwise.
     pub(crate) fn typed(&self) -> Option<&str> {
         self.typed.as_deref()
     }
 
-    /// What was looked for last.
+    /// The last searched text.
     pub(crate) fn last(&self) -> &str {
         &self.last
     }
@@ -74,7 +74,7 @@ impl LineEdit {
         &self.text
     }
 
-    /// What stands before the cursor.
+    /// The text before the cursor.
     pub(crate) fn before(&self) -> &str {
         &self.text[..self.at]
     }

@@ -1,4 +1,4 @@
-//! What the keys of the debugger's screen do.
+//! Handling of keys in the debugger's screen.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -6,7 +6,7 @@ use super::{Debugger, Deed, Panel, source, values};
 
 /// From so many columns on all keys of the source are named.
 const COLUMNS_OF_ALL: u16 = 140;
-/// How many lines PgUp and PgDn go.
+/// Number of lines that PgUp and PgDn move.
 const PAGE: i32 = 15;
 
 /// A key that gives the session a line, and the line.

@@ -1,4 +1,4 @@
-//! Where the panels are.
+//! The layout of the panels.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
@@ -97,7 +97,7 @@ pub(crate) fn places(body: Rect, focus: Panel, zoomed: bool) -> Vec<(Panel, Rect
     places
 }
 
-/// What is between head and foot.
+/// Splits the screen into the first line, the body, and the last line.
 pub(crate) fn body(area: Rect) -> [Rect; 3] {
     let parts = [
         Constraint::Length(1),
@@ -107,7 +107,7 @@ pub(crate) fn body(area: Rect) -> [Rect; 3] {
     Layout::vertical(parts).areas(area)
 }
 
-/// How wide the text may be that is said.
+/// Width of the message panel's text, in columns.
 pub(crate) fn text_width(columns: u16, lines: u16) -> u16 {
     let [_, body, _] = self::body(Rect::new(0, 0, columns, lines));
     let places = places(body, Panel::Prompt, false);

@@ -1,4 +1,4 @@
-//! What a mouse does: what is clicked is selected, the wheel moves in what is below it.
+//! Handling of the mouse: a click selects, the wheel scrolls the panel below the pointer.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
@@ -8,7 +8,7 @@ use super::layout::{Panel, body};
 use super::paint::first_shown;
 use crate::bindings::key_at;
 
-/// How many rows the wheel goes at once.
+/// Number of rows that one turn of the wheel moves.
 const WHEEL: i32 = 3;
 /// In front of a line of source stands its breakpoint, and who is there.
 const GUTTER_COLUMNS: u16 = 2;
@@ -100,7 +100,8 @@ impl Debugger {
         }
     }
 
-    /// What is below the pointer moves; the keys stay where they are, but in the stacks, whose selection is the focus.
+    /// Scrolls the panel below the pointer. The keyboard focus moves only to the stacks, whose selection is
+    /// the focus of commands.
     fn wheel(&mut self, at: Position, by: i32) {
         let [_, body, _] = body(self.area);
         match self.panel_at(body, at).map(|(panel, _)| panel) {

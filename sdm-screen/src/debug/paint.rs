@@ -1,4 +1,4 @@
-//! How a frame of the debugger's screen looks.
+//! Drawing of the debugger's screen.
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -13,12 +13,12 @@ use super::values::{self, ValueRow};
 use super::{Debugger, Panel, source};
 use crate::style::Tone;
 
-/// How many bytes of a set are shown.
+/// Maximum length of a set's text, in bytes.
 const SET_WIDTH: usize = 24;
 
-/// How many parts a histogram has.
+/// Number of bins of a histogram.
 const PARTS: usize = 24;
-/// How many it has on a terminal of less than [`COLUMNS_OF_PARTS`].
+/// Number of bins on a terminal of less than [`COLUMNS_OF_PARTS`] columns.
 const PARTS_MIN: usize = 8;
 const COLUMNS_OF_PARTS: u16 = 110;
 

@@ -1,4 +1,4 @@
-//! A map of all ranks: a cell for each, or for a block of them where there are more than cells.
+//! A map of all ranks: one cell per rank, or per block of ranks if there are more ranks than cells.
 
 use ratatui::layout::Rect;
 use sdm_debug::TaskState;
@@ -8,16 +8,16 @@ use sdm_view::item::{Happening, RankRow};
 
 use crate::style::Tone;
 
-/// Signs of places in the program, those of most tasks first; who stands elsewhere has the last one.
+/// Letters for places in the program, most tasks first. The last one stands for all further places.
 const PLACES: &[u8] = b"abcdefghijklmnopqrstuvw*";
 
-/// Tasks that are alike.
+/// Tasks in the same state and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankClass {
     pub(crate) sign: char,
     pub(crate) tone: Tone,
     pub(crate) tasks: IdSet,
-    /// What they have in common.
+    /// Their common state or place.
     pub(crate) what: String,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct RankMap {
     pub(crate) classes: Vec<RankClass>,
     /// The place of the selected rank among all.
     pub(crate) at: u64,
-    /// What stands in each cell for the area of the last frame.
+    /// The class in each cell of the last frame's area.
     cells: Vec<u8>,
     /// For which area and how many ranks a cell they are.
     drawn: Option<(u16, u16)>,
@@ -173,7 +173,7 @@ fn classes(board: &Board) -> Vec<RankClass> {
     classes
 }
 
-/// Whose innermost frame is where, those of most tasks first.
+/// The places of innermost frames with their tasks, most tasks first.
 fn places(board: &Board) -> Vec<(IdSet, String)> {
     let mut places: Vec<(IdSet, String)> = Vec::new();
     if let Some(stacks) = &board.sight.stacks {

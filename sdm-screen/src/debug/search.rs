@@ -1,4 +1,4 @@
-//! Looking for a text in the panel that has the keys.
+//! Text search in the panel with the keyboard focus.
 
 use ratatui::crossterm::event::KeyEvent;
 use sdm_text::printable;

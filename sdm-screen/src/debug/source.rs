@@ -1,4 +1,4 @@
-//! The source, with who stands where.
+//! The source, with the tasks at each line.
 
 use sdm_idset::IdSet;
 use sdm_view::board::{Board, SourceSight};

@@ -1,4 +1,4 @@
-//! Snapshots of the debugger's screen in every state, and what keys do.
+//! Snapshots of the debugger's screen in every state, and tests of its keys.
 
 mod looks;
 mod searches;

@@ -6,9 +6,9 @@ use sdm_text::printable;
 use sdm_view::item::MergedStacks;
 use sdm_view::render::Names;
 
-/// So many rows are kept of a tree.
+/// Maximum number of rows of a tree.
 const ROWS_MAX: usize = 20_000;
-/// How many bytes of a set are shown in a row.
+/// Maximum length of a set's text in a row, in bytes.
 const SET_WIDTH: usize = 24;
 
 /// The rows of a tree, and the one that is selected.
@@ -18,18 +18,18 @@ pub(crate) struct StackView {
     pub(crate) at: usize,
 }
 
-/// A frame.
+/// A row with one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeRow {
     /// Lines from the frame above.
     pub(crate) guide: String,
-    /// Who is in it, where those are others than in the frame above; empty else.
+    /// The tasks of the frame as text; empty where they are the same as in the frame above.
     pub(crate) who: String,
     pub(crate) place: String,
     pub(crate) tasks: IdSet,
-    /// Whose innermost frame it is.
+    /// Tasks whose innermost frame it is.
     pub(crate) here: IdSet,
-    /// So few are in it that they are worth a look.
+    /// True where the frame has unusually few tasks.
     pub(crate) is_odd: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The values of variables and expressions, and who differs.
+//! The values of variables and expressions, with the tasks that differ.
 
 use sdm_idset::IdSet;
 use sdm_text::printable;
@@ -7,11 +7,11 @@ use sdm_view::render::Names;
 
 use crate::style::{Style, Tone};
 
-/// How many bytes of a set are shown before a value.
+/// Maximum length of a set's text before a value, in bytes.
 const SET_WIDTH: usize = 20;
-/// So many distinct values of one name are shown.
+/// Maximum number of distinct values that are shown per name.
 const VALUES_SHOWN_MAX: usize = 12;
-/// How heavy a part of a histogram is.
+/// Characters for the height of a histogram's bin.
 const BARS: [&str; 9] = [
     " ", "\u{2581}", "\u{2582}", "\u{2583}", "\u{2584}", "\u{2585}", "\u{2586}", "\u{2587}",
     "\u{2588}",

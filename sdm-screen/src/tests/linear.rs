@@ -1,4 +1,4 @@
-//! The views for who listens to them.
+//! Tests of the linear style for screen readers.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

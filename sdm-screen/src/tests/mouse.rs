@@ -1,4 +1,4 @@
-//! What a mouse does in the views.
+//! Tests of the mouse in the views.
 
 use ratatui::crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 

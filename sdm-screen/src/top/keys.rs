@@ -1,4 +1,4 @@
-//! What the keys of the views do.
+//! Handling of keys in the views.
 
 use ratatui::crossterm::event::KeyCode;
 use sdm_runtime::states::{self, State};
@@ -8,7 +8,7 @@ use crate::form::Form;
 use crate::line::{edit, split, words};
 use crate::table::Row;
 
-/// How many rows PgUp and PgDn go.
+/// Number of rows that PgUp and PgDn move.
 const PAGE: isize = 15;
 
 impl Top {
@@ -216,7 +216,7 @@ impl Top {
         self.over = Over::Form(form);
     }
 
-    /// What the selected row is called, for the terminal's clipboard.
+    /// Copies the name of the selected row to the terminal's clipboard.
     fn copy(&mut self) {
         let node = self
             .map

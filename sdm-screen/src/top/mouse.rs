@@ -1,4 +1,5 @@
-//! What a mouse does: what is clicked is selected, and clicked again opened; the wheel moves in what is below it.
+//! Handling of the mouse: a click selects, a second click opens, the wheel scrolls the part below the
+//! pointer.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
@@ -7,7 +8,7 @@ use super::{Over, Top, View};
 use crate::bindings::key_at;
 use crate::paint::Part;
 
-/// How many rows the wheel goes at once.
+/// Number of rows that one turn of the wheel moves.
 const WHEEL: isize = 3;
 
 impl Top {

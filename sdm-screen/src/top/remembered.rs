@@ -1,4 +1,4 @@
-//! What is as it was when the screen is looked at the next time.
+//! Settings of the screen that are kept for the next start.
 
 use super::{Top, View};
 use crate::palette::Palette;
@@ -11,7 +11,7 @@ const VIEWS: [(&str, View); 3] = [
 ];
 
 impl Top {
-    /// What is worth remembering, as lines of `WORD VALUE`.
+    /// The settings to keep, as lines of `WORD VALUE`.
     #[must_use]
     pub fn remembered(&self) -> String {
         let view = VIEWS.iter().find(|(_, view)| *view == self.view);

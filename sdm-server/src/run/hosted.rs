@@ -1,4 +1,5 @@
-//! A server whose programs find a PMIx server: its backend is set up once that is there, and commands wait until then.
+//! A server with a PMIx server for its programs. The backend is set up once the PMIx server is ready, and
+//! commands wait until then.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -20,9 +21,9 @@ use crate::hosted::SettingUp;
 use crate::own_tasks::WaitingCommand;
 use crate::pmix::{Heard, PmixError, PmixServer};
 
-/// How long programs that are to end may take before they are killed.
+/// Time limit for programs to end on request before they are killed.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// What Open MPI says where a program gives no reason.
+/// The text that Open MPI prints if a program gives no reason.
 const SAYS_NOTHING: &str = "N/A";
 
 impl Server {
@@ -316,7 +317,8 @@ type Sized = (OsString, OsString);
 /// A variable, and the set among which a task's number is its value.
 type Numbered = (OsString, IdSet);
 
-/// What programs and scripts look at that choose by it which GPU is theirs, for a job of `all` tasks, of which some are `here`.
+/// Environment variables by which programs and scripts choose their GPU, for a job of `all` tasks of which
+/// some are `here`.
 fn sizes_and_numbers(all: &IdSet, here: &IdSet) -> ([Sized; 2], [Numbered; 4]) {
     let sizes = [
         ("OMPI_COMM_WORLD_SIZE", all),

@@ -1,4 +1,4 @@
-//! What the PMIx servers of several nodes have to say to one another, on its way through the tree.
+//! Messages between the PMIx servers of several nodes, carried by the tree.
 
 use bytes::Bytes;
 use sdm_core::message::{ExchangeId, Letter};
@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 use super::Server;
 use crate::pmix::{Fence, Heard};
 
-/// What servers write to one another.
+/// A message between servers.
 #[derive(Serialize, Deserialize)]
 enum Errand {
-    /// What the PMIx server of one node has to say to that of another.
+    /// A message from the PMIx server of one node to that of another.
     Host(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// A process has ended the job.
+    /// A process has aborted the job.
     Abort(Abort),
 }
 
-/// How a process has ended its job.
+/// An abort of the job by a process.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Abort {
-    /// Its rank.
+    /// The rank of the process.
     pub(super) by: u32,
-    /// With which status.
+    /// The status of the abort.
     pub(super) status: i32,
-    /// What it says of that.
+    /// The message of the abort.
     pub(super) text: String,
 }
 
 impl Server {
-    /// Passes on what this node's PMIx server has for others.
+    /// Passes on messages of this node's PMIx server for other nodes.
     pub(super) fn meet_pmix(&mut self, heard: Heard) {
         match heard {
             Heard::FenceData(number, bytes) => {

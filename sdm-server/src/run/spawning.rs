@@ -1,4 +1,5 @@
-//! Programs that processes have started (`MPI_Comm_spawn`): they become tasks of this server, and are debugged like the others.
+//! Programs that processes spawn (`MPI_Comm_spawn`). They become tasks of this server and are debugged like
+//! the others.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -16,7 +17,7 @@ use super::Server;
 use crate::pmix::SpawnRequest;
 use crate::spawning::{Starting, is_own};
 
-/// What a shell says of a program that cannot be started.
+/// The exit status by which a shell reports a program that cannot be started.
 const NOT_STARTED: i32 = 127;
 
 impl Server {
@@ -128,8 +129,8 @@ impl Server {
         }
     }
 
-    /// What the backend says, without what only this server wants to know; what is an answer to a command of its own becomes an
-    /// event.
+    /// Removes outputs of the backend that only this server needs. Answers to commands of its own become
+    /// events.
     pub(super) fn sort_out(&mut self, outputs: Vec<BackendOutput>) -> Vec<BackendOutput> {
         if let Some(server) = &mut self.hosted.server {
             let messages = of_ends_and_output(&outputs, self.hosted.spawning.shows_output);
@@ -172,13 +173,14 @@ impl Server {
     }
 }
 
-/// Which of a server's own tasks new ones are to be like: the one that has started them, where it is one of them.
+/// The task that new tasks are modelled after: the one that spawned them if it is a task of this server,
+/// otherwise the first.
 fn like(own: &IdSet, by: Option<u32>) -> TaskId {
     let by = by.map(TaskId).filter(|by| own.contains(*by));
     by.or(own.first()).unwrap_or(TaskId(0))
 }
 
-/// What stops a task, for others.
+/// The breakpoints, watchpoints and catchpoints of a task, for other tasks.
 fn points_of(backend: Option<&dyn LauncherDuties>, like: TaskId, tasks: &IdSet) -> Vec<StartPoint> {
     let points = backend.map(|it| it.points(like)).unwrap_or_default();
     let points = points.into_iter().map(|point| StartPoint {
@@ -188,7 +190,7 @@ fn points_of(backend: Option<&dyn LauncherDuties>, like: TaskId, tasks: &IdSet) 
     points.collect()
 }
 
-/// What is told of tasks that have come into being.
+/// The events that announce new tasks.
 fn joined(by: Option<u32>, like: TaskId, starts: &[(TaskId, &HostProgram)]) -> Vec<(IdSet, Event)> {
     let alike = starts.chunk_by(|(_, a), (_, b)| a == b);
     let told = alike.map(|alike| {
@@ -205,19 +207,19 @@ fn joined(by: Option<u32>, like: TaskId, starts: &[(TaskId, &HostProgram)]) -> V
     told.collect()
 }
 
-/// What a process is in its job.
+/// The position of a process in its job.
 struct Place {
     rank: u32,
-    /// How many processes the job has.
+    /// Number of processes of the job.
     size: u32,
-    /// Its number among those on this host.
+    /// The number of the process among those on this host, from 0.
     number: u32,
-    /// How many are on this host.
+    /// Number of processes on this host.
     here: u64,
 }
 
 impl Place {
-    /// What programs and scripts look at, as in the first job.
+    /// The environment variables with the position, as in the first job.
     fn variables(&self) -> impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)> {
         let variables = [
             ("OMPI_COMM_WORLD_SIZE", self.size.into()),
@@ -232,7 +234,7 @@ impl Place {
     }
 }
 
-/// How a task is started that runs this program.
+/// The start specification of a task that runs this program.
 fn spec_of(
     base: &StartSpec,
     program: &HostProgram,
@@ -267,7 +269,7 @@ fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSe
     its.map(|(_, line)| (tasks.clone(), line.clone())).collect()
 }
 
-/// What the PMIx server is told: who has ended and how, and what was printed where it `shows_output`.
+/// Messages to the PMIx server: ends of processes with their status, and output if `shows_output` is set.
 fn of_ends_and_output(outputs: &[BackendOutput], shows_output: bool) -> Vec<ToHost> {
     let mut ended: BTreeMap<i32, IdSet> = BTreeMap::new();
     let mut messages = Vec::new();
@@ -299,7 +301,7 @@ fn of_ends_and_output(outputs: &[BackendOutput], shows_output: bool) -> Vec<ToHo
     messages
 }
 
-/// What a launcher would give a process for its status that has ended so.
+/// The exit status of a process, as a launcher reports it. None if the reply is not the end of a process.
 fn status_of(reply: &Reply) -> Option<i32> {
     match reply {
         Reply::Exited { code, .. } => Some(*code),
@@ -313,7 +315,7 @@ fn status_of_signal(signal: &str) -> i32 {
     128 + number
 }
 
-/// What an answer that nobody waits for says as events.
+/// An answer to a command of the server's own, as events.
 fn events_of(result: Result<Reply, Failure>) -> Vec<Event> {
     match result {
         Ok(Reply::Stopped(stop)) => vec![Event::Stopped(stop)],
