@@ -1,10 +1,10 @@
-//! A process that a gdb is to attach to, as it is before, and as it is to be again when gdb does not leave it by
-//! itself.
+//! Data of a process that gdb attaches to, with its state before and the means to restore it if gdb does not detach
+//! by itself.
 //!
-//! When a gdb is killed the kernel lets go of what it has traced, with its breakpoints in it: whoever runs into one
-//! is killed by SIGTRAP. And a stop that gdb had asked for and not heard of yet takes effect then, for ever. So such
-//! a process is stopped, by the kernel with gdb's end ([`Leash`]) and once more as soon as that is seen, its code is put
-//! back, and it goes on, unless it was stopped before anybody attached.
+//! When a gdb is killed the kernel detaches from its processes, and leaves gdb's breakpoints in them: a process that
+//! runs into one dies of SIGTRAP. A stop that gdb had requested and not received yet then takes effect, permanently.
+//! So such a process is stopped by the kernel at gdb's end ([`Leash`]), and once more as soon as that end is noticed.
+//! Its code is restored, and it is resumed, unless it was stopped before the attach.
 
 use std::rc::Rc;
 

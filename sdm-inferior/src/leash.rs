@@ -1,13 +1,13 @@
-//! A stop that the kernel keeps ready for a process, for the moment when its gdb is killed.
+//! A SIGSTOP that the kernel sends to a process when its gdb is killed.
 //!
-//! When a gdb dies the kernel closes its files, and then lets go of what it traced. Such a process goes on at once,
-//! into the breakpoint that it stands at: nobody who only hears of gdb's death is fast enough to prevent that. So gdb holds
-//! the writing end of a pipe that it knows nothing of, and the kernel is told to send the process SIGSTOP when
-//! nobody holds it any more (`F_SETSIG`): that is pending before the process is let go.
+//! When a gdb dies the kernel closes its files, and then detaches from its processes. Such a process continues at
+//! once, into the breakpoint at which it stands, so that a reaction to gdb's death comes too late. Therefore gdb
+//! inherits the write end of a pipe, and the kernel is told to send the process SIGSTOP when that end closes
+//! (`F_SETSIG`). The signal is pending before the process is detached.
 //!
-//! Somebody has to let it go on afterwards, and who kills everything at once (a resource manager that ends a job's
-//! step) leaves nobody. So it is told only when gdb is to put breakpoints into the process: before that there is nothing to
-//! run into.
+//! Afterwards some process must resume it, and a kill of everything at once (a resource manager that ends a job step)
+//! leaves none. So the leash is armed only when gdb is about to insert breakpoints in the process: before that it is
+//! in no danger.
 
 use std::os::fd::OwnedFd;
 

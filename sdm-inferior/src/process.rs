@@ -1,4 +1,4 @@
-//! Names processes by their pid and the time of their start, as pids are used again.
+//! Identifies processes by their pid and start time, as pids are reused.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,7 +1,8 @@
-//! What a debugger leaves in a process that was killed together with all who could have undone it: breakpoints, and a stop.
+//! Removes a debugger's traces from a process when all processes that could have done so were killed too:
+//! breakpoints, and a stop.
 //!
-//! A stop is taken back where SIGSTOP made it, as debuggers do. A terminal's stop (Ctrl-Z, SIGTSTP and its kin) is a person's and stays:
-//! the kernel says which it was to whoever seizes the process, which changes nothing in it.
+//! A stop by SIGSTOP, as debuggers use it, is undone. A terminal's stop (Ctrl-Z, SIGTSTP and the like) is the user's
+//! and stays. The kernel tells the two apart to a tracer that seizes the process, which changes nothing in it.
 
 use std::io;
 
@@ -16,7 +17,7 @@ use crate::held::is_stopped;
 use crate::process::identity;
 use crate::restore::{self, Breakpoint};
 
-/// What was done for a process.
+/// The result for one process.
 #[derive(Debug)]
 pub struct Rescue {
     /// These were taken out.

@@ -1,9 +1,8 @@
-//! Takes out the breakpoints that a killed gdb has left in a process.
+//! Removes the breakpoints that a killed gdb has left in a process.
 //!
-//! gdb keeps to itself what it has inserted where (its own internal breakpoints too), so this looks
-//! at the process instead: pages of code that were written to are no longer the file's, and where one
-//! holds a trap instruction and the file another one, a breakpoint stands. Nothing has to be kept
-//! while all is well, and none is missed.
+//! gdb does not publish its insertions (it has internal breakpoints too), so the process itself is examined. Modified
+//! code pages are no longer the file's. If such a page has a trap instruction where the file has another one, there
+//! is a breakpoint. This needs no bookkeeping in normal operation, and finds all of them.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +14,7 @@ use sdm_system::pagemap::{self, page_size};
 use sdm_system::proc::{self, Mapping};
 use sdm_text::printable_name;
 
-/// What gdb writes over an instruction, or over its beginning, on this processor.
+/// The trap instructions that gdb writes over code on this processor.
 #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
 const TRAPS: &[&[u8]] = &[&[0xcc]];
 #[cfg(target_arch = "aarch64")]
@@ -49,7 +48,7 @@ const ALIGNMENT: usize = match TRAPS {
 struct Code {
     start: u64,
     end: u64,
-    /// Where in the file it begins.
+    /// Offset of its start in the file.
     offset: u64,
     inode: u64,
     path: PathBuf,
@@ -58,11 +57,11 @@ struct Code {
 /// A trap instruction that a process has and the file of its code has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breakpoint {
-    /// Where it is in the process.
+    /// Its address in the process.
     pub(crate) address: u64,
     /// The file.
     pub path: PathBuf,
-    /// Where it is in that.
+    /// Its offset in the file.
     pub offset: u64,
     /// The file's bytes.
     before: Vec<u8>,
@@ -90,7 +89,7 @@ pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<Vec<Br
     Ok(removed)
 }
 
-/// Where the process has breakpoints now.
+/// Addresses of the breakpoints in the process.
 ///
 /// # Errors
 /// As [`remove_breakpoints`].
@@ -186,7 +185,7 @@ fn in_page(
     Ok(())
 }
 
-/// Where `now` has a trap instruction and `before` another one, and how many bytes that takes.
+/// Offset and length of each place where `now` has a trap instruction and `before` another one.
 fn traps(now: &[u8], before: &[u8]) -> Vec<(usize, usize)> {
     let trap_at = |at: usize| {
         let found = TRAPS.iter().find(|trap| now[at..].starts_with(trap))?;

@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: signals that the kernel keeps ready, and a copy of this process.
+//! The only unsafe code of this crate: signals on closing pipes, and a copy of this process.
 #![allow(unsafe_code)]
 
 use std::io;

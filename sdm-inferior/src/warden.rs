@@ -1,11 +1,10 @@
-//! A process that outlives this one for as long as its gdbs do.
+//! The warden: a process that outlives this one until its gdbs have ended.
 //!
-//! A gdb ends at the end of its input; but while it waits for a function that it calls in the program
-//! (`print sleep(1000)`) it reads none. So a copy of this process, which holds nothing but one pipe, is told
-//! of every gdb and of what it attaches to. When this process dies, however that happens, it sees to it that they
-//! end: it waits, stops the programs that they wait for, and at last kills gdb. What gdb has left in programs is
-//! taken out, and they go on as they did before. It never sends gdb SIGINT, which gdb passes on to a program that it is
-//! just letting go.
+//! A gdb ends at the end of its input, but does not read input while it waits for a called function in the program
+//! (`print sleep(1000)`). The warden is a copy of this process that holds only one pipe, and is told of every gdb and
+//! its processes. When this process dies in any way, the warden ends the gdbs: it waits, stops the programs that they
+//! wait for, and at last kills gdb. It removes gdb's breakpoints from the programs, and resumes them. It never sends
+//! gdb SIGINT, which gdb would pass on to a program that it is detaching from.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,10 +19,10 @@ use crate::held::is_stopping;
 use crate::process::{self, Identity, identity};
 use crate::{restore, sys};
 
-/// How long each step towards the end may take. The first is for those that read the end of their input.
+/// Time of each step towards the end. The first step is for gdbs that read the end of their input.
 const STEP_WAIT: Duration = Duration::from_secs(2);
-/// How often what a gdb waits for is stopped, one second after the other, where it has attached to processes: a gdb of
-/// several tasks may have been told to call functions in each.
+/// Number of times that the processes a gdb waits for are stopped, at intervals of one second, if it has attached to
+/// them. A gdb of several tasks may call functions in each.
 const STOPS_ATTACHED: u32 = 30;
 /// The same where it has attached to none. What it has started goes with it, and nothing is harmed when it is killed.
 const STOPS_STARTED: u32 = 3;
@@ -31,20 +30,20 @@ const STOPS_STARTED: u32 = 3;
 const STOP_PAUSE: Duration = Duration::from_secs(1);
 /// A stop of gdb's that had not come yet comes at most so long after its end.
 const LATE_STOP: Duration = Duration::from_millis(100);
-/// How often it is looked for in between.
+/// Interval of searches for it in between.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
 /// The kernel has this process go on so often where somebody has stopped it: before it has something to do, which costs next to
 /// nothing, and afterwards. Its parent's end does so too, at that moment; one that is stopped just behind that has not begun to work.
 const GO_ON_WAITING: Duration = Duration::from_secs(5);
 const GO_ON: Duration = Duration::from_millis(200);
-/// What the process is called in lists of processes, at most 15 bytes.
+/// The process's name in process lists, at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-warden";
 
 /// The end of the pipe over which it is told; it knows of our death by its closing.
 #[derive(Debug)]
 pub struct Warden(OwnedFd);
 
-/// What it is told: gdb, a process, and what is with them. As short as it is, it goes as a whole.
+/// A message to the warden: gdb, a process, and the kind of message. It is short enough to be written atomically.
 type Word = [i32; 3];
 
 /// There is this gdb.
@@ -124,7 +123,7 @@ impl WatchedGdb {
     }
 }
 
-/// What the copy does until all is done.
+/// Main loop of the copy.
 fn keep(pipe: &OwnedFd) {
     let mut kept: Vec<WatchedGdb> = Vec::new();
     // Where there is none it is as it was without: whoever stops this process keeps it from its work.
@@ -221,10 +220,10 @@ fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: In
     }
 }
 
-/// What is done about a gdb that does not read its input.
+/// The action on a gdb that does not read its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WardenStep {
-    /// What it waits for is stopped.
+    /// The programs that it waits for are stopped.
     Stop,
     /// Nothing: it may be on its way to the end.
     Wait,
@@ -232,7 +231,7 @@ enum WardenStep {
     Kill,
 }
 
-/// How long a gdb that does not read its input has until it is killed.
+/// Time until a gdb that does not read its input is killed.
 fn patience(has_attached: bool) -> Duration {
     let stops = match has_attached {
         true => STOPS_ATTACHED,
@@ -241,7 +240,7 @@ fn patience(has_attached: bool) -> Duration {
     STOP_PAUSE * stops + STEP_WAIT
 }
 
-/// What is to be done about one that has not read it for so long.
+/// The action on a gdb that has not read its input for this time.
 fn step(spent: Duration, has_attached: bool) -> WardenStep {
     let patience = patience(has_attached);
     match spent {
@@ -306,7 +305,7 @@ fn go_on(gdb: &WatchedGdb) {
     process::go_on(gdb.pid);
 }
 
-/// How much processor time a process has used, where it sleeps.
+/// Processor time that a process has used, in clock ticks; `None` unless it sleeps.
 fn asleep(pid: i32) -> Option<u64> {
     let stat = proc::of(pid).stat().ok()?;
     stat.cpu_ticks().filter(|_| stat.state() == State('S'))

@@ -1,4 +1,4 @@
-//! The client: the process that a person sees, which lends its terminal to a kept program.
+//! The client: the process at the user's terminal, which lends that terminal to a kept program.
 
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::net::Shutdown;
@@ -18,10 +18,10 @@ use crate::place::{Name, PlaceError};
 use crate::sys::terminal_size;
 use crate::wire::{self, Frame};
 
-/// How long a keeper may take to let a terminal go.
+/// Time that a keeper has to release a terminal.
 const DETACH_WAIT: Duration = Duration::from_secs(10);
 
-/// How a terminal came back to its shell.
+/// The reason why a terminal returned to its shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// The program goes on without it.

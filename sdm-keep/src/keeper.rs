@@ -17,29 +17,29 @@ use crate::place::{Name, PlaceError};
 use crate::terminal_lease::{Heard, TerminalId, TerminalLease};
 use crate::wire::{self, Frame, Size};
 
-/// How much output is kept for the next terminal, in bytes.
+/// Output that is kept for the next terminal, in bytes.
 const RING_BYTES_MAX: usize = 4 << 20;
-/// How much output is read at a time, in bytes.
+/// Output that is read at a time, in bytes.
 const READ_BYTES: usize = 32 << 10;
-/// How long a caller may take to say what it wants.
+/// Time that a caller has to state its request.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
-/// How long a terminal that was let go may take to be told so and to say what it has shown.
+/// Time that a released terminal has to learn so and to report its position.
 const LET_GO_WAIT: Duration = Duration::from_secs(1);
-/// How long output may come after the program's end.
+/// Time in which output may come after the program's end.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
 /// The most callers at a time.
 const CALLERS_MAX: usize = 32;
 /// The line that says that the keeper listens.
 pub(crate) const READY: &str = "ready";
 
-/// What a keeper keeps.
+/// The kept program and its settings.
 #[derive(Clone, Debug)]
 pub struct KeeperOptions {
     /// The session's name.
     pub name: Name,
     /// The program and its arguments; at least the program.
     pub command: Vec<OsString>,
-    /// How long the end of the program waits for a terminal that wants to know of it.
+    /// Time that the program's end waits for a terminal that asks for it.
     pub wait_after_end: Duration,
 }
 

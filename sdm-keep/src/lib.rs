@@ -1,10 +1,10 @@
-//! Keeps a program that wants a terminal, while terminals come and go.
+//! Keeps a program that needs a terminal, while terminals attach and detach.
 //!
-//! A keeper ([`keep`]) is a process of its own that runs the program on a pseudo-terminal and
-//! listens at a socket in the user's runtime folder. A terminal is lent to it by [`resume`], which
-//! passes bytes both ways; when that process goes, by the detach key, by `kill -9` or with its
-//! network connection, the program does not notice. What it prints meanwhile waits in a bounded
-//! ring; what fell out of it is counted and said. Nothing that a terminal has shown is shown again.
+//! A keeper ([`keep`]) is a process that runs the program on a pseudo-terminal and listens at a socket in the user's
+//! runtime directory. [`resume`] lends it a terminal, and passes bytes both ways. When that process ends, by the
+//! detach key, by `kill -9` or with its network connection, the program does not notice. The program's output is then
+//! kept in a bounded ring; output that falls out of the ring is counted and reported. Nothing that a terminal has
+//! shown is shown again.
 //!
 //! It knows nothing of debugging: `sdm` runs itself under it.
 

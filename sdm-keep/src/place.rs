@@ -1,4 +1,4 @@
-//! Where keepers listen: one socket each, in a folder of the user's own.
+//! The sockets of keepers: one each, in a directory of the user's own.
 
 use sdm_text::printable_name;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::wire::{self, Frame};
 
 /// The longest name of a session, in bytes.
 const NAME_BYTES_MAX: usize = 40;
-/// How long a keeper may take to say what it is.
+/// Time that a keeper has to describe itself.
 const ASK_WAIT: Duration = Duration::from_secs(5);
 /// The most sessions that are listed.
 const SESSIONS_MAX: usize = 1000;
@@ -125,7 +125,7 @@ impl Name {
 pub struct About {
     /// The session's name, as `sdm resume` takes it.
     pub name: String,
-    /// How long it has been there.
+    /// Time since its start.
     pub age: Duration,
     /// Whether a terminal is lent to it.
     pub attached: bool,

@@ -1,15 +1,15 @@
-//! A bounded ring of what the program has printed, for the terminals that come later.
+//! A bounded ring of the program's output, for later terminals.
 
 use std::collections::VecDeque;
 
 /// The last bytes of a stream, and how far they were shown.
 pub(crate) struct Ring {
     bytes: VecDeque<u8>,
-    /// How many bytes are kept at most.
+    /// Capacity in bytes.
     bytes_max: usize,
-    /// How many bytes there were in all.
+    /// Number of bytes printed in all.
     end: u64,
-    /// How many of them a terminal has shown.
+    /// Number of bytes that a terminal has shown.
     shown: u64,
 }
 

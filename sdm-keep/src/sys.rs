@@ -1,4 +1,4 @@
-//! The calls of the operating system that the keeper makes directly: sizes of terminals, sessions, signals.
+//! System calls of the keeper: terminal sizes, sessions, signals.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsRawFd;
@@ -7,7 +7,7 @@ use nix::libc;
 
 use crate::wire::Size;
 
-/// How large the terminal behind `fd` is; 24 by 80 where it does not say.
+/// Size of the terminal `fd`; 24 by 80 if unknown.
 pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Size {
     let mut size = libc::winsize {
         ws_row: 0,

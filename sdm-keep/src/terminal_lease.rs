@@ -1,17 +1,17 @@
-//! Which terminal has the program, and how much of its output each was sent. No I/O, no clock.
+//! The terminal that has the program, and the output sent to each terminal. No I/O, no clock.
 //!
-//! One terminal at a time has it. One that is let go is told so, says how far it has shown the
-//! output, and closes its connection; only then is it known from where on the next one has to show
-//! it, and only then the next one begins.
+//! One terminal at a time has the program. A terminal to be released is told so, reports its position in the output,
+//! and closes its connection. Only then is the next terminal's start position known, and only then does the next one
+//! begin.
 
 use std::collections::BTreeMap;
 
 use crate::ring::Ring;
 use crate::wire::{Frame, Size};
 
-/// How many bytes go to a terminal in one frame.
+/// Bytes of output in one frame.
 const CHUNK_BYTES: usize = 32 << 10;
-/// How much a terminal may lag behind before the program has to wait.
+/// Bytes that a terminal may lag behind before the program has to wait.
 const LAG_BYTES_MAX: u64 = 256 << 10;
 
 /// A terminal: each that comes has a higher number than all before.
@@ -84,7 +84,7 @@ impl TerminalLease {
         self.last
     }
 
-    /// Who has the program is let go.
+    /// Begins to release the terminal that has the program.
     pub fn let_go(&mut self) {
         self.let_go_for(false);
     }
@@ -97,7 +97,7 @@ impl TerminalLease {
         }
     }
 
-    /// Who has the program.
+    /// The terminal that has the program.
     #[must_use]
     pub fn current(&self) -> Option<TerminalId> {
         let mut has = self
@@ -194,7 +194,7 @@ impl TerminalLease {
     }
 }
 
-/// What a terminal said that is not for the lease itself.
+/// A terminal's message that is not for the lease itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Heard {
     /// Typed, for the program.

@@ -52,7 +52,7 @@ pub enum Frame {
     },
 }
 
-/// How large a terminal is, in characters.
+/// Size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The number of lines.

@@ -1,4 +1,5 @@
-//! Answers of MI commands that a line of gdb's command line carries out: `with print elements 9 -- interpreter-exec mi3 "-stack-..."`.
+//! Answers of MI commands inside a command line of gdb's: `with print elements 9 -- interpreter-exec mi3
+//! "-stack-..."`.
 
 use super::{Record, ResultClass};
 

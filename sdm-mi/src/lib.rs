@@ -1,7 +1,7 @@
-//! GDB/MI: bytes in, any cut, [`Record`]s out. Never panics, never grows without bound.
+//! GDB/MI: bytes in, at any cut, [`Record`]s out. Never panics, never grows without bound.
 //!
-//! [`LineReader`] reassembles lines, [`parse_line`] reads one, [`quote`] writes a c-string. What
-//! is no MI becomes [`Record::Unknown`]: a program or a library may write into gdb's output.
+//! [`LineReader`] reassembles lines, [`parse_line`] parses one, [`quote`] writes a c-string. Text that is not MI
+//! becomes [`Record::Unknown`]: a program or a library may write into gdb's output.
 
 mod escape;
 mod inner;

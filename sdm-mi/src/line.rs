@@ -1,4 +1,4 @@
-//! Splits what gdb writes into lines, in whatever pieces it comes.
+//! Splits gdb's output into lines, at any cut.
 
 use super::inner::InnerAnswer;
 use super::{Record, parse_line};
@@ -13,7 +13,7 @@ pub enum Line {
     Whole(Vec<u8>),
     /// A line longer than [`LINE_BYTES_MAX`]: its first bytes, and how long it was.
     TooLong {
-        /// What it began with, a few bytes.
+        /// Its first bytes, at most `HEAD_BYTES`.
         head: Vec<u8>,
         /// Its whole length in bytes.
         bytes: u64,
@@ -23,7 +23,7 @@ pub enum Line {
 /// Reassembles lines from pieces of any size.
 #[derive(Debug, Default)]
 pub struct LineReader {
-    /// What has come, up to `end`; behind that room for more.
+    /// Bytes received, up to `end`; the rest is free space.
     buffer: Vec<u8>,
     /// `buffer[start..end]` was not given out: `start <= scanned <= end <= buffer.len()`.
     start: usize,
@@ -35,7 +35,7 @@ pub struct LineReader {
     inner: InnerAnswer,
 }
 
-/// Where a line stands in the buffer, without its end, and how long it was altogether.
+/// Range of a line in the buffer, without its end, and its full length.
 struct Found {
     line: std::ops::Range<usize>,
     bytes: u64,
@@ -154,11 +154,11 @@ impl LineReader {
     }
 }
 
-/// What is kept of a line too long: enough for its token.
+/// Bytes that are kept of a line too long: enough for its token.
 const HEAD_BYTES: usize = 64;
 /// The room at first, in bytes; it doubles when it is full.
 const ROOM_BYTES: usize = 4 << 10;
-/// What is kept of it between lines, and the most that it grows by at once, in bytes.
+/// Bytes of buffer that are kept between lines, and by which it grows at most at once.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ pub enum Record {
     Result {
         /// The command's number.
         token: Option<u64>,
-        /// What became of it.
+        /// The result class.
         class: ResultClass,
-        /// What it carries.
+        /// The results.
         results: Results,
     },
     /// `*stopped,...`: something that happened.
@@ -23,12 +23,12 @@ pub enum Record {
         kind: AsyncKind,
         /// Its name, for example `stopped`.
         class: String,
-        /// What it carries.
+        /// The results.
         results: Results,
     },
     /// `~"..."`: text for a person.
     Stream {
-        /// Who says it: the console, the program, or the log.
+        /// The origin of the text: console, program (target) or log.
         kind: StreamKind,
         /// The text, line ends included.
         text: String,
@@ -39,14 +39,14 @@ pub enum Record {
     TooLong {
         /// The command's number, where the line was an answer.
         token: Option<u64>,
-        /// How long it was.
+        /// Its length in bytes.
         bytes: u64,
     },
     /// Not MI, or of a kind that we do not know.
     Unknown(String),
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultClass {
     /// `^done`.
@@ -83,7 +83,7 @@ pub enum StreamKind {
     Log,
 }
 
-/// How deep values may be nested.
+/// Deepest nesting of values.
 const DEPTH_MAX: u32 = 64;
 
 /// Reads one line without its end. Never fails: what is no MI becomes [`Record::Unknown`].

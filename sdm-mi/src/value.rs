@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// How much text is in it, in bytes.
+    /// Length of all text in it, in bytes.
     fn bytes(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
@@ -91,7 +91,7 @@ impl Value {
 }
 
 impl Results {
-    /// How much text is in them, in bytes, names included.
+    /// Length of all text in them, in bytes, names included.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let pairs = self.0.iter();

@@ -1,4 +1,4 @@
-//! What stands in for a debugger at a server: tasks that do as the command says, in virtual time.
+//! Simulated tasks in place of a debugger: they answer as the command specifies, in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::ledger::{Checked, Ledger};
 use crate::log::Log;
 use crate::spec::{Spec, event_payload};
 
-/// How long shutting down takes, in microseconds.
+/// Duration of a shutdown, in microseconds.
 const DOWN_US: u64 = 30_000;
 
 /// Something that the tasks of a server say.
@@ -52,7 +52,7 @@ pub(crate) struct TasksAtOnce<'a> {
     pub(crate) exec: &'a mut Executor,
     pub(crate) ledger: &'a mut Ledger,
     pub(crate) log: &'a mut Log,
-    /// What the ledger says of it.
+    /// The ledger's verdict on it.
     pub(crate) found: Checked,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Executor {
     running: BTreeMap<CommandId, Running>,
     due: BTreeMap<(u64, u64), Todo>,
     count: u64,
-    /// How many events each task has had, by lane.
+    /// Number of events of each task, by lane.
     said: BTreeMap<(TaskId, bool), u32>,
     paused: bool,
     held: VecDeque<(TaskId, usize)>,
@@ -203,7 +203,7 @@ impl Executor {
         self.is_down
     }
 
-    /// What is said at `now`: one thing at a time, so that what it leads to comes in between.
+    /// The next answer or event that is due at `now`; one at a time, so that its consequences come in between.
     pub(crate) fn say(&mut self, now: u64) -> Option<Said> {
         while self.next().is_some_and(|when| when <= now) {
             let (_, todo) = self.due.pop_first()?;

@@ -1,4 +1,4 @@
-//! Faults: what the simulation does to links, processes and hosts, and how it puts all of it right again.
+//! Faults: the simulation damages links, processes and hosts, and later repairs all of it.
 
 use sdm_core::ServerId;
 use sdm_core::link::Link;
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// How many more servers may go: some must be left to see that they live.
+    /// Number of servers that may still crash: some must survive to show that they live.
     fn crashes_left(&self) -> usize {
         let left = self.servers().len();
         left.saturating_sub(self.swarm.servers as usize / 3 + 1)
@@ -345,7 +345,7 @@ impl World {
         bytes
     }
 
-    /// What a member said to this one before, word for word.
+    /// Bytes that some caller sent to this member before, to be replayed.
     fn recorded(&mut self, called: ServerId) -> Vec<u8> {
         let running: Vec<Vec<u8>> = self
             .conns

@@ -1,4 +1,4 @@
-//! The laws that hold at every member after every step of the world.
+//! Invariants that hold at every member after every step of the world.
 
 use sdm_core::ServerId;
 

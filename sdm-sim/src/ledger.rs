@@ -1,4 +1,4 @@
-//! The checker of commands and events: what the root tells is held against what the tasks did.
+//! The checker of commands and events: compares the root's outputs with the tasks' actions.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::spec::{Spec, event_of};
 pub struct Violation {
     /// Which law, in a few words that never change.
     pub check: &'static str,
-    /// How it was broken.
+    /// A description of the violation.
     pub text: String,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn violated<T>(check: &'static str, text: impl Into<String>) -> Resul
     })
 }
 
-/// What the root has told of one command: every destination is in one of the four sets or open.
+/// The root's outputs on one command: every destination is in one of the four sets or open.
 pub(crate) struct Account {
     spec: Option<Spec>,
     sync: SyncPolicy,
@@ -45,16 +45,16 @@ pub(crate) struct Account {
     complete: bool,
 }
 
-/// What tasks did with one command.
+/// The tasks' actions on one command.
 #[derive(Default)]
 struct Truth {
     executed: IdSet,
     answered: IdSet,
-    /// How many control events each had had when it answered.
+    /// Number of control events of each task before its answer.
     events_before: BTreeMap<TaskId, u32>,
 }
 
-/// What the root was told and what is true.
+/// The root's outputs, and the true events.
 #[derive(Default)]
 pub(crate) struct Ledger {
     accounts: BTreeMap<CommandId, Account>,
@@ -122,7 +122,7 @@ impl Ledger {
         open.map(|(id, _)| *id).collect()
     }
 
-    /// How an account stands, for a person.
+    /// The state of an account, for display.
     pub(crate) fn describe(&self, id: CommandId) -> String {
         self.accounts.get(&id).map_or_else(String::new, |account| {
             format!(
@@ -132,7 +132,7 @@ impl Ledger {
         })
     }
 
-    /// Who answered a command, whether failing or not.
+    /// Tasks that answered a command, including failures.
     pub(crate) fn answered(&self, id: CommandId) -> IdSet {
         self.accounts
             .get(&id)
@@ -340,7 +340,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What the root itself says it waits for is what it has told.
+    /// Checks that the root waits for exactly those tasks that its outputs leave open.
     pub(crate) fn check_open<'a>(
         &self,
         waited_for: impl Fn(CommandId) -> Option<&'a IdSet>,

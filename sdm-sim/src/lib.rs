@@ -1,10 +1,9 @@
-//! The whole tree in one process under a virtual clock and a seeded network.
+//! The whole tree in one process, under a virtual clock and on a seeded network.
 //!
-//! The members are the real ones: [`sdm_core::member::Member`] with its links, handshakes and
-//! encryption. What is simulated is the clock, the network and what stands behind a server. A
-//! seed decides everything: the shape of the tree, how bytes travel, what the user asks, and what
-//! goes wrong: see [`run`]. First there are faults, and no law may be broken; then everything is
-//! put right, and whoever lives must be found, answer and end.
+//! The members are the real ones: [`sdm_core::member::Member`] with its links, handshakes and encryption. Simulated
+//! are the clock, the network, and the tasks of a server. A seed decides everything: the shape of the tree, the way
+//! of the bytes, the user's commands, and the faults: see [`run`]. In the first phase there are faults, and no
+//! invariant may be violated. Then everything is repaired, and each survivor must be found, answer and end.
 //!
 //! The same seed gives the same run, and so the same [`Report::hash`].
 

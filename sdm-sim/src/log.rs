@@ -1,4 +1,4 @@
-//! What happened, in order: a hash of all of it, and the last lines where they are wanted.
+//! The log of a run: a hash of all lines, and the last lines if requested.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};

@@ -1,4 +1,4 @@
-//! The network: connections of two pipes that keep their order, bytes under way, ports.
+//! The network: connections of two ordered pipes, bytes in transit, ports.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use sdm_core::node::LinkId;
 /// Names a connection.
 pub(crate) type ConnId = u32;
 
-/// What travels in a pipe.
+/// An item in a pipe.
 pub(crate) enum Item {
     Bytes(Vec<u8>),
     /// The end of the stream, behind everything that was sent.
@@ -39,7 +39,7 @@ impl Pipe {
     }
 }
 
-/// Who is at one end.
+/// The owner of one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Server(ServerId),
@@ -63,7 +63,7 @@ pub(crate) struct Conn {
     pub(crate) recorded: Vec<u8>,
 }
 
-/// How much of a connection is recorded for repetition, in bytes.
+/// Bytes of a connection that are recorded for replay.
 pub(crate) const RECORDED_BYTES: usize = 2048;
 
 impl Conn {
@@ -97,7 +97,7 @@ pub(crate) fn address_of(server: ServerId) -> String {
     format!("tcp://10.1.{host}.1:{port}")
 }
 
-/// Who listens at an address.
+/// The server that listens at an address.
 pub(crate) fn server_at(address: &str) -> Option<ServerId> {
     let rest = address.strip_prefix("tcp://10.1.")?;
     let (host, port) = rest.split_once(".1:")?;

@@ -1,4 +1,4 @@
-//! A small generator of numbers: the same seed gives the same numbers for ever.
+//! A small random number generator: the same seed gives the same numbers in every version.
 
 /// SplitMix64: one word of state, good enough to choose faults by.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! One run: faults first, then everything is put right and must get well, then the end.
+//! One run: a phase with faults, then repair and recovery, then the end.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,19 @@ use crate::spec::Spec;
 use crate::world::{Happening, World};
 
 const SECOND: u64 = 1_000_000;
-/// How long healing may take: silence is noticed, the lost are waited for, orphans give up.
+/// Time that recovery may take: silence is detected, lost tasks are waited for, orphans give up.
 const SETTLE_US: u64 = 90 * SECOND;
-/// How long commands to the survivors may take.
+/// Time that commands to the survivors may take.
 const ANSWER_US: u64 = 40 * SECOND;
-/// How long the end may take.
+/// Time that the end may take.
 const END_US: u64 = 60 * SECOND;
 
-/// What may be chosen beside the seed.
+/// Options of a run beside the seed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// How many tasks; drawn from the seed where absent.
+    /// Number of tasks; drawn from the seed if absent.
     pub tasks: Option<u32>,
-    /// How many lines of the log to keep.
+    /// Number of log lines to keep.
     pub log_lines: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What the simulated commands ask for and what each task must answer: both are functions of the
-//! command and the task alone, so that the checker knows every answer byte by byte.
+//! The simulated commands and the expected answers. Both depend on the command and the task alone, so that the
+//! checker knows each answer byte by byte.
 
 use bytes::Bytes;
 use sdm_core::aggregate::{Acc, Merge, Rejected};
@@ -12,14 +12,14 @@ use crate::rng::mix;
 /// The merge rule of the simulation: how many answered, and the sum of their numbers.
 pub(crate) const RULE_SUM: u16 = 1;
 
-/// What a command asks of each task; its payload.
+/// A command's request to each task; its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spec {
     /// Makes the answers of two commands differ.
     pub(crate) number: u32,
-    /// How many different answers the tasks give.
+    /// Number of distinct answers.
     pub(crate) classes: u32,
-    /// How long an answer is, in bytes.
+    /// Length of an answer, in bytes.
     pub(crate) answer_bytes: u32,
     /// The longest that a task takes, in microseconds.
     pub(crate) delay_us: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Spec {
     pub(crate) hang_one_in: u32,
     /// One task in so many fails; 0 for none.
     pub(crate) fail_one_in: u32,
-    /// How many events a task has on the way to its answer.
+    /// Number of events of a task before its answer.
     pub(crate) events: u32,
     /// True where the answers are numbers to be summed.
     pub(crate) sum: bool,
@@ -77,7 +77,7 @@ impl Spec {
         mix(u64::from(self.number) << 32 | u64::from(task.0)) ^ mix(what)
     }
 
-    /// How long the task takes, in microseconds.
+    /// Time that the task takes, in microseconds.
     pub(crate) fn delay(&self, task: TaskId) -> u64 {
         mix(self.dice(task, 1)) % (u64::from(self.delay_us) + 1)
     }
@@ -90,7 +90,7 @@ impl Spec {
         one_in(self.dice(task, 3), self.fail_one_in)
     }
 
-    /// What the task is to answer.
+    /// The task's expected answer.
     pub(crate) fn answer(&self, task: TaskId) -> (Status, Bytes) {
         if self.fails(task) {
             let class = task.0 % self.classes.max(1);
@@ -122,7 +122,7 @@ impl Spec {
         self.dice(task, 4)
     }
 
-    /// What the summed answer of some tasks must be.
+    /// The expected summed answer of some tasks.
     pub(crate) fn sum_of(&self, tasks: &IdSet) -> Bytes {
         let mut sum = Sum::default();
         for task in tasks {
@@ -181,7 +181,7 @@ pub(crate) fn rules(number: u16, _params: &[u8]) -> Option<Box<dyn Merge>> {
     (number == RULE_SUM).then(|| Box::new(SumRule) as Box<dyn Merge>)
 }
 
-/// What marks the number of a bulk event.
+/// Flag in the number of a bulk event.
 const BULK_BIT: u32 = 1 << 31;
 
 /// Something a task says unasked: its `sequence`-th in a lane, the same bytes for every task.

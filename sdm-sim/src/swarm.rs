@@ -1,4 +1,4 @@
-//! What a seed chooses: the tree, the network, which faults and how often, what the user does.
+//! The choices of a seed: tree, network, kinds and rate of faults, user actions.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ pub(crate) struct Swarm {
     /// True where hosts have names so long that a plan goes down in several parts.
     pub(crate) long_names: bool,
     pub(crate) config: Config,
-    /// How long bytes are under way, at least and at most.
+    /// Shortest and longest time of bytes in transit.
     pub(crate) delay_us: (u64, u64),
     /// One write in so many is cut into pieces that arrive apart; 0 for none.
     pub(crate) cut_one_in: u64,
-    /// What a pipe holds before its writer must wait, in bytes.
+    /// Capacity of a pipe in bytes; a writer waits when it is full.
     pub(crate) pipe_bytes: usize,
     pub(crate) fault_weights: [u32; Fault::COUNT],
     /// The mean time between faults.
     pub(crate) fault_gap_us: u64,
-    /// How long there are faults.
+    /// Duration of the phase with faults.
     pub(crate) safety_us: u64,
     /// The mean time between two things that the user does.
     pub(crate) user_gap_us: u64,
@@ -113,7 +113,7 @@ impl Swarm {
         IdSet::from_range(self.first_tasks[at]..=self.first_tasks[at + 1] - 1)
     }
 
-    /// Whose task it is; the server behind the last where it is nobody's.
+    /// The server of a task; the one after the last for a task without a server.
     pub(crate) fn server_of(&self, task: TaskId) -> ServerId {
         let at = self.first_tasks.partition_point(|first| *first <= task.0);
         ServerId(u32::try_from(at - 1).unwrap_or(u32::MAX))

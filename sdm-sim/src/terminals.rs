@@ -1,12 +1,11 @@
-//! Terminals that come and go in front of the session: the real [`TerminalLease`] of a keeper, simulated
-//! terminals, and the law across them.
+//! Terminals that attach to and detach from the session: the real [`TerminalLease`] of a keeper, simulated terminals,
+//! and their invariants.
 //!
-//! All that the root tells is printed, a line each. A terminal shows it and says so, late; it leaves,
-//! its place is taken, it is killed, it hangs. Whoever comes next must go on where it was: a line that
-//! a terminal showed, which left in good order, is not shown again, and none is missing but what was
-//! told to be dropped.
+//! All outputs of the root are printed, a line each. A terminal shows a line and acknowledges it later. It may leave,
+//! be replaced, be killed or hang. The next terminal must continue at the right place. A line shown by a terminal
+//! that left in order is not shown again. No line is missing except those reported as dropped.
 //!
-//! It draws from a generator of its own, so what happens in the tree is the same with it and without.
+//! The module has a random generator of its own, so that the tree's events are the same with and without it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,14 +16,14 @@ use crate::log::Log;
 use crate::rng::Rng;
 
 const SECOND: u64 = 1_000_000;
-/// How long one that was let go may take before it is cut off, as the keeper has it.
+/// Time after which a released terminal is cut off, as in the keeper.
 const LET_GO_WAIT_US: u64 = SECOND;
-/// How many frames fit into a connection that nobody reads.
+/// Number of frames that fit into a connection that nobody reads.
 const UNREAD_MAX: usize = 4;
-/// How long everything may take to be shown once all is well.
+/// Time in which everything must be shown after the repair.
 const SHOW_US: u64 = 30 * SECOND;
 
-/// What is to happen at some time.
+/// A scheduled event.
 enum Act {
     /// The user does something.
     User,
@@ -42,7 +41,7 @@ struct Terminal {
     to_it: VecDeque<Frame>,
     /// From it; absent for the end.
     from_it: VecDeque<Option<Frame>>,
-    /// What it shows next; absent before it was told.
+    /// Position in the output that it shows next; `None` before it was told.
     at: Option<u64>,
     /// It reads nothing.
     hangs: bool,
@@ -50,7 +49,7 @@ struct Terminal {
     has_left: bool,
     /// When it is cut off is settled.
     is_seen_off: bool,
-    /// How long everything takes on its connection, at least.
+    /// Shortest delay of its connection.
     slow_us: u64,
 }
 

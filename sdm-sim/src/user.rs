@@ -1,4 +1,4 @@
-//! The simulated user, who gives commands, and the tasks that say something unasked.
+//! The simulated user, who gives commands, and tasks that emit spontaneous events.
 
 use bytes::Bytes;
 use sdm_core::message::{EndPolicy, Lane, SyncPolicy};
@@ -9,7 +9,7 @@ use sdm_idset::{IdSet, TaskId};
 use crate::spec::{RULE_SUM, Spec};
 use crate::world::{Happening, World};
 
-/// How many commands the user leaves unfinished before waiting.
+/// Number of unfinished commands at which the user waits.
 const UNFINISHED_MAX: usize = 40;
 
 impl World {

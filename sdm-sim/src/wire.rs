@@ -1,4 +1,4 @@
-//! The simulated network at work: calls, writes, arrivals, and connections that break.
+//! The simulated network's operation: calls, writes, arrivals, and broken connections.
 
 use std::io;
 
@@ -9,9 +9,9 @@ use crate::exec::TasksAtOnce;
 use crate::net::{Conn, ConnId, Item, RECORDED_BYTES, Who, server_at};
 use crate::world::{Happening, World};
 
-/// How long a call to a host that does not answer is tried, in microseconds.
+/// Longest time of a call to a host that does not answer, in microseconds.
 const CALL_US_MAX: u64 = 5_000_000;
-/// How many recordings are kept for those who repeat them.
+/// Number of recordings that are kept for replay.
 const RECORDINGS_MAX: usize = 16;
 
 impl World {

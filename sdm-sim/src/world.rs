@@ -1,4 +1,4 @@
-//! The whole tree in one process: members, their tasks, the network, one clock, one queue.
+//! The whole tree in one process: members, their tasks, the network, one clock, one event queue.
 
 mod begin;
 
@@ -41,7 +41,7 @@ pub(crate) struct Proc {
     pub(crate) was_told_to_end: bool,
 }
 
-/// What is to happen at some time.
+/// A scheduled event.
 pub(crate) enum Happening {
     /// A timer of a process.
     Timer(ServerId, u64),
@@ -75,10 +75,10 @@ pub(crate) enum Happening {
     StrikeTop,
 }
 
-/// How many steps may be taken without the clock moving.
+/// Most steps without a move of the clock.
 const STEPS_AT_ONCE_MAX: u32 = 50_000;
-/// How many lines a log may have: a run with more is a storm. A line for each write of a few bytes,
-/// and two thousand commands to forty servers, are two million.
+/// Most lines of a log: a run with more is a message storm. Two thousand commands to forty servers, with a line for
+/// each write of a few bytes, give two million.
 const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are microseconds since its beginning.
@@ -229,7 +229,7 @@ impl World {
         self.drain(id);
     }
 
-    /// What the tasks of a process have to say now.
+    /// Passes on the answers and events that are due at a process's tasks.
     fn say(&mut self, id: ServerId) {
         let now = self.now;
         while let Some(said) = self.procs.get_mut(&id).and_then(|proc| proc.exec.say(now)) {

@@ -1,18 +1,18 @@
-//! What is loaded into a gdb that knows less of the processor's registers than the kernel does.
+//! A library preloaded into gdbs: it completes writes of registers, and guards against files of other users.
 //!
-//! gdb 13 and older keep the extended registers of x86-64 in 2696 bytes. With AMX the kernel has 11008 of them and takes
-//! them as a whole only, so that such a gdb can write none: `Couldn't write extended state status: Bad address`. This
-//! [`ptrace`] stands before the C library's. Every request goes on as it came; only where the kernel has refused the write of
-//! a part (`EFAULT`) it reads the whole, lays the part over it, and writes that.
+//! Registers: gdb 13 and older keep the extended registers of x86-64 in 2696 bytes. With AMX the kernel has 11008 of
+//! them and accepts them only as a whole, so that such a gdb can write none: `Couldn't write extended state status:
+//! Bad address`. This library's [`ptrace`] precedes the C library's. Each request is passed on unchanged. If the
+//! kernel refuses a partial write (`EFAULT`) it reads the whole, overlays the part, and writes the whole.
 //!
-//! And what keeps a gdb that attaches to processes from waiting for other users: while a process stands still gdb opens files by names
-//! that stand in programs and libraries, or that a replaced program once had. A FIFO there, or a file whose owner holds a lease on it,
-//! would keep the process standing. So `open` and its kin stand before the C library's too; each file is looked at by a descriptor
-//! that opens nothing, and what that is of is opened, or nothing is ([`opens`]).
+//! Files: while a process is stopped, an attaching gdb opens files by names that come from programs and libraries, or
+//! that a replaced program once had. A FIFO there, or a file on which its owner holds a lease, would block gdb and
+//! keep the process stopped. So this library's `open` and its variants precede the C library's too. Each file is
+//! first examined by a descriptor that opens nothing (`O_PATH`), and opened only if it is harmless ([`opens`]).
 //!
-//! As a crate of the workspace this is an ordinary library, for its tests. What is loaded is made of the same source by the
-//! build script of `sdm-backend-gdbmi`, with `--cfg preload`: a shared object of a few kilobytes that needs no other, so that
-//! it can be loaded with any C library, and by every program that a wrapper of gdb's runs on the way to gdb.
+//! In the workspace this is an ordinary library, for its tests. The preloaded one is built from the same source by a
+//! build script with `--cfg preload`. It is a shared object of a few kilobytes without dependencies. So it works with
+//! any C library, and in every program that a wrapper of gdb runs on the way to gdb.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![cfg_attr(preload, no_std)]
 
@@ -21,7 +21,7 @@ mod sys;
 
 pub use sys::{ptrace, room::Room};
 
-/// How much room there is for the whole at first, in bytes: enough for what processors have now.
+/// Initial room for all registers, in bytes: enough for present processors.
 const ROOM_BYTES: usize = 16 << 10;
 /// No processor has registers of so many bytes.
 const ROOM_BYTES_MAX: usize = 1 << 20;

@@ -1,10 +1,10 @@
-//! What a gdb may read that has attached to a process.
+//! The files that an attaching gdb may read.
 
 pub(crate) mod sys;
 
 pub use sys::{fopen, fopen64, open, open64, openat};
 
-/// What is at a path.
+/// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file or a folder.

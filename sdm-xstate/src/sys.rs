@@ -22,12 +22,12 @@ const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 const FD_CLOEXEC: c_int = 1;
 const F_SETFD: c_int = 2;
 const F_GET_SEALS: c_int = 1034;
-/// What the file that this library was loaded from cannot do any more: change. Nothing else that is inherited is like it.
+/// The seals of the memory file that this library was loaded from. No other inherited file has them.
 const SEALS: c_int = 0xf;
-/// How the file is named that this library was loaded from.
+/// Prefix of the path of the file that this library was loaded from.
 pub(crate) const OWN_NAME: &[u8] = b"/proc/self/fd/";
 
-/// What the kernel says of a write that is not of the whole.
+/// The kernel's error for a partial write.
 pub(crate) const EFAULT: c_int = 14;
 
 /// The C library's `ptrace`, whose later arguments depend on the first.

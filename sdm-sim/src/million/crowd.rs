@@ -1,4 +1,4 @@
-//! The nodes of a session alone: what one sends the other has at once, or after a reckoned time.
+//! Nodes of a session without network: a message reaches its receiver at once, or after a computed time.
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::{COMMAND_BYTES, Cost, Meters, Pace, cost};
 
-/// Where a server listens: a port of its own that the kernel chose, in both networks of its host, where 64 servers are.
+/// The addresses of a server: its own port, which the kernel chose, in both networks of its host with 64 servers.
 fn addresses(server: ServerId) -> Vec<String> {
     let host = server.0 / 64;
     let (high, low) = (host >> 8 & 0xFF, host & 0xFF);
@@ -28,7 +28,7 @@ fn addresses(server: ServerId) -> Vec<String> {
 /// One in so many servers with children dies.
 const DEATHS_ONE_IN: usize = 1000;
 
-/// What is under way between members that take their time.
+/// Messages in transit between members that need time.
 pub(super) struct Paced {
     pub(super) pace: Pace,
     /// By when it arrives, and in the order in which it was sent.
@@ -53,7 +53,7 @@ pub(super) struct Crowd {
     pub(super) paced: Option<Paced>,
     /// The servers, then the master, then the front-end.
     pub(super) nodes: Vec<Option<Node>>,
-    /// Who is at the upper and the lower end of each link, by its number.
+    /// Upper and lower node of each link, by link number.
     links: Vec<[u32; 2]>,
     queue: VecDeque<(u32, Arrival)>,
     timers: BinaryHeap<std::cmp::Reverse<(Instant, u32)>>,
@@ -66,7 +66,7 @@ pub(super) struct Crowd {
     answered: IdSet,
     /// Servers take nothing that reaches them: their connections stand, and nobody speaks.
     pub(super) servers_hang: bool,
-    /// Who was named missing, and why, by the last command.
+    /// Tasks that the last command reported as missing, with the reason.
     pub(super) missing: Vec<(IdSet, String)>,
     cost: Cost,
 }
@@ -285,7 +285,7 @@ impl Crowd {
         }
     }
 
-    /// What arrives next, at a member that has time for it.
+    /// The next message to arrive, at a member that is free.
     fn next_item(&mut self) -> Option<(u32, Arrival)> {
         let Some(paced) = &mut self.paced else {
             return self.queue.pop_front();

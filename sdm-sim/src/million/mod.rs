@@ -1,7 +1,7 @@
-//! A session of as many nodes as are wanted, one task each: what it costs at a million.
+//! Measures a session of any number of nodes, with one task each: the costs at a million.
 //!
-//! The nodes are the real ones, alone: no links, no keys, no network. What one sends the other has at
-//! once. Messages are encoded to count their bytes, and handed over as they are.
+//! The nodes are the real ones, without links, keys or network: a message reaches its receiver at once. Messages are
+//! encoded to count their bytes, and passed on unencoded.
 
 mod crowd;
 #[cfg(test)]
@@ -20,10 +20,10 @@ use sdm_idset::{IdSet, TaskId};
 
 use crowd::{Crowd, Paced};
 
-/// What one thing cost.
+/// The cost of one operation.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// What was done, in a few words.
+    /// The operation, in a few words.
     pub what: &'static str,
     /// Messages between two members.
     pub messages: u64,
@@ -37,40 +37,40 @@ pub struct Cost {
     pub answered: u64,
     /// Bytes on the heap per node afterwards: what the node itself keeps, and its part of the plan.
     pub heap_per_node: u64,
-    /// How long it took on one core, the encoding of all messages included.
+    /// Processor time on one core, including the encoding of all messages.
     pub cpu: Duration,
 }
 
 /// A session that was measured.
 #[derive(Clone, Debug)]
 pub struct Sized {
-    /// How many tasks, and servers.
+    /// Number of tasks, which is also that of servers.
     pub tasks: u32,
     /// Links between the front-end and the farthest server.
     pub depth: u32,
     /// The size of a node that keeps nothing, in bytes.
     pub node_bytes: usize,
-    /// What each thing cost, in the order in which they were done.
+    /// The cost of each operation, in order.
     pub costs: Vec<Cost>,
 }
 
-/// What the caller measures by.
+/// The caller's measuring functions.
 #[derive(Clone, Copy, Debug)]
 pub struct Meters {
     /// Bytes that are allocated now.
     pub heap: fn() -> u64,
-    /// How long this thread has run.
+    /// Processor time of this thread.
     pub clock: fn() -> Duration,
 }
 
-/// What members and links take in a session whose members have a core each.
+/// Times of members and links in a session in which each member has a core of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// What a member spends on itself: taking a command, carrying it out, answering.
+    /// Time for a member's own work: taking a command, executing it, answering.
     pub own: Duration,
-    /// What it spends on each child: half of it on passing the command on, half on taking the answer.
+    /// Time for each child: half for passing the command on, half for taking the answer.
     pub child: Duration,
-    /// On each way over a link.
+    /// Time of one transfer over a link.
     pub hop: Duration,
 }
 
@@ -118,8 +118,9 @@ pub fn measure(tasks: u32, meters: Meters) -> Sized {
     }
 }
 
-/// How long one command to all and its answer take, from when the master has the command until it has
-/// answered, where every member has a core of its own: the nodes are the real ones, the time is reckoned.
+/// Time of one command to all tasks, from its arrival at the master to the master's answer.
+///
+/// Each member has a core of its own. The nodes are the real ones; the time is computed.
 #[must_use]
 pub fn round_trip(tasks: u32, topology: Topology, pace: Pace) -> Duration {
     let meters = Meters {

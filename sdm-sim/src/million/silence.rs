@@ -1,4 +1,4 @@
-//! Many servers of which each has a reason of its own not to answer.
+//! Many servers that do not answer, each for a reason of its own.
 
 use std::time::Duration;
 

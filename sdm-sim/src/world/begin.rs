@@ -1,4 +1,4 @@
-//! How a world begins: what is drawn from the seed, and every process of the session.
+//! Creates a world: draws its parameters from the seed, and starts every process of the session.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Unsafe code: `open` and its kin, before those of the C library.
+//! Unsafe code: `open` and its variants, which precede those of the C library.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
@@ -154,7 +154,7 @@ unsafe fn opened(folder: c_int, path: *const c_char, flags: c_int, mode: c_int) 
     c_int::try_from(file).unwrap_or(-1)
 }
 
-/// What a descriptor is of, and whose that is.
+/// The kind and owner of a descriptor's file.
 fn found(fd: c_int) -> Option<(Kind, u32)> {
     // `struct stat` of this architecture: the fourth word is mode and owner.
     let mut words = [0_u64; 18];
