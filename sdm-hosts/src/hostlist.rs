@@ -1,8 +1,9 @@
-//! Hosts in few words, as Slurm and ClusterShell write them: `n[1-3,07],rack[1-2]n[01-16]`, and in patterns `login*`.
+//! Compact lists of hosts, as Slurm and ClusterShell write them: `n[1-3,07],rack[1-2]n[01-16]`, and in patterns
+//! `login*`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many names a list may stand for.
+/// Maximum number of names in one list.
 const NAMES_MAX: usize = 1 << 20;
 /// The most bytes of all names together: many can be made of a long text.
 const NAMES_BYTES_MAX: usize = 64 << 20;
@@ -94,13 +95,13 @@ enum Part {
 /// First, last, and the digits of a padded number (0: not padded).
 type Range = (u64, u64, usize);
 
-/// What is wrong with a pattern.
+/// A syntax error in a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct PatternError {
-    /// The place in bytes.
+    /// Offset of the error, in bytes.
     pub at: usize,
-    /// What was expected there.
+    /// The text expected at that offset.
     pub what: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Whose MPI a program is linked with, also where that is behind other libraries.
+//! The MPI implementation with which a program is linked, also through other libraries.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const NAMES: [(&str, Mpi); 10] = [
     ("libmpifort.so", Mpi::Mpich),
     ("libmpicxx.so", Mpi::Mpich),
 ];
-/// How it is known of a program that is linked with no library.
+/// Explanation for a program that contains MPI itself, for the user.
 const IN_ITSELF: &str = "it has MPI in itself";
 /// A library that Open MPI's and PMIx's servers are reached by.
 const PMIX: &str = "libpmix.so";
@@ -35,25 +35,26 @@ pub(crate) fn is_library(path: &Path) -> bool {
     name.starts_with("libmpi") && name.contains(".so")
 }
 
-/// True for a program that has an implementation in itself.
+/// True for a program that is statically linked with an implementation.
 pub(crate) fn is_in(program: &Path) -> bool {
     of_itself(program).defines.is_some()
 }
 
-/// What all symbols of a program say, where it was not stripped of them.
+/// MPI symbols in the whole symbol table of a program, where it is not stripped.
 fn of_itself(program: &Path) -> MpiSymbols {
     let file = files::open(program).map(ReadCache::new);
     file.map_or_else(|_| MpiSymbols::default(), |file| symbols_of_static(&file))
 }
 
-/// What a program is linked with.
+/// The MPI implementation with which a program is linked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linked {
-    /// Whose MPI it calls; none where no file tells.
+    /// The implementation; `None` where no file shows it.
     pub mpi: Option<Mpi>,
-    /// What that was told by, for a person; empty where there is nothing to say.
+    /// Evidence for it, for the user: a library's path, symbols, or a library that was not found. Empty where there
+    /// is none.
     pub by: String,
-    /// The implementation finds a PMIx server, too.
+    /// True where the implementation can use a PMIx server.
     pub has_pmix: bool,
     /// Its library, where the program is linked with one that is on this machine.
     pub library: Option<PathBuf>,

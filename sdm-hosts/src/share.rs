@@ -1,4 +1,4 @@
-//! The hosts that a person names.
+//! Hosts named by the user, each with its number of servers.
 
 use std::str::FromStr;
 
@@ -7,13 +7,13 @@ use std::str::FromStr;
 pub struct HostShare {
     /// Its name or address, as `ssh` takes it; `user@node7` too.
     pub host: String,
-    /// How many servers; an even share where absent.
+    /// Maximum number of servers; `None` for an even share.
     pub slots: Option<u32>,
 }
 
 /// The longest name of a host, in bytes: no resolver takes more.
 const NAME_BYTES_MAX: usize = 255;
-/// How much of what is no name is shown, in characters.
+/// Maximum length of an invalid name that is shown, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
 
 /// Whether a text can be the name or address of a host, whoever says so.
@@ -31,7 +31,7 @@ pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// A host's name; what is none as [`quoted`].
+/// A host's name for display; an invalid one as [`quoted`].
 pub(crate) fn shown(text: &str) -> String {
     match check_name(text) {
         Ok(()) => text.to_owned(),
@@ -46,21 +46,21 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{begin:?}{dots}")
 }
 
-/// A text that names no host, or not in this way.
+/// A text that is not a valid host or share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostShareError {
-    /// It can be no host's name or address.
+    /// It cannot be the name or address of a host.
     #[error("host {}: {what}", quoted(text))]
     Name {
-        /// What was said.
+        /// The text that did not parse.
         text: String,
-        /// What is wrong with it.
+        /// The fault of the text.
         what: &'static str,
     },
-    /// What stands behind the colon is no number of servers.
+    /// The text behind the colon is not a number of servers.
     #[error("host {text:?}: a number from 1 is expected behind the colon")]
     Slots {
-        /// What was said.
+        /// The text that did not parse.
         text: String,
     },
     /// A word of a line in a host file is not known.

@@ -1,4 +1,4 @@
-//! What the symbols of a program or library say of MPI.
+//! MPI symbols of a program or library, which show the implementation.
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ impl fmt::Display for Mpi {
     }
 }
 
-/// What the symbols of a file say of MPI.
+/// The MPI implementations that the symbols of a file show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MpiSymbols {
-    /// The implementation that it is, or has in it.
+    /// The implementation that the file contains.
     pub(crate) defines: Option<Mpi>,
-    /// The implementation by whose names it calls.
+    /// The implementation whose symbols the file needs.
     pub(crate) wants: Option<Mpi>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
             .any(|part| name.starts_with(part.as_bytes()))
 }
 
-/// What the names of Open MPI's own objects begin with, which programs use in place of handles.
+/// Prefixes of Open MPI's own objects, which programs use in place of handles.
 const OF_OPEN_MPI: [&str; 2] = ["ompi_mpi_", "ompi_fortran_"];
 
 /// Looks for them among the symbols for the loader.

@@ -1,4 +1,4 @@
-//! What stands in the way of attaching to a process of this machine.
+//! Obstacles to attaching to a process of this machine.
 
 use std::fmt;
 use std::fs;
@@ -25,16 +25,16 @@ pub enum Obstacle {
         /// The owner's name, or number where it has none.
         owner: String,
     },
-    /// It does not let itself be looked at: it changed its rights, or was told so.
+    /// It is not dumpable: it changed its rights, or set that itself.
     Undumpable,
     /// Another debugger has it.
     Traced {
         /// The debugger, for a person.
         by: String,
     },
-    /// This machine lets nobody attach.
+    /// This machine lets no ordinary user attach.
     Forbidden {
-        /// What the kernel says in `kernel.yama.ptrace_scope`.
+        /// Value of `kernel.yama.ptrace_scope`.
         scope: u8,
     },
 }
@@ -64,7 +64,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// What stands in the way of attaching to each of these processes, where anything does.
+/// The obstacle to attaching to each of these processes; processes without one are left out.
 #[must_use]
 pub fn obstacles(pids: &[i32]) -> Vec<(i32, Obstacle)> {
     let scope = proc::of_machine("sys/kernel/yama/ptrace_scope");
@@ -107,7 +107,7 @@ fn obstacle(pid: i32, may_trace_all: bool, scope: u8) -> Option<Obstacle> {
     (!is_ours).then_some(Obstacle::Undumpable)
 }
 
-/// How a process has ended that is in this state and has so many threads.
+/// The obstacle of a process that has ended, from its state and number of threads; `None` for one that runs.
 fn end(state: Option<char>, threads: Option<u32>) -> Option<Obstacle> {
     let has_ended = state.is_none_or(|letter| State(letter).has_ended());
     has_ended.then_some(match threads {

@@ -1,8 +1,8 @@
-//! What a core file says of the process that left it: its pid, and its rank by the environment that
-//! lies at the end of its stack.
+//! The pid and rank of the process that left a core file. The rank comes from the environment
+//! at the end of its stack.
 //!
 //! Linux puts the strings of arguments, environment and the program's path at the end of the stack, in
-//! this order; the auxiliary vector in a core file's notes says where the path is.
+//! this order; the auxiliary vector in a core file's notes has the address of the path.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,14 +20,14 @@ use sdm_system::identity::Identity;
 const ENVIRONMENT_BYTES_MAX: u64 = 1 << 20;
 /// The longest path, in bytes.
 const PATH_BYTES_MAX: u64 = 4096;
-/// In the auxiliary vector: where the program's path is.
+/// Key of the program path's address in the auxiliary vector.
 const AT_EXECFN: u64 = 31;
-/// Where the pid stands in the note about the process, on every 64-bit Linux.
+/// Offset of the pid in the note about the process, on every 64-bit Linux; in bytes.
 const PID_OFFSET: usize = 24;
 /// Variables of the launchers that a debugger has put there for itself.
 const OWN: &str = "SDM_";
 
-/// What a core file says.
+/// The process of a core file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreProcess {
     /// The pid of the process.
@@ -125,7 +125,7 @@ fn pid_in(note: &[u8], endian: Endianness) -> Option<u32> {
     })
 }
 
-/// Where the program's path is, by pairs of a key and a value.
+/// Address of the program's path, from an auxiliary vector of key and value pairs.
 fn path_address(vector: &[u8], endian: Endianness) -> Option<u64> {
     let number = |bytes: &[u8]| {
         let bytes = bytes.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! Why a job could not be found.
+//! Errors of the search for a job.
 
 use std::io;
 
@@ -98,7 +98,7 @@ pub enum JobError {
     Namespaces {
         pid: i32,
         program: String,
-        /// Whose it is, where it is another user's.
+        /// The process's owner, where it is another user.
         owner: Option<String>,
         namespaces: Vec<String>,
     },

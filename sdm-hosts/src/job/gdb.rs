@@ -1,6 +1,6 @@
-//! The MPIR process table of a starter, read by a gdb: for where its memory may not be copied (a
-//! container's filter, say), or its symbols are in a file apart, which gdb finds. The starter stands
-//! still while gdb reads, a fraction of a second.
+//! The MPIR process table of a launcher, read by a gdb. Used where the launcher's memory may not be copied (a
+//! container's filter, say), or its symbols are in a separate file, which gdb finds. The launcher is
+//! stopped while gdb reads, a fraction of a second.
 
 use std::io;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::mpir::{self, Mpir};
 /// A starter of a large job has large tables.
 const READ_WAIT: Duration = Duration::from_secs(60);
 
-/// What gdb is told. The last lines fail where the starter is not Slurm's.
+/// Commands for gdb. The last lines fail where the launcher is not Slurm's.
 const SCRIPT: &str = r#"
 set $count = *(int *)&MPIR_proctable_size
 set $entry = *(char **)&MPIR_proctable
@@ -30,7 +30,7 @@ printf "job\t%s\n", *(char **)&totalview_jobid
 printf "step\t%s\n", *(char **)&totalview_stepid
 "#;
 
-/// What it says behind the table, where there was one.
+/// gdb's output after the table, where there was one.
 const END: &str = "the end of ";
 
 /// Reads the table of process `pid`.

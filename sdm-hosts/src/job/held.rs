@@ -1,4 +1,4 @@
-//! Whether the processes of a job are held at their beginning.
+//! Check whether all processes of a job are stopped at their beginning.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -10,13 +10,13 @@ use super::pmix::{self, PmixError};
 use super::processes::Processes;
 use super::{JobError, ranks};
 
-/// How long a server that does not know all processes yet is left alone.
+/// Pause before a server that does not know all processes yet is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Where the ranks are that stand still.
+/// Location of the stopped ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Some of them are not there, or not held.
+    /// Some ranks do not exist yet, or are not stopped.
     NotYet,
     /// All of them are on this host.
     Here,
@@ -24,13 +24,13 @@ pub enum Standing {
     ElsewhereToo,
 }
 
-/// What a server has said.
+/// The answer of a PMIx server.
 type Answer = Result<Vec<pmix::Namespace>, PmixError>;
 
-/// Looks for the ranks of a job whose starter was told to hold them on their exec.
+/// Watches for the ranks of a job whose launcher stops them on their exec.
 pub struct HeldRanks {
     starter: i32,
-    /// Where the answer of a server comes to that is being asked.
+    /// Receives the server's answer while a query is under way.
     asked: Option<Receiver<Answer>>,
     ask_next: Option<Instant>,
     unasked: Option<PmixError>,
@@ -79,7 +79,8 @@ impl HeldRanks {
         })
     }
 
-    /// What a server has said; where nothing has come it is asked, now and then.
+    /// The server's answer, once; `None` while none has arrived. Starts a query where none is under way and the
+    /// pause is over.
     fn answer_of(&mut self, server: i32) -> Option<Answer> {
         let Some(asked) = &self.asked else {
             if self.ask_next.is_none_or(|next| next <= Instant::now()) {

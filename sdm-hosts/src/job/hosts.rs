@@ -1,4 +1,4 @@
-//! Which names mean this machine.
+//! Recognition of this machine's names.
 
 use std::net::{IpAddr, ToSocketAddrs};
 

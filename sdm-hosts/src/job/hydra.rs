@@ -1,7 +1,7 @@
-//! Ranks that MPICH's Hydra started on other hosts. Its `mpiexec` has no process table; but the logins by which
-//! it reaches them are its children, and what they have started there has its address on the command line. So
-//! each host is asked by `ssh` with the options of that login. What is executed is the `ssh` on `PATH` and nothing
-//! that a command line says; and only this user's own logins have their options taken over, which can name commands.
+//! Ranks that MPICH's Hydra started on other hosts. Its `mpiexec` has no process table. But the logins by which
+//! it reaches them are its children, and the proxies that they have started have its address on their command lines. So
+//! each host is asked by `ssh` with the options of that login. The program executed is the `ssh` on `PATH`, never one
+//! from a command line. Only this user's own logins have their options taken over, as options can name commands.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,29 +17,29 @@ use super::processes::{Process, Processes};
 use super::told::{Told, programs};
 use crate::share as hosts;
 
-/// What Hydra starts on each host, and what starts the ranks there.
+/// The program that Hydra starts on each host, and that starts the ranks there.
 const PROXY: &str = "hydra_pmi_proxy";
-/// Behind it stands where the `mpiexec` is: no other job has the same there.
+/// Option of the proxy with the address of its `mpiexec`, which is different for each job.
 const ADDRESS_OPTION: &str = "--control-port";
-/// Behind it stands which of its proxies one is.
+/// Option of the proxy with its number among those of the `mpiexec`.
 const NUMBER_OPTION: &str = "--proxy-id";
-/// How hosts are reached, and the only program that is executed here.
+/// The program that reaches hosts, and the only one that is executed here.
 const LOGIN: &str = "ssh";
-/// What a host is told.
+/// The script that runs on a host.
 const SCRIPT: &str = include_str!("hydra.sh");
-/// How long a host may take.
+/// Time limit for a host's answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// How many hosts are asked at the same time.
+/// Maximum number of hosts asked at the same time.
 const HOSTS_MAX: usize = 32;
 
-/// What the hosts have said.
+/// Answers of the other hosts.
 #[derive(Debug, Default)]
 pub(super) struct Elsewhere {
-    /// The ranks that they have told of.
+    /// The ranks on these hosts.
     pub(super) processes: Vec<JobProcess>,
-    /// How many ranks there are in all, where that was said.
+    /// Number of all ranks, where a host reports it.
     pub(super) size: Option<u32>,
-    /// Why some have not, for a person.
+    /// Messages for the user about hosts without an answer.
     pub(super) failures: Vec<String>,
 }
 
@@ -49,11 +49,11 @@ struct Login {
     /// The command line up to what was to be started there.
     words: Vec<String>,
     host: String,
-    /// Where the `mpiexec` is, and which of its proxies it has started there.
+    /// Address of the `mpiexec`, and the number of its proxy on the host.
     proxy: [String; 2],
 }
 
-/// Why a host was not asked for its ranks, or has not said.
+/// Cause for which a host was not asked for its ranks, or did not answer.
 #[derive(Debug, thiserror::Error)]
 enum Unasked {
     #[error("{0}")]
@@ -158,8 +158,8 @@ impl Login {
     }
 }
 
-/// What runs on the hosts that `starter` has logged in to; none where it is on this host only. Starter and logins are
-/// those of the user `uid`, who is this process's: another one's are not asked.
+/// The ranks on the hosts to which `starter` has logged in; `None` where it uses this host only. Launcher and
+/// logins must belong to the user `uid`, which is this process's: those of other users are not used.
 pub(super) fn elsewhere(processes: &Processes, starter: &Process, uid: u32) -> Option<Elsewhere> {
     let logins: Vec<Login> = processes
         .children(starter.pid)

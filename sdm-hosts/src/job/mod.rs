@@ -1,7 +1,7 @@
-//! Jobs that run already: which process is which rank, and where.
+//! Running jobs: the host and process of each rank.
 //!
-//! A [`Target`] is what a person says of a job; [`find`] looks it up on this machine. Nothing is
-//! stopped and nothing is changed by looking: process tables are read out of a starter's memory,
+//! A [`Target`] is the user's name for a job; [`find`] looks it up on this machine. The search stops
+//! and changes nothing: process tables are read out of a launcher's memory,
 //! everything else out of `/proc`.
 
 mod access;
@@ -39,7 +39,7 @@ pub use target::Target;
 /// The most processes that a job can have.
 pub const PROCESSES_MAX: u32 = 4 << 20;
 
-/// How many processes of a job are named in a question.
+/// Maximum number of a job's processes that are named in a question.
 const SHOWN_MAX: usize = 4;
 
 /// Programs that start others and are never what a person wants to debug.
@@ -57,7 +57,7 @@ const STARTERS: &[&str] = &[
     "srun",
 ];
 
-/// Programs that stand between a starter and what it started, or belong to a debugger.
+/// Programs between a launcher and its ranks, and programs of a debugger.
 const HELPERS: &[&str] = &[
     "gdb",
     "hydra_bstrap_proxy",
@@ -75,7 +75,7 @@ const HELPERS: &[&str] = &[
 pub struct JobProcess {
     /// Its rank in the job; its place in the list where it has none.
     pub rank: u32,
-    /// Where it runs, in the words of whoever said so; empty for this machine.
+    /// Name of its host as the source reports it; empty for this machine.
     pub host: String,
     /// The program that it runs, as far as it is known.
     pub program: String,
@@ -83,42 +83,42 @@ pub struct JobProcess {
     pub pid: i32,
 }
 
-/// A job that runs.
+/// A running job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// How it was found, for a person: `the process table of mpirun (pid 4711)`.
+    /// Source of the list of processes, for the user: `the process table of mpirun (pid 4711)`.
     pub source: String,
     /// Its processes, by rising rank.
     pub processes: Vec<JobProcess>,
-    /// Whether the ranks are those of a runtime.
+    /// Whether the ranks were assigned by an MPI runtime.
     pub ranked: bool,
     /// Slurm's `JOB.STEP`, where it is one.
     pub slurm: Option<String>,
-    /// Which processes could not be found, and why; a sentence.
+    /// A sentence about processes that could not be found, with the reason.
     pub incomplete: Option<String>,
-    /// What else a person should know of how they were found; sentences.
+    /// Further sentences for the user about the search.
     pub notes: Vec<String>,
 }
 
-/// Looks up what a person means on this machine.
+/// Looks up a job on this machine.
 ///
 /// # Errors
-/// No such process, or none that could be meant; the error says what to do.
+/// No such process, or none that could be meant; the error gives advice.
 pub fn find(target: &Target) -> Result<Job, JobError> {
     find_in(Path::new("/proc"), target)
 }
 
-/// Something that a person can attach to.
+/// A launcher to whose job a user can attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachable {
-    /// The pid of the starter.
+    /// The pid of the launcher.
     pub pid: i32,
     /// Its command line, for a person.
     pub line: String,
 }
 
-/// The jobs of this user's whose starters run on this machine, by rising pid. Who is below a debugger is left out: it is
-/// debugged already.
+/// Launchers of this user's jobs on this machine, by rising pid. Launchers below a debugger are left out: their
+/// jobs are debugged already.
 ///
 /// # Errors
 /// The processes cannot be listed.
@@ -200,7 +200,7 @@ fn check_hosts(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Where a job is looked for.
+/// State of a search: the processes of this machine, the own pid, and the own user id.
 struct Search {
     processes: Processes,
     own: i32,

@@ -1,6 +1,6 @@
-//! The MPIR process table of a starter, read out of its memory while it runs.
+//! The MPIR process table of a launcher, read out of its memory while it runs.
 //!
-//! `mpirun` of Open MPI 4 and Slurm's `srun` keep a table of what they started under symbols that
+//! `mpirun` of Open MPI 4 and Slurm's `srun` keep a table of their processes under symbols that
 //! every debugger knows (MPIR, version 1.0):
 //!
 //! ```text
@@ -32,22 +32,22 @@ const FILES_MAX: usize = 1024;
 const TEXTS_BYTES_MAX: usize = 512 << 20;
 /// The longest host or program name, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
-/// What is read of a text in one go, in bytes; never across the end of a page.
+/// Maximum size of one read of a text, in bytes; no read crosses the end of a page.
 const TEXT_PIECE_BYTES: u64 = 256;
 
-/// What a starter's memory says.
+/// Contents of a launcher's memory.
 #[derive(Debug, Default)]
 pub(super) struct Mpir {
-    /// The table, by rank; empty where the starter has started nothing yet, or is none.
+    /// The table, by rank; empty where the launcher has started nothing yet, or is no launcher.
     pub(super) table: Vec<JobProcess>,
-    /// Slurm's job and step, which `srun` tells the same way.
+    /// Slurm's job and step, which `srun` keeps under symbols as well.
     pub(super) slurm: Option<String>,
 }
 
-/// Reads the table of process `pid`; absent where no file that it has mapped knows MPIR.
+/// Reads the table of process `pid`; `None` where no file that it has mapped defines MPIR's symbols.
 ///
 /// # Errors
-/// Memory that may not be read, or a table that is none.
+/// Memory that may not be read, or a malformed table.
 pub(super) fn read(pid: i32) -> Result<Option<Mpir>, JobError> {
     let symbols = match symbols_of(pid) {
         Ok(Some(symbols)) => symbols,
@@ -69,7 +69,7 @@ pub(super) fn read(pid: i32) -> Result<Option<Mpir>, JobError> {
         .map_err(|source| JobError::Memory { pid, source })
 }
 
-/// Where the symbols are in the process's memory.
+/// Addresses of the symbols in the process's memory.
 struct Symbols {
     /// Bytes of a pointer.
     word: u64,
@@ -242,7 +242,7 @@ impl Memory {
 /// The texts of a table. Equal pointers are read once: a table names few hosts and programs.
 struct Texts {
     known: BTreeMap<u64, String>,
-    /// How much more of them there may be.
+    /// Number of bytes of further texts that are allowed.
     left_bytes: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Jobs of a PMIx server, as the server tells a tool that connects to it.
+//! Jobs of a PMIx server, as the server reports them to a tool.
 //!
-//! A helper process of ours asks: what a foreign library does there, or how long it takes, costs
-//! nobody else anything. Only `prterun` and `prte` are asked. Open MPI 4's `mpirun` dies of a tool's
+//! A helper process of ours asks, so that faults and delays of the foreign library cost
+//! no other process anything. Only `prterun` and `prte` are asked. Open MPI 4's `mpirun` dies of a tool's
 //! connection, and the user's job with it; it has MPIR.
 
 use std::collections::BTreeMap;
@@ -26,12 +26,13 @@ use super::{JobProcess, STARTERS};
 
 /// Programs whose PMIx server takes tools.
 const SERVERS: &[&str] = &["prterun", "prte"];
-/// What `sdm-pmix` says when its server has no job yet: it must not be killed, since the server would end with it.
+/// Output of `sdm-pmix` while its server has no job yet. It must not be killed then, since the server would end
+/// with it.
 pub const STARTING: &str = "starting";
-/// What answers in a second here, and at once where nobody is there, has hung by then.
+/// Time limit for the helper's answer, which normally takes a second, and no time where there is no server.
 const ANSWER_WAIT: Duration = Duration::from_secs(15);
-/// What the helper has of the server's environment: where the library finds what it needs, and the server. It has
-/// nothing of this process's.
+/// Variables that the helper gets from the server's environment: the library's own paths, and those by which it
+/// finds the server. The helper gets none of this process's environment.
 const VARIABLES: &[&str] = &[
     "HOME",
     "LD_LIBRARY_PATH",
@@ -53,7 +54,7 @@ pub(super) struct Namespace {
     pub(super) processes: Vec<JobProcess>,
 }
 
-/// Why a server was not asked for its jobs, or has not said.
+/// Cause for which a server was not asked for its jobs, or did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PmixError {
     /// The helper is not installed.
@@ -76,7 +77,7 @@ pub enum PmixError {
     /// The server has other rights than its owner's.
     #[error("it does not let itself be looked at")]
     Undumpable,
-    /// What the server's rights are cannot be read.
+    /// The server's rights cannot be read.
     #[error("{0}")]
     Status(io::Error),
     /// The server's group cannot be read.
@@ -91,7 +92,7 @@ pub enum PmixError {
     /// The server starts its daemons.
     #[error("it has no job yet: it is still starting")]
     Starting,
-    /// What the helper said.
+    /// The helper's error message.
     #[error("{0}")]
     Said(String),
 }

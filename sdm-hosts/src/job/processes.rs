@@ -20,18 +20,18 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
-    /// Who started it: its real user id.
+    /// Its real user id.
     pub(super) uid: u32,
     /// It has no other user's rights, and lets itself be looked at.
     plain: bool,
     /// When it began, in clock ticks since the machine did.
     pub(super) began: u64,
-    /// How long it was on a processor, in clock ticks.
+    /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
     /// The kernel's name for it, at most 15 bytes.
     pub(super) name: String,
-    /// Absent for another user's: what it says of itself is not believed, and it could be made so that reading it never
-    /// ends.
+    /// Its command line; `None` for another user's process, whose own text is not trusted and could be made so that
+    /// reading it never ends.
     pub(super) command: Option<Vec<String>>,
 }
 
@@ -49,7 +49,7 @@ impl Process {
         self.plain && self.uid == uid
     }
 
-    /// Whose it is, for a person.
+    /// Name of its owner, for the user.
     pub(super) fn owner(&self) -> String {
         files::user(self.uid)
     }
@@ -69,7 +69,7 @@ impl Process {
         names.iter().any(|name| self.is_called(name))
     }
 
-    /// What a person calls it.
+    /// Display name of its program: the file name of the first word, or the kernel's name.
     pub(super) fn program(&self) -> &str {
         self.base().unwrap_or(&self.name)
     }
@@ -128,12 +128,12 @@ impl Processes {
         found
     }
 
-    /// What a process was started with, where that may be read.
+    /// Initial environment of a process, as far as it may be read.
     pub(super) fn environment(&self, pid: i32) -> Environment {
         Environment::of(&self.process(pid))
     }
 
-    /// What else the kernel says of a process.
+    /// The folder of a process in `/proc`, for further queries.
     pub(super) fn process(&self, pid: i32) -> proc::Process {
         proc::at(self.root.join(pid.to_string()))
     }
@@ -166,7 +166,7 @@ fn read(pid: i32, process: &proc::Process) -> Option<Process> {
     })
 }
 
-/// Whose a process is by its real user id, and whether it is wholly that user's.
+/// Real user id of a process, and whether the process belongs to that user alone: no other effective ids, and dumpable.
 pub(super) fn owner(process: &proc::Process) -> Option<(u32, bool)> {
     let ids = process.status().ok()?.ids("Uid")?;
     // Of what may not be looked at by its own user all but the folder is root's.

@@ -1,4 +1,4 @@
-//! Ranks, as runtimes put them into the environment of what they start, and the jobs that these are ranks of.
+//! Ranks that runtimes put into the environment of their processes, and the jobs to which these belong.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,12 +8,12 @@ use sdm_system::identity::Identity;
 use super::processes::{Environment, Process, Processes};
 use super::{HELPERS, JobError, STARTERS};
 
-/// A process's rank in a job, as a runtime has told it.
+/// A process's rank in a job, from the environment that a runtime has given it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) rank: u32,
     size: Option<u32>,
-    /// What tells the job from others.
+    /// Identifier of the job among those of the same runtime.
     pub(super) job: String,
 }
 
@@ -21,9 +21,9 @@ pub(super) struct Given {
 pub(super) struct Ranked {
     /// Each with its rank, by rising rank.
     pub(super) pids: Vec<(u32, i32)>,
-    /// How many ranks there are, on other hosts too, where the runtime says so.
+    /// Number of ranks on all hosts, where the runtime gives it.
     pub(super) size: Option<u32>,
-    /// Processes of later jobs, which those have started.
+    /// Processes of later jobs, which the ranks in `pids` have started.
     pub(super) spawned: Vec<i32>,
 }
 
@@ -114,7 +114,7 @@ impl ByJob {
     }
 }
 
-/// How many ranks the job of a process of this machine has, on other hosts too, where the runtime says so.
+/// Number of ranks on all hosts of the job to which a process of this machine belongs, where the runtime gives it.
 #[must_use]
 pub fn size_of(pid: i32) -> Option<u32> {
     let processes = Processes::read(Path::new("/proc")).ok()?;

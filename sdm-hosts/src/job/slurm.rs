@@ -1,5 +1,5 @@
-//! Jobs of Slurm whose `srun` runs on another machine, such as the batch host: Slurm says which steps there are and on
-//! which nodes, and each node, asked through `srun --overlap`, which processes are which ranks there.
+//! Jobs of Slurm whose `srun` runs on another machine, such as the batch host. Slurm reports the steps and
+//! their nodes. Each node, asked through `srun --overlap`, reports its processes and their ranks.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use sdm_text::printable;
 use super::told::{Told, programs};
 use super::{Job, JobError, JobProcess, PROCESSES_MAX};
 
-/// What each node is told.
+/// The script that runs on each node.
 const SCRIPT: &str = include_str!("slurm.sh");
-/// How long Slurm may take over a question, and its nodes to start something small.
+/// Time limit for an answer of Slurm, and for its nodes to start a small program.
 const WAIT: Duration = Duration::from_secs(60);
-/// How long Slurm may take to say whether a number that is a pid here is a job's as well.
+/// Time limit for Slurm's answer whether a number that is a pid on this machine is a job's as well.
 const GLANCE_WAIT: Duration = Duration::from_secs(1);
 /// The most steps that a question names.
 const LISTED_MAX: usize = 16;
@@ -59,7 +59,7 @@ impl Step {
     }
 }
 
-/// What one of Slurm's programs says, or why it says nothing: a sentence.
+/// Runs one of Slurm's programs and returns its output lines.
 fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>, Unanswered> {
     let path = files::search(program).ok_or_else(|| Unanswered::NoProgram(program.to_owned()))?;
     let mut command = programs::at(path);
@@ -174,7 +174,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
     })
 }
 
-/// What the nodes say, each through a step of one task beside the job's.
+/// Answers of the nodes; each runs the script in a step of one task beside the job's.
 fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unanswered> {
     let (job, step) = (job.to_string(), step.to_string());
     let jobid = format!("--jobid={job}");

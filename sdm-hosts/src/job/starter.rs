@@ -1,4 +1,7 @@
-//! What a starter has started: by its process table, its PMIx server, or what runs below it.
+//! Processes of a launcher: from its process table, its PMIx server, or the processes below it.
+//!
+//! A launcher's data is trusted as far as its owner: where root queries another user's job, only that user's
+//! processes on this host are taken, and nothing else that a table names.
 
 //!
 //! What a starter says is believed as far as its owner is: root, who looks at another user's job, looks at that user's
@@ -144,8 +147,8 @@ impl Search {
         })
     }
 
-    /// What runs below a starter without a table, known by the ranks in the environment. Only where that
-    /// is not all of the job its PMIx server is asked, where it has one.
+    /// The job of a launcher without a process table: the processes below it with ranks in their environment. Only
+    /// where these are not the whole job, its PMIx server is asked, if it has one.
     fn without_table(&self, starter: &Process) -> Result<Option<Job>, JobError> {
         let found = ranks::below(&self.processes, starter.pid)?;
         let count = u32::try_from(found.pids.len()).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! What a person says of a job.
+//! The user's name for a job.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use super::JobError;
 /// The most pids that a target can list.
 const PIDS_MAX: usize = 1 << 20;
 
-/// Which job is meant.
+/// The user's name for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A starter's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.

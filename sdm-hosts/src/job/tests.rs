@@ -223,7 +223,7 @@ fn two_jobs_of_one_program_are_never_one() {
     }
 }
 
-/// What `MPI_Comm_spawn` has started has ranks of its own, below the same starter.
+/// Processes started by `MPI_Comm_spawn` have ranks of their own, below the same launcher.
 #[test]
 fn spawned_processes_are_told_and_no_ranks_of_the_job() {
     for starter in ["mpiexec.hydra -n 2 ./halo", "prterun -n 2 ./halo"] {
@@ -256,7 +256,7 @@ fn spawned_processes_are_told_and_no_ranks_of_the_job() {
     }
 }
 
-/// What a process has mapped, and how long it was on a processor.
+/// Writes a process's mapped library and its processor time.
 fn describe(proc: &Proc, pid: i32, library: Option<&str>, ticks: u64) {
     let folder = proc.0.join(pid.to_string());
     let maps = format!(
@@ -354,7 +354,7 @@ fn a_program_is_found_behind_what_wraps_it() {
     );
 }
 
-/// What has another rank below a rank is another job's.
+/// A process below a rank that has another rank belongs to another job.
 #[test]
 fn a_job_inside_of_a_rank_is_not_the_rank() {
     let proc = Proc::new("inner");

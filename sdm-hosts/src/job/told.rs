@@ -1,4 +1,4 @@
-//! The processes of ranks on other hosts, as scripts there tell them.
+//! The processes of ranks on other hosts, as scripts there report them.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! The program of a rank behind what wraps it: a script, `timeout`, `strace`, a container.
+//! The program of a rank that runs below wrappers: a script, `timeout`, `strace`, a container.
 //!
-//! Wrappers are not known by their names. A rank's processes are those below the one that the launcher has started, as far
-//! as they have the launcher's rank in their environment. The program is the deepest of them that has an MPI library
-//! mapped; where none has, the one that has used the processor most.
+//! Wrappers are not recognised by their names. A rank's processes are those below the one that the launcher has
+//! started, as far as they have the launcher's rank in their environment. The program is the deepest of them that
+//! has an MPI library mapped; where none has, the one with the most processor time.
 
 use sdm_text::printable_name;
 
@@ -25,13 +25,13 @@ pub(super) struct Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) pid: i32,
-    /// Whose child it is.
+    /// Its parent's pid.
     pub(super) parent: i32,
-    /// How far it is below the outermost one.
+    /// Number of levels below the outermost process.
     pub(super) depth: u64,
     /// An MPI library is mapped in it.
     pub(super) has_mpi: bool,
-    /// How long it was on a processor, in clock ticks.
+    /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
     /// It has begun no program of its own, and is part of its parent's.
     pub(super) is_fork: bool,
@@ -138,5 +138,5 @@ pub(super) fn doubt(processes: &Processes, ranks: &[(u32, Program)]) -> Option<S
     ))
 }
 
-/// How many of a rank's other processes are named.
+/// Maximum number of a rank's other processes that are named.
 const SHOWN_MAX: usize = 4;

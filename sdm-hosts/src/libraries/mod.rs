@@ -63,7 +63,7 @@ impl Tree {
     }
 }
 
-/// Where libraries are looked for.
+/// Search paths for libraries.
 #[derive(Debug, Default)]
 pub(crate) struct LibrarySearch {
     /// `LD_LIBRARY_PATH`.
@@ -175,7 +175,7 @@ impl LibrarySearch {
     }
 }
 
-/// What `DT_RPATH` of an object and of those that loaded it name, where the object has no `DT_RUNPATH` itself.
+/// Folders of `DT_RPATH` of an object and of those that loaded it; empty where the object has a `DT_RUNPATH` itself.
 fn rpaths(tree: &Tree, by: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if !tree.all[by].object.runpath.is_empty() {

@@ -1,4 +1,4 @@
-//! The dynamic section of a program or library: what it needs and where it says that this is.
+//! The dynamic section of a program or library: the needed libraries and their search paths.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ const NAMES_BYTES_MAX: u64 = 256 << 20;
 /// The most entries of a dynamic section that are looked at.
 const ENTRIES_MAX: usize = 65_536;
 
-/// What a file says of itself.
+/// Contents of a file's dynamic section.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Object {
-    /// Width and machine: what a file must have to be loaded beside another.
+    /// ELF class and machine, which must be equal in all files of a process.
     pub(super) machine: (u8, u16),
-    /// False where no loader has a part in it.
+    /// False for a static program, which no loader handles.
     pub(super) is_dynamic: bool,
     pub(super) name: Option<String>,
     pub(super) needed: Vec<String>,
     pub(super) rpath: Vec<String>,
     pub(super) runpath: Vec<String>,
-    /// It is not to be searched for in the usual folders what it needs.
+    /// True where its needed libraries are not searched in the usual folders.
     pub(super) has_no_usual_folders: bool,
-    /// What its names say of MPI.
+    /// MPI symbols that it defines or uses.
     pub(crate) symbols: MpiSymbols,
 }
 

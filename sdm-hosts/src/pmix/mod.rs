@@ -1,7 +1,8 @@
-//! PMIx servers of this machine that take tools, and which of them a person means.
+//! PMIx servers of this machine that take tools, and the choice of the one that the user names.
 //!
-//! The choice is made here and not by libpmix, whose search takes files of dead servers for servers, looks through all of a big `/tmp`, and
-//! does not try the system's server first, as RFC0010 (`PMIx extension of tool interaction support`) asks for.
+//! The choice is made here and not by libpmix. Its search takes files of dead servers for servers, reads all of a
+//! big `/tmp`, and does not try the system's server first, as RFC0010 (`PMIx extension of tool interaction
+//! support`) asks for.
 
 mod rendezvous;
 
@@ -28,16 +29,16 @@ pub enum Wanted {
     Uri(String),
 }
 
-/// Why no server was chosen.
+/// Cause for which no server was chosen.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ChoiceError {
     /// There is none.
     #[error("no PMIx server of yours that takes tools runs on this machine{}", left_out(.0))]
     None(Vec<String>),
-    /// There is none such.
+    /// No server matches.
     #[error("{wanted}: no PMIx server of yours that takes tools{}", left_out(left))]
     NoSuch {
-        /// What was said, for a person.
+        /// The user's choice, as text.
         wanted: String,
         /// Those that were left out, and why, each for a person.
         left: Vec<String>,
@@ -47,7 +48,7 @@ pub enum ChoiceError {
     Several(Vec<String>),
 }
 
-/// How many of those that were left out are named.
+/// Maximum number of rejected servers that are named.
 const NAMED_MAX: usize = 3;
 
 fn left_out(left: &[String]) -> String {
@@ -89,11 +90,11 @@ pub fn choose(wanted: &Wanted) -> Result<Rendezvous, ChoiceError> {
     choose_of(wanted, found, left)
 }
 
-/// What runs the library of a server, and is its tool: `sdm-pmix tool LIBRARY PID FILE`. It has given up everything but this user's
-/// rights, and takes its three descriptors from who starts it.
+/// The command of a server's tool, which runs the server's own library: `sdm-pmix tool LIBRARY PID FILE`. The
+/// process gives up all rights but this user's, and has the three standard descriptors of its parent.
 ///
 /// # Errors
-/// [`PmixError`]: why it cannot be started.
+/// [`PmixError`]: the command cannot be made.
 pub fn tool(server: &Rendezvous) -> Result<Command, PmixError> {
     let mut command = crate::job::pmix_helper(server.pid, &["tool"])?;
     command.arg(&server.file);

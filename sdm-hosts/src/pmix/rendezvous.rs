@@ -1,4 +1,4 @@
-//! Rendezvous files: where a PMIx server writes how a tool reaches it.
+//! Rendezvous files, in which a PMIx server writes its address for tools.
 //!
 //! Five lines: `NAMESPACE.RANK;tcp4://IP:PORT`, the library's version, the server's pid, its user and group (`UID:GID`), a date.
 
@@ -16,15 +16,15 @@ use sdm_text::{printable, printable_name};
 
 use crate::job::has_pmix;
 
-/// What the file of the system's server is called, before the host's name.
+/// Prefix of the system server's file, before the host's name.
 const SYSTEM: &str = "pmix.sys.";
-/// What the files of other servers are called, before the host's name; `.tool` comes behind it.
+/// Prefix of other servers' files, before the host's name, and the suffix after it.
 const SESSION: &str = "pmix.";
 const TOOL: &str = ".tool";
-/// What the names of servers' own folders begin with: those of PRRTE started as `mpirun`, as `prte`, as `prterun` (before 3.0 and
+/// Prefixes of servers' own folders: of PRRTE started as `mpirun`, as `prte`, as `prterun` (before 3.0 and
 /// since), of PMIx's own, and of a server of ours.
 const FOLDERS: [&str; 6] = ["ompi.", "prte", "prtrn.", "pmix", "openpmix", "sdm-pmix-"];
-/// How deep a folder of a server is searched.
+/// Maximum depth of the search in a server's folder.
 const DEPTH_MAX: usize = 3;
 /// The most entries that a search looks at: a big `/tmp` must not hold it for long.
 const ENTRIES_MAX: usize = 1 << 16;
@@ -32,12 +32,12 @@ const ENTRIES_MAX: usize = 1 << 16;
 const FILES_MAX: usize = 4096;
 /// The longest file that is believed, in bytes.
 const BYTES_MAX: u64 = 4096;
-/// How often it is looked for the socket of a server.
+/// Number of attempts to find a server's socket.
 const LOOKS_MAX: usize = 3;
 /// Servers that die of a tool: Open MPI 4's.
 const HARMED: [&str; 2] = ["orterun", "orted"];
 
-/// Why the server of a file is left out.
+/// Cause for which the server of a file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum LeftOut {
     /// The file cannot be read.
@@ -128,7 +128,7 @@ impl fmt::Display for Rendezvous {
     }
 }
 
-/// Where servers of this user have their files.
+/// Folders in which servers of this user have their files.
 pub(super) fn folders() -> Vec<PathBuf> {
     let named = [
         "PMIX_SYSTEM_TMPDIR",
@@ -257,7 +257,7 @@ fn text_of(file: &Path) -> Result<String, LeftOut> {
     files::text_of(file, BYTES_MAX).map_err(LeftOut::Unread)
 }
 
-/// What the lines of a file say; nothing is looked up.
+/// Parses a file's lines; nothing is looked up.
 fn parse(text: &str) -> Option<Rendezvous> {
     let mut lines = text.lines();
     let uri = lines.next()?;
