@@ -1,18 +1,18 @@
-//! The first words of a server: one line on its stdout that says who and where it is.
+//! A server's announcement: one line on its stdout with its identity and address.
 //!
 //! ```text
 //! SDM1 server=3 host=node7 port=40311 pid=1234 addresses=10.0.0.7,127.0.0.1\n
 //! ```
 //!
-//! Or that it cannot be there:
+//! Or a refusal, if it cannot start:
 //!
 //! ```text
 //! SDM1 failed=3 why=listen at tcp://[::]:7000: everything up to ... is in use\n
 //! ```
 //!
-//! A launcher that forwards stdout may put a tag in front of the line (`[1,3]<stdout>:`), end it
-//! with `\r\n`, or glue it to an unfinished line of another process. The line is a hint only: who
-//! really listens there is settled by the handshake of the link.
+//! A launcher that forwards stdout may put a tag in front of the line (`[1,3]<stdout>:`), end it with `\r\n`, or append
+//! it to an unfinished line of another process. The line is only a hint: the handshake of the link authenticates the
+//! listener.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -23,9 +23,9 @@ use thiserror::Error;
 
 use crate::joined::Joined;
 
-/// What every announcement starts with; the digit is the version of the format.
+/// Prefix of every announcement; the digit is the version of the format.
 pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
-/// What every refusal starts with.
+/// Prefix of every refusal.
 pub const REFUSAL_MAGIC: &str = "SDM1 failed=";
 /// The longest reason of a refusal, in bytes.
 pub const REASON_BYTES_MAX: usize = 1024;
@@ -35,7 +35,7 @@ pub const ANNOUNCEMENT_BYTES_MAX: usize = 2048;
 /// The longest host name, in bytes.
 pub const HOST_BYTES_MAX: usize = 255;
 
-/// Who and where a server is.
+/// The identity and address of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Announcement {
     /// The server's number, at most [`ServerId::SERVER_MAX`].
@@ -50,7 +50,7 @@ pub struct Announcement {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Who could not come up, and why.
+/// A server that could not start, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// The server's number, at most [`ServerId::SERVER_MAX`].
@@ -97,7 +97,7 @@ impl fmt::Display for Refusal {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("announcement: {what}: {text:?}")]
 pub struct AnnouncementError {
-    /// What is wrong.
+    /// The error.
     pub what: &'static str,
     /// The offending text, cut to a printable length.
     pub text: String,

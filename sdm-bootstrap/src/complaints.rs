@@ -1,4 +1,4 @@
-//! The last words of a process that has no terminal of its own.
+//! The error output of a process without a terminal of its own.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
@@ -41,7 +41,7 @@ pub fn arguments<T: clap::Parser>() -> T {
     })
 }
 
-/// What a panic says is escaped as everything is from now on: it can quote what is not ours.
+/// Installs a panic hook that escapes the panic's message, as it may quote foreign text.
 pub fn escape_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();

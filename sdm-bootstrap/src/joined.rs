@@ -1,16 +1,16 @@
-//! What a rank's process says once a server of its host has taken it in: one line on its stdout.
+//! The line that a rank's process prints on its stdout once a server of its host has accepted it.
 //!
 //! ```text
 //! SDM1 rank=5 server=4 pid=1234\n
 //! ```
 //!
-//! As with an [announcement](crate::announce) a launcher may put a tag in front of it.
+//! As with an [announcement](crate::announce), a launcher may put a tag in front of it.
 
 use std::fmt;
 
 use sdm_core::ids::ServerId;
 
-/// What every such line starts with.
+/// Prefix of every such line.
 const JOINED_MAGIC: &str = "SDM1 rank=";
 
 /// Which server has a rank.

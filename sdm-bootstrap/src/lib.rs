@@ -1,10 +1,10 @@
-//! How a process of a session begins and how it says so.
+//! The start of a session's process, and its announcement.
 //!
-//! It takes the session's name and key over from whoever started it ([`handover::take`]), says in one line who and where it
-//! is ([`announce::Announcement`]), writes its log in lines that are told from other text ([`log::LogWriter`]), and hears when
-//! whoever started it has ended ([`starter::Starter`]).
+//! The process receives the session's name and key from its starter ([`handover::take`]). It announces its identity
+//! and address in one line ([`announce::Announcement`]). Its log lines can be told from other text
+//! ([`log::LogWriter`]). It is notified when its starter has ended ([`starter::Starter`]).
 //!
-//! Nothing here sends a message of the tree or knows what the tree carries.
+//! Nothing here sends a message of the tree or knows its contents.
 
 pub mod announce;
 mod complaints;

@@ -1,11 +1,11 @@
-//! Lines of the log (`SDM_LOG`), on standard error: bounded, and nothing in them moves a terminal's cursor.
+//! Lines of the log (`SDM_LOG`), on standard error: bounded in length, and free of control sequences.
 //!
-//! A server's log comes to the front-end through whatever started it, among other text. So its lines begin like an
-//! announcement, and are told from that text by it.
+//! A server's log reaches the front-end through its launcher, mixed with other text. So its lines have a prefix like
+//! that of an announcement, by which they are recognised.
 
 use std::io::{self, Write};
 
-/// What a server's lines begin with.
+/// Prefix of a server's log lines.
 pub const LOG_MAGIC: &str = "SDM1 log ";
 /// The longest line, in bytes, without its end: below `PIPE_BUF`, so that one write of it stays in one piece.
 pub const LINE_BYTES_MAX: usize = 2048;

@@ -1,7 +1,7 @@
-//! The process that started this one: whether it is still there to want something, and to be told when it is not.
+//! The process that started this one: a check that it is still alive, and a notification when it ends.
 //!
-//! The kernel tells of its death by a signal. SIGTERM would wait for as long as this process is stopped; SIGCONT has it go
-//! on, whoever stopped it, so that it can end.
+//! The kernel signals its death. The signal is SIGCONT, as SIGTERM would stay pending while this process is stopped.
+//! SIGCONT resumes it in any case, so that it can end.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use sdm_system::proc::{self, Stat};
 /// The kernel's flag of a thread that is on its way out (`PF_EXITING`).
 const EXITING: u32 = 0x4;
 
-/// Who started this process.
+/// The process that started this one.
 #[derive(Clone, Copy, Debug)]
 pub struct Starter(Pid);
 

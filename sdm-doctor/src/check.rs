@@ -1,6 +1,6 @@
-//! The names of what is looked at.
+//! The names of the checks.
 
-/// What is looked at. The names are for scripts and for the manual: none is ever given another meaning.
+/// A check. The names are for scripts and the manual, and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Check {
@@ -20,9 +20,9 @@ pub enum Check {
     Hidepid,
     /// The namespaces that this process is in.
     Namespaces,
-    /// How many files may be open.
+    /// The limit on open files.
     Descriptors,
-    /// How many processes there may be.
+    /// The limit on processes.
     Processes,
     /// Memory that is left.
     Memory,

@@ -1,15 +1,15 @@
-//! What was found, and how it travels from one host to another.
+//! The result of a check, and its form for transfer between hosts.
 
 use sdm_text::printable;
 
 use crate::Check;
 
-/// What a line begins with that tells a finding.
+/// Prefix of a line with a finding.
 const MARK: &str = "sdm-doctor";
 /// The longest line that is read, in bytes.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Whether what was found will do.
+/// The rating of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// It will do.
@@ -32,16 +32,16 @@ impl Verdict {
     }
 }
 
-/// What was found of one thing.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// The check.
     pub check: Check,
-    /// Whether it will do.
+    /// The rating.
     pub verdict: Verdict,
-    /// What is there.
+    /// A description of the present state.
     pub found: String,
-    /// What to do; empty where nothing is to be done.
+    /// Advice for the user; empty if there is nothing to do.
     pub remedy: String,
 }
 
@@ -84,7 +84,7 @@ impl Finding {
         )
     }
 
-    /// What such a line tells; absent where it is another line, or tells of a check that is not known here.
+    /// Parses such a line; `None` for another line, or for a check that is unknown here.
     #[must_use]
     pub fn of_line(line: &str) -> Option<Self> {
         if line.len() > LINE_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! gdb: its version, the others that are installed, and what it can do here.
+//! gdb: its version, other installed gdbs, and its abilities on this machine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,9 +19,9 @@ use crate::{Check, Finding};
 pub const OLDEST: u32 = 10;
 /// The first that asks the processor how many registers there are.
 pub const FIRST_WITH_ALL_REGISTERS: u32 = 14;
-/// How long a gdb may take to say its version.
+/// Time that a gdb has to print its version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
-/// How long a trial may take.
+/// Time that a trial may take.
 const TRIAL_WAIT: Duration = Duration::from_secs(60);
 /// The most other gdbs that are asked for their version.
 const CANDIDATES_MAX: usize = 8;
@@ -77,10 +77,10 @@ pub struct Candidate {
     pub version: Option<Version>,
 }
 
-/// Where gdbs are looked for.
+/// The places in which gdbs are searched.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// What stands before each path of the system; `/` but in tests.
+    /// Prefix of each system path; `/` except in tests.
     pub root: PathBuf,
     /// Folders of programs, as in `PATH`.
     pub path: OsString,
@@ -133,7 +133,7 @@ impl Places {
         found
     }
 
-    /// What of gdb the folders of modulefiles have.
+    /// The gdbs of the directories of modulefiles.
     fn modules(&self) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = Vec::new();
         for folder in std::env::split_paths(&self.modules) {
@@ -156,7 +156,7 @@ impl Places {
     }
 }
 
-/// What to do where a gdb cannot be used: name one of the others, or install one.
+/// Advice for an unusable gdb: use one of the others, or install one.
 #[must_use]
 pub fn other(candidates: &[Candidate]) -> String {
     let listed: Vec<String> = candidates
@@ -328,7 +328,7 @@ impl Trial {
         })
     }
 
-    /// What it has shown: whether gdb can attach, has Python, and can write registers.
+    /// The results of the trial: whether gdb can attach, has Python, and can write registers.
     #[must_use]
     pub fn findings(&self, version: &Version) -> Vec<Finding> {
         vec![self.python(), self.registers(version), self.attach()]
@@ -338,7 +338,7 @@ impl Trial {
         self.said.lines().any(|it| it.trim() == line)
     }
 
-    /// What gdb has complained of, as far as one line says it.
+    /// The first line of gdb's output that contains one of these texts.
     fn complaint(&self, parts: &[&str]) -> Option<String> {
         let mut lines = self.said.lines();
         let line = lines.find(|line| parts.iter().any(|part| line.contains(part)))?;

@@ -1,9 +1,10 @@
-//! What SDM needs of a machine, and whether it is there: each [`Finding`] names its [`Check`], says what was found,
-//! and what to do where that is bad. `sdm doctor` shows them for this machine, and `sdm-server --doctor` tells them of
-//! the machine that it is on, a line each.
+//! Checks whether a machine has what SDM needs.
 //!
-//! Nothing here changes the machine. What the kernel says is read below a root that tests plant ([`Machine`]); a gdb is
-//! tried on a process of our own ([`gdb::Trial`]).
+//! Each [`Finding`] names its [`Check`] and has the present state, with advice if that is bad. `sdm doctor` shows the
+//! findings for this machine. `sdm-server --doctor` prints those of its own machine, a line each.
+//!
+//! Nothing here changes the machine. The kernel's files are read below a root directory that tests can replace
+//! ([`Machine`]). A gdb is tried on a process of SDM's own ([`gdb::Trial`]).
 
 mod check;
 mod finding;

@@ -1,4 +1,4 @@
-//! What the kernel of a machine allows.
+//! The rights that a machine's kernel grants.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::{Check, Finding};
 
 /// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
-/// What `uid_map` says where there is no other user namespace: all numbers are themselves.
+/// The contents of `uid_map` without another user namespace: each user id maps to itself.
 const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];
 
 /// A machine.
@@ -31,7 +31,7 @@ impl Machine {
         Self { root: root.into() }
     }
 
-    /// What its kernel allows, and what there is room for.
+    /// The findings about its kernel and its resources.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = vec![self.ptrace_scope(), self.hidepid(), self.namespaces()];

@@ -1,4 +1,4 @@
-//! What there is room for: descriptors, processes, memory, and a folder for sessions.
+//! The resources of a machine: descriptors, processes, memory, and a directory for sessions.
 
 use nix::libc::RLIM_INFINITY;
 use nix::sys::resource::{Resource, getrlimit};
@@ -15,7 +15,7 @@ const PROCESSES_WANTED: u64 = 64;
 /// The memory that a few gdbs need, in bytes; one that has read a large program's symbols needs hundreds of MiB.
 const MEMORY_WANTED: u64 = 512 << 20;
 
-/// What there is room for; `meminfo` is the kernel's file of that name.
+/// The findings about resources; `meminfo` is the text of `/proc/meminfo`.
 pub(crate) fn findings(meminfo: &str) -> [Finding; 4] {
     [
         descriptors(getrlimit(Resource::RLIMIT_NOFILE).ok()),

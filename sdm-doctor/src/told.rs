@@ -1,4 +1,4 @@
-//! What a host tells of itself, line by line.
+//! A host's report about itself, line by line.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use sdm_text::printable;
 
 use crate::Finding;
 
-/// What the other lines begin with.
+/// Prefix of the lines that are not findings.
 const MARK: &str = "sdm-doctor-";
 
 /// One line of a host's.
@@ -39,7 +39,7 @@ impl Told {
         }
     }
 
-    /// What a line tells; absent where it is another program's, or of a newer version.
+    /// Parses a line; `None` if it is another program's, or of a newer version.
     #[must_use]
     pub fn of_line(line: &str) -> Option<Self> {
         let line = line.trim_end();

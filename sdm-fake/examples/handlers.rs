@@ -1,5 +1,5 @@
-//! Handlers of what programs read and print ("PTP new SDM, I/O Forwarding"), over a scripted backend: what two tasks are sent comes
-//! in capitals, what they print has their number in front, and their errors are dropped.
+//! Handlers for the input and output of programs ("PTP new SDM, I/O Forwarding"), over a scripted backend. The input
+//! of two tasks is turned into capitals, their output gets their number in front, and their errors are dropped.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

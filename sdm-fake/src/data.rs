@@ -1,5 +1,5 @@
-//! What the fake answers where gdb would look into the program: plausible, the same every time, and
-//! alike on tasks that are alike.
+//! The fake's answers to questions about the program, in place of gdb: plausible, deterministic, and equal on equal
+//! tasks.
 
 use sdm_debug::command::{CatchEvent, FrameSelect};
 use sdm_debug::reply::{
@@ -13,9 +13,9 @@ use super::points::Quiet;
 use super::scenario::Scenario;
 use super::task::{Task, no_such, value};
 
-/// How many lines `list` gives.
+/// Number of lines that `list` prints.
 const LIST_LINES: u32 = 10;
-/// Where its code and its data seem to lie.
+/// Made-up addresses of the program's code and data.
 const CODE: u64 = 0x40_1000;
 const DATA: u64 = 0x60_0000;
 /// The registers that it has.

@@ -1,10 +1,10 @@
-//! A backend without gdb: tasks that follow a script, under whatever clock the caller has.
+//! A backend without gdb: tasks that follow a script, with the caller's clock.
 //!
-//! A [`Scenario`] is the script, read from text or refused with a [`ScenarioError`] that names the line. A [`FakeBackend`]
-//! answers the debug protocol's commands as it says. It is deterministic: the same scenario, calls and times give the same
-//! output. Tests and `sdm emulate` drive the tree with it.
+//! A [`Scenario`] is the script, parsed from text; a bad line gives a [`ScenarioError`]. A [`FakeBackend`] answers
+//! the debug protocol's commands by it. It is deterministic: the same scenario, calls and times give the same output.
+//! Tests and `sdm emulate` drive the tree with it.
 //!
-//! Nothing here starts a process, opens a file, or looks at a clock.
+//! Nothing here starts a process, opens a file, or reads a clock.
 
 mod breakpoints;
 mod data;
@@ -47,12 +47,12 @@ pub struct FakeBackend {
     timer_count: u64,
     outputs: VecDeque<BackendOutput>,
     paused: bool,
-    /// What waits for the output to be read again.
+    /// Events held back while output is paused.
     held: VecDeque<(TaskId, Event)>,
     end: Option<EndPolicy>,
 }
 
-/// What a task waits for. The number tells a timer of a past run or life from a present one.
+/// A timer of a task. Its number tells the current run or life from an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Timer {
     /// The current command's answer is due.
@@ -87,7 +87,7 @@ impl FakeBackend {
         }
     }
 
-    /// What a task is doing; absent for a task of another server.
+    /// The state of a task; `None` for a task of another server.
     #[must_use]
     pub fn state(&self, task: TaskId) -> Option<&TaskState> {
         self.tasks.get(&task).map(|task| &task.state)

@@ -1,4 +1,4 @@
-//! The reader of scenario texts.
+//! The parser of scenario texts.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::scenario::{
 /// The most lines printed at once.
 const OUTPUT_LINES_MAX: u32 = 10_000;
 
-/// What is wrong with a line of a scenario.
+/// An error in a line of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// The text is longer than [`SCENARIO_BYTES_MAX`].
@@ -26,7 +26,7 @@ pub enum Wrong {
     /// Tasks are named that are no set.
     #[error("'{text}' is no set: {source}")]
     Set {
-        /// What was said.
+        /// The text in place of a set.
         text: String,
         /// Why it is none.
         source: sdm_idset::ParseError,

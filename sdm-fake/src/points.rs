@@ -1,4 +1,4 @@
-//! What stops a scripted task, or is listed beside what does.
+//! Breakpoints of a scripted task, and listed ones that never stop it.
 
 use sdm_debug::command::BreakSpec;
 
@@ -7,7 +7,7 @@ use sdm_debug::command::BreakSpec;
 pub(super) struct Point {
     pub(super) spec: BreakSpec,
     pub(super) enabled: bool,
-    /// How many runs it has stopped.
+    /// Number of runs that it has stopped.
     pub(super) hits: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a task of a script answers to a probe.
+//! A scripted task's answers to probes.
 
 use sdm_debug::calls::{is_lock, roles};
 use sdm_debug::command::ProbeSpec;
@@ -43,8 +43,8 @@ impl Task {
         Ok(Reply::Probe(Box::new(probe)))
     }
 
-    /// What the last function of a stack waits in. The arguments of a call are the script's values
-    /// `count`, `source`, `destination`, `tag`, `communicator`, as far as it has them.
+    /// The waits in the innermost functions of the stacks. A call's arguments are the script's values `count`,
+    /// `source`, `destination`, `tag` and `communicator`, as far as it has them.
     fn waits(&self, scenario: &Scenario, id: TaskId) -> TaskWaits {
         let stacks = self.stacks(scenario, id, false).threads;
         let locks = stacks.iter().zip(1..).filter_map(|(stack, thread)| {

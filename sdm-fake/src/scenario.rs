@@ -1,4 +1,4 @@
-//! Scenarios: the text that says what scripted tasks do, and what it says of each task.
+//! Scenarios: the script of tasks in text form, and its values for each task.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::parse::{self, Wrong};
 /// The longest scenario text, in bytes.
 pub const SCENARIO_BYTES_MAX: usize = 1 << 20;
 
-/// What the tasks of a [`super::FakeBackend`] do.
+/// The script for the tasks of a [`super::FakeBackend`].
 ///
-/// The text form is lines `key = value` under sections `[all]` and `[tasks SET]`; lines before the
-/// first section are for all, empty lines and those that begin with `#` say nothing. Where several
-/// sections hold a task, the last one that has the key counts.
+/// The text form is lines `key = value` under sections `[all]` and `[tasks SET]`. Lines before the first section apply
+/// to all tasks. Empty lines and those that begin with `#` are ignored. If several sections contain a task, the last
+/// one that has the key counts.
 ///
 /// ```text
 /// seed = 7                          chooses within ranges of delays; the same seed, the same run
@@ -55,7 +55,7 @@ pub struct Scenario {
 pub struct ScenarioError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with the line.
+    /// The error in the line.
     pub what: Wrong,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Section {
     pub(super) stdin_echo: Option<bool>,
 }
 
-/// What a delay of the script delays.
+/// The operation that a delay of the script applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DelayKey {
     Start,
@@ -95,14 +95,14 @@ pub(super) enum DelayKey {
     GdbDies,
 }
 
-/// What ends a run.
+/// The end of a run, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RunEnd {
     Never,
     After(Delay, End),
 }
 
-/// How a run ends.
+/// The way in which a run ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Breakpoint,
@@ -128,7 +128,7 @@ impl Scenario {
         parse::parse(text)
     }
 
-    /// What the last section that holds the task and has something says.
+    /// The value in the last section that contains the task and has one.
     pub(super) fn pick<'a, T: 'a>(
         &'a self,
         task: TaskId,
@@ -153,7 +153,7 @@ impl Scenario {
         Some(self.choose(task, delay, salt))
     }
 
-    /// How long the answer to the command of this name takes.
+    /// Delay of the answer to the command of this name.
     pub(super) fn answer_delay(&self, task: TaskId, name: &str, salt: u64) -> Duration {
         self.delay(task, &DelayKey::AnswerTo(name.to_owned()), salt)
             .or_else(|| self.delay(task, &DelayKey::Answer, salt))
@@ -171,7 +171,7 @@ impl Scenario {
         *delay.start() + Duration::from_micros(hash % width.saturating_add(1).max(1))
     }
 
-    /// What ends the task's `index`th run.
+    /// The end of the task's `index`th run.
     pub(super) fn run_end(&self, task: TaskId, index: usize) -> RunEnd {
         let runs = self.pick(task, |s| (!s.runs.is_empty()).then_some(&s.runs));
         match runs {
@@ -180,7 +180,7 @@ impl Scenario {
         }
     }
 
-    /// How the task's program ends from its `index`th run on when nobody stops it; absent where it never does.
+    /// The way in which the task's program ends by itself from its `index`th run on; `None` if it never does.
     pub(super) fn own_end(&self, task: TaskId, index: usize) -> Option<TaskState> {
         let mut index = index;
         loop {
@@ -224,7 +224,7 @@ impl Scenario {
             .unwrap_or_default()
     }
 
-    /// What a name of a list has last, filled in.
+    /// The last value of each name of a list, with placeholders filled in.
     pub(super) fn named(
         &self,
         task: TaskId,
@@ -241,7 +241,7 @@ impl Scenario {
         all
     }
 
-    /// How the command of this name fails, where it does.
+    /// The scripted failure of the command of this name; `None` if it succeeds.
     pub(super) fn failure(&self, task: TaskId, name: &str) -> Option<Failure> {
         self.pick(task, |s| {
             let mut fails = s.fails.iter().rev();

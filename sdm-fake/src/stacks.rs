@@ -1,4 +1,4 @@
-//! Where the threads of one task stand: frames, stacks, and the frame that is selected.
+//! The stacks of one task's threads, its frames, and the selected frame.
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect, LookSpec, SampleSpec};
 use sdm_debug::reply::{

@@ -1,4 +1,4 @@
-//! One task of the fake: what it is doing, and its answers to queries.
+//! One task of the fake: its state, and its answers to queries.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use super::eval::evaluate;
 use super::points::{Point, Quiet};
 use super::scenario::{Scenario, fill};
 
-/// One scripted task: what it does, and what it was asked.
+/// One scripted task: its state, and its open commands.
 #[derive(Default)]
 pub(super) struct Task {
     pub(super) state: TaskState,
@@ -21,13 +21,13 @@ pub(super) struct Task {
     pub(super) life: Life,
     pub(super) run: Option<Run>,
     pub(super) kind: RunKind,
-    /// How many runs were opened.
+    /// Number of runs opened so far.
     pub(super) generation: u32,
     /// The command that takes its time.
     pub(super) current: Option<(CommandId, Command)>,
     /// Commands behind that one, in order.
     pub(super) queue: VecDeque<(CommandId, Command)>,
-    /// Input that the program has not taken: the command, where its bytes stand in the stream, the bytes.
+    /// Input that the program has not taken: the command, the position of its bytes in the stream, the bytes.
     pub(super) stdin: VecDeque<(CommandId, u64, Vec<u8>)>,
     /// Interrupts that have not taken effect.
     pub(super) interrupts: Vec<CommandId>,
@@ -42,24 +42,24 @@ pub(super) struct Task {
     pub(super) quiet: Vec<Quiet>,
 }
 
-/// What begins anew with each process that stands behind a task.
+/// The state that starts anew with each process of a task.
 #[derive(Default)]
 pub(super) struct Life {
-    /// How many processes there were, this one included; 0 before the first.
+    /// Number of processes so far, including this one; 0 before the first.
     pub(super) number: u32,
-    /// How many of the script's ends are used up.
+    /// Number of the script's run ends that are used up.
     pub(super) runs: usize,
-    /// How many lines the innermost frame has gone on by.
+    /// Number of lines that the innermost frame has advanced.
     pub(super) steps: u32,
-    /// How many functions of the script's stack have returned.
+    /// Number of functions of the script's stack that have returned.
     pub(super) finished: u32,
     /// The selected frame, 0 for the innermost.
     pub(super) level: u32,
     /// The selected thread, from 1 on.
     pub(super) thread: u32,
-    /// How many lines the program has printed.
+    /// Number of lines that the program has printed.
     pub(super) printed: u64,
-    /// How many bytes of input the program has taken.
+    /// Number of bytes of input that the program has taken.
     stdin_taken: u64,
     /// Variables that were set, over what the script says of them.
     values: Vec<(String, String)>,
@@ -85,7 +85,7 @@ pub(super) enum RunKind {
 
 /// An open run.
 pub(super) struct Run {
-    /// Whom its end answers; nobody where the command was cancelled.
+    /// The command that its end answers; `None` if that was cancelled.
     pub(super) id: Option<CommandId>,
 }
 
@@ -161,7 +161,7 @@ impl Task {
         ids
     }
 
-    /// What of these bytes is new to the program.
+    /// The part of these bytes that is new to the program.
     pub(super) fn take_stdin<'a>(
         &mut self,
         offset: u64,

@@ -77,7 +77,7 @@ impl Bench {
         self.now = end;
     }
 
-    /// What a task answers, told briefly.
+    /// A task's answer in short form.
     fn said(&self, command: u64, task: u32) -> String {
         match self.answers.get(&(command, task)) {
             None => "nothing".to_owned(),

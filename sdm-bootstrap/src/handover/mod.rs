@@ -1,8 +1,8 @@
-//! What a process of the session is handed when it is started: the session's name and its key.
+//! The session's name and key, which a process of the session receives at its start.
 //!
-//! Both come in the environment, in a file that nobody else may read, through a socket of the front-end's, or on
-//! standard input; never on a command line. They are taken out of the environment before anything else is started, so
-//! that no program inherits them.
+//! Both come in the environment, in a file that no other user may read, through a socket of the front-end, or on
+//! standard input; never on a command line. They are removed from the environment before any other program is
+//! started, so that no program inherits them.
 
 mod source;
 
@@ -67,7 +67,7 @@ pub fn take(source: Option<&Path>) -> Result<LinkConfig, HandoverError> {
     config(value(SESSION_VARIABLE), value(KEY_VARIABLE))
 }
 
-/// What [`take`] reads from a file. The caller sees to it that nobody else reads it.
+/// The text that [`take`] reads from a file. The caller protects the file from other users.
 #[must_use]
 pub fn to_text(session: SessionId, key: &SessionKey) -> Zeroizing<String> {
     let key = key.to_hex();

@@ -1,4 +1,4 @@
-//! Where the session's name and key are read from: a file, a socket or standard input.
+//! The source of the session's name and key: a file, a socket or standard input.
 
 use sdm_text::printable_name;
 use std::fs::File;
@@ -16,13 +16,13 @@ use zeroize::Zeroizing;
 
 /// The longest text that is handed over, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
-/// How long who listens at a socket may take to say it: that is `sdm`, which may have others to start.
+/// Time that the listener at a socket has to send them: it is `sdm`, which may have other processes to start.
 const SOCKET_WAIT: Duration = Duration::from_secs(60);
 
-/// What a source begins with that is a socket: `unix:///run/user/1000/sdm-.../key`.
+/// Prefix of a source that is a socket: `unix:///run/user/1000/sdm-.../key`.
 pub const SOCKET_SCHEME: &str = "unix://";
 
-/// What could not be taken over.
+/// A failure to receive the session's name and key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandoverError {
     /// It is not there.
@@ -36,12 +36,12 @@ pub enum HandoverError {
     Source {
         /// The path of the file, printable.
         name: String,
-        /// What is wrong with it.
+        /// The error.
         what: String,
     },
 }
 
-/// What is handed over there.
+/// Reads the text from a source.
 pub(super) fn read(source: &Path) -> Result<Zeroizing<String>, HandoverError> {
     let name = printable_name(source);
     let failed = |what: String| HandoverError::Source {

@@ -1,4 +1,4 @@
-//! Every question has an answer, alike on tasks that are alike.
+//! Every question has an answer, and equal tasks give equal answers.
 
 use sdm_debug::command::{CatchEvent, CatchSpec, ProbeSpec, ValueFormat, WatchKind, WatchSpec};
 
@@ -78,7 +78,7 @@ fn points() -> Vec<(Command, &'static str)> {
     ]
 }
 
-/// What is looked at.
+/// Commands that only read.
 fn looks() -> Vec<(Command, &'static str)> {
     let read = |address: &str, length| Command::MemoryRead {
         address: text(address),

@@ -1,4 +1,4 @@
-//! What the scripted tasks answer merges as what real ones answer.
+//! Answers of scripted tasks merge like those of real ones.
 
 use bytes::Bytes;
 use sdm_debug::rules::{RULE_STACK_TREE, RULE_STATS, StackTree, Stats, rule};

@@ -1,4 +1,4 @@
-//! Any commands at any time to tasks in trouble: each is answered once, and the same story is told twice.
+//! Any commands at any time to faulty tasks: each is answered once, and equal runs give equal output.
 
 use proptest::prelude::*;
 use sdm_core::CommandId;
