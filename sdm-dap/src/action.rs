@@ -1,4 +1,4 @@
-//! What an adapter wants done, and what it is told of that.
+//! The actions that an adapter requests from its owner, with their results.
 
 use std::ffi::OsString;
 
@@ -18,9 +18,9 @@ pub enum Action {
     Open(Opening),
     /// A command is to be sent; answered by [`crate::Adapter::handle_sent`].
     Send {
-        /// What it is called until then.
+        /// Its ticket until then.
         ticket: Ticket,
-        /// To whom, never nobody.
+        /// The tasks that it is for, never none.
         to: IdSet,
         /// What.
         command: Box<Command>,
@@ -42,10 +42,10 @@ pub enum Action {
     Relay {
         /// Where, as the other process has said.
         address: String,
-        /// What the client has said.
+        /// Bytes that the client has sent so far.
         said: Vec<u8>,
     },
-    /// What the client says to the other process.
+    /// Passes bytes of the client on to the other process.
     Pass(Vec<u8>),
     /// The connection is over, once all output is written.
     Leave,
@@ -63,8 +63,8 @@ pub struct Opening {
 pub struct Opened {
     /// All tasks.
     pub tasks: IdSet,
-    /// What brings them under the debugger, and which of them: starts or an attach.
+    /// The commands that bring tasks under the debugger, starts or an attach, each with its tasks.
     pub begin: Vec<(IdSet, Command)>,
-    /// What the client's user should know of the opening, a line each.
+    /// Remarks on the opening for the client's user, a line each.
     pub notes: Vec<String>,
 }

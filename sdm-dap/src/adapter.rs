@@ -1,8 +1,8 @@
-//! One connection with an editor, as a machine.
+//! One connection with an editor, as a state machine.
 //!
-//! Methods are of four kinds. `handle_*` take in what has happened: bytes, events of the session, time; time never goes
-//! backward. `poll_output` and `poll_action` give what is to be done, and are to be called until they have nothing more after
-//! every `handle_*`. `poll_timeout` says when [`Adapter::handle_timeout`] is to be called at the latest. `is_over` ends it.
+//! Methods are of four kinds. `handle_*` take inputs: bytes, events of the session, time, which never goes backward.
+//! `poll_output` and `poll_action` return outputs; call them until they return `None` after every `handle_*`.
+//! `poll_timeout` returns the latest time at which to call [`Adapter::handle_timeout`]. `is_over` ends it.
 
 mod asking;
 mod beforehand;
@@ -145,23 +145,23 @@ impl Adapter {
         self.settle();
     }
 
-    /// How far the opening is: so many of so many servers; `note` is what the launcher has to say.
+    /// Progress of the opening, in servers done and in total; `note` is a line from the launcher.
     pub fn handle_progress(&mut self, phase: &str, (done, total): (u32, u32), note: Option<&str>) {
         begin::handle_progress(&mut self.connection, phase, (done, total), note);
     }
 
-    /// What the session has given a command for a number.
+    /// The session's id of the command with this ticket.
     pub fn handle_sent(&mut self, ticket: Ticket, id: CommandId) {
         self.connection.jobs.sent(ticket, id);
         consoling::note_sent(&mut self.connection, id);
     }
 
-    /// What lines of the debug console use of the machine where `sdm` runs.
+    /// The source of the machine facilities that lines of the debug console use, on the host of `sdm`.
     pub fn set_machines(&mut self, make: impl Fn() -> Box<dyn LocalMachine> + 'static) {
         self.connection.prompt.machines = Some(Machines(Box::new(make)));
     }
 
-    /// What a command of this machine prints that a line of the console has started.
+    /// Output of a local command that a line of the console has started.
     pub fn handle_printed(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).into_owned();
         self.connection.say("console", &text);
@@ -172,7 +172,7 @@ impl Adapter {
         begin::handle_jobs(&mut self.connection, jobs);
     }
 
-    /// Where another client finds the session, for [`Action::Invite`].
+    /// The address at which another client finds the session, for [`Action::Invite`].
     pub fn handle_invited(&mut self, invited: Result<String, RequestError>) {
         beside::handle_invited(&mut self.connection, invited);
     }
@@ -225,7 +225,7 @@ impl Adapter {
         end::handle_terminated(&mut self.connection);
     }
 
-    /// What is due by now, after anything has happened.
+    /// Performs everything that is due after an input.
     fn settle(&mut self) {
         let connection = &mut self.connection;
         beforehand::settle(connection);

@@ -1,4 +1,4 @@
-//! What has come of one command, put together over all tasks.
+//! The answers to one command, merged over all tasks.
 
 use sdm_debug::{Failure, Reply};
 use sdm_idset::{IdSet, set_text};
@@ -11,12 +11,12 @@ use crate::distinct::{Distinct, hash_of};
 /// The longest set in a message, in bytes.
 const SET_BYTES_MAX: usize = 40;
 
-/// What has come of one command.
+/// The answers to one command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
     /// All of it.
     pub(crate) all: Gathered,
-    /// Where which of the distinct replies are.
+    /// Index of each distinct reply.
     replies: Distinct,
 }
 

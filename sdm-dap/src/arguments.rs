@@ -1,5 +1,5 @@
-//! What requests are given, as far as it means something here. Every field may be absent: what is needed is asked for
-//! where it is needed.
+//! Arguments of requests, as far as the adapter uses them. Every field may be absent: a required one is checked where
+//! it is used.
 
 use serde::Deserialize;
 

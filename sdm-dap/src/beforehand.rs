@@ -1,4 +1,4 @@
-//! Requests of a client that wait for the programs.
+//! Requests of a client that wait for the start of the programs.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is known of one client and its session, and the ways to both.
+//! The state of one client and its session, and the outputs to both.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -31,7 +31,7 @@ const OUTPUT_MAX: usize = 1 << 16;
 /// The most bytes that they have before nothing more is put behind them.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// Nothing was said.
@@ -54,7 +54,7 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// Whose session it is that a client debugs.
+/// The client's relation to the session that it debugs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Its own.
@@ -69,24 +69,24 @@ pub(crate) enum Role {
 /// A client among those of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Company {
-    /// Whose session it is.
+    /// Its role in the session.
     pub(crate) role: Role,
-    /// The client's first word, to be passed on.
+    /// The client's `initialize` request, to be passed on.
     pub(crate) initialize: Option<Request>,
-    /// Who asks for a client beside it, and for which task.
+    /// Requests for an additional client, each with its task.
     pub(crate) inviting: VecDeque<(Request, TaskId)>,
 }
 
 /// A session that is begun, for the first time or once more.
 #[derive(Debug, Default)]
 pub(crate) struct Anew {
-    /// What was opened, to be opened again by `restart`.
+    /// The opening, repeated by `restart`.
     pub(crate) opening: Option<Opening>,
     /// Commands that the gdbs of an attach are told once they have attached.
     pub(crate) settings: Vec<String>,
     /// Requests that wait for the programs.
     pub(crate) beforehand: Beforehand,
-    /// What is closed is opened again.
+    /// True while a session is closed in order to be opened again.
     pub(crate) restarting: bool,
     /// The client does not wait for it any longer.
     pub(crate) given_up: bool,
@@ -95,13 +95,13 @@ pub(crate) struct Anew {
 /// The language of the prompt, in the debug console.
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
-    /// What carries lines out, once one was typed.
+    /// Executes lines; `None` until one is typed.
     pub(crate) console: Option<Console>,
-    /// What lines use of this machine.
+    /// The source of machine facilities for lines.
     pub(crate) machines: Option<Machines>,
 }
 
-/// What was said of the session in launch.json.
+/// Settings of the session from launch.json.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
     pub(crate) attached: bool,
@@ -111,7 +111,7 @@ pub(crate) struct Manner {
     pub(crate) scope: Scope,
 }
 
-/// What is on its way to the client, and what is to be done.
+/// Messages for the client, and actions for the owner.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     output: VecDeque<Vec<u8>>,
@@ -136,7 +136,7 @@ impl Outbox {
     }
 }
 
-/// What is known of one client and its session.
+/// The state of one client and its session.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) now: Instant,
@@ -156,7 +156,7 @@ pub(crate) struct Connection {
     pub(crate) jobs: Jobs,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
-    /// How far the start is, as the client was told, in percent.
+    /// Progress of the start as last sent to the client, in percent.
     pub(crate) progress: Option<u64>,
     /// The threads of the system's, where the session is of one process.
     pub(crate) os_threads: OsThreads,
@@ -264,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// Whom a request is about that says nothing of it: those of the thread in focus that stand, or all that stand.
+    /// The tasks of a request that names none: the stopped ones of the thread in focus, or else all stopped ones.
     pub(crate) fn focused(&self) -> IdSet {
         let standing = self.tasks.standing();
         let row = self.rows.find(self.rows.focused);
@@ -304,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// What was opened is closed only to be opened again.
+    /// True while a session is closed only to be opened again.
     pub(crate) fn is_restarting(&self) -> bool {
         self.anew.restarting && self.phase == Phase::Beginning
     }

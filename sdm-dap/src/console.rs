@@ -1,4 +1,4 @@
-//! The debug console: the language of the prompt of `sdm`, as a guest of the client's session.
+//! The debug console: the language of `sdm`'s prompt, embedded in the client's session.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -36,14 +36,14 @@ pub(crate) enum ConsoleAction {
     Cancel(CommandId),
 }
 
-/// What commands of a line are for, by what becomes of tasks and breakpoints.
+/// A command of a line, with the data to judge its effect on tasks and breakpoints.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsoleCommand {
     /// The shell's number of it.
     pub(crate) id: CommandId,
-    /// What it is.
+    /// The command itself.
     pub(crate) command: Command,
-    /// What tasks did before that it lets run.
+    /// The stops of the tasks that it resumes, from before.
     pub(crate) before: Vec<(Stop, IdSet)>,
 }
 
@@ -144,7 +144,7 @@ impl Console {
         self.said.borrow_mut().pop_front()
     }
 
-    /// What was shown since this was last asked.
+    /// Output since the last call.
     pub(crate) fn take_text(&self) -> String {
         self.text.0.take()
     }
@@ -213,7 +213,7 @@ impl DebugSession for ConsoleSession {
     }
 }
 
-/// What lines show: but for what the client is told by events of its own.
+/// The view of the console's output: without the items for which the client gets DAP events.
 struct ConsoleView(TextView<Kept>);
 
 impl View for ConsoleView {

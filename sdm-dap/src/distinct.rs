@@ -1,4 +1,4 @@
-//! Where equal things are found without a look at each: thousands of classes come with every stop of a big job.
+//! An index of equal things by hash, as each stop of a big job brings thousands of classes.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

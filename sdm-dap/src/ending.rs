@@ -8,7 +8,7 @@ use sdm_idset::IdSet;
 /// The end of the programs.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// Whose standard output has ended, and whose standard error.
+    /// Tasks whose standard output has ended, and those whose standard error has.
     pub(crate) ended: [IdSet; 2],
     /// Until when the rest of the output is waited for.
     pub(crate) until: Option<Instant>,

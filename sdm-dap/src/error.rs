@@ -1,19 +1,19 @@
-//! Why a request is refused.
+//! Reasons for the refusal of a request.
 
 use serde_json::Value;
 
-/// Why a request is refused, in words for a person.
+/// The reason for the refusal of a request, as text for users.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// There is no such request here.
     #[error("sdm does not know the request `{0}`")]
     Unknown(String),
-    /// What it was given is not what it takes.
+    /// Its arguments are wrong.
     #[error("{command}: wrong arguments: {why}")]
     Arguments {
         /// Which request.
         command: String,
-        /// What is wrong with them.
+        /// The error in them.
         why: String,
     },
     /// It comes before what it needs, or a second time.
@@ -21,7 +21,7 @@ pub enum RequestError {
     Order {
         /// Which request.
         command: String,
-        /// What has to come before it, or has come.
+        /// The missing, or repeated, precondition.
         why: &'static str,
     },
     /// There is no such thread.
@@ -48,7 +48,7 @@ pub enum RequestError {
     /// The session could not be opened.
     #[error("{0}")]
     Opening(String),
-    /// What the tasks said.
+    /// Errors of the tasks.
     #[error("{0}")]
     Tasks(String),
     /// It was cancelled.
@@ -82,7 +82,7 @@ impl RequestError {
     }
 }
 
-/// What came of a request: the body of its response, or nothing yet.
+/// The result of a request: the body of its response, or `None` if it is answered later.
 pub(crate) type Handled = Result<Option<Value>, RequestError>;
 
 /// A request that comes too early, or too late.

@@ -7,10 +7,10 @@ pub const HEADER_BYTES_MAX: usize = 4096;
 /// The longest body of a message from a client, in bytes. A longer one is passed over.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// What ends a header.
+/// End of a header.
 const HEADER_END: &[u8] = b"\r\n\r\n";
 
-/// What stands in the bytes of a client.
+/// An item in the bytes of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Framed {
     /// The body of a message, at most [`BODY_BYTES_MAX`] bytes.
@@ -31,7 +31,7 @@ pub enum FrameError {
     /// The body is too long.
     #[error("a message of {length} bytes; at most {BODY_BYTES_MAX} are read")]
     LongBody {
-        /// What its header says, in bytes.
+        /// The length in its header, in bytes.
         length: u64,
     },
 }
@@ -40,7 +40,7 @@ pub enum FrameError {
 #[derive(Default)]
 pub struct Framer {
     waiting: Vec<u8>,
-    /// How many bytes of a body are passed over that is too long.
+    /// Bytes of an oversized body that are still to be skipped.
     skipped: u64,
     /// The length of the body whose header was read.
     body: Option<usize>,

@@ -1,4 +1,4 @@
-//! A client that says anything.
+//! A client that sends arbitrary bytes.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Tasks that are one thread for the client, and what that is called.
+//! Tasks that the client sees as one thread, and the thread's name.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub(crate) struct Standing {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) tasks: IdSet,
-    /// How they stand; absent where they run.
+    /// Their common stop; `None` while they run.
     pub(crate) standing: Option<Standing>,
-    /// How many classes it is made of, where there are more than have a row: those of `standing` are the first.
+    /// Number of classes that it combines, if there are more classes than rows; `standing` is then that of the first.
     pub(crate) folded: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Standing {
 }
 
 impl Group {
-    /// What the thread is called, where there are so many tasks in all.
+    /// Name of the thread; `by_rank` selects the form for one thread per rank.
     pub(crate) fn name(&self, by_rank: bool) -> String {
         let what = match (&self.standing, self.folded) {
             (_, Some(classes)) => return self.folded_name(classes),
@@ -69,7 +69,7 @@ impl Group {
     }
 }
 
-/// Where they stand: `MPI_Barrier in solve halo.c:44`.
+/// Their place as text: `MPI_Barrier in solve halo.c:44`.
 fn described(standing: &Standing) -> String {
     let place = standing
         .frames

@@ -1,7 +1,7 @@
-//! How tasks are divided into threads: those that stand alike, or each by itself, and never too many.
+//! Divides tasks into threads: by equal stacks, or one for each task, and never too many.
 //!
-//! Thousands of classes may come with a stop, so none is compared with all others: which stack is a task's is looked up, and
-//! what stands alike is found by its hash. Only of those that become threads anything is copied.
+//! A stop may bring thousands of classes, so no class is compared with all others. A task's stack is looked up, and
+//! equal stacks are found by hash. Data is copied only for those that become threads.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,7 @@ use crate::tasks::Tasks;
 /// The most threads that a client is told of: editors freeze at some hundreds.
 pub(crate) const ROWS_MAX: usize = 64;
 
-/// How tasks are divided now, by what is known of their stacks; `by_rank`: each by itself.
+/// Divides the tasks now, by their known stacks; with `by_rank` each task by itself.
 pub(crate) fn groups(tasks: &Tasks, stacks: &[(IdSet, Backtrace)], by_rank: bool) -> Vec<Group> {
     let owners = Owners::new(stacks);
     let mut drafts = Drafts {
@@ -47,10 +47,10 @@ pub(crate) fn groups(tasks: &Tasks, stacks: &[(IdSet, Backtrace)], by_rank: bool
     fold(drafts).into_iter().map(Draft::into_group).collect()
 }
 
-/// Whose which stack is.
+/// The stack of each task.
 struct Owners<'a> {
     stacks: &'a [(IdSet, Backtrace)],
-    /// Who has one.
+    /// Tasks that have one.
     all: IdSet,
     /// Which one each task has, from task 0 on.
     of: Vec<usize>,
@@ -194,7 +194,8 @@ impl Stand<'_> {
         hash_of(&(frames, &self.stop.inside, self.stop.reason.is_crash()))
     }
 
-    /// What of the frames is the same where tasks stand alike: neither how deep they are inside a runtime nor their arguments.
+    /// The parts of the frames that are equal for tasks in one class: without the depth inside a runtime and without
+    /// arguments.
     fn told(&self) -> impl Iterator<Item = (u32, [&str; 4], u32)> {
         let base = self.frames.first().map_or(0, |frame| frame.level);
         self.frames.iter().map(move |frame| {

@@ -1,4 +1,4 @@
-//! Commands under way, and what is done once they have been answered.
+//! Commands under way, and their follow-up.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::message::Request;
 use crate::references::FrameHandle;
 use crate::whole::Whole;
 
-/// How long a question to tasks may take.
+/// Time that a question to tasks may take.
 const QUERY_WAIT: Duration = Duration::from_secs(60);
 /// The most jobs under way.
 pub(crate) const JOBS_MAX: usize = 4096;
 
-/// What commands were sent for.
+/// The purpose for which commands were sent.
 #[derive(Clone, Debug)]
 pub(crate) enum Purpose {
     /// The programs are started, or attached to.
@@ -34,7 +34,7 @@ pub(crate) enum Purpose {
         said: &'static str,
         before: Vec<(Stop, IdSet)>,
     },
-    /// Where those stand that have stopped.
+    /// Reads the stacks of stopped tasks.
     Stacks,
     /// Tasks are stopped.
     Interrupt,
@@ -47,7 +47,7 @@ pub(crate) enum Purpose {
         request: Request,
         group: String,
         inserted: Vec<u32>,
-        /// What the client asked for, in its order: the number, or why there is none.
+        /// The client's breakpoints in its order: the number of each, or the reason why there is none.
         asked: Vec<Result<u32, RequestError>>,
     },
     /// Sources are looked for in which breakpoints could stand that stand nowhere.
@@ -113,7 +113,7 @@ pub(crate) struct Listing {
     pub(crate) count: usize,
 }
 
-/// What is asked, and what is needed to answer the client.
+/// A question, with the data to answer the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     /// A value was changed; the last command reads it.
@@ -134,7 +134,7 @@ pub(crate) enum Question {
     Sources,
     /// Whether there is code at a place.
     Target(String),
-    /// What can stand in the place of so many characters from there on; `head` bytes of gdb's words are not meant.
+    /// Completions for `length` characters from `start` on; the first `head` bytes of gdb's completions are left out.
     Words {
         start: usize,
         length: usize,
@@ -171,10 +171,10 @@ impl Purpose {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) purpose: Purpose,
-    /// What has come of each, in the order in which they were sent.
+    /// The answers to each command, in the order of sending.
     pub(crate) answers: Vec<Answers>,
     open: usize,
-    /// Whom the last command is for.
+    /// The tasks of the last command.
     to: IdSet,
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct Jobs {
     jobs: BTreeMap<u64, Job>,
     /// The job of a ticket, and which of its commands it is.
     tickets: BTreeMap<Ticket, (u64, usize)>,
-    /// What the session calls them.
+    /// The ticket of each command, by the session's id.
     commands: BTreeMap<CommandId, Ticket>,
     /// Those that are over, until somebody does what is to be done then.
     finished: VecDeque<Job>,
@@ -252,7 +252,7 @@ impl Jobs {
         !self.finished.is_empty()
     }
 
-    /// What the session has given a command for a number.
+    /// Stores the session's id of the command with this ticket.
     pub(crate) fn sent(&mut self, ticket: Ticket, id: CommandId) {
         if self.tickets.contains_key(&ticket) {
             self.commands.insert(id, ticket);
@@ -337,7 +337,7 @@ impl Jobs {
         }
     }
 
-    /// Whom the last command of a job is for.
+    /// The tasks of the last command of a job.
     pub(crate) fn moved(&self, id: CommandId) -> IdSet {
         let ticket = self.commands.get(&id);
         let number = ticket.and_then(|ticket| self.tickets.get(ticket));
@@ -368,7 +368,7 @@ impl Jobs {
         commands.filter(moves).collect()
     }
 
-    /// Who is asked where they stand now.
+    /// True while stopped tasks are asked for their stacks.
     pub(crate) fn is_asking_for_stacks(&self) -> bool {
         let mut jobs = self.jobs.values();
         jobs.any(|job| matches!(job.purpose, Purpose::Stacks))

@@ -1,7 +1,7 @@
-//! launch.json: what a person writes there, as a command line of `sdm`.
+//! Converts launch.json to a command line of `sdm`.
 //!
-//! Everything that `sdm run` and `sdm attach` can do is said in their words, so that an editor and a shell start a job
-//! alike.
+//! All features of `sdm run` and `sdm attach` are available in their own words, so that an editor and a shell start a
+//! job alike.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use crate::error::RequestError;
 /// The most tasks that are threads of their own unless launch.json says otherwise.
 pub(crate) const RANKS_MAX: u64 = 16;
 
-/// What a thread is.
+/// The meaning of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Threads {
@@ -23,7 +23,7 @@ pub(crate) enum Threads {
     Ranks,
 }
 
-/// Whom F5 and steps move.
+/// The tasks that F5 and steps move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scope {

@@ -25,7 +25,7 @@ pub(crate) fn no_address(reference: &str) -> RequestError {
     RequestError::Tasks(format!("`{reference}` is no address"))
 }
 
-/// Where a value points to that gdb has printed so: `0x5555 <main>`, `(int *) 0x7ffe0`.
+/// The address in gdb's printed pointer: `0x5555 <main>`, `(int *) 0x7ffe0`.
 pub(crate) fn pointer(text: &str) -> Option<String> {
     let text = match text.strip_prefix('(') {
         Some(typed) => typed.rsplit_once(") ").map_or("", |(_, value)| value),

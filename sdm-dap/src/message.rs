@@ -16,7 +16,7 @@ pub(crate) struct Request {
     pub(crate) seq: i64,
     /// Its name.
     pub(crate) command: String,
-    /// What it was given; null where nothing.
+    /// Its arguments; null if absent.
     pub(crate) arguments: Value,
 }
 
@@ -33,7 +33,7 @@ struct RawMessage {
     arguments: Value,
 }
 
-/// What a client has said.
+/// A message of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     Request(Request),
@@ -57,7 +57,7 @@ pub(crate) fn read(body: &[u8]) -> Said {
 }
 
 impl Request {
-    /// What it was given, as what it takes.
+    /// Its arguments, converted to the expected type.
     pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> Result<T, RequestError> {
         if self.arguments.is_null() {
             return Ok(T::default());

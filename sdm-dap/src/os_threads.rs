@@ -1,4 +1,4 @@
-//! The threads of a process, where a session is of one process: they are the threads of the client's then.
+//! The threads of a process, for a session of one process: the client's threads are those of the process.
 
 use sdm_debug::reply::ThreadView;
 
@@ -63,7 +63,7 @@ impl OsThreads {
         current.map(|thread| thread.number)
     }
 
-    /// What each is called.
+    /// The name of each thread, by its number.
     pub(crate) fn names(&self) -> impl Iterator<Item = (i64, String)> {
         self.known.iter().map(|thread| {
             let ThreadView {

@@ -1,4 +1,4 @@
-//! What programs print, said once for all tasks that print the same.
+//! Output of programs, shown once for all tasks that print the same.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use sdm_debug::event::Stream;
 use sdm_idset::{IdSet, set_text};
 use sdm_view::gather::Merged;
 
-/// How long equal lines of several tasks are waited for.
+/// Time to wait for equal lines of other tasks.
 const WAIT: Duration = Duration::from_millis(50);
-/// How many lines wait at most.
+/// Most lines that wait.
 const LINES_MAX: usize = 1024;
 /// The longest set before a line, in bytes.
 const SET_BYTES_MAX: usize = 40;
@@ -20,7 +20,7 @@ struct Piece {
     text: String,
 }
 
-/// What was printed and not shown yet.
+/// Output that is not shown yet.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     pieces: Merged<Piece>,
@@ -62,7 +62,7 @@ impl Output {
         }
     }
 
-    /// What is to be shown by now: the stream and the text; all of it where `all`.
+    /// Output that is due, with its stream; all of it if `all` is set.
     pub(crate) fn poll(&mut self, now: Instant, all: bool) -> Vec<(Stream, String)> {
         let is_due = self.due.is_some_and(|due| now >= due);
         if !all && !is_due && self.pieces.len() <= LINES_MAX {

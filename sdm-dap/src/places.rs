@@ -1,9 +1,9 @@
-//! What gdb says of places, sources and addresses: words of its that have no reply of their own.
+//! Parses gdb's text about locations, sources and addresses, for which there is no typed reply.
 
 /// The most places that a client has numbers for; the oldest go first.
 const PLACES_MAX: usize = 1024;
 
-/// Where `goto` can go, by the client's numbers.
+/// Targets of `goto`, by the client's numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     first: i64,

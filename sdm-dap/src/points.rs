@@ -1,4 +1,4 @@
-//! The breakpoints that a client has set: their numbers, and where each is bound.
+//! The breakpoints that a client has set: their numbers, and their locations.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ pub(crate) const POINTS_MAX: usize = 4096;
 /// A breakpoint of the client's.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// What was asked for; its number is the client's too.
+    /// The request; its number is the client's too.
     pub(crate) spec: PointSpec,
-    /// Where it stands by now.
+    /// Tasks in which it has a location.
     bound: IdSet,
     /// The line where it stands; 0 where unknown.
     line: u32,
@@ -26,22 +26,22 @@ pub(crate) struct Point {
     pub(crate) elsewhere: Option<String>,
     /// The tasks that it is meant for; absent: all.
     meant: Option<IdSet>,
-    /// Where it is switched off.
+    /// Tasks in which it is disabled.
     off: IdSet,
 }
 
 /// A breakpoint that is to be set anew.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Again {
-    /// What it is.
+    /// The breakpoint.
     pub(crate) spec: PointSpec,
     /// The tasks that it is meant for; absent: all.
     pub(crate) meant: Option<IdSet>,
-    /// Where it is switched off.
+    /// Tasks in which it is disabled.
     pub(crate) off: IdSet,
 }
 
-/// What is to be done for the client's new list of one group.
+/// The changes that lead to the client's new list of one group.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Plan {
     /// Those that are gone.
@@ -61,7 +61,7 @@ pub(crate) struct Points {
     pub(crate) passed: Vec<&'static str>,
 }
 
-/// How many numbers each of several clients has for its breakpoints.
+/// Size of each client's range of breakpoint numbers, if there are several clients.
 const NUMBERS_OF_A_CLIENT: u32 = 1 << 20;
 
 impl Points {
@@ -276,7 +276,7 @@ pub(crate) const EXCEPTIONS: &str = "exceptions";
 /// The group of those that lines of the console have set.
 pub(crate) const CONSOLE: &str = "console";
 
-/// What editors offer a person to stop at: the name, the text, and what makes the event.
+/// An exception filter that editors offer: its name, its label, and a function that makes the event.
 type Filter = (&'static str, &'static str, fn() -> CatchEvent);
 
 /// All of them.
@@ -288,7 +288,7 @@ pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
     ("exec", "exec", || CatchEvent::Exec),
 ];
 
-/// What the debugger stops at by itself: the filter's name, the text, and what a task says that has stopped so.
+/// Built-in stops before a program's end: the filter's name, its label, and the text in the task's stop.
 pub(crate) const ENDING_FILTERS: [(&str, &str, &str); 3] = [
     ("abort", "abort()", "abort"),
     ("mpi_abort", "MPI_Abort", "MPI_Abort"),
@@ -308,7 +308,7 @@ fn fields(spec: &mut PointSpec) -> (&mut u32, &mut Option<String>) {
     }
 }
 
-/// What it is apart from its number and its condition.
+/// The breakpoint without its number and its condition.
 fn unconditional(spec: &PointSpec) -> PointSpec {
     let mut spec = spec.clone();
     let (number, condition) = fields(&mut spec);

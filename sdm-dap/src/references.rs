@@ -1,4 +1,4 @@
-//! What the client's numbers of frames and variables stand for, as long as their tasks stand still.
+//! The frames and variables behind the client's numbers, valid while their tasks are stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl FrameHandle {
     }
 }
 
-/// What a scope shows.
+/// The contents of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScopeKind {
     Arguments,
@@ -77,7 +77,7 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// Whose it is.
+    /// The tasks that it belongs to.
     pub(crate) fn tasks(&self) -> IdSet {
         match self {
             Self::Scope { frame, .. } => frame.tasks.clone(),
@@ -104,7 +104,7 @@ pub(crate) struct References {
     frames: BTreeMap<i64, Arc<FrameHandle>>,
     nodes: BTreeMap<i64, Node>,
     objects: u64,
-    /// Where `goto` can go.
+    /// Targets of `goto`.
     pub(crate) places: Places,
     /// Parts by the object that they are of and what they are called: the object that each is.
     parts: BTreeMap<(String, String), String>,

@@ -1,4 +1,4 @@
-//! Lines that a person types to the debugger: gdb's words over sets of tasks, as at the prompt of `sdm`.
+//! Lines typed into the debug console: gdb's commands over sets of tasks, as at `sdm`'s prompt.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::answers::Answers;
 use crate::error::RequestError;
 use crate::tasks::Tasks;
 
-/// What a line asks.
+/// The request of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wish {
     /// A question that tasks answer.
@@ -27,7 +27,7 @@ pub(crate) enum Wish {
     Shell(bool),
 }
 
-/// What a line asks, and whom.
+/// The request of a line, with its tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
     /// Whom, where the line says so.
@@ -92,7 +92,7 @@ pub(crate) fn expression(command: &Command) -> Option<&str> {
     }
 }
 
-/// Who is in a set; nothing where it has names that only the shell knows.
+/// The tasks in a set; `None` if it has conditions, or names that only the shell knows.
 fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> {
     let unknown = Cell::new(false);
     let scope = Known {
@@ -114,7 +114,7 @@ fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> 
     }
 }
 
-/// What names of sets mean here.
+/// The meaning of set names here.
 struct Known<'a> {
     tasks: &'a Tasks,
     all: IdSet,

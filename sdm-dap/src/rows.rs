@@ -1,8 +1,9 @@
-//! The threads that a client sees: classes of tasks that stand alike, or tasks one by one.
+//! The threads that a client sees: classes of tasks with equal stacks, or single tasks.
 //!
-//! Classes come and go with every stop, and a client holds on to numbers. So a number goes with the tasks: when a class
-//! splits, the part that has its lowest task keeps the number, what stands going before what runs; when classes meet, the
-//! number of the focused one is kept, and of others that of the lowest row. Rows keep their order, and new ones come last.
+//! Classes change with every stop, while a client relies on stable numbers. So a number follows the tasks. When a
+//! class splits, the part with its lowest task keeps the number; a stopped part precedes a running one. When classes
+//! merge, the focused one's number is kept, otherwise that of the lowest row. Rows keep their order, and new ones
+//! come last.
 
 use sdm_idset::TaskId;
 
@@ -16,7 +17,7 @@ pub(crate) struct Row {
     pub(crate) group: Group,
 }
 
-/// What became of threads.
+/// Changes in the list of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) ended: Vec<i64>,

@@ -1,4 +1,4 @@
-//! Stops that a client is to be told of, and when.
+//! Stops that the client is to be told of, and the time to do so.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use sdm_idset::IdSet;
 
 use crate::tasks::Tasks;
 
-/// How long nobody may stop any more until the client is told of those that have, while others run.
+/// Time without further stops after which the client is told of the present ones, while other tasks run.
 const QUIET: Duration = Duration::from_millis(150);
-/// How long the client is kept waiting at most; and after how long a step says who has not arrived.
+/// Longest delay of that message, and time after which a step reports the tasks that have not arrived.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// A step that not all have ended yet.
@@ -16,28 +16,28 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Step {
     /// Since when.
     pub(crate) began: Instant,
-    /// What a person calls it.
+    /// Its name for users.
     pub(crate) said: &'static str,
-    /// Whom it moves.
+    /// The tasks that it moves.
     pub(crate) moved: IdSet,
 }
 
 /// Stops that the client was not told of.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
-    /// Who has stopped.
+    /// Tasks that have stopped.
     pub(crate) fresh: IdSet,
-    /// Who is asked where it stands.
+    /// Tasks that are asked for their stacks.
     pub(crate) asked: IdSet,
     pub(crate) first: Option<Instant>,
     pub(crate) last: Option<Instant>,
     /// A step that is watched.
     pub(crate) step: Option<Step>,
-    /// Who is to be stopped since the client's last word, and how often that was asked of them.
+    /// Tasks that are to be stopped since the client's last request, and the number of attempts.
     pub(crate) pausing: (IdSet, u32),
-    /// Who has stopped where the client does not want it, and is to run on.
+    /// Tasks that have stopped where the client does not want a stop, and are to be resumed.
     pub(crate) passing: IdSet,
-    /// Who was let run by another client: their stops are not what this one waits for.
+    /// Tasks that another client has resumed: this client does not wait for their stops.
     pub(crate) foreign: IdSet,
     /// Tasks have ended, or run by another client's word.
     pub(crate) changed: bool,

@@ -1,4 +1,4 @@
-//! Frames and their sources as the protocol has them.
+//! Frames and their sources in the form of the protocol.
 
 use sdm_debug::reply::Frame;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(crate) fn stack_frame(id: i64, frame: &Frame, line_base: i64) -> Value {
     shown
 }
 
-/// Where a frame is, as `halo.c:44`; the function alone where its line is not known.
+/// Location of a frame, as `solve halo.c:44`; the function alone if its line is unknown.
 pub(crate) fn place(frame: &Frame) -> String {
     match (frame.file.as_str(), frame.line) {
         ("", _) | (_, 0) => frame.function.clone(),

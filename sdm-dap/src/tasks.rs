@@ -1,11 +1,11 @@
-//! What each task is doing, as far as was heard.
+//! The state of each task, as last reported.
 
 use sdm_debug::reply::Stop;
 use sdm_idset::IdSet;
 
 use crate::distinct::{Distinct, hash_of};
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     /// Not started yet, or on its way to `main`.
@@ -67,13 +67,13 @@ impl Tasks {
         &self.all
     }
 
-    /// What some of them do now. Those that are no tasks of the session are left out.
+    /// Sets the state of some tasks. Tasks outside the session are left out.
     pub(crate) fn set(&mut self, tasks: &IdSet, condition: Condition) {
         self.set_all(vec![(tasks.clone(), condition)]);
     }
 
-    /// What many of them do now; no task is named twice. To say it one by one takes much longer where thousands do
-    /// something else each.
+    /// Sets the state of many tasks; no task may occur twice. Single calls take much longer if thousands of states
+    /// differ.
     pub(crate) fn set_all(&mut self, mut changes: Vec<(IdSet, Condition)>) {
         for (tasks, _) in &mut changes {
             tasks.intersect_with(&self.all);
@@ -142,7 +142,7 @@ impl Tasks {
         self.of(|known| matches!(known, Condition::Left))
     }
 
-    /// What tasks do, those alike together.
+    /// The states, each with its tasks.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &(Condition, IdSet)> {
         self.entries.iter()
     }

@@ -1,4 +1,5 @@
-//! Values of many tasks as one variable: the value where all have the same, else each with its tasks.
+//! Values of many tasks as one variable: a single value if all are equal, otherwise each distinct value with its
+//! tasks.
 
 use sdm_idset::{IdSet, set_text};
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ const PART_CHARS_MAX: usize = 40;
 pub(crate) struct OneValue {
     pub(crate) tasks: IdSet,
     pub(crate) text: String,
-    /// What has its parts; nothing where it has none.
+    /// The node that lists its parts; `None` if it has none.
     pub(crate) node: Option<Node>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Variable {
     pub(crate) type_name: String,
     pub(crate) evaluate_name: Option<String>,
     pub(crate) values: Vec<OneValue>,
-    /// How many parts there are, where that is known.
+    /// Number of parts; `None` if unknown.
     pub(crate) indexed: Option<u32>,
 }
 
@@ -80,7 +81,7 @@ impl Variables {
         variable
     }
 
-    /// Where the variable of this name is, or is from now on.
+    /// Index of the variable of this name, which is created if it is missing.
     fn place(&mut self, name: &str, place: usize) -> usize {
         let found = &mut self.found;
         let hash = hash_of(&(name, place));
@@ -201,7 +202,7 @@ pub(crate) fn has_parts(text: &str) -> bool {
     pointer.starts_with("0x") && !pointer.starts_with("0x0") && !is_function && !text.ends_with('"')
 }
 
-/// What tasks are called where a value is theirs.
+/// Display name of tasks that share a value.
 pub(crate) fn set_name(tasks: &IdSet) -> String {
     format!("[{}]", set_text(tasks, SET_BYTES_MAX))
 }

@@ -1,11 +1,14 @@
-//! What a client wants of a breakpoint, in gdb's words: conditions, hit counts, log points, places.
+//! Translates a client's breakpoint request to gdb: conditions, hit counts, log points, locations.
 
 use sdm_debug::command::{BreakSpec, PointSpec, WatchKind, WatchSpec};
 
 use crate::arguments::PointArgument;
 use crate::error::HitCountError;
 
-/// What a client's breakpoint is for gdb at this location; the error says what cannot be done.
+/// The breakpoint for gdb at this location.
+///
+/// # Errors
+/// The hit condition cannot be expressed.
 pub(crate) fn spec(location: String, asked: &PointArgument) -> Result<PointSpec, HitCountError> {
     Ok(PointSpec::Break(BreakSpec {
         location,
@@ -17,7 +20,10 @@ pub(crate) fn spec(location: String, asked: &PointArgument) -> Result<PointSpec,
     }))
 }
 
-/// What a client's breakpoint at data is for gdb; the error says what cannot be done.
+/// The watchpoint for gdb.
+///
+/// # Errors
+/// The hit condition cannot be expressed.
 pub(crate) fn watch(expression: &str, asked: &PointArgument) -> Result<PointSpec, HitCountError> {
     let kind = match asked.access_type.as_deref() {
         Some("read") => WatchKind::Read,
@@ -44,7 +50,7 @@ fn ignored(asked: &PointArgument) -> Result<u32, HitCountError> {
     }
 }
 
-/// How many hits are passed by before it stops at the Nth and all later ones.
+/// Number of hits to ignore such that it stops at the Nth and all later ones.
 fn ignore(condition: &str) -> Option<u32> {
     let condition = condition.trim();
     if let Some(more) = condition

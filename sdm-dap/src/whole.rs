@@ -1,4 +1,4 @@
-//! Expressions of the parts of a value, made of the expression of the whole.
+//! Expressions for the parts of a value, derived from the expression of the whole.
 
 use sdm_debug::reply::VarObject;
 

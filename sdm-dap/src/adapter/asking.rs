@@ -1,4 +1,4 @@
-//! Questions with one answer: values that are changed, memory, instructions, modules, completions, exceptions.
+//! Requests that need a single answer: changed values, memory, instructions, modules, completions, exceptions.
 
 use sdm_debug::reply::{CatchHit, MEMORY_BYTES_MAX, StopReason};
 use sdm_debug::{Command, Reply};

@@ -1,7 +1,8 @@
-//! Requests that come before the programs are at `main`.
+//! Breakpoint requests that arrive before the programs are at `main`.
 //!
-//! A client is told `initialized` at once, and says its breakpoints while the ranks start. They wait for the ranks, so that the
-//! answer says where each stands; but not for long, as clients give up what is not answered.
+//! A client gets `initialized` at once, and sets its breakpoints while the ranks start. These requests wait for the
+//! ranks, so that the answer has the location of each. They do not wait long, as clients abandon requests without an
+//! answer.
 
 use serde_json::{Value, json};
 

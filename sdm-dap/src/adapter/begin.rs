@@ -1,4 +1,4 @@
-//! The beginning: launch or attach, the session that is opened for it, and the client's word that all is said.
+//! The beginning: launch or attach, the opening of the session, and `configurationDone`.
 
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
@@ -66,7 +66,7 @@ pub(super) fn handle_jobs(connection: &mut Connection, jobs: &[(String, String)]
     connection.write(request.refusal(&why));
 }
 
-/// What is to be opened for a configuration; how it is shown is kept.
+/// The opening for a configuration; stores the display settings of the configuration.
 pub(super) fn take_configuration(
     connection: &mut Connection,
     configuration: Configuration,
@@ -92,7 +92,7 @@ pub(super) fn take_configuration(
     Ok(Opening { words })
 }
 
-/// What the start is called among the things that take time.
+/// The start's id in progress events.
 const PROGRESS: &str = "start";
 
 pub(super) fn handle_progress(

@@ -1,4 +1,4 @@
-//! Several clients of one session: the one whose session it is, and others that debug one task each.
+//! Several clients of one session: its owner, and others that debug one task each.
 
 use sdm_core::CommandId;
 use sdm_core::message::Health;
@@ -42,7 +42,7 @@ pub(super) fn focus(connection: &mut Connection, request: &Request) -> Handled {
     Ok(None)
 }
 
-/// Where another client finds this session, or why it cannot.
+/// The address at which another client finds this session, or the reason why there is none.
 pub(super) fn handle_invited(connection: &mut Connection, invited: Result<String, RequestError>) {
     let Some((request, task)) = connection.company.inviting.pop_front() else {
         return;
@@ -206,7 +206,7 @@ pub(super) fn finish_foreign(
     state::stand_again(connection, before, &failed);
 }
 
-/// What of an event is about the task of a client that has one; nothing where it is for the session's owner.
+/// The part of an event about the task of an additional client; `None` if it is only for the session's owner.
 pub(super) fn own_part(connection: &Connection, event: SessionEvent) -> Option<SessionEvent> {
     if !matches!(connection.company.role, Role::Beside(_)) {
         return Some(event);

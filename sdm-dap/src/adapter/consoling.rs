@@ -1,4 +1,4 @@
-//! Lines of the debug console that are the prompt's: what they send, and what is shown of them.
+//! Lines of the debug console in the language of `sdm`'s prompt: the commands that they send, and their output.
 
 use sdm_core::CommandId;
 use sdm_debug::command::PointSpec;
@@ -86,7 +86,7 @@ pub(super) fn open(connection: &mut Connection) {
     connection.prompt.console = Some(console);
 }
 
-/// What the session says, for the console too.
+/// Passes a session event to the console too.
 pub(super) fn hear(connection: &mut Connection, event: &SessionEvent) {
     let Some(console) = &mut connection.prompt.console else {
         return;

@@ -17,7 +17,7 @@ use crate::jobs::Purpose;
 use crate::message::Request;
 use crate::tasks::Condition;
 
-/// How long output may still come of programs that have ended.
+/// Time for which output of ended programs may still come.
 const OUTPUT_WAIT: Duration = Duration::from_secs(3);
 
 /// The exit code of what was killed.

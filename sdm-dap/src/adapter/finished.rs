@@ -1,4 +1,4 @@
-//! What is done once commands have been answered.
+//! The follow-up of answered commands.
 
 use super::{
     asking, beforehand, begin, beside, consoling, end, frames, going, looking, moving, pointing,

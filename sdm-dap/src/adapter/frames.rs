@@ -17,7 +17,7 @@ use crate::source::stack_frame;
 
 /// The most frames of one `stackTrace`.
 const FRAMES_MAX: i64 = 1024;
-/// How many frames have the address of their instruction.
+/// Number of frames for which the instruction address is requested.
 const ADDRESSES_MAX: u32 = 64;
 
 pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Handled {
@@ -73,7 +73,10 @@ pub(super) fn stack_trace(connection: &mut Connection, request: &Request) -> Han
     Ok(None)
 }
 
-/// How a thread stands.
+/// The stop of a thread.
+///
+/// # Errors
+/// The thread runs, or does not exist.
 fn standing(connection: &Connection, id: i64) -> Result<Standing, RequestError> {
     let row = connection.row(id)?;
     let runs = || RequestError::Runs(format!("thread {id}"));
@@ -83,7 +86,7 @@ fn standing(connection: &Connection, id: i64) -> Result<Standing, RequestError> 
     row.group.standing.clone().ok_or_else(runs)
 }
 
-/// What gdb has said of the frames.
+/// Answers a `stackTrace` request with gdb's frames.
 pub(super) fn finish_frames(
     connection: &mut Connection,
     request: &Request,

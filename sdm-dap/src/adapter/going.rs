@@ -1,4 +1,4 @@
-//! Places: where `goto` can go, and the sources that programs are made of.
+//! Targets of `goto`, and the sources of the programs.
 
 use sdm_debug::command::BreakSpec;
 use sdm_debug::reply::Stop;

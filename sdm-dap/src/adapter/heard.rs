@@ -1,4 +1,4 @@
-//! What the session says.
+//! Events of the session.
 
 use sdm_core::message::Health;
 use sdm_debug::event::world_notice;

@@ -22,7 +22,7 @@ use crate::repl::{self, Asked, Wish};
 use crate::values::{OneValue, Variables, has_parts, set_name};
 use crate::whole::{Whole, WholeKind};
 
-/// How many parts are asked for at once unless the client says so.
+/// Number of parts requested at once unless the client says otherwise.
 const PARTS_MAX: u32 = 1000;
 
 pub(super) fn scopes(connection: &mut Connection, request: &Request) -> Handled {

@@ -1,4 +1,4 @@
-//! Letting tasks run and stopping them.
+//! Resumes and stops tasks.
 
 use sdm_debug::Command;
 use sdm_debug::command::{FrameSelect, StepKind};
@@ -18,7 +18,7 @@ use crate::message::Request;
 use crate::settling::Step;
 use crate::tasks::Condition;
 
-/// How often tasks are asked to stop for one `pause`.
+/// Most stop requests to tasks for one `pause`.
 const PAUSES_MAX: u32 = 1000;
 
 /// The tasks that a request about a thread moves, and whether they are all that stand.
@@ -97,7 +97,7 @@ pub(super) fn run(
     connection.begin_job(Purpose::Run { said, before }, commands);
 }
 
-/// Who has stopped where the client does not want it runs on.
+/// Resumes the tasks that have stopped where the client does not want a stop.
 pub(super) fn pass_by(connection: &mut Connection) {
     let passing = std::mem::take(&mut connection.settling.passing);
     let passing = passing.intersection(&connection.tasks.standing());

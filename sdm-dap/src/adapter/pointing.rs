@@ -229,7 +229,8 @@ pub(super) fn set_exception_breakpoints(connection: &mut Connection, request: &R
     Ok(None)
 }
 
-/// Where those stand that commands have inserted, or why not: one number for each of the first answers.
+/// Stores the locations of inserted breakpoints, or the reasons why there are none: `inserted` has the number for
+/// each of the first answers.
 pub(super) fn note_places(connection: &mut Connection, inserted: &[u32], answers: &[Answers]) {
     for (number, answers) in inserted.iter().zip(answers) {
         let Some(point) = connection.points.find(*number) else {

@@ -1,4 +1,4 @@
-//! What programs print, on its way to the client.
+//! Output of programs, on its way to the client.
 
 use sdm_debug::event::Stream;
 use serde_json::json;

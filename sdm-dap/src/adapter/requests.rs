@@ -1,4 +1,4 @@
-//! What each request is, and which are known.
+//! The known requests, and their dispatch.
 
 use serde_json::{Value, json};
 
@@ -59,10 +59,10 @@ fn dispatch(connection: &mut Connection, request: &Request) -> Handled {
     }
 }
 
-/// What carries a request out.
+/// The function that carries out a request.
 type Handler = fn(&mut Connection, &Request) -> Handled;
 
-/// What carries those out that are about tasks.
+/// The handlers of requests about tasks.
 const HANDLERS: [(&str, Handler); 33] = [
     ("completions", asking::completions_of),
     ("configurationDone", begin::configuration_done),
@@ -105,7 +105,7 @@ const HANDLERS: [(&str, Handler); 33] = [
     ("writeMemory", asking::write_memory),
 ];
 
-/// What is done once the response to a request was written.
+/// The follow-up once the response to a request is written.
 fn follow(connection: &mut Connection, request: &Request) {
     match request.command.as_str() {
         "configurationDone" => begin::set_off(connection),
@@ -142,7 +142,7 @@ fn cancel(connection: &mut Connection, request: &Request) -> Handled {
     Ok(Some(Value::Null))
 }
 
-/// What the adapter can do: true to what is there.
+/// The adapter's capabilities: exactly those that are implemented.
 fn capabilities() -> Value {
     let filters = EXCEPTION_FILTERS.iter().map(
         |(filter, label, _)| json!({"filter": filter, "label": label, "supportsCondition": true}),

@@ -1,4 +1,4 @@
-//! The same job once more: `restart`.
+//! The `restart` request: starts or attaches to the same job again.
 
 use sdm_debug::{Command, EndPolicy};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub(super) fn begin_again(connection: &mut Connection) {
     }));
 }
 
-/// What there was is closed: it is opened again. What could not be ended is said.
+/// Opens the session again after the old one is closed; a failure to close is reported.
 pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
     if let Err(why) = closed {
         connection.say("important", &format!("sdm: {why}\n"));

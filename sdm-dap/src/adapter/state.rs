@@ -1,4 +1,4 @@
-//! What is known of tasks, and what follows from it.
+//! The adapter's data about tasks, and its consequences.
 
 use sdm_debug::Command;
 use sdm_debug::reply::{Stop, StopReason};
@@ -20,7 +20,7 @@ pub(super) fn note_stops(connection: &mut Connection, tasks: &IdSet) {
     connection.settling.last = Some(connection.now);
 }
 
-/// What was known of these tasks' frames and variables is of no use any more.
+/// Discards the frames and variables of these tasks, which are no longer valid.
 pub(super) fn forget(connection: &mut Connection, tasks: &IdSet) {
     for (set, _) in &mut connection.stacks {
         set.subtract(tasks);

@@ -1,4 +1,4 @@
-//! Stops: when the client is told, who is one thread then, and where they stand.
+//! Stops: the time of the client's notification, the grouping into threads, and their places.
 
 use std::collections::BTreeSet;
 

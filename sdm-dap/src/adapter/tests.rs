@@ -1,4 +1,4 @@
-//! An adapter under a clock of the test's own: when the client is told of stops.
+//! An adapter under a test clock: the times at which the client is told of stops.
 
 use std::time::{Duration, Instant};
 
