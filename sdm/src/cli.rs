@@ -155,7 +155,7 @@ pub struct DapArgs {
     pub jobs: bool,
 }
 
-/// Where an editor is waited for.
+/// The address at which `sdm dap` waits for an editor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// At this address of the loopback.

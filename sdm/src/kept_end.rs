@@ -1,4 +1,4 @@
-//! The end of what a program says, kept while it speaks.
+//! A buffer for the end of a program's output.
 
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};

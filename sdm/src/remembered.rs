@@ -1,4 +1,4 @@
-//! What is kept from one day to the next in the user's folder for what programs keep.
+//! Files that are kept between runs, in the user's state directory.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn made(base: &Path, below: &str) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// What was remembered under this name; empty where nothing was.
+/// Reads a kept text by its name. Empty if there is none.
 pub(crate) fn read(name: &str) -> String {
     let text = folder().and_then(|folder| {
         let file = files::open_own(&folder.join(name)).ok()?;

@@ -1,4 +1,4 @@
-//! What the operating system is asked for directly.
+//! Direct system calls.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,10 +9,10 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Where the handler writes to; -1 before there is one.
+/// The pipe that the signal handler writes to; -1 before it exists.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// Standard output was closed when this process began.
+/// True where standard output was closed when this process began.
 static NO_OUTPUT: AtomicBool = AtomicBool::new(false);
 
 /// Before `main` Rust's library opens /dev/null where a standard descriptor is closed, so that one that is looks
@@ -155,7 +155,7 @@ pub(crate) fn lead_nowhere(fds: &[RawFd]) {
     }
 }
 
-/// How many characters fit into a line of the terminal behind `fd`, and how many lines onto it.
+/// Size of the terminal behind `fd`: columns, and lines. None if it is not a terminal.
 pub(crate) fn terminal_size(fd: &impl AsRawFd) -> Option<(usize, usize)> {
     let fd: RawFd = fd.as_raw_fd();
     let mut size = libc::winsize {

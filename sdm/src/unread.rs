@@ -1,5 +1,5 @@
-//! The end of what nobody reads: a terminal or a pipe that is full keeps whoever shows something, but not `sdm` from ending
-//! when it is told to.
+//! Abandoning output that is not read. A full terminal or pipe blocks its writer, but must not keep `sdm`
+//! from ending on request.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use crate::sink::Sink;
 use crate::sys::Interrupt;
 
-/// How many writes are under way.
+/// Number of writes in progress.
 static UNDER_WAY: AtomicU64 = AtomicU64::new(0);
-/// How many have begun or ended.
+/// Number of begun and ended writes.
 static STEPS: AtomicU64 = AtomicU64::new(0);
-/// Nobody reads any more, and nothing is waited for.
+/// True once output is abandoned: writes no longer wait.
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// How long a terminal may take for what is written while `sdm` is to end.
+/// Time limit for a terminal to accept output while `sdm` ends.
 const READ_WAIT: Duration = Duration::from_secs(2);
-/// How often it is looked at.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Carries out what may wait for somebody to read.
+/// Carries out a write that can block.
 pub(crate) fn writing<T>(write: impl FnOnce() -> T) -> T {
     UNDER_WAY.fetch_add(1, Ordering::SeqCst);
     STEPS.fetch_add(1, Ordering::SeqCst);
@@ -30,7 +30,7 @@ pub(crate) fn writing<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Whether nobody reads any more.
+/// True once output is abandoned.
 pub(crate) fn is_given_up() -> bool {
     GIVEN_UP.load(Ordering::SeqCst)
 }

@@ -1,4 +1,4 @@
-//! `sdm attach`, and what it shares with `sdm stacks`: finding out who is meant.
+//! `sdm attach`, and the search for the processes of its target, which `sdm stacks` uses as well.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -31,35 +31,36 @@ use crate::sink::Sink;
 /// The longest set in a message, in bytes.
 const SET_WIDTH: usize = 60;
 
-/// Who is attached to, and by whom.
+/// The processes to attach to, and the session for them.
 #[derive(Debug)]
 pub(super) struct Attachment {
-    /// Whom each server attaches to.
+    /// The processes that each server attaches to.
     pub(super) spec: AttachSpec,
-    /// Which servers are started, and where.
+    /// The servers to start, with their hosts.
     pub(super) session: SessionConfig,
-    /// Who is attached to at first; the others are beside a server, for `attach SET`.
+    /// The tasks to attach to at first. Others have a server and are for `attach SET`.
     wanted: IdSet,
     /// Ranks of the job that are on hosts without a server.
     elsewhere: IdSet,
-    /// Where the tasks are.
+    /// The tasks of each host.
     hosts: Vec<(String, IdSet)>,
-    /// What the tasks are called.
+    /// The names of tasks.
     pub(super) names: Names,
-    /// Who is left out, and why: a sentence each.
+    /// The processes that are left out, each with the reason: a sentence each.
     pub(super) left_out: Vec<String>,
-    /// What a person should know of how the processes were found: a sentence each.
+    /// Notes for the user on the search for processes: a sentence each.
     pub(super) notes: Vec<String>,
-    /// Whether the tasks are the ranks of a job.
+    /// True where the tasks are the ranks of a job.
     pub(super) ranked: bool,
-    /// All ranks of the job that are known to be, looked at or not.
+    /// All known ranks of the job, whether they are tasks or not.
     pub(super) known: IdSet,
-    /// Those of them on this host whose processes have ended.
+    /// Known ranks on this host whose processes have ended.
     pub(super) ended: IdSet,
 }
 
 impl Attachment {
-    /// Ranks and pids of the tasks on this host: what is in `/proc` here of others' pids is about somebody else.
+    /// Ranks and pids of the tasks on this host. A pid of another host would be that of an unrelated
+    /// process in this `/proc`.
     pub(super) fn pids_here(&self) -> Vec<(u32, i32)> {
         let here = self
             .hosts
@@ -71,7 +72,7 @@ impl Attachment {
             .collect()
     }
 
-    /// Ranks of the job that no task stands for.
+    /// Ranks of the job that are not tasks and have not ended.
     fn outside(&self) -> IdSet {
         let tasks = self.spec.pids.iter().map(|(rank, _)| TaskId(*rank));
         self.known

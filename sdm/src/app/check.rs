@@ -1,4 +1,4 @@
-//! `sdm run --check`: what programs find in their environment so that their use of MPI is checked.
+//! `sdm run --check`: the environment variables by which the use of MPI in programs is checked.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,5 @@
-//! What a shell offers behind `sdm`: words of the command line's definition, and names that there are at this moment.
+//! Words for a shell's completion of `sdm` command lines: from the command line's definition, and current
+//! names.
 
 use std::ffi::OsString;
 use std::io;
@@ -45,7 +46,7 @@ pub(super) fn answered(args: &[OsString]) -> io::Result<bool> {
     answered.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// What a shell reads to ask `sdm` for words.
+/// Prints the script by which a shell asks `sdm` for completions.
 pub(super) fn script(shell: Shell) -> io::Result<()> {
     let name = shell.to_string();
     let shells = Shells::builtins();

@@ -1,4 +1,4 @@
-//! `sdm run --control`: the job's own launcher starts it and holds it, and it is attached to.
+//! `sdm run --control`: the job's own launcher starts and holds the job, and the session attaches to it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::wake::Wake;
 use crate::cli::{ProgramPart, ReachArgs, RunArgs, TargetArgs};
 use crate::sink::Sink;
 
-/// How a job is started and held.
+/// The start of a job that its launcher holds.
 pub(super) struct Controlled {
     launcher: Box<dyn Launcher>,
     control: Control,
@@ -28,18 +28,18 @@ pub(super) struct Controlled {
     partial: bool,
 }
 
-/// Processes that wait to be attached to.
+/// Processes that the launcher holds until the session has attached to them.
 pub(super) struct HeldProcesses {
     spec: AttachSpec,
     hold: Hold,
     partial: bool,
 }
 
-/// A session that is beside them.
+/// A session on the hosts of these processes.
 type Opened<O> = Result<(<O as Opener>::Session, Wake), Refused>;
 
 impl Controlled {
-    /// What is to be started by `session`'s launcher.
+    /// A start by the launcher of `session`.
     pub(super) fn new(
         args: &RunArgs,
         parts: &[ProgramPart],

@@ -30,16 +30,16 @@ use super::view::give_up;
 use crate::cli::{Commands, CoreArgs, TreeArgs};
 use crate::sink::Sink;
 
-/// How many core files one server reads at a time where nobody is to go on with them.
+/// Number of core files that one server reads at a time, if they are not kept open for debugging.
 const AT_ONCE: usize = 16;
 /// The most core files that stay open at once.
 const OPEN_MAX: usize = 256;
 
-/// Core files, and what they are called.
+/// Core files, with the names of their tasks.
 struct Cores {
     spec: CoreSpec,
     names: Names,
-    /// What is to be said of them beforehand.
+    /// Notes to show before the stacks.
     notes: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn core<O: Opener>(args: &CoreArgs, commands: Vec<Commands>, opener: 
     done.unwrap_or_else(|(code, message)| give_up(args.script.json, code, message))
 }
 
-/// Opens them, shows where they are, ends.
+/// Opens the core files, shows their merged stacks, and ends.
 fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, Refused> {
     let error = |why: AppError| (StacksCode::Error as u8, why.to_string());
     let signals = Signals::listen(false, false, Arc::new(AtomicBool::new(false)))
@@ -141,7 +141,7 @@ fn options(args: &CoreArgs, interactive: bool) -> Options {
     }
 }
 
-/// What the files say of their processes, and what these are called.
+/// Reads the core files' process data, and names the tasks.
 ///
 /// # Errors
 /// [`AppError`] where there is no such program, or a file is no core file.

@@ -40,19 +40,19 @@ pub(super) fn dap<O: Opener>(args: &DapArgs, opener: &O) -> u8 {
     }
 }
 
-/// The jobs that can be attached to, each with what names it and what a person knows it by.
+/// The jobs that can be attached to, each with its target word and a label for a person.
 fn jobs_as_json() -> String {
     let jobs = jobs::attachable().into_iter();
     let jobs = jobs.map(|(target, label)| json!({"target": target, "label": label}));
     Value::Array(jobs.collect()).to_string()
 }
 
-/// Where an editor is: what it says, where it is answered, and where further clients of its session come.
+/// The connection to an editor, and the listener for further clients of its session.
 struct Place {
     stream: Stream,
-    /// Gives the next one.
+    /// The listener for the next client.
     door: Option<Door>,
-    /// The socket's file, as long as clients may come.
+    /// The socket's file, which exists as long as clients may connect.
     _file: Option<SocketFile>,
 }
 
@@ -126,7 +126,7 @@ fn serve<O: Opener>(args: &DapArgs, opener: &O) -> io::Result<()> {
     Ok(())
 }
 
-/// What the signals say comes with what clients say.
+/// Passes signals on to the mailbox that also gets the clients' messages.
 fn hear_signals(signals: &Signals, mailbox: Mailbox) -> io::Result<()> {
     let (controls, said) = channel();
     signals.send_to(controls, Arc::new(|| {}));

@@ -91,7 +91,7 @@ fn replay(path: &Path, args: &DiagnoseArgs) -> Result<u8, AppError> {
     Ok(code)
 }
 
-/// What the kernel says of processes that nobody has touched yet.
+/// The kernel's state of processes before any sample.
 fn observed(pids: &[(u32, i32)]) -> Observed {
     let mut observed = Observed::default();
     for (task, pid) in pids {

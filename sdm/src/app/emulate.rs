@@ -16,8 +16,8 @@ use super::view::give_up;
 use crate::cli::{Commands, EmulateArgs};
 use crate::sink::tell;
 
-/// What tasks do where nobody says otherwise: a job that hangs, one rank a step behind, with values that differ.
-/// `continue` ends them, so that a script comes to its end.
+/// The default scenario: a job that hangs, with one rank a step behind and differing values. `continue`
+/// ends the tasks, so that a script can finish.
 const EXAMPLE: &str = "\
 [all]
 stack = main halo.c:142 > solve halo.c:114 > sum_up halo.c:37 > MPI_Allreduce

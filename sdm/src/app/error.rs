@@ -1,4 +1,4 @@
-//! Why there is no session, or what of one went wrong outside of it.
+//! Errors outside of a session, such as those that prevent its start.
 
 use std::io;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ pub enum AppError {
     Observations {
         /// The path of the file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The error in the file.
         source: ObservationsError,
     },
     /// No session is kept.
@@ -83,9 +83,9 @@ pub enum AppError {
     /// Tasks have not answered what they were to answer while a session was measured.
     #[error("{command}: not answered as it should be by tasks {tasks}")]
     Unanswered {
-        /// What they were asked.
+        /// The command.
         command: &'static str,
-        /// Who has not.
+        /// The tasks without a correct answer.
         tasks: String,
     },
 }

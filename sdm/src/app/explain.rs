@@ -1,4 +1,4 @@
-//! Which check of `sdm doctor` explains why there is no session.
+//! Selection of the `sdm doctor` check that explains a failed start.
 
 use sdm_doctor::Check;
 use sdm_hosts::job::JobError;

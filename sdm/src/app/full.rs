@@ -1,5 +1,6 @@
-//! The whole screen instead of the prompt alone: a thread of its own has the terminal while it is shown, reads its keys and
-//! draws. What the session says meanwhile is shown there, and again where the prompt is when it comes back.
+//! The full-screen mode instead of the plain prompt. A thread of its own owns the terminal while the screen
+//! is shown, reads its keys and draws. Messages of the session meanwhile are shown there, and again at the
+//! prompt when it returns.
 
 mod deeds;
 mod lines;
@@ -31,22 +32,22 @@ use state::FullState;
 
 /// Nobody sees more than thirty frames a second.
 const FRAME: Duration = Duration::from_millis(33);
-/// How long nothing may come; whatever comes wakes the thread.
+/// Maximum time that the thread sleeps. Any event wakes it.
 const IDLE: Duration = Duration::from_secs(3600);
-/// The most texts that wait to be drawn, or are kept for a screen that is not shown yet.
+/// Maximum number of texts that wait to be drawn, or are kept while the screen is not shown.
 const TEXTS_MAX: usize = 400;
-/// The most bytes of what was said that are shown again at the prompt; what came last stays.
+/// Maximum size of the messages that are repeated at the prompt, in bytes. The last ones are kept.
 const MISSED_BYTES_MAX: usize = 64 << 10;
-/// How long the end of a session waits for the terminal, which may not take what is written.
+/// Time limit for the end of a session to wait for the terminal, which may be blocked.
 const LEAVE_WAIT: Duration = Duration::from_secs(5);
-/// What gets older is said in steps of this: a screen that is quiet is written on rarely.
+/// Granularity of displayed ages, so that an idle screen is rarely redrawn.
 const AGE_STEP: Duration = Duration::from_secs(10);
-/// Where it is kept how the screen was looked at last.
+/// The name under which settings of the screen are kept.
 const REMEMBERED: &str = "screen-debugger";
-/// What can be had where there is no screen.
+/// Advice for a terminal without full-screen mode.
 const OTHERWISE: &str = "without --tui there is the prompt";
 
-/// The whole screen, shown or not.
+/// The full screen, shown or hidden.
 pub(super) struct Full {
     state: Mutex<FullState>,
     changed: Condvar,
@@ -56,16 +57,16 @@ pub(super) struct Full {
     look: LookArgs,
 }
 
-/// What the thread gives keys to, and who reads lines when it is over.
+/// The channels from the screen's thread to the shell and the prompt.
 pub(super) struct Shared {
     pub(super) controls: Sender<Control>,
     pub(super) wake: Wake,
     pub(super) prompt: Sender<Asked>,
-    /// Keeps what was typed for the prompt.
+    /// Passes an unfinished input line on to the prompt.
     pub(super) keep_typed: Box<dyn Fn(&str) + Send>,
 }
 
-/// Whether this process has a terminal that can show the whole screen.
+/// Checks that the terminal supports full-screen mode.
 ///
 /// # Errors
 /// [`TerminalError`] says why not.
@@ -74,7 +75,7 @@ pub(super) fn check() -> Result<(), TerminalError> {
 }
 
 impl Full {
-    /// One that is not shown.
+    /// A hidden screen.
     ///
     /// # Errors
     /// There are no descriptors left.
@@ -107,17 +108,18 @@ impl Full {
         state.on || state.holds
     }
 
-    /// What tasks are called.
+    /// Sets the names of tasks.
     pub(super) fn set_names(&self, names: Names) {
         self.lock().names = Some(names);
     }
 
-    /// How wide what is said may be.
+    /// Width for the text of messages, in columns.
     pub(super) fn width(&self) -> Option<usize> {
         self.lock().width
     }
 
-    /// Shows it, or gives the terminal back to the prompt; false where that cannot be.
+    /// Shows the screen, or gives the terminal back to the prompt. Returns false if the terminal does not
+    /// support it.
     pub(super) fn set(&self, on: bool) -> bool {
         if on && check().is_err() {
             return false;
@@ -345,7 +347,7 @@ impl Full {
         }
     }
 
-    /// What is said is made for the place where it is shown.
+    /// Measures the width for the text of messages on the current terminal.
     fn measure(&self) {
         let size = Sink::Output.size().unwrap_or((80, 24));
         let short = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);

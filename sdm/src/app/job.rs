@@ -1,4 +1,4 @@
-//! A session and the commands for it: what `run` and `emulate` have in common.
+//! A session with its commands: the common part of `run` and `emulate`.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
@@ -30,29 +30,29 @@ use crate::sink::Sink;
 
 /// A session and the commands for it.
 pub(super) struct Job<'a> {
-    /// How commands come and how what they say is shown.
+    /// Options for the source of commands and for the output.
     pub(super) args: &'a ScriptArgs,
     /// The commands of -x and -c, in their order.
     pub(super) commands: Vec<Commands>,
-    /// Which servers are started, and where.
+    /// The servers to start, with their hosts.
     pub(super) session: SessionConfig,
-    /// Who runs which program.
+    /// The programs, with the tasks that run each.
     pub(super) programs: Vec<(IdSet, StartSpec)>,
-    /// Whose standard input is fed.
+    /// The tasks that get standard input.
     pub(super) stdin_tasks: IdSet,
-    /// What `sdm` reads is for them.
+    /// True where they get the standard input of `sdm`.
     pub(super) passes_input: bool,
-    /// How it runs to its end by itself, where it does.
+    /// The settings of a batch run. None for an interactive session.
     pub(super) batch: Option<Batch>,
-    /// Nothing is started where a host seems to lack the memory for it.
+    /// True where the start is refused if a host seems to lack memory.
     pub(super) check_room: bool,
-    /// Where its report goes, where one is written by itself.
+    /// The files of an automatic report. None if none is written.
     pub(super) files: Option<ReportFiles>,
-    /// How its own launcher starts it and holds it, where it does.
+    /// The start by the job's own launcher, which holds the job. None for other starts.
     pub(super) control: Option<Controlled>,
 }
 
-/// Carries out a job; gives the exit code. One that is refused is said so.
+/// Carries out a job and returns its exit code. A refusal is reported.
 pub(super) fn run<O: Opener>(json: bool, job: Result<Job<'_>, Refused>, opener: &mut O) -> u8 {
     match job.and_then(|job| try_run(job, opener)) {
         Ok(code) => code,
@@ -139,7 +139,7 @@ fn listen(prompts: bool, batch: bool, reading: &Arc<AtomicBool>) -> Result<Signa
     signals.map_err(|error| (124, format!("listen to signals: {error}")))
 }
 
-/// What `sdm` reads is for the programs, unless there are lines that send them something.
+/// Passes the standard input of `sdm` to the programs, unless a script uses `send`.
 fn pass_input<D: DebugSession + 'static>(
     shell: &mut Shell<D>,
     lines: &Lines,
@@ -153,8 +153,7 @@ fn pass_input<D: DebugSession + 'static>(
     Ok(())
 }
 
-/// Ends a session and opens another one like it, which is the one that is woken from then on. Ctrl-C
-/// gives the opening up.
+/// Ends a session and opens another one like it, which is woken from then on. Ctrl-C aborts the opening.
 fn restart<O: Opener>(
     mut opener: O,
     mut config: SessionConfig,

@@ -12,12 +12,13 @@ use super::error::AppError;
 use crate::cli::{KeeperArgs, Verb};
 use crate::sink::{Sink, complain, tell};
 
-/// How long the end of a session waits for somebody to come and see it.
+/// Time that an ended session is kept for a client to attach and see its end.
 const WAIT_AFTER_END: Duration = Duration::from_secs(600);
 /// The exit code where a session cannot be kept.
 const COULD_NOT_START: u8 = 124;
 
-/// The name that a session is to be kept under ("" makes one), and what it is about.
+/// The name under which a session is to be kept, and its subject. The empty name stands for a generated
+/// one.
 pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
     let (keep, about) = match verb {
         Verb::Run(args) => (

@@ -1,4 +1,4 @@
-//! Single keys of the terminal, while nobody edits a line.
+//! Reading single keys from the terminal while no line is edited.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;

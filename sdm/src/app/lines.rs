@@ -1,4 +1,4 @@
-//! The lines that a session is given, one source after the other, and its end.
+//! The sources of a session's lines, one after the other, and the end of the session.
 
 use std::io;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use super::wake::Wake;
 use crate::cli::{CommandArgs, Commands};
 use crate::sink::{self, Sink};
 
-/// Where lines come from, one source after the other.
+/// The sources of lines, in order: a script, then the prompt.
 pub(super) struct Lines {
     pub(super) script: Option<Vec<ScriptLine>>,
     pub(super) then_prompt: bool,
-    /// The prompt is the whole screen.
+    /// True where the prompt is in full-screen mode.
     pub(super) full_screen: bool,
     pub(super) queue: Option<Arc<Queue>>,
     pub(super) controls: Sender<Control>,
@@ -127,7 +127,8 @@ pub(super) fn sends(line: &ScriptLine) -> bool {
     parsed.is_ok_and(|line| matches!(line.command, UserCommand::Send { .. }))
 }
 
-/// Where a person is asked for lines, where one is; refused where the whole screen is wanted and cannot be had.
+/// Creates the prompt's output queue if there is a prompt. Refuses if full-screen mode was requested and is
+/// not supported.
 pub(super) fn queue(
     prompts: bool,
     reading: &Arc<AtomicBool>,

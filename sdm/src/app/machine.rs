@@ -1,4 +1,4 @@
-//! What is known of the machine and of how `sdm` was called.
+//! Facts about this machine and this invocation of `sdm`.
 
 use sdm_system::proc;
 use sdm_text::printable_name;

@@ -1,4 +1,4 @@
-//! `--notify`: a command of the user's at the end of a batch, who is told where its report is.
+//! `--notify`: a command of the user that runs at the end of a batch, with the path of its report.
 
 use sdm_system::programs;
 use std::io;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::sink::complain;
 
-/// How long it may take: a job script ends after it.
+/// Time limit for the command, because a job script ends after it.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// How often its end is looked for.
+/// Polling interval for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Carries out a shell's command line with the path of the page behind it. What it prints goes to standard error, since standard

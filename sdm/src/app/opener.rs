@@ -16,10 +16,10 @@ use super::screen::StatusLine;
 use super::wake::Wake;
 use crate::sink::complain;
 
-/// What ends a session before it began: the exit code and why.
+/// The exit code and message of an end before the session begins.
 pub(super) type Refused = (u8, String);
 
-/// What ends a session before it began where something of it could not be had.
+/// The refusal for an error before the session begins.
 pub(super) fn refused(error: AppError) -> Refused {
     (124, named(&error))
 }

@@ -1,4 +1,4 @@
-//! What is longer than the screen is shown a screen at a time, as gdb does.
+//! Paging of output that is longer than the screen, as in gdb.
 
 use std::io;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::unread::{is_given_up, writing};
 
 /// gdb's words.
 const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
-/// How often it is looked whether `sdm` is to end.
+/// Polling interval for a request to end `sdm`.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What a person wants to see of the rest.
+/// The answer of the user to a full page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Next,
@@ -64,7 +64,7 @@ fn ask(keys: &Keys) -> Answer {
     answer
 }
 
-/// What a key means: Ctrl-C, Ctrl-D and Escape are no, too.
+/// The answer that a key gives. Ctrl-C, Ctrl-D and Escape quit. None for other keys.
 fn meant(key: u8) -> Option<Answer> {
     match key {
         b'\r' | b'\n' | b' ' => Some(Answer::Next),

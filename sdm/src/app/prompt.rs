@@ -1,4 +1,4 @@
-//! The prompt: a person's lines, read in a thread of their own while the session goes on.
+//! The prompt: lines of the user, read in a thread of its own while the session goes on.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -264,7 +264,7 @@ impl Completer for Words {
     }
 }
 
-/// What cannot be shown as it is cannot be put into the line either.
+/// True for a word that is printed unescaped. Others cannot be put into the line.
 fn is_plain(word: &str) -> bool {
     shown(word) == word && !word.contains(['\n', '\x1b'])
 }

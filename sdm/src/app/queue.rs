@@ -1,4 +1,4 @@
-//! What is to be printed where a person edits a line, and what the prompt before it says.
+//! Output while the user edits a line, and the current text of the prompt.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,25 +17,25 @@ const TEXTS_MAX: usize = 256;
 /// Printed above the line it leaves nothing there, and the line is drawn anew: up, and down again.
 const NOTHING: &str = "\x1b[A\n";
 
-/// Text to be printed above the line that a person edits, and what the prompt before it says.
+/// Output to print above the line that the user edits, and the current text of the prompt.
 pub(super) struct Queue {
     waiting: Mutex<QueuedTexts>,
     changed: Condvar,
     reading: Arc<AtomicBool>,
-    /// Somebody was asked for a line.
+    /// True once a line has been requested.
     asked: AtomicBool,
-    /// What is typed while nobody edits a line.
+    /// Keys that are typed while no line is edited.
     pub(super) typed: Arc<Typed>,
-    /// The whole screen instead.
+    /// The full screen.
     pub(super) full: Arc<Full>,
 }
 
 #[derive(Default)]
 struct QueuedTexts {
     texts: VecDeque<String>,
-    /// What the prompt says now.
+    /// The current text of the prompt.
     prompt: String,
-    /// It says something else than what stands there.
+    /// True while the displayed prompt is out of date.
     stale: bool,
 }
 
@@ -51,8 +51,8 @@ impl Queue {
         }
     }
 
-    /// Takes a text where a line is being edited, waiting for room as long as it is; else the
-    /// caller prints it.
+    /// Queues a text if a line is being edited, and waits for room. Returns false if none is; the caller
+    /// then prints the text.
     pub(super) fn offer(&self, text: &str) -> bool {
         writing(|| self.offer_reading(text))
     }
@@ -77,18 +77,18 @@ impl Queue {
         false
     }
 
-    /// What was offered and not printed yet.
+    /// Takes the queued texts that were not printed.
     pub(super) fn take(&self) -> String {
         let texts: Vec<_> = self.lock().texts.drain(..).collect();
         texts.concat()
     }
 
-    /// True once a person was asked for a line, and sits there.
+    /// True once a line has been requested from a user.
     pub(super) fn has_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// What the prompt says from the next line on.
+    /// Sets the text of the prompt for the next line.
     pub(super) fn say(&self, prompt: &str) {
         self.asked.store(true, Ordering::SeqCst);
         let mut waiting = self.lock();
@@ -96,7 +96,7 @@ impl Queue {
         waiting.stale = false;
     }
 
-    /// What the prompt says from now on, also where a line is being edited.
+    /// Sets the text of the prompt, also for a line that is being edited.
     pub(super) fn retell(&self, prompt: &str) {
         let mut waiting = self.lock();
         prompt.clone_into(&mut waiting.prompt);
@@ -104,7 +104,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Prints what is offered, for ever.
+    /// Prints queued texts until the printer fails.
     pub(super) fn print_with(&self, printer: &mut impl ExternalPrinter) {
         loop {
             let mut waiting = self.lock();
@@ -127,7 +127,7 @@ impl Queue {
         }
     }
 
-    /// What the prompt says now.
+    /// The current text of the prompt.
     pub(super) fn prompt(&self) -> String {
         self.lock().prompt.clone()
     }

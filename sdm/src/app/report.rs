@@ -1,4 +1,4 @@
-//! What a report says of the run as a whole.
+//! Facts about the run as a whole, for a report.
 
 use sdm_text::printable_name;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! `sdm rescue`: what a killed debugger has left in processes.
+//! `sdm rescue`: removal of breakpoints and other traces that a killed debugger left in processes.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! How long a command to all takes until its merged answer is here.
+//! Measurement of the time from a command to all tasks until its merged answer.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Probe {
         Self { bytes, name, value }
     }
 
-    /// What a scenario must say for the tasks to know the answer.
+    /// The addition to a scenario by which the tasks can answer.
     pub(super) fn scenario(&self) -> String {
         format!("\n[all]\nvalue {} = {}\n", self.name, self.value)
     }
@@ -61,7 +61,7 @@ fn filled(bytes: u32, letter: &str, size: impl Fn(&str) -> usize) -> String {
     letter.repeat(count)
 }
 
-/// What was measured.
+/// The measured times.
 struct Figures {
     tasks: u64,
     bytes: u32,

@@ -107,8 +107,8 @@ pub(super) fn job(args: &RunArgs, commands: Vec<Commands>) -> Result<Job<'_>, Re
     })
 }
 
-/// Who carries what the programs print and read. The launcher reads what `sdm` would where no commands
-/// are read from there.
+/// The carrier of the programs' output and input. The launcher reads standard input if no commands are read
+/// from it.
 fn streams(args: &RunArgs, has_commands: bool) -> Streams {
     match args.output {
         Carrier::Sdm if args.control == ControlBy::Plain => Streams::Private,
@@ -177,7 +177,7 @@ fn session(args: &RunArgs, parts: &[ProgramPart]) -> Result<SessionConfig, Refus
     })
 }
 
-/// What each program is linked with, in the environment that it is to have.
+/// The MPI libraries that each program is linked with, looked up in the program's environment.
 fn linked(args: &RunArgs, parts: &[ProgramPart]) -> Vec<Linked> {
     let lookup = |name: &str| {
         let mut given = args.environment.iter().rev();
@@ -209,7 +209,7 @@ fn tell_misfits(parts: &[ProgramPart], linked: &[Linked], (name, options): (&str
     }
 }
 
-/// What drives the processes, which find a PMIx server where they can use one and nobody else gives them any.
+/// The backend for the processes. It hosts a PMIx server if they can use one and get none from elsewhere.
 fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSettings, Refused> {
     let backend = args.gdb_use.backend();
     let is_system = args.pmix == PmixUse::System;

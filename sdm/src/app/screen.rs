@@ -1,4 +1,4 @@
-//! The terminal, or whatever standard output is.
+//! Output to a terminal or pipe.
 
 use std::sync::Arc;
 
@@ -149,11 +149,11 @@ impl Screen for Stdout {
     }
 }
 
-/// The line at the bottom of a terminal that tells what goes on.
+/// The status line at the bottom of a terminal.
 pub(super) struct StatusLine {
     terminal: bool,
     shown: Option<String>,
-    /// What is typed meanwhile, at a prompt.
+    /// Keys that are typed meanwhile. None without a prompt.
     typed: Option<Arc<Typed>>,
 }
 

@@ -1,4 +1,4 @@
-//! What `sdm` says of itself: completions, manual pages, settings.
+//! Output about `sdm` itself: completions, manual pages, settings.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,7 +12,7 @@ use crate::cli::Cli;
 use crate::settings::{self, Origin, Settings, SettingsError};
 use crate::sink::{Sink, complain};
 
-/// What is set, where this command line's command has settings.
+/// The definition of the command line, with the settings that apply to its command as defaults.
 ///
 /// # Errors
 /// A setting that cannot be.
@@ -50,7 +50,7 @@ pub(super) fn explain(error: clap::Error) {
     let _ = sink.show(&quoted_on_one_line(text, words));
 }
 
-/// What is quoted of a command line's words, by whomever, has no line ends.
+/// Escapes line feeds in words of the command line that a text quotes.
 fn quoted_on_one_line(mut text: String, words: impl Iterator<Item = String>) -> String {
     for word in words.filter(|word| word.contains('\n')) {
         let value = word.split_once('=').map(|(_, value)| value);
@@ -61,7 +61,7 @@ fn quoted_on_one_line(mut text: String, words: impl Iterator<Item = String>) -> 
     text
 }
 
-/// What it quotes of the command line has no line ends.
+/// Escapes line feeds in words of the command line that an error quotes.
 fn on_one_line(mut error: clap::Error) -> clap::Error {
     let quoted = error.context().filter_map(|(kind, value)| match value {
         ContextValue::String(text) => {

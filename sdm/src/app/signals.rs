@@ -1,4 +1,4 @@
-//! Ctrl-C, Ctrl-Z and the signals that want `sdm` to end.
+//! Handling of Ctrl-C, Ctrl-Z and the signals that request the end of `sdm`.
 
 use std::fs::File;
 use std::io::{self, Read};

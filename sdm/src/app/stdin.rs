@@ -1,4 +1,4 @@
-//! What `sdm` reads for the programs, where no commands are read from there.
+//! Standard input for the programs, where no commands are read from it.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use sdm_shell::{Control, InputSource};
 
 use super::wake::Wake;
 
-/// How often a job in the background looks whether the terminal is its own again.
+/// Interval at which a background job checks whether the terminal is its own again.
 const BACKGROUND_TURN: Duration = Duration::from_millis(500);
 
 /// This process's standard input, read in a thread of its own, which ends with the process.

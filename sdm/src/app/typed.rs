@@ -1,5 +1,5 @@
-//! What is typed while a command is waited for: it stands behind the line that says what goes on, is never written over, and is
-//! what the next prompts read.
+//! Keys that are typed while a command runs. They are shown behind the status line, are never overwritten,
+//! and are read by the next prompts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,25 +15,26 @@ use sdm_view::render::status_in;
 use super::keys::Keys;
 use crate::sink::Sink;
 
-/// The most bytes of a line that is typed.
+/// Maximum length of a typed line, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
-/// The most lines that wait for their prompts.
+/// Maximum number of lines that wait for their prompts.
 const LINES_MAX: usize = 256;
-/// How long the reader waits for a key before it looks whether keys are wanted.
+/// Maximum time that the reader waits for a key before it checks whether keys are still wanted, in
+/// milliseconds.
 const LOOK_MS: u8 = 50;
-/// Columns that are left to what goes on, or it is not shown beside what is typed.
+/// Minimum number of columns for the status. With less room it is not shown beside typed keys.
 const STATUS_LEAST: usize = 12;
 
 /// A line that was typed before its prompt was there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TypedLine {
-    /// With its end.
+    /// A line including its terminator.
     Line(String),
     /// Ctrl-D on an empty line.
     End,
 }
 
-/// Keys that were typed, and the line at the bottom in which they stand.
+/// Typed keys, and the status line that shows them.
 #[derive(Default)]
 pub(super) struct Typed {
     state: Mutex<State>,
@@ -45,14 +46,14 @@ pub(super) struct Typed {
 struct State {
     keys: Option<Keys>,
     is_started: bool,
-    /// What goes on; absent while the line at the bottom is not there.
+    /// The status. None while no status line is shown.
     status: Option<String>,
     line: LineBuffer,
     lines: VecDeque<TypedLine>,
 }
 
 impl Typed {
-    /// Shows what goes on; from the first time on keys are taken, until [`Typed::end`].
+    /// Shows the status. From the first call on keys are read, until [`Typed::end`].
     pub(super) fn show(self: &Arc<Self>, status: &str) {
         let mut state = self.lock();
         if state.keys.is_none() {
@@ -68,7 +69,7 @@ impl Typed {
         state.draw();
     }
 
-    /// Takes the line at the bottom away; what is typed stays, and is shown with the next one.
+    /// Removes the status line. Typed keys are kept and shown with the next one.
     pub(super) fn hide(&self) {
         let mut state = self.lock();
         if state.status.take().is_some() {
@@ -164,7 +165,7 @@ impl State {
     }
 }
 
-/// What goes on and what is typed, in so many columns: the end of what is typed is always there.
+/// The status and the typed keys in a line of this width. The end of the typed keys is always visible.
 fn beside(status: &str, typed: &str, room: usize) -> String {
     if typed.is_empty() {
         return status_in(status, room);

@@ -1,4 +1,4 @@
-//! Where what a session says is shown: as text for a person, or as records.
+//! Selection of the view: text for a person, or records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::queue::Queue;
 use super::screen::Stdout;
 use crate::sink::{Records, Sink, complain, complain_of_loss};
 
-/// Where what a session says is shown.
+/// The view that shows the session's items.
 pub(super) fn view(json: bool, names: Names, queue: Option<Arc<Queue>>) -> Box<dyn View> {
     if json {
         Box::new(JsonView::new(Records, pass_beside_records))

@@ -1,4 +1,4 @@
-//! Where a command line's own words end and those of the program begin, which nobody has to mark.
+//! The boundary between a command's own words and those of the program, without a mark by the user.
 
 use std::ffi::{OsStr, OsString};
 
@@ -58,7 +58,8 @@ fn rename(command: &Command, args: &mut [OsString], mut at: usize) {
     }
 }
 
-/// Where the program stands, in words from `at` on.
+/// Index of the program's name in the words from `at` on. None if there is none, or if an option is
+/// unknown.
 fn program(command: &Command, args: &[OsString], mut at: usize) -> Option<usize> {
     while let Some(word) = args.get(at).filter(|word| *word != "--") {
         at += match values(command, word) {
@@ -70,13 +71,13 @@ fn program(command: &Command, args: &[OsString], mut at: usize) -> Option<usize>
     None
 }
 
-/// What one word of a command line is.
+/// The kind of a word of a command line.
 enum Read {
-    /// An option, and how many of the following words are its values.
+    /// An option, with the number of following words that are its values.
     Option { values: usize },
-    /// An option that the command has not.
+    /// An option that the command does not have.
     Unknown,
-    /// No option.
+    /// A word that is not an option.
     Program,
 }
 

@@ -56,7 +56,7 @@ pub struct EmulateArgs {
 }
 
 impl EmulateArgs {
-    /// How slow the links are made.
+    /// Artificial delay and bandwidth of the links. None if no option sets them.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         let is_shaped = self.latency.is_some() || self.bandwidth.is_some();

@@ -1,4 +1,4 @@
-//! What is no value of an option.
+//! Errors in values of options.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,43 +8,43 @@ use sdm_hosts::job::JobError;
 use sdm_idset::ParseError;
 use sdm_text::printable_name;
 
-/// Why a text is no value of an option.
+/// An error in the value of an option.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// What is expected, or allowed.
+    /// A description of the allowed values.
     #[error("{0}")]
     Wrong(&'static str),
-    /// It is no length of time.
+    /// The value is not a duration.
     #[error(transparent)]
     Duration(#[from] humantime::DurationError),
-    /// It is no set of ranks.
+    /// The value is not a set of ranks.
     #[error(transparent)]
     Set(#[from] ParseError),
-    /// It names no job and no process.
+    /// The value does not name a job or process.
     #[error(transparent)]
     Target(#[from] JobError),
 }
 
-/// Why ranks cannot be given standard input.
+/// An unknown rank in `--stdin`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--stdin {tasks}: there are only the ranks {all}")]
 pub struct StdinError {
-    /// Who is named.
+    /// The ranks that the option names.
     pub tasks: String,
-    /// Who there is.
+    /// The ranks of the job.
     pub all: String,
 }
 
 /// Why what stands behind `--` is no list of programs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramsError {
-    /// They are more processes than there can be.
+    /// The list has too many processes.
     #[error("{count} processes; there can be {max}")]
     TooMany {
-        /// How many they are.
+        /// Number of processes.
         count: u64,
-        /// How many there can be.
+        /// Maximum number of processes.
         max: u32,
     },
     /// The first program is missing.
@@ -84,7 +84,7 @@ pub enum HostFileError {
     Host {
         /// The path of the host file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in the value.
         source: HostShareError,
     },
 }

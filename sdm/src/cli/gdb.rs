@@ -1,4 +1,4 @@
-//! How gdb is used, where not as usual.
+//! Options for gdb.
 
 use clap::Args;
 use sdm_debug::{BackendSettings, GdbOptions};

@@ -158,16 +158,16 @@ pub struct TreeArgs {
     pub transport: HostTransport,
 }
 
-/// How long servers may take to come unless a person says otherwise.
+/// Default time limit for servers to connect.
 const START_WAIT: Duration = Duration::from_secs(60);
 /// The same where a person starts them.
 const BY_HAND_WAIT: Duration = Duration::from_secs(900);
 
-/// How many tasks a server has unless a person says otherwise.
+/// Default number of tasks per server.
 const TASKS_PER_SERVER: u32 = 32;
 
 impl TreeArgs {
-    /// How many tasks a server has at most that this launcher starts.
+    /// Maximum number of tasks per server with this launcher.
     #[must_use]
     pub fn tasks_per_server(&self, launcher: &str) -> u32 {
         match self.tasks_per_server {
@@ -177,7 +177,7 @@ impl TreeArgs {
         }
     }
 
-    /// How long the servers that this launcher starts may take to come.
+    /// Time limit for servers of this launcher to connect.
     #[must_use]
     pub fn start_wait(&self, launcher: &str) -> Duration {
         match self.start_wait {

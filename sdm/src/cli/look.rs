@@ -1,4 +1,4 @@
-//! How a full screen looks, and what its keys do.
+//! Options for the appearance and keys of a full screen.
 
 use clap::Args;
 use sdm_screen::{BindingError, Bindings, Palette};
@@ -34,7 +34,7 @@ fn binding(text: &str) -> Result<String, BindingError> {
 }
 
 impl LookArgs {
-    /// How the screen looks, on a terminal that has colours or not.
+    /// The style of the screen, for a terminal with or without colours.
     #[must_use]
     pub fn style(&self, color: bool) -> sdm_screen::Style {
         let palette = self.palette.as_deref().and_then(Palette::named);
@@ -46,7 +46,7 @@ impl LookArgs {
         }
     }
 
-    /// What its keys do.
+    /// The key bindings.
     #[must_use]
     pub fn bindings(&self) -> Bindings {
         let bindings = Bindings::parse(self.bind.iter().map(String::as_str));
@@ -54,7 +54,8 @@ impl LookArgs {
         bindings.unwrap_or_default()
     }
 
-    /// What of what was remembered holds: what is asked for goes before it.
+    /// The remembered settings that still apply. An explicit option takes precedence over the remembered
+    /// one.
     #[must_use]
     pub fn recalled(&self, remembered: &str) -> String {
         let lines = remembered.lines();

@@ -25,7 +25,7 @@ impl PrinterArgs {
         })
     }
 
-    /// What every gdb is told.
+    /// The commands for every gdb.
     pub(super) fn settings(&self) -> impl Iterator<Item = String> {
         self.paths.iter().map(|path| line(path))
     }
@@ -53,7 +53,7 @@ fn checked(path: &str) -> Result<String, ValueError> {
     Ok(path.to_owned())
 }
 
-/// What gdb is told of it. A script that bears its library's name is loaded when the library is.
+/// The gdb command for a path. A script named after its library is loaded together with the library.
 fn line(path: &str) -> String {
     let is_script = [".py", ".gdb"].iter().any(|end| path.ends_with(end));
     let is_beside = ["-gdb.py", "-gdb.gdb"]

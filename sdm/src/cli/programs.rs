@@ -5,15 +5,15 @@ use std::ffi::OsString;
 
 use super::{ProgramsError, TASKS_MAX};
 
-/// How mpirun, mpiexec and srun call the number of processes.
+/// The options of mpirun, mpiexec and srun for the number of processes.
 const NUMBER_OPTIONS: &[&str] = &["-n", "-np", "--n", "--np", "--processes", "--ntasks"];
 
 /// One program of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramPart {
-    /// How many processes run it, 1 or more.
+    /// Number of processes that run it, 1 or more.
     pub count: u32,
-    /// What the launcher is told of it alone, unchanged.
+    /// Options for the launcher that apply to this program only, unchanged.
     pub options: Vec<OsString>,
     /// The program and its arguments.
     pub words: Vec<OsString>,

@@ -117,7 +117,7 @@ pub enum ControlBy {
 }
 
 impl ControlBy {
-    /// How the launcher holds them, where it does.
+    /// The interface by which the launcher holds the processes. None where gdb starts them.
     #[must_use]
     pub fn held(self) -> Option<Control> {
         match self {
@@ -150,12 +150,12 @@ pub enum Carrier {
     Launcher,
 }
 
-/// Whose standard input is fed.
+/// The ranks that get standard input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StdinSet {
-    /// Everybody's.
+    /// All ranks.
     All,
-    /// These tasks'.
+    /// These ranks.
     Tasks(IdSet),
 }
 

@@ -7,14 +7,14 @@ use super::each::each;
 use super::error::ClusterError;
 use crate::cli::JobArgs;
 
-/// What becomes of a job.
+/// A change of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It is ended.
+    /// The job is ended.
     Cancel,
-    /// It is not started until it is released.
+    /// The job is not started until it is released.
     Hold,
-    /// It may be started again.
+    /// The job may be started again.
     Release,
 }
 

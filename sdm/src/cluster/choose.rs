@@ -1,4 +1,4 @@
-//! Which clusters are asked, and which job is meant.
+//! Selection of the clusters to query, and of the job that is meant.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::element::{Element, JOB_NUMBERS};
 use super::error::ClusterError;
 use crate::sink::complain;
 
-/// How long a manager may take to say what it knows.
+/// Time limit for a manager to answer a query.
 pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(20);
-/// How long a manager may take to do what it is asked: its own commands can wait for a controller.
+/// Time limit for a manager to carry out a request: its commands can wait for a controller.
 pub(super) const DONE_WAIT: Duration = Duration::from_secs(180);
 
 /// The clusters that are defined: the one that is named, or all.
@@ -64,7 +64,8 @@ pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Ans
     }
 }
 
-/// What the started managers know. One that cannot be asked is said, and the others are shown.
+/// Queries all started managers. A manager that cannot be queried is reported, and the others' answers are
+/// returned.
 ///
 /// # Errors
 /// None could be asked.

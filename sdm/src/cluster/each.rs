@@ -1,12 +1,12 @@
-//! What is done to several.
+//! Requests for several jobs or clusters.
 
 use super::error::ClusterError;
 use crate::sink::complain;
 
-/// It could not be done: there is no such job, or its manager has refused.
+/// The exit code for a request that failed: there is no such job, or its manager has refused.
 pub(super) const REFUSED: u8 = 1;
 
-/// Does it to all that it can be done to; why another cannot is said for each.
+/// Carries out a request for each name. Failures are reported, and do not stop the others.
 pub(super) fn each(
     names: &[String],
     what: impl Fn(&str) -> Result<(), ClusterError>,

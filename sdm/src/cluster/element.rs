@@ -1,4 +1,4 @@
-//! What a manager says, by elements.
+//! Access to the elements in a manager's answer.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// The attributes that name a job to a person, the manager's own number first.
 pub(super) const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
-/// Elements that are alike, or one.
+/// A group of elements with equal attributes, or a single element.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'a> {
     pub(super) of: &'a Answer,

@@ -1,4 +1,4 @@
-//! Why a verb of clusters could not be carried out.
+//! Errors of the commands for clusters.
 
 use std::io;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub(crate) enum ClusterError {
     /// A job of another host is wanted where only those of this one are found.
     #[error("{}: its processes are on {host}; start `sdm` there", printable(job.as_bytes()))]
     Elsewhere {
-        /// What was asked for.
+        /// The name of the job, as given.
         job: String,
         /// The host of its cluster.
         host: String,

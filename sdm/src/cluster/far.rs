@@ -15,7 +15,7 @@ const FOLLOWS: &str = "tail -c \"$1\" -F -- \"$2\" & t=$!; cat >/dev/null; sleep
 /// Shows it as it is now.
 const ENDS: &str = "exec tail -c \"$1\" -- \"$2\"";
 
-/// Where a file of a host is read: so many bytes before its end, or from its beginning on.
+/// The start position in a file of another host: its beginning, or a number of bytes before its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum From {
     Beginning,
@@ -89,7 +89,7 @@ impl FarEnd {
         (&*self.of.0, &*self.of.1) == (host, path)
     }
 
-    /// What the file ends with, as far as it has come.
+    /// The end of the file, as far as it was received.
     pub(super) fn text(&self) -> String {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&read).into_owned()
@@ -97,7 +97,7 @@ impl FarEnd {
 }
 
 impl Drop for FarEnd {
-    /// What follows the file there ends with its input.
+    /// Ends the remote `tail`, which ends with its input.
     fn drop(&mut self) {
         let _ = self.ssh.kill();
         let _ = self.ssh.wait();

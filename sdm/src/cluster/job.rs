@@ -1,4 +1,4 @@
-//! One job: its processes, and where a debugger finds them.
+//! One job: its processes, and the target by which a debugger finds them.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -19,7 +19,7 @@ use super::table::{Stand, Table};
 use super::watch::{Shown, list};
 use crate::cli::{PsArgs, TargetArgs};
 
-/// What tells processes of a job apart in a table.
+/// The attributes that distinguish the processes of a job in a table.
 const LIKENESS: [&str; 4] = [
     id::PROCESS_NODE_ID,
     id::PROCESS_STATE,
@@ -99,20 +99,20 @@ fn first(set: &str) -> Option<u64> {
     digits.and_then(|digits| digits.parse().ok())
 }
 
-/// Where a debugger finds a job of a cluster.
+/// The target by which a debugger finds a job of a cluster.
 struct JobTarget {
     /// The cluster.
     definition: Definition,
     what: Way,
 }
 
-/// What there is of a job.
+/// The kinds of target of a job.
 enum Way {
-    /// What `sdm attach` takes on the cluster's host.
+    /// A word that `sdm attach` accepts on the cluster's host.
     Word(String),
-    /// Processes on the cluster's host, or the one that has started them.
+    /// Process ids on the cluster's host, or that of the launcher.
     Pids(String),
-    /// A command on the cluster's host that comes to the session that holds it.
+    /// A command on the cluster's host that connects to the session that debugs the job.
     Session(Vec<String>),
 }
 
@@ -168,13 +168,13 @@ pub(crate) fn find_here(target: &mut TargetArgs) -> Result<(), ClusterError> {
     }
 }
 
-/// What there is of a job of this host takes the target's place.
+/// Replaces the target by a job of this host.
 fn choose(target: &mut TargetArgs, way: &Way, text: String) -> Result<(), ClusterError> {
     target.choose(here(way).ok_or(ClusterError::NoProcesses(text))?);
     Ok(())
 }
 
-/// Processes of this host, as a debugger takes them; nothing where it is a session that holds them.
+/// The target for processes on this host. None where a session debugs them.
 fn here(what: &Way) -> Option<Target> {
     match what {
         Way::Word(word) => word.parse().ok(),
@@ -186,21 +186,21 @@ fn here(what: &Way) -> Option<Target> {
     }
 }
 
-/// A job of a cluster, as it is looked into before anything attaches to it.
+/// A job of a cluster, for an inspection before anything attaches to it.
 pub(crate) struct Located {
-    /// As it was named.
+    /// The name of the job, as given.
     pub(crate) text: String,
     /// The cluster.
     pub(crate) cluster: Definition,
-    /// Where its processes are.
+    /// The location of its processes.
     pub(crate) place: Result<LocatedPlace, ClusterError>,
 }
 
-/// Where the processes of a cluster's job are.
+/// The location of the processes of a cluster's job.
 pub(crate) enum LocatedPlace {
-    /// A debugger on this host takes this.
+    /// On this host: the target for a debugger.
     Here(Target),
-    /// A debugger on the cluster's host takes this word.
+    /// On the cluster's host: the word for a debugger there.
     There(String),
 }
 
@@ -263,7 +263,7 @@ fn there(
     Ok(words)
 }
 
-/// What `CLUSTER:NUMBER` means to a debugger; nothing where no such cluster is defined.
+/// The target for `CLUSTER:NUMBER`. None where no such cluster is defined.
 fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, ClusterError> {
     let Ok((Some(cluster), _)) = split(text, None) else {
         return Ok(None);

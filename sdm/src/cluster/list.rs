@@ -17,10 +17,10 @@ use super::times;
 /// For how long a job that has ended is shown to who does not ask for all, in seconds.
 const SHOWN_SECONDS: u64 = 86_400;
 
-/// How long a manager may take whose jobs are offered beside others.
+/// Time limit for a manager whose jobs are offered beside others.
 const GLANCE: Duration = Duration::from_secs(2);
 
-/// What is listed.
+/// The kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// The nodes, those alike together.
@@ -35,7 +35,7 @@ pub(super) enum Which {
 }
 
 impl Which {
-    /// What the managers are asked for.
+    /// The kinds of elements to query.
     pub(super) fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Nodes => &[Kind::Machine, Kind::Node],
@@ -65,7 +65,7 @@ impl Which {
         json!({ "clusters": managers(answers), name: elements })
     }
 
-    /// What is said where the table has no rows.
+    /// The text for an empty table.
     pub(super) fn nothing(self) -> &'static str {
         match self {
             Self::Nodes => "no nodes",
@@ -178,11 +178,11 @@ fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
     shown
 }
 
-/// A job that runs and that nobody debugs.
+/// A running job that is not being debugged.
 pub(crate) struct RunningJob {
-    /// What `sdm attach` takes: `CLUSTER:JOB`.
+    /// The target for `sdm attach`: `CLUSTER:JOB`.
     pub(crate) target: String,
-    /// What a person knows it by.
+    /// A label for a person.
     pub(crate) label: String,
     /// The pid of what has started it, where that is known.
     pub(crate) starter: Option<i32>,
@@ -261,7 +261,7 @@ fn jobs(answers: &[Answer], all: bool, now: u64) -> Table {
     table
 }
 
-/// How long a job has run, or ran.
+/// The run time of a job so far or in total, as text.
 fn elapsed(job: &Element<'_>, now: u64) -> String {
     let start = job
         .number(id::START_TIME)

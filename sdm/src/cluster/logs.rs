@@ -17,7 +17,7 @@ use super::far;
 use crate::cli::LogsArgs;
 use crate::sink::Sink;
 
-/// How often a file that is followed is looked at.
+/// Polling interval for a file that is followed.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(250);
 /// So many bytes of a file are passed on at once.
 const PIECE: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! `sdm cluster`: what is defined, and whether it is started.
+//! `sdm cluster`: definitions of clusters, and their start and stop.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use super::times;
 use crate::cli::{AddArgs, ClusterVerb, EditArgs, ListArgs, ThereArgs};
 use crate::sink::{Sink, complain};
 
-/// How long a manager may take until it has told what it has: ssh can ask for a while.
+/// Time limit for a manager to deliver its elements: ssh can ask for a password.
 const START_WAIT: Duration = Duration::from_secs(120);
-/// How often what is watched is looked at.
+/// Interval between two updates of a watched list.
 const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// Carries out `sdm cluster ...`.
@@ -81,7 +81,7 @@ fn edit(args: &EditArgs) -> Result<u8, ClusterError> {
     Ok(0)
 }
 
-/// What is given replaces what was there; an empty word takes it away.
+/// Changes the given fields of a definition. An empty word removes a value.
 fn change(definition: &mut Definition, there: &ThereArgs) {
     let given = |text: &Option<String>, known: &mut Option<String>| {
         if let Some(text) = text {

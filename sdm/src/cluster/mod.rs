@@ -1,4 +1,4 @@
-//! The verbs of clusters: what resource managers have, and what becomes of jobs.
+//! The commands for clusters: their resources, and their jobs.
 //!
 //! A started manager is a background process (`sdm_rm`); a verb asks one or several of them, and shows what they say.
 

@@ -1,4 +1,5 @@
-//! Names that there are at this moment, for a shell's completions: whoever cannot be asked has none, and nothing is said.
+//! Current names for a shell's completions. A manager that cannot be queried contributes none, without a
+//! message.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::choose::look;
 use super::element::{Element, JOB_NUMBERS};
 use super::error::ClusterError;
 
-/// How long a manager may take: somebody waits at a prompt.
+/// Time limit for a manager, because a user waits at a prompt.
 const WAIT: Duration = Duration::from_secs(2);
 /// Types that an agent of SDM's has.
 const TYPES: [&str; 7] = [
@@ -54,7 +55,7 @@ pub(crate) fn queue_states() -> Result<Vec<(String, String)>, ClusterError> {
     Ok(queues.collect())
 }
 
-/// What `sdm show` takes.
+/// Names that `sdm show` accepts.
 pub(crate) fn elements() -> Vec<String> {
     [
         clusters(),

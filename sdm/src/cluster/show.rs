@@ -1,4 +1,4 @@
-//! `sdm show`: all that is known of an element.
+//! `sdm show`: all attributes of an element.
 
 use std::collections::BTreeMap;
 
@@ -39,11 +39,11 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
     })
 }
 
-/// What is called so.
+/// The object that a name stands for.
 enum Found<'a> {
     /// A cluster itself.
     Manager(&'a Answer),
-    /// Something that it has.
+    /// An element of a cluster.
     Element(Kind, Element<'a>),
 }
 

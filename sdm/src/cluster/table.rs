@@ -1,22 +1,22 @@
-//! Tables for people: columns as wide as what is in them, cut where the terminal ends.
+//! Tables for terminals: columns as wide as their contents, cut at the terminal's width.
 
 use sdm_text::{beginning, columns, printable};
 
-/// What stands between two columns.
+/// The text between two columns.
 const GAP: &str = "  ";
-/// What a cell that was cut ends with.
+/// The last character of a cell that was cut.
 const CUT: char = '…';
 /// A column that may be cut keeps so many columns of the terminal at least.
 const KEPT_MIN: usize = 8;
 
-/// How the cells of a column stand.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {
-    /// To the left, never cut.
+    /// Left-aligned, never cut.
     Left,
-    /// To the right, never cut: numbers.
+    /// Right-aligned, never cut, for numbers.
     Right,
-    /// To the left, and cut where the line is too long.
+    /// Left-aligned, and cut where the line is too long.
     Cut,
 }
 
@@ -74,7 +74,7 @@ impl Table {
         text
     }
 
-    /// How wide the columns are that are shown: the widest that may be cut gives way first.
+    /// The widths of the shown columns. The widest column that may be cut is narrowed first.
     fn widths(&self, shown: &[usize], width: Option<usize>) -> Vec<usize> {
         let widest = |at: &usize| {
             let cells = self.rows.iter().map(|row| columns(&row[*at]));

@@ -9,7 +9,7 @@ pub(super) fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// How long something took or is going on, as Slurm writes it: `3:07`, `1:02:03`, `2-01:02:03`.
+/// A duration as Slurm writes it: `3:07`, `1:02:03`, `2-01:02:03`.
 pub(super) fn span(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);

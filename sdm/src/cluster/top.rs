@@ -1,4 +1,4 @@
-//! `sdm top`: what the screen is told, and what becomes of what it asks for.
+//! `sdm top`: snapshots for the screen, and execution of its requests.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::process::{Command, Stdio};
@@ -21,24 +21,25 @@ use crate::cli::{Cli, TopArgs};
 use crate::remembered;
 use crate::settings::known_profiles;
 
-/// How long a key is waited for before what is new is looked for; nothing is written where nothing has changed.
+/// Maximum time to wait for a key before news is checked. The screen is written only after a change.
 const TICK: Duration = Duration::from_millis(50);
 /// Nobody sees more than thirty frames a second.
 const FRAME: Duration = Duration::from_millis(33);
-/// Where it is kept how the screen was looked at last.
+/// The name under which settings of the screen are kept.
 const REMEMBERED: &str = "screen-top";
-/// How often managers are asked whether something is new.
+/// Interval at which managers are asked for changes.
 const ASK_PERIOD: Duration = Duration::from_millis(500);
-/// How long a manager may take to answer.
+/// Time limit for a manager to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-/// Nodes are named one by one where there are no more; else those alike in state and use are one.
+/// Maximum number of nodes that are listed individually. Beyond it, nodes of equal state and use are one
+/// item.
 const NODES_NAMED_MAX: u64 = 4096;
-/// So many bytes of a job's output are read, from its end.
+/// Maximum number of bytes read from the end of a job's output.
 const OUTPUT_BYTES_MAX: u64 = 32 << 10;
-/// So many bytes of what a command has said are kept.
+/// Maximum number of bytes kept of a command's output.
 const SAID_BYTES_MAX: usize = 4096;
 
-/// What the screen hears of.
+/// News for the screen: a snapshot, or the end of a command.
 enum News {
     Facts(Facts),
     End(Vec<String>, bool, String),
@@ -183,7 +184,7 @@ fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
     }
 }
 
-/// What tells whether something has changed: the definitions, and which version of its elements each manager has.
+/// The state that a change is recognised by: the definitions, and the version of each manager's elements.
 fn versions() -> Vec<(Definition, Option<u64>)> {
     let Ok(all) = Clusters::load() else {
         return Vec::new();
@@ -196,7 +197,7 @@ fn versions() -> Vec<(Definition, Option<u64>)> {
     all.iter().map(|it| (it.clone(), version(it))).collect()
 }
 
-/// What is known; `far` is what of another host's files is followed.
+/// Takes a snapshot. `far` is the file of another host that is followed, if any.
 fn facts(wants: &Wants, far: &mut Option<FarEnd>) -> Facts {
     let mut facts = Facts {
         profiles: known_profiles(&Cli::command()),
@@ -222,7 +223,7 @@ fn by(kinds: &[Kind], attributes: &[&str]) -> Look {
     }
 }
 
-/// What there is to ask a cluster for.
+/// The queries for a cluster.
 fn looks(name: &str, wants: &Wants) -> Vec<Look> {
     let mut looks = vec![
         Look::at(&[Kind::Machine, Kind::Queue, Kind::Job]),
@@ -326,7 +327,7 @@ fn named(name: &str, mut answer: Answer) -> Answer {
     answer
 }
 
-/// How many elements a range set stands for.
+/// Number of elements in a range set.
 fn count(ids: &str) -> u64 {
     let number = |part: &str| part.parse().unwrap_or(0_u64);
     let each = ids.split(',').map(|part| match part.split_once('-') {

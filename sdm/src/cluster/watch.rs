@@ -14,7 +14,7 @@ use super::{element, times};
 use crate::cli::ListArgs;
 use crate::sink::{Sink, complain};
 
-/// How often those are asked that are watched.
+/// Interval at which watched managers are queried, in milliseconds.
 const WATCH_PERIOD_MS: u64 = 1000;
 /// To the upper left of an empty screen.
 pub(super) const CLEARED: &[u8] = b"\x1b[H\x1b[2J";
@@ -28,9 +28,9 @@ pub(super) fn shown(args: &ListArgs, which: Which) -> Result<u8, ClusterError> {
     list(args, &[Look::at(which.kinds())], make)
 }
 
-/// What is shown of what managers have said.
+/// The output for the managers' answers.
 pub(super) enum Shown {
-    /// A table, and what is said where it has no rows.
+    /// A table, and the text for an empty one.
     Table(Table, &'static str),
     /// A document.
     Json(Value),
@@ -95,7 +95,7 @@ fn say_trouble(answers: &[Answer]) {
     say_stale(answers);
 }
 
-/// Whose elements are those of an earlier time, and why.
+/// Reports clusters whose elements are out of date, with the reason.
 fn say_stale(answers: &[Answer]) {
     for answer in answers.iter().filter(|answer| answer.manager.stale) {
         let it = &answer.manager;

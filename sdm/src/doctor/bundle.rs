@@ -1,5 +1,5 @@
-//! A file for whoever supports a person: what was found, versions, settings, and what the kernel says. Values are in it
-//! only where they are known to be no secrets.
+//! A support file: findings, versions, settings, and facts from the kernel. It contains only values that
+//! are known not to be secret.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ const HIDDEN: [&str; 7] = [
     "arguments",
     "notify",
 ];
-/// What stands in the place of such a value.
+/// Placeholder for a hidden value.
 const NOT_SHOWN: &str = "(not shown)";
 
 /// The file cannot be written.
@@ -115,7 +115,7 @@ fn environment(variables: impl Iterator<Item = (String, String)>) -> Value {
     Value::Object(shown)
 }
 
-/// What is set, and where.
+/// The settings, with their origins.
 fn settings() -> Value {
     let command = Cli::command();
     let settings = match Settings::load(&command, |name| std::env::var_os(name)) {

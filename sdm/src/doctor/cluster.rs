@@ -1,4 +1,4 @@
-//! A cluster: its definition, the process that follows its agent, and what that agent says.
+//! Checks of a cluster: its definition, the process that follows its agent, and the agent's state.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::{host, job};
 use crate::cli::DoctorArgs;
 use crate::cluster::{Located, LocatedPlace, locate};
 
-/// How long a cluster's process may take to answer.
+/// Time limit for a cluster's process to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
 
-/// How it is with a cluster.
+/// Checks a cluster.
 pub(super) fn look(name: &str) -> Section {
     let place = format!("cluster {name}");
     let check = Check::Cluster;

@@ -1,4 +1,4 @@
-//! Another host: the way there, its sdm-server, what that tells, and whether a connection comes through.
+//! Checks of another host: ssh, its sdm-server, the findings of that, and direct connections.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -16,9 +16,9 @@ use sdm_text::printable;
 use super::section::Section;
 use crate::cli::DoctorArgs;
 
-/// How long a host may take to tell all: it tries a gdb.
+/// Time limit for a host's findings, which include a run of gdb.
 const TELL_WAIT: Duration = Duration::from_secs(90);
-/// How long a connection to it may take.
+/// Time limit for a connection to the host.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
@@ -42,7 +42,7 @@ pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
     Section::new(format!("host {name}"), findings)
 }
 
-/// What a host has said so far.
+/// The findings received from a host so far.
 #[derive(Default)]
 struct Telling {
     version: Option<(String, u8)>,

@@ -1,4 +1,4 @@
-//! A job that runs.
+//! Checks of a running job.
 
 use std::fs;
 
@@ -114,7 +114,7 @@ fn remedy(obstacle: &Obstacle) -> &'static str {
     }
 }
 
-/// What is to be known of processes that are in other namespaces than this one.
+/// A finding about processes in other namespaces than this one. None if there are none.
 fn container(pids: &[i32]) -> Option<Finding> {
     let of = |process: &proc::Process, name: &str| {
         fs::read_link(process.path(&format!("ns/{name}"))).ok()

@@ -1,4 +1,4 @@
-//! The machine that `sdm` runs on.
+//! Checks of the machine that `sdm` runs on.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -14,21 +14,21 @@ use sdm_text::{printable, printable_name};
 
 use crate::cli::DoctorArgs;
 
-/// What bounds a program that is asked something.
+/// Limits for a program that is run for its output.
 const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(20),
     lines_max: 10_000,
 };
-/// How long a connection to an address of this machine may take.
+/// Time limit for a connection to an address of this machine.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// Programs of ours that say their version; without the first two there is no session.
+/// SDM's programs with a version option. Without the first two there is no session.
 const PROGRAMS: [&str; 3] = ["sdm-master", "sdm-server", "sdm-agent"];
-/// Programs of ours that only we start, without which something is missing.
+/// SDM's programs without one. A feature is missing without them.
 const OTHERS: [&str; 2] = ["sdm-rm", "sdm-pmix"];
-/// How many of them there must be.
+/// Number of `PROGRAMS` that are required.
 const NEEDED: usize = 2;
 
-/// What is found here.
+/// The findings of this machine.
 pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
     let mut findings = vec![programs()];
     findings.extend(gdb::findings(args.gdb.as_deref(), &Places::here()));

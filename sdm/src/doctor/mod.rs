@@ -1,4 +1,4 @@
-//! `sdm doctor`: what here, on other hosts or in the way of a job keeps SDM from working, and what to do.
+//! `sdm doctor`: obstacles for SDM on this host, on other hosts or for a job, with remedies.
 
 mod bundle;
 mod cluster;
@@ -14,9 +14,9 @@ use crate::cli::DoctorArgs;
 use crate::sink::{Sink, complain};
 use section::Section;
 
-/// Something is bad.
+/// Exit code: there is a bad finding.
 const BAD: u8 = 1;
-/// What was found could not be told.
+/// Exit code: the findings could not be printed.
 const FAILED: u8 = 2;
 
 /// Carries out `sdm doctor`; gives the exit code.

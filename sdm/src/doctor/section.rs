@@ -1,11 +1,11 @@
-//! A place and what was found there.
+//! The findings of one place.
 
 use sdm_doctor::Finding;
 
-/// What was found at one place.
+/// The findings of one place.
 #[derive(Debug)]
 pub(super) struct Section {
-    /// Where: this machine, a host, a job.
+    /// The place: this machine, a host, a job.
     pub(super) place: String,
     pub(super) findings: Vec<Finding>,
 }

@@ -1,4 +1,4 @@
-//! What was found, as text and as JSON.
+//! Findings as text and as JSON.
 
 use sdm_doctor::{Finding, Verdict};
 use sdm_text::printable;
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::section::Section;
 
-/// How wide text is where no terminal says so.
+/// Width of text if standard output is not a terminal, in columns.
 const WIDTH: usize = 100;
-/// Where what was found begins: behind the verdict and the check's name.
+/// Indent of a finding's text behind the verdict and the check's name, in columns.
 const INDENT: usize = 25;
 
 /// One line for each finding; where something is to be done, that below it.

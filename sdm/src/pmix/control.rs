@@ -91,7 +91,7 @@ fn members(session: &mut Session, of: &JobPart) -> Result<Vec<(String, i32)>, To
     }
 }
 
-/// What a server says of pids is believed as far as this user's own processes.
+/// Sends a signal to a pid that a server has reported, if the process belongs to this user.
 fn send(pid: i32, signal: Signal) -> Result<(), ToolError> {
     let uid = proc::of(pid).status().ok().and_then(|it| it.ids("Uid"));
     let uid = uid.and_then(|ids| ids.first().copied());

@@ -1,4 +1,4 @@
-//! What goes wrong at a PMIx server of somebody's.
+//! Errors of the commands for foreign PMIx servers.
 
 use std::io;
 use std::time::Duration;

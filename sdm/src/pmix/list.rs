@@ -26,11 +26,11 @@ struct PmixJob {
     table: Vec<Line>,
 }
 
-/// What [`JOBS`] says of one.
+/// The description of a job in the answer to [`JOBS`].
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     command: Option<String>,
-    /// It is no job: none of its processes has been started by the server.
+    /// True for a tool: the server has started none of its processes.
     is_tool: bool,
 }
 
@@ -115,7 +115,7 @@ fn jobs(server: &Rendezvous) -> Result<Vec<PmixJob>, ToolError> {
     Ok(jobs)
 }
 
-/// What there is, by namespaces.
+/// Splits an answer into descriptions by namespace.
 fn told(lines: &[Line]) -> BTreeMap<String, Told> {
     let mut all = Vec::<(String, Told)>::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! What goes on at a server: events, and the input and output of jobs.
+//! Live data of a server: events, and the input and output of jobs.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -31,16 +31,16 @@ const CODES: [i32; 12] = [
 const AFFECTED: &str = "pmix.evproc";
 const STATUS: &str = "pmix.job.term.status";
 const STDOUT: u16 = 2;
-/// How long output may still come behind the end of its job.
+/// Time limit for output that follows the end of its job.
 const OUTPUT_WAIT: Duration = Duration::from_millis(500);
 /// Servers that end with their one job.
 const OF_ONE_JOB: [&str; 2] = ["prterun", "mpirun"];
-/// What a program inherits of an outer job, and must not.
+/// Prefixes of variables of an outer job, which a program must not inherit.
 const OUTER: [&str; 4] = ["PMIX_", "PRTE_", "OMPI_", "PMI_"];
 
 struct Event {
     status: i32,
-    /// Who it is about; the source alone does not say.
+    /// The processes that the event is about; its source alone does not tell.
     affected: Option<JobPart>,
     lines: Vec<Line>,
 }
@@ -156,9 +156,11 @@ fn is_there(session: &mut Session) -> Result<bool, ToolError> {
     Ok(session.ask(Ask::Query { key, attributes })?.0 == 0)
 }
 
-/// How a job is wanted: its end is told, and its output kept for who asks for it. PRRTE keeps it where nothing is said of it, and drops
-/// what is not wanted; a library alone sends what is not said to be unwanted to the tool's library, which prints it by itself
-/// until somebody asks for it.
+/// The attributes of a spawned job: its end is reported, and its output is kept for tools that ask for it.
+///
+/// PRRTE keeps output by default, and drops it if it is marked unwanted. A plain PMIx library sends output
+/// to the tool's library unless it is marked unwanted. The tool's library prints it until a tool asks for
+/// it.
 fn wishes(server: &Rendezvous) -> Vec<Attribute> {
     let flag = |key: &str, is_set| Attribute {
         key: key.to_owned(),

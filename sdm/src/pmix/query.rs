@@ -1,4 +1,4 @@
-//! What servers know: listed, asked for by key, and filled from elsewhere where they do not answer.
+//! Queries of servers: lists, queries by key, and substitutes for keys that a server does not answer.
 
 use sdm_foreign::asked::{Ask, Attribute, AttributeValue, Datum, JobPart, Line};
 use sdm_foreign::names;
@@ -14,7 +14,7 @@ use crate::cli::PmixQueryArgs;
 use crate::sink::{complain, tell};
 
 const NAMESPACES: &str = "pmix.qry.ns";
-/// What servers say of each of their jobs, and of the tools that are connected.
+/// The key for the description of jobs and connected tools.
 pub(super) const JOBS: &str = "pmix.qry.nsinfo";
 const TABLE: &str = "pmix.qry.ptable";
 const LOCAL_TABLE: &str = "pmix.qry.lptable";
@@ -22,9 +22,9 @@ const STATUS: &str = "pmix.qry.jst";
 const MEMORY: &str = "pmix.qry.mem";
 const KEYS: &str = "pmix.qry.keys";
 const QUEUES: [&str; 2] = ["pmix.qry.qlst", "pmix.qry.qst"];
-/// What a server says of a key that it does not answer.
+/// The status of a server for a key that it does not support.
 const NOT_SUPPORTED: i32 = -47;
-/// Words for keys.
+/// Short names for keys.
 const WORDS: [(&str, &str); 11] = [
     ("namespaces", NAMESPACES),
     ("jobs", JOBS),
@@ -172,7 +172,7 @@ fn shown(
     tell(show::lines(found).trim_end()).map_err(ToolError::Shown)
 }
 
-/// What a server does not answer, from elsewhere; and from where, for a person.
+/// Computes a substitute for an unsupported key. The text names its source for the user.
 fn filled(
     session: &mut Session,
     key: &str,

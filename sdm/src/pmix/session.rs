@@ -1,4 +1,4 @@
-//! A conversation with `sdm-pmix tool`.
+//! A connection to the helper process `sdm-pmix tool`.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -16,26 +16,26 @@ use sdm_text::printable;
 use super::error::ToolError;
 use crate::kept_end::keep_end;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// How often it is looked whether a server that says nothing is there.
+/// Interval at which a silent server's process is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long the helper may take to say goodbye.
+/// Time limit for the helper to disconnect and end.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// How much of what the helper complains of is kept, in bytes.
+/// Maximum number of bytes kept of the helper's error output.
 const SAID_BYTES_MAX: usize = 4096;
 
-/// What comes to whoever talks to a server.
+/// An input of a connection.
 pub(super) enum Heard {
-    /// From the tool.
+    /// A message from the tool.
     Tool(FromTool),
-    /// From standard input: nothing where it has ended.
+    /// Bytes from standard input; empty at end of file.
     Input(Vec<u8>),
     /// The tool has ended.
     Ended,
 }
 
-/// A tool that is connected.
+/// A connected tool.
 pub(super) struct Session {
     child: Child,
     /// The server's pid.
@@ -45,7 +45,7 @@ pub(super) struct Session {
     pub(super) sender: Sender<Heard>,
     said: Arc<Mutex<Vec<u8>>>,
     number: u32,
-    /// What came while an answer was waited for.
+    /// Inputs that arrived during a wait for an answer.
     waiting: VecDeque<Heard>,
     /// Its server would end with the tool, which goes when it may.
     is_starting: bool,
@@ -182,7 +182,7 @@ impl Session {
         }
     }
 
-    /// What came before an answer.
+    /// Takes the inputs that arrived before an answer.
     pub(super) fn take_waiting(&mut self) -> VecDeque<Heard> {
         std::mem::take(&mut self.waiting)
     }
@@ -195,7 +195,7 @@ impl Session {
         }
     }
 
-    /// What the helper has said last, and how it ended; with a semicolon before it.
+    /// The last line of the helper's error output and its exit status, with a semicolon in front.
     pub(super) fn last_words(&mut self) -> String {
         let mut words = String::new();
         if let Ok(Some(status)) = self.child.try_wait() {
@@ -211,7 +211,7 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// The tool says goodbye once nothing more is asked; who hangs is killed, and what holds its connection goes on.
+    /// Closes the connection, after which the tool disconnects and ends. A tool that hangs is killed.
     fn drop(&mut self) {
         self.input = None;
         if self.is_starting {

@@ -138,7 +138,7 @@ pub(super) fn lines(lines: &[Line]) -> String {
     shown
 }
 
-/// What the states of its processes say of a job.
+/// A summary of a job by the states of its processes.
 pub(super) fn job_status(table: &[Line]) -> String {
     let mut counts = BTreeMap::<u8, usize>::new();
     for line in table {

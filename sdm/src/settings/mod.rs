@@ -1,4 +1,4 @@
-//! What options are unless the command line says otherwise: from the environment, a file, and one of the site's.
+//! Defaults of options from the environment, the user's file, and the site's file.
 //!
 //! Every option that says how something is done, and not what, can be set: `SDM_TIMEOUT=60`, or
 //! `timeout = 60` in the file, there for one command in a table of its name (`[run]`). The command
@@ -43,14 +43,14 @@ const NO_SETTINGS: [&str; 16] = [
     "match",
     "roundtrips",
 ];
-/// Where the file is, where it is not in its usual place.
+/// The variable with the path of the user's file, if it is not at the default path.
 const FILE_VARIABLE: &str = "SDM_CONFIG";
-/// The file of the site, for all who work there.
+/// The site's file, for all users.
 const SITE_FILE: &str = "/etc/sdm/config.toml";
-/// Where that is, where it is in another place; empty: there is none.
+/// The variable with the path of the site's file, if it is not at the default path. Empty: there is none.
 const SITE_VARIABLE: &str = "SDM_SITE_CONFIG";
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The definition of the command line.
@@ -72,7 +72,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The same place in the site's file.
+    /// The corresponding place in the site's file.
     fn of_site(self) -> Self {
         match self {
             Self::File(line) => Self::SiteFile(line),
@@ -86,9 +86,9 @@ impl Origin {
 /// A value for an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
-    /// For which command; absent: for all that have the option.
+    /// The command. None: all commands with the option.
     verb: Option<String>,
-    /// Of which profile; it holds where that is asked for.
+    /// The profile, if it is part of one. It then applies only with `--profile`.
     profile: Option<String>,
     /// The option's long name.
     key: String,
@@ -96,7 +96,7 @@ struct Setting {
     origin: Origin,
 }
 
-/// A setting that cannot be.
+/// An error in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct SettingsError {
@@ -106,27 +106,27 @@ pub struct SettingsError {
     pub what: String,
 }
 
-/// An option and what it is set to.
+/// An option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Of which command.
+    /// The command.
     pub verb: String,
     /// Its long name.
     pub key: String,
     /// Its value; empty where it has none.
     pub value: String,
-    /// Where that comes from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
-/// All that is set.
+/// All settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     files: Files,
     settings: Vec<Setting>,
 }
 
-/// Where settings are read, whether there is a file or not.
+/// The paths of the files, whether they exist or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Files {
     site: Option<PathBuf>,
@@ -275,7 +275,7 @@ impl Settings {
         place(&self.files, origin)
     }
 
-    /// What an option of a command is set to: the strongest setting.
+    /// The setting of a command's option that takes precedence.
     fn of(&self, verb: &str, key: &str, profile: Option<&str>) -> Option<&Setting> {
         let meant = |setting: &&Setting| {
             let is_asked_for = match &setting.profile {

@@ -68,7 +68,7 @@ impl Settings {
         names
     }
 
-    /// What a profile sets: option, value and where.
+    /// The settings of a profile: option, value and origin.
     pub fn of_profile(&self, name: &str) -> impl Iterator<Item = (&str, String, &Origin)> {
         let its = move |it: &&super::Setting| it.profile.as_deref() == Some(name);
         let all = self.settings.iter().filter(its);

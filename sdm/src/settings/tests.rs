@@ -1,4 +1,4 @@
-//! Settings and options: which of them counts, and what is refused.
+//! Tests of settings and options: precedence and errors.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn settings(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String
     Ok(settings)
 }
 
-/// What a command line comes to with these settings.
+/// Parses a command line with these settings.
 fn parsed(settings: &Settings, line: &str) -> Cli {
     let command = settings.apply(Cli::command(), None).unwrap();
     let matches = command.try_get_matches_from(line.split_whitespace());

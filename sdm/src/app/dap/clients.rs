@@ -25,46 +25,46 @@ use super::outlet::Outlet;
 use super::slots::{Slot, Slots};
 use crate::sink::complain;
 
-/// How much is read at once, in bytes.
+/// Maximum number of bytes per read.
 const READ_BYTES: usize = 64 << 10;
 /// The most clients of one session.
 const CLIENTS_MAX: usize = 64;
-/// How many bytes of chance the name of a socket has.
+/// Number of random bytes in the name of a socket.
 const NAME_BYTES: usize = 16;
 
-/// What reaches `sdm dap` from outside its session.
+/// An event from outside the session of `sdm dap`.
 pub(super) enum ClientEvent {
-    /// Something for a client's adapter.
+    /// An input for a client's adapter.
     Said(u32, Said),
-    /// Another client.
+    /// A new client has connected.
     Came(Stream, Slot),
-    /// A client reads again what it has not read.
+    /// A client has room for output again.
     Room,
-    /// A signal wants the end.
+    /// A signal requests the end.
     Signal,
 }
 
-/// Something for one client's adapter; the place that it has among those that wait is free when this is dropped.
+/// An input for one client's adapter. Dropping it frees its slot in the queue.
 pub(super) struct Said {
     pub(super) what: ToAdapter,
     pub(super) _slot: Slot,
 }
 
-/// Words for an adapter.
+/// An input for an adapter.
 pub(super) enum ToAdapter {
-    /// The client has said so; nothing at its end.
+    /// Bytes from the client; empty at end of file.
     Input(Vec<u8>),
-    /// The session of another process has said so; nothing at its end.
+    /// Bytes from the session of another process; empty at end of file.
     Passed(Vec<u8>),
-    /// A command of this machine that the client's console has started prints so.
+    /// Output of a local command that the client's console has started.
     Printed(Vec<u8>),
 }
 
-/// What a client says, and where it is answered.
+/// The input and output of a client's connection.
 pub(super) struct Stream {
     pub(super) input: Box<dyn Read + Send>,
     pub(super) output: Box<dyn Write + Send>,
-    /// Ends both, also for who is reading or writing.
+    /// Closes both. Pending reads and writes end.
     pub(super) hang_up: HangUp,
 }
 
@@ -92,15 +92,15 @@ impl Stream {
     }
 }
 
-/// Waits for the next client of this user's.
+/// Waits for the next client that belongs to this user.
 pub(super) type Door = Box<dyn FnMut() -> io::Result<Stream> + Send>;
 
-/// Those that are not let in: said now and then, however many they are.
+/// Reports of refused clients, limited in number.
 #[derive(Clone, Default)]
 pub(super) struct Bouncer(Arc<Mutex<Refusals>>);
 
 impl Bouncer {
-    /// Somebody is not let in.
+    /// Reports a refused client.
     pub(super) fn let_go(&self, why: &io::Error) {
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(why) = refusals.line(Instant::now(), why) {
@@ -108,7 +108,7 @@ impl Bouncer {
         }
     }
 
-    /// Says how many were not let in and not told of yet.
+    /// Reports the number of refused clients that were not reported yet.
     pub(super) fn tell_rest(&self) {
         let mut refusals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rest) = refusals.rest() {
@@ -117,7 +117,7 @@ impl Bouncer {
     }
 }
 
-/// Where all that is put, and who is woken by it.
+/// The channel for all these events, with the call that wakes its receiver.
 #[derive(Clone)]
 pub(super) struct Mailbox {
     to: Sender<ClientEvent>,

@@ -1,10 +1,10 @@
-//! What an editor can attach to: jobs whose starters run on this host, and those of its clusters.
+//! The jobs that an editor can attach to: those with a launcher on this host, and those of its clusters.
 
 use sdm_hosts::job;
 
 use crate::cluster;
 
-/// What names each as a target, and what a person knows it by. A job of a cluster is there once, by its number.
+/// The target word and a label for each job. A job of a cluster appears once, by its number.
 pub(super) fn attachable() -> Vec<(String, String)> {
     let of_clusters = cluster::running();
     let is_of_none = |pid: i32| of_clusters.iter().all(|job| job.starter != Some(pid));

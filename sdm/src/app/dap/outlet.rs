@@ -1,4 +1,4 @@
-//! The way to a client: a thread of its own writes to it, so that one who does not read keeps nobody else waiting.
+//! Output to a client: a thread of its own writes, so that a client that does not read blocks no other.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What is opened for a launch or an attach: the words of a command line, with the settings of its verb.
+//! The plan of a launch or attach: the words of a command line, with the settings of its verb.
 
 use std::ffi::OsString;
 
@@ -9,14 +9,14 @@ use super::super::{attach, emulate, job, run, self_description};
 use crate::cli::{self, Verb};
 use crate::cluster;
 
-/// What is opened for a launch or an attach.
+/// The session of a launch or attach.
 pub(super) struct Plan {
     pub(super) config: SessionConfig,
     pub(super) begin: Begin,
     pub(super) notes: Vec<String>,
 }
 
-/// What brings tasks under the debugger.
+/// The way that tasks come under the debugger.
 pub(super) enum Begin {
     Start(Vec<(sdm_idset::IdSet, sdm_debug::command::StartSpec)>),
     Attach(Box<attach::Attachment>),
@@ -57,7 +57,7 @@ pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
     }
 }
 
-/// What is wrong with a command line, in one line without the advice of how it is used.
+/// The error of a command line in one line, without clap's usage text.
 fn wrong_words(error: &clap::Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Places for the words of one sender that wait to be taken in.
+//! A limited number of queue slots for the messages of one sender.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What the screen asks for, carried out.
+//! Execution of the screen's requests.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

@@ -1,4 +1,4 @@
-//! The lines that are typed on the screen, in the file where the prompt keeps its own.
+//! The history of lines that were typed on the screen, in the prompt's history file.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(super) struct KeptLines {
 }
 
 impl KeptLines {
-    /// What was kept; a file that cannot be read is none.
+    /// Loads the history. A file that cannot be read counts as empty.
     pub(super) fn load() -> Self {
         let config = Config::builder().history_ignore_space(true).build();
         let mut lines = FileHistory::with_config(&config);

@@ -1,4 +1,4 @@
-//! What the screen is to show next, and who has the terminal.
+//! State shared with the screen's thread: updates to show, and the owner of the terminal.
 
 use std::collections::VecDeque;
 
@@ -6,26 +6,26 @@ use sdm_screen::Debugger;
 use sdm_view::board::{Board, Printed};
 use sdm_view::render::Names;
 
-/// Where the next line is asked for: the prompt's words, and whether it answers a question.
+/// A request for a line: the prompt's text, and true where the line answers a question.
 pub(in crate::app) type Asked = (String, bool);
 
-/// What is told to the thread that has the terminal.
+/// State shared with the thread that owns the terminal.
 #[derive(Default)]
 pub(super) struct FullState {
-    /// It is to be shown.
+    /// True while the screen is to be shown.
     pub(super) on: bool,
-    /// The thread has the terminal, or still says at the prompt what was missed there.
+    /// True while the thread has the terminal, or still repeats messages at the prompt.
     pub(super) holds: bool,
-    /// A command of this machine has the terminal meanwhile.
+    /// True while a local command has the terminal.
     pub(super) lent: bool,
     pub(super) board: Option<Board>,
     pub(super) texts: VecDeque<String>,
-    /// What was said while it was shown.
+    /// Messages that came while the screen was shown.
     pub(super) missed: String,
     pub(super) printed: VecDeque<Printed>,
     pub(super) status: Option<String>,
     pub(super) asked: Option<Asked>,
-    /// What was being typed at the prompt.
+    /// The unfinished input line of the prompt.
     pub(super) typed: Option<String>,
     pub(super) completions: Option<(usize, Vec<String>)>,
     pub(super) names: Option<Names>,
@@ -33,7 +33,7 @@ pub(super) struct FullState {
 }
 
 impl FullState {
-    /// Tells the screen what is new.
+    /// Passes updates on to the screen.
     pub(super) fn give_to(&mut self, debugger: &mut Debugger) {
         for text in self.texts.drain(..) {
             debugger.handle_text(&text);

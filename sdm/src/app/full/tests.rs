@@ -1,4 +1,5 @@
-//! What is asked for where, and what is said again.
+//! Tests of the full screen's state: the place of input requests, and messages that are repeated at the
+//! prompt.
 
 use super::*;
 
