@@ -1,4 +1,4 @@
-//! An agent's process, as its manager's process holds it.
+//! The process of an agent, as a child of its manager's process.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use crate::definition::Definition;
 use crate::error::AgentError;
 use crate::remote;
 
-/// So much of what it has said on standard error is kept.
+/// Maximum size of the agent's last error output that is kept, in bytes.
 const SAID_BYTES_MAX: usize = 2000;
 
 /// An agent's process.
@@ -24,7 +24,7 @@ pub(crate) struct Agent {
     said: Vec<u8>,
 }
 
-/// Something of it that can be waited for.
+/// A stream of the agent that can be polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Input,
@@ -62,7 +62,7 @@ impl Agent {
         self.unsent.extend(bytes);
     }
 
-    /// What is to be waited for.
+    /// The streams to poll, with their descriptors.
     pub(crate) fn ends(&self) -> Vec<(End, BorrowedFd<'_>)> {
         let mut ends = Vec::new();
         if !self.unsent.is_empty() {
@@ -100,7 +100,7 @@ impl Agent {
         self.said.drain(..excess);
     }
 
-    /// How it has ended, once it has, with what it said last.
+    /// The agent's exit status and its last line of error output; `None` while it runs.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         let mut buffer = vec![0; SAID_BYTES_MAX];

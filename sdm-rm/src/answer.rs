@@ -1,21 +1,21 @@
-//! What is asked of a background process, and what it answers: JSON, a line each.
+//! Questions to a background process, and its answers: JSON, one line each.
 
 use sdm_runtime::wire::event::Kind;
 use serde::{Deserialize, Serialize};
 
-/// How it is with a resource manager ("PTP runtime platform, Resource Manager").
+/// State of a resource manager ("PTP runtime platform, Resource Manager").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ManagerState {
-    /// Nobody asks it.
+    /// It has no agent.
     Stopped,
-    /// Its agent is being started, or has not told yet what it has.
+    /// Its agent is being started, or has not reported its elements yet.
     Starting,
-    /// What it has is known, and jobs can be submitted.
+    /// Its elements are known, and jobs can be submitted.
     Started,
     /// Its agent is being ended.
     Stopping,
-    /// Its agent could not be started, has ended, does not answer or talks nonsense.
+    /// Its agent could not be started, has ended, does not answer or violates the protocol.
     Error,
 }
 
@@ -23,9 +23,9 @@ pub enum ManagerState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum Question {
-    /// How it is with the manager; the answer has no elements.
+    /// The state of the manager; the answer has no elements.
     State,
-    /// What it has.
+    /// Elements of the manager.
     Elements {
         /// One look after the other.
         looks: Vec<Look>,
@@ -34,7 +34,7 @@ pub enum Question {
     Changed {
         /// The version of an earlier answer.
         since: u64,
-        /// How long to wait, in milliseconds.
+        /// Maximum wait, in milliseconds.
         wait_ms: u64,
     },
     /// Submit a job with these attributes ("PTP rm proxy, SUBMIT_JOB"); a queue may be named by its name.
@@ -105,34 +105,34 @@ impl Look {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// How it is with the manager.
+    /// State of the manager.
     pub manager: ManagerView,
-    /// Which version of what the manager has this is: it grows with each change.
+    /// Version of the manager's elements; it grows with each change.
     pub version: u64,
     /// The elements that were asked for.
     pub groups: Vec<Group>,
-    /// What the agent has announced of attributes, where elements were asked for.
+    /// Definitions of attributes, where elements were asked for.
     pub definitions: Vec<AttributeDefinition>,
     /// The number of the job that was submitted.
     pub job: Option<String>,
-    /// Why what was asked could not be done.
+    /// The error, where the request failed.
     pub error: Option<String>,
 }
 
-/// How it is with a manager.
+/// State and definition of a manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagerView {
     /// The cluster's name.
     pub name: String,
     /// Its identifier.
     pub rm_id: String,
-    /// What runs there.
+    /// Type of the resource manager.
     pub rm_type: String,
-    /// Where it is; this host where absent.
+    /// Its host; `None` for this host.
     pub host: Option<String>,
     /// Its state.
     pub state: ManagerState,
-    /// Why it is in its state, or what the manager last complained of.
+    /// Reason of its state, or the manager's last error.
     pub reason: Option<String>,
     /// True where the elements are those of an earlier time.
     pub stale: bool,
@@ -143,9 +143,9 @@ pub struct ManagerView {
 /// Elements with the same attributes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// What they are.
+    /// Kind of the elements.
     pub kind: Kind,
-    /// The id of what they are below.
+    /// Id of their parent.
     pub parent: String,
     /// Their ids as a range set ("PTP rm proxy, Element IDs").
     pub ids: String,
@@ -165,7 +165,7 @@ pub struct Set {
     pub numbers: String,
 }
 
-/// What an attribute is ("PTP runtime platform, Attributes").
+/// Definition of an attribute ("PTP runtime platform, Attributes").
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttributeDefinition {
     /// Its id.

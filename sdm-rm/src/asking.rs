@@ -1,4 +1,4 @@
-//! How a background process is started and asked.
+//! Client of background processes: starts them and asks them questions.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::process::Stdio;
@@ -15,11 +15,11 @@ use crate::process::READY;
 
 /// The background process's program.
 const PROGRAM: &str = "sdm-rm";
-/// How long what is in ERROR may take to end before it is started anew.
+/// Time limit for a process in ERROR to end before it is started anew.
 const END_WAIT: Duration = Duration::from_secs(20);
 
-/// Starts the manager of a cluster, and waits until it has told what it has or is in ERROR; where it is started already,
-/// nothing happens. One in ERROR is started anew.
+/// Starts the manager of a cluster, and waits until its elements are known or it is in ERROR. Nothing
+/// happens where it is started already. A manager in ERROR is started anew.
 ///
 /// # Errors
 /// The process cannot be started, or is in neither state in time.

@@ -1,4 +1,4 @@
-//! Whoever asks a manager's process something.
+//! Connections of callers to a manager's process.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,27 +11,27 @@ use crate::answer::{Answer, Question};
 use crate::controller::Ticket;
 use crate::line::{self, ANSWER_BYTES_MAX, LineError, QUESTION_BYTES_MAX};
 
-/// How long somebody may take to ask, and to read the answer.
+/// Time limit for a caller to send its question, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a caller waits for.
+/// The event for which a caller waits.
 #[derive(Debug)]
 pub(crate) enum Wants {
-    /// To say what it wants.
+    /// Its question, which is not complete.
     ToAsk,
-    /// What comes of a command.
+    /// The outcome of its command.
     Outcome(Ticket),
-    /// Another version than this, until then.
+    /// A change from this version, at most until this time.
     Change(u64, Instant),
     /// The end of the manager's agent.
     TheEnd,
-    /// To read its answer.
+    /// Room in its socket for the rest of the answer.
     ToRead,
-    /// Nothing any more.
+    /// Nothing: the connection is done.
     Nothing,
 }
 
-/// Whoever asks something.
+/// A connection with one question and its answer.
 pub(crate) struct Caller {
     stream: UnixStream,
     read: Vec<u8>,
@@ -60,7 +60,7 @@ impl Caller {
         self.stream.as_fd()
     }
 
-    /// What is to be waited for. Somebody who waits for an answer may go away meanwhile.
+    /// The poll events of interest. A caller that waits for an answer may hang up meanwhile.
     pub(crate) fn interest(&self) -> PollFlags {
         match self.wants {
             Wants::ToRead => PollFlags::POLLOUT,

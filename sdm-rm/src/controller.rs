@@ -1,5 +1,5 @@
-//! The life of a manager, from its agent's start to its end; no I/O ("PTP runtime platform, Resource Manager": STOPPED,
-//! STARTING, STARTED, STOPPING, ERROR).
+//! State machine of a manager, from its agent's start to its end; no I/O ("PTP runtime platform, Resource Manager":
+//! STOPPED, STARTING, STARTED, STOPPING, ERROR).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -18,27 +18,27 @@ use crate::trouble::{CommandError, Trouble};
 
 /// The id of the manager itself; its agent's ids follow.
 const BASE_ID: u32 = 1;
-/// How long an agent may be silent before it is asked whether it is there.
+/// Time for which an agent may be silent before it is probed.
 const SILENCE: Duration = Duration::from_secs(20);
 /// The attributes that name a job to a person, the manager's own number first.
 const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
-/// A command that somebody waits for.
+/// Number of a command whose caller waits for the outcome.
 pub type Ticket = u64;
 
-/// What came of a command: the number of the job that was submitted, or why it was refused.
+/// Outcome of a command: the number of the submitted job, or the reason of a refusal.
 pub type Outcome = Result<Option<String>, CommandError>;
 
-/// What an open command is for.
+/// Purpose of an open command.
 #[derive(Debug)]
 enum Purpose {
-    /// Somebody waits for it.
+    /// A command of a caller, which waits for it.
     Asked(Ticket),
     /// A submission, whose number comes with its job.
     Submission(Ticket, String),
 }
 
-/// A submission that was taken, and whose job has not been told of.
+/// A submission that was accepted, and whose job the agent has not reported yet.
 #[derive(Debug)]
 struct Taken {
     ticket: Ticket,
@@ -49,7 +49,7 @@ struct Taken {
 pub struct Controller {
     state: ManagerState,
     trouble: Option<Trouble>,
-    /// What the manager last complained of, while its machine is not up.
+    /// The manager's last error, while its machine is not up.
     complaint: Option<String>,
     client: Option<Client>,
     store: Option<Store>,
@@ -58,7 +58,7 @@ pub struct Controller {
     /// When the agent was heard last, and since when it owes an answer.
     heard: Option<Instant>,
     owes: BTreeMap<u32, (Instant, &'static str)>,
-    /// The question whose answer says that all was told that was known when it was asked.
+    /// The command whose completion shows that the agent has reported all elements known when it was sent.
     first_look: Option<u32>,
     purposes: BTreeMap<u32, Purpose>,
     taken: BTreeMap<String, Taken>,
@@ -107,7 +107,7 @@ impl Controller {
         self.state == ManagerState::Error && self.store.as_ref().is_some_and(|it| !it.is_empty())
     }
 
-    /// What is known, once there is an agent.
+    /// The manager's elements; `None` before there is an agent.
     #[must_use]
     pub fn store(&self) -> Option<&Store> {
         self.store.as_ref()
@@ -186,7 +186,7 @@ impl Controller {
         self.note_debts(now);
     }
 
-    /// What is to be sent to the agent.
+    /// Removes and returns the bytes to be sent to the agent.
     pub fn take_output(&mut self) -> Vec<u8> {
         self.client
             .as_mut()
@@ -204,7 +204,7 @@ impl Controller {
         ticket
     }
 
-    /// What came of a command.
+    /// Returns the next outcome of a command.
     pub fn poll_outcome(&mut self) -> Option<(Ticket, Outcome)> {
         self.outcomes.pop_front()
     }

@@ -1,4 +1,4 @@
-//! What is defined: the file `clusters.toml`.
+//! Definitions of clusters: the file `clusters.toml`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use crate::error::RmError;
 use crate::name::is_word;
 
-/// How long an agent may leave a question unanswered, in seconds, unless its cluster's definition says otherwise.
+/// Default of [`Definition::patience`], in seconds.
 const PATIENCE_S: u64 = 120;
 
 /// A cluster: a resource manager somewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
-    /// What it is called: 1 to 64 letters, digits, `.`, `_` and `-`.
+    /// Its name: 1 to 64 letters, digits, `.`, `_` and `-`.
     pub name: String,
     /// "PTP runtime platform, rmID: unique identifier for this resource manager. Used for persistence".
     #[serde(rename = "id")]
     pub rm_id: String,
-    /// What runs there: `slurm`, `openmpi`, `hydra`, `local`, ..., or the NAME of a program `sdm-rm-NAME`.
+    /// Its type: `slurm`, `openmpi`, `hydra`, `local`, ..., or the NAME of a program `sdm-rm-NAME`.
     #[serde(rename = "type")]
     pub rm_type: String,
-    /// Where it is, as ssh takes it; this host where absent.
+    /// Its host, as ssh takes it; `None` for this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Further options for ssh, one word each.
@@ -37,7 +37,7 @@ pub struct Definition {
     /// Further arguments for the agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_args: Vec<String>,
-    /// How long the agent may leave a question unanswered, in seconds.
+    /// Time for which the agent may leave a question unanswered, in seconds.
     #[serde(default = "patience")]
     pub patience: u64,
     /// A few words for people.
@@ -237,7 +237,7 @@ fn broken(path: &Path, what: impl ToString) -> RmError {
     }
 }
 
-/// What is wrong with the text, on one line, and in which.
+/// Message with the line number and the fault of the text.
 fn place(text: &str, error: &toml::de::Error) -> String {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n');

@@ -1,4 +1,4 @@
-//! What can be wrong with a cluster.
+//! Errors about clusters.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use sdm_text::{printable, printable_name};
 
 use crate::name::NAME_BYTES_MAX;
 
-/// What is wrong with a cluster: each is a sentence for a person.
+/// An error about a cluster; each is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum RmError {
     /// A text that can be no cluster's name.
@@ -22,10 +22,10 @@ pub enum RmError {
     /// A destination that ssh would take for an option.
     #[error("host '{}': expected [USER@]HOST", printable(.0.as_bytes()))]
     Host(String),
-    /// There is none of this name; those that there are.
+    /// No cluster has this name; the defined names follow.
     #[error("cluster '{}': not defined; {}", printable(.0.as_bytes()), known(.1))]
     Undefined(String, Vec<String>),
-    /// There is one of this name.
+    /// A cluster of this name exists.
     #[error("cluster '{0}': defined already; `sdm cluster edit` changes it")]
     Defined(String),
     /// The file of definitions cannot be used.
@@ -33,7 +33,7 @@ pub enum RmError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// Its fault, with the line.
         what: String,
     },
     /// There is no folder for the file: neither HOME nor XDG_CONFIG_HOME is set.
@@ -63,15 +63,15 @@ pub enum RmError {
     NoAnswer {
         /// The cluster.
         name: String,
-        /// How long it was waited for.
+        /// Time waited, in seconds.
         seconds: u64,
     },
-    /// What the background process has said is no answer.
+    /// The background process has sent something other than an answer.
     #[error("cluster '{name}': {what}")]
     BadAnswer {
         /// The cluster.
         name: String,
-        /// What is wrong with it.
+        /// Fault of the answer.
         what: String,
     },
     /// Another program of the site's is not to be trusted, or not there.

@@ -1,8 +1,9 @@
-//! The runtime controller: clusters that are defined, and a background process for each that is started.
+//! The runtime controller: defined clusters, and a background process for each started one.
 //!
-//! A cluster is a resource manager somewhere ([`Definition`]). Starting it starts a background process (the program `sdm-rm`,
-//! [`process`]), which starts the manager's agent here or through ssh ([`remote`]), follows it ([`controller`]) and keeps what
-//! it tells ([`store`]). Whoever wants to know asks that process over a socket of the user's ([`ask()`]).
+//! A cluster is a resource manager somewhere ([`Definition`]). Starting it starts a background process (the program
+//! `sdm-rm`, [`process`]), which starts the manager's agent here or through ssh ([`remote`]), controls it
+//! ([`controller`]) and keeps the elements that it reports ([`store`]). Clients ask that process over a socket of
+//! the user's ([`ask()`]).
 //!
 //! The layers are those of "PTP runtime platform, Runtime Controller": resource manager ([`process`]), runtime system
 //! ([`controller`]), remote proxy runtime ([`remote`]), proxy runtime client and proxy client ([`sdm_runtime::wire`]).

@@ -8,7 +8,7 @@ pub const QUESTION_BYTES_MAX: usize = 1 << 20;
 /// The longest answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Why bytes are no message.
+/// Fault of bytes that are not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// The line does not end.

@@ -1,4 +1,5 @@
-//! The background process of a started cluster: `sdm cluster start` starts it, and tells it the definition.
+//! The background process of a started cluster: `sdm cluster start` starts it, and passes the definition on its
+//! standard input.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Where a background process listens: a socket in a folder of the user's own.
+//! The socket of a background process, in a folder of the user's own.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ fn folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Where the process of this cluster listens.
+/// Path of the socket of this cluster's process.
 pub(crate) fn socket(name: &str) -> io::Result<PathBuf> {
     Ok(folder()?.join(name))
 }

@@ -1,6 +1,7 @@
-//! A started manager: one process of the user's that follows an agent and answers questions.
+//! A started manager: one process of the user's that runs an agent and answers questions.
 //!
-//! It ends when it is asked to (SIGTERM, SIGINT, [`Question::Stop`]) or its socket is gone; its agent ends with it, jobs run on.
+//! The process ends on request (SIGTERM, SIGINT, [`Question::Stop`]) or when its socket is gone. Its agent ends
+//! with it; jobs run on.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -24,20 +25,20 @@ use crate::place::Place;
 const CALLERS_MAX: usize = 64;
 /// The longest that somebody waits for a change.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);
-/// How long an agent may take to end when it is asked to.
+/// Time limit for an agent to end after a request.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// How often it is seen whether the socket is where it was put.
+/// Interval between checks that the socket's file is still its own.
 const PLACE_PERIOD: Duration = Duration::from_secs(10);
-/// What is read of an agent at once, in bytes.
+/// Buffer size of one read from an agent, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
-/// What is said on standard output once somebody listens for the cluster.
+/// Line on standard output that reports that a process listens for the cluster.
 pub(crate) const READY: &str = "ready";
 
-/// Runs the process of the cluster whose definition is on standard input, as a line of JSON. It says `ready` on standard
-/// output once it, or another one that was there before, can be asked.
+/// Runs the process of the cluster whose definition is on standard input, as a line of JSON. It writes `ready` to
+/// standard output once it, or a process that existed before, can be asked.
 ///
 /// # Errors
-/// The definition cannot be read, or there is no place to listen.
+/// The definition cannot be read, or the socket cannot be made.
 pub fn run() -> io::Result<()> {
     let mut text = Vec::new();
     let mut input = io::stdin().lock().take(QUESTION_BYTES_MAX as u64);
@@ -98,7 +99,7 @@ struct Process {
     next_look: Instant,
 }
 
-/// What is ready.
+/// A descriptor that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Signals,
@@ -372,7 +373,7 @@ impl Process {
         }
     }
 
-    /// How it is with the manager, without elements.
+    /// An answer with the manager's state and no elements.
     fn answer(&self) -> Answer {
         let definition = &self.definition;
         Answer {

@@ -1,4 +1,4 @@
-//! Where a manager's agent is, and how it is started: here, or through ssh ("PTP runtime platform, Remote Proxy Runtime").
+//! The agent of a manager, started on this host or through ssh ("PTP runtime platform, Remote Proxy Runtime").
 
 use std::fs;
 use std::io;

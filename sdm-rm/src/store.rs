@@ -1,4 +1,4 @@
-//! What a manager has, as its agent has told it: the part of a runtime model that questions are about.
+//! A manager's elements, as its agent has reported them: the part of a runtime model that questions are about.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// One whose agent has told nothing yet. The base id is the manager's own; its agent's ids lie above it.
+    /// A store without elements. The base id is the manager's own; its agent's ids lie above it.
     ///
     /// # Errors
-    /// The base id is none that numbers can follow.
+    /// The base id leaves no room for other ids.
     pub fn new(base: u32, name: &str) -> Result<Self, sdm_runtime::model::ManagerError> {
         let mut model = Model::default();
         let manager = model.add_manager(base, name)?;
@@ -35,8 +35,8 @@ impl Store {
         })
     }
 
-    /// Takes what the agent has told; true where it speaks of what there is. What is wrong in it changes nothing, and is
-    /// told by [`Store::poll_error`].
+    /// Applies an event of the agent; true where it concerns elements. Errors in it change nothing, and are
+    /// returned by [`Store::poll_error`].
     pub fn apply(&mut self, event: &Event) -> bool {
         self.model.apply(self.manager, event);
         matches!(
@@ -49,7 +49,7 @@ impl Store {
         )
     }
 
-    /// What was wrong in what the agent has told.
+    /// Returns the next error in the agent's events.
     pub fn poll_error(&mut self) -> Option<String> {
         let listener = self.listener?;
         loop {
@@ -69,7 +69,7 @@ impl Store {
             .all(none)
     }
 
-    /// What is known of attributes.
+    /// Definitions of the attributes.
     #[must_use]
     pub fn definitions(&self) -> Vec<AttributeDefinition> {
         let known = self.model.definitions(self.manager).into_iter();

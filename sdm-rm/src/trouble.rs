@@ -1,12 +1,12 @@
-//! What can go wrong with a manager, and with what it is asked to do.
+//! Errors of a manager, and of commands to it.
 
 use sdm_runtime::model::ManagerError;
 use sdm_runtime::wire::client::ClientError;
 
-/// Why a command was not carried out.
+/// Cause for which a command was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The manager is in no state for it.
+    /// The manager's state does not allow the command.
     #[error("it is not started ({})", .0)]
     NotStarted(String),
     /// No job of this number.
@@ -15,7 +15,7 @@ pub enum CommandError {
     /// No queue of this name.
     #[error("{0}: no such queue")]
     NoQueue(String),
-    /// The agent or the manager refuses; its words.
+    /// The agent or the manager refuses, with its message.
     #[error("{0}")]
     Refused(String),
     /// The command does not fit into a message, or the wire has none of the kind.
@@ -24,7 +24,7 @@ pub enum CommandError {
     /// A job was taken whose number is not known.
     #[error("it was taken, but its number has not been told yet; `sdm jobs` will show it")]
     Unnumbered,
-    /// The agent has ended meanwhile, so that nobody knows.
+    /// The agent ended before it answered, so the outcome is unknown.
     #[error("nobody knows whether it was done: {0}")]
     Lost(String),
 }
@@ -41,13 +41,13 @@ pub enum Trouble {
     /// The agent does not answer.
     #[error("its agent has not answered {0} for {1} s")]
     Stalled(&'static str, u64),
-    /// The agent talks nonsense.
+    /// The agent violates the protocol.
     #[error("its agent talks nonsense: {0}")]
     Nonsense(ClientError),
-    /// The agent refuses a command without which nothing goes on.
+    /// The agent refuses a command that is necessary to continue.
     #[error("its agent refuses {0}: {1}")]
     Refused(&'static str, String),
-    /// There is no model for what it tells.
+    /// No model can be made for the manager.
     #[error(transparent)]
     Model(#[from] ManagerError),
 }

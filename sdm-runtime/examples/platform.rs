@@ -1,4 +1,5 @@
-//! The runtime platform as its owner has it: a manager that starts and is told of, listeners, what is on a node, and the end.
+//! Use of the runtime platform by its owner: a manager starts and reports elements, listeners get notices, a node
+//! is queried, and the manager ends.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Attributes: ids, and what is known of them. Nobody else writes an id as a text.
+//! Attributes: their ids and definitions. No other module writes an id as a string literal.
 
 /// The values of a pre-defined attribute.
 pub(crate) enum Form {
@@ -35,7 +35,8 @@ macro_rules! table {
 }
 
 table! {
-    /// What every resource manager has ("Pre-defined Attributes"), in the document's order: id, values, name and description.
+    /// Attributes of every resource manager ("Pre-defined Attributes"), in the document's order: id, values, name
+    /// and description.
     pub(crate) PREDEFINED: Predefined;
     ID = "id", Form::Text, "ID", "The element's id";
     NAME = "name", Form::Text, "Name", "The element's name, which others may have too";
@@ -74,7 +75,7 @@ table! {
 }
 
 table! {
-    /// What our agents announce.
+    /// Attributes that SDM's agents announce: id, type, name, description and default.
     pub ANNOUNCED: Announced;
     SYSTEM_JOB_ID = "systemJobId", "STRING", "Job", "The job's number, as the manager's own commands take it", "";
     JOB_STATUS = "jobStatus", "STRING", "Status", "The manager's own word for the job's state", "";
@@ -106,9 +107,9 @@ table! {
     QUEUE_IS_DEFAULT = "queueIsDefault", "BOOLEAN", "Default", "True for the queue of jobs that name none", "false";
 }
 
-/// What the job is to be called; of a submission alone.
+/// Requested name of the job; in submissions only.
 pub const JOB_NAME: &str = "jobName";
-/// A further option for the manager's own command; of a submission alone.
+/// A further option for the manager's own command; in submissions only.
 pub const SUBMIT_OPTIONS: &str = "submitOptions";
 
 /// All ids.

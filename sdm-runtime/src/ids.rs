@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use roaring::RoaringBitmap;
 
-/// How many characters the text of a range set may have: one for every process of a million that share nothing.
+/// Maximum length of a range set's text, in bytes: enough for a million processes with nothing in common.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// How many elements a range set, and all of one event together, may stand for: a dozen characters can stand for four thousand
-/// million.
+/// Maximum number of elements of a range set, and of all sets of one event together. A dozen characters can stand
+/// for four thousand million.
 pub const IDS_MAX: u64 = 1 << 24;
 
-/// Which elements an event speaks of, as in "PTP rm proxy, Element IDs": many numbers, or one string.
+/// The elements of an event, as in "PTP rm proxy, Element IDs": many numbers, or one string.
 ///
 /// The text of a set is the document's range set notation: `1-7,34,38-41`, which may be unsorted and overlap.
 /// [`Display`](fmt::Display) writes it sorted, without overlaps.
@@ -24,13 +24,13 @@ pub enum Ids {
     Text(String),
 }
 
-/// Why a text is no range set.
+/// Fault of a text that is not a range set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// It is longer than [`TEXT_BYTES_MAX`].
     #[error("a range set of {0} characters: at most {TEXT_BYTES_MAX}")]
     TooLong(usize),
-    /// What stands between two commas is neither a number nor two.
+    /// The text between two commas is neither a number nor a range.
     #[error("`{0}` is no range of ids")]
     NoRange(String),
     /// It stands for more than [`IDS_MAX`] elements.
@@ -51,7 +51,7 @@ impl Ids {
         }
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {

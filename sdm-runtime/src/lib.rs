@@ -1,4 +1,4 @@
-//! The runtime platform without I/O: what machines, nodes, queues, jobs and processes a resource manager has.
+//! The runtime platform without I/O: the machines, nodes, queues, jobs and processes of a resource manager.
 //!
 //! An element of the model has an id, which the agent of its resource manager chooses ([`ids`]).
 

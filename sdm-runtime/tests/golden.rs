@@ -1,4 +1,4 @@
-//! What each message of both dialects looks like, to the byte. `UPDATE_GOLDEN=1` writes it down anew.
+//! Byte-exact golden files of each message of both dialects. `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(owned).collect()
 }
 
-/// What a client asks, from the first word to the last.
+/// All commands of a client in a session, from the first to the last.
 fn commands(dialect: Dialect) -> Vec<Command> {
     let mut all = vec![
         Command::Init {
@@ -67,7 +67,7 @@ fn commands(dialect: Dialect) -> Vec<Command> {
     all
 }
 
-/// What an agent tells of everything that there is.
+/// Events of an agent about all kinds of elements.
 fn events() -> Vec<Event> {
     let group = |ids: &str, attributes: &[(&str, &str)]| Group {
         ids: ids.parse().unwrap_or_else(|_| Ids::one(ids)),

@@ -1,4 +1,4 @@
-//! The life of a manager beside an agent that is no more than the other end of the wire.
+//! A manager's states, driven by an agent that is only the other end of the wire protocol.
 
 use sdm_runtime::ids::Ids;
 use sdm_runtime::wire::agent::Agent;
@@ -8,12 +8,12 @@ use crate::answer::Look;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A manager and its agent, at a time that passes when it is said.
+/// A manager and its agent, with a clock that the test advances.
 struct Story {
     controller: Controller,
     agent: Agent,
     now: Instant,
-    /// What the agent has been asked.
+    /// Commands that the agent has received.
     asked: Vec<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent says of elements: new ones, changed ones, ones that are gone.
+//! Application of an agent's events about elements: new, changed and removed ones.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,13 +1,14 @@
-//! One attribute of all elements of a kind: a number for each id, held by range, so that what is alike costs nothing.
+//! One attribute of all elements of a kind: a number for each id, stored by range, so that equal or regular numbers
+//! cost nothing.
 //!
-//! Ids lie in segments. In a segment the numbers go by steps (all alike: a step of zero; the index of a process: 1; the nodes
-//! of processes that fill one after another: 1 with each next dozen), or are packed, four bytes each.
+//! Ids lie in segments. In a segment the numbers go by steps (all equal: a step of zero; the index of a process: 1;
+//! the nodes of processes that fill one after another: 1 with each next dozen), or are packed, four bytes each.
 
 use std::collections::{BTreeMap, HashMap};
 
 use roaring::RoaringBitmap;
 
-/// How many ids a packed segment has at most: what one change among them copies.
+/// Maximum number of ids in a packed segment, which is the number that one change copies.
 const PACKED_MAX: usize = 1024;
 /// A segment shorter than this is packed together with its neighbour.
 const SHORT: u32 = 8;
@@ -383,7 +384,7 @@ pub(super) fn ranges(ids: &RoaringBitmap) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// What of a segment is asked for, piece by piece.
+/// Iterator over the regular pieces of a part of a segment.
 struct Pieces<'a> {
     start: u32,
     segment: &'a Segment,

@@ -1,5 +1,5 @@
 //! Definitions of attributes ("PTP runtime platform, Attributes"): those that every manager has, those that an agent announces,
-//! and those made of a key that nobody has defined, which PTP takes as texts.
+//! and those made of an undefined key, which PTP takes as texts.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,9 @@ use super::predefined;
 use super::value::{AttributeDefinition, AttributeType, DateBounds, ValueError, cut};
 use crate::wire::definition::Definition;
 
-/// How many definitions one resource manager may have.
+/// Maximum number of definitions of one resource manager.
 pub const DEFINITIONS_MAX: usize = 4096;
-/// How long an id of a definition may be.
+/// Maximum length of a definition's id, in bytes.
 pub const ID_BYTES_MAX: usize = 256;
 
 /// Why a definition cannot be used.
@@ -180,7 +180,7 @@ impl Definitions {
         }
     }
 
-    /// Where the definition of this key stands, which is made where there is none.
+    /// Index of the definition of this key, which is created where there is none.
     pub(super) fn index_of(&mut self, id: &str) -> Result<usize, DefinitionError> {
         match self.index.get(id) {
             Some(at) => Ok(*at),
@@ -191,7 +191,7 @@ impl Definitions {
         }
     }
 
-    /// Where the definition of a key stands that is there.
+    /// Index of the definition of this key; `None` where there is none.
     pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.index.get(id).copied()
     }

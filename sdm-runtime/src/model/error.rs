@@ -1,4 +1,4 @@
-//! What a resource manager's agent said that cannot be.
+//! Errors in the events of a resource manager's agent.
 
 use roaring::RoaringBitmap;
 
@@ -9,14 +9,14 @@ use super::value::ValueError;
 use crate::ids::IDS_MAX;
 use crate::wire::event::Kind;
 
-/// How many bytes the different texts of one resource manager may have together.
+/// Maximum size of all distinct texts of one resource manager together, in bytes.
 pub const TEXTS_BYTES_MAX: usize = 256 << 20;
-/// How many string ids one resource manager may have.
+/// Maximum number of string ids of one resource manager.
 pub const NAMES_MAX: u32 = 1 << 20;
-/// Why something that an agent said changed nothing. What else its event said counts.
+/// Error in a part of an agent's event. That part has no effect; the rest of the event does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// New elements below one that is not there, or that has none such.
+    /// New elements whose parent does not exist, or cannot have children of this kind.
     #[error("{0}s below `{1}`, which has none such")]
     NoParent(&'static str, String),
     /// There are no such elements.
@@ -34,13 +34,13 @@ pub enum ModelError {
     /// A state that may not follow the element's.
     #[error("{kind} {ids}: {to} after {from}")]
     Transition {
-        /// What the elements are.
+        /// Kind of the elements.
         kind: &'static str,
         /// Which elements.
         ids: String,
         /// Their state, which stays.
         from: &'static str,
-        /// What should have followed.
+        /// The state that was to follow.
         to: &'static str,
     },
     /// A state that only the model gives.
@@ -66,7 +66,7 @@ pub enum ModelError {
     More(usize),
 }
 
-/// What a kind of element is called.
+/// Name of a kind of element.
 #[must_use]
 pub fn word(kind: Kind) -> &'static str {
     match kind {

@@ -1,4 +1,4 @@
-//! What listeners are told ("PTP runtime platform, Events").
+//! Notices for listeners ("PTP runtime platform, Events").
 
 use roaring::RoaringBitmap;
 
@@ -13,43 +13,43 @@ pub struct ManagerId(pub(super) u32);
 /// Elements that are alike in some attributes, which have these values; none where an attribute is not set.
 pub type Alike = (Vec<Option<Value>>, RoaringBitmap);
 
-/// Something that happened below one parent.
+/// A change of elements of one kind below one parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
-    /// Of which resource manager.
+    /// The resource manager.
     pub manager: ManagerId,
-    /// What kind of elements.
+    /// Kind of the elements.
     pub kind: Kind,
     /// The number of the element that they are children of; none for the universe. For a listener of a node's children it is
     /// the processes' job all the same.
     pub parent: Option<u32>,
-    /// What happened.
+    /// The change.
     pub what: What,
 }
 
-/// What happened.
+/// A change of elements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// There are new elements.
+    /// New elements.
     New(RoaringBitmap),
-    /// Attributes have changed: which of them on which elements. What they are now the model tells.
+    /// Ids of changed attributes, each with its elements. The model has the new values.
     Changed(Vec<(String, RoaringBitmap)>),
-    /// For the listener of one element: its attributes that have changed, with what they were set to; none where one was taken
-    /// away.
+    /// For the listener of one element: its changed attributes with their new values; `None` for a removed attribute.
     Attributes(u32, Vec<(String, Option<Value>)>),
-    /// Elements are gone.
+    /// Removed elements.
     Removed(RoaringBitmap),
-    /// What the agent said cannot be.
+    /// Error in an event of the agent.
     Error(ModelError),
     /// A text of the agent for the user: its level (FATAL, ERROR, WARNING, INFO) and the text.
     Message(String, Failure),
-    /// What the elements are is no longer known, and why; or they were forgotten, and what is there is new.
+    /// With a reason: the elements are no longer known to be up to date. Without: the old elements were removed,
+    /// and the present ones are new.
     Stale(Option<String>),
-    /// The listener did not ask for so long that it missed something: it reads the model anew.
+    /// Notices were dropped because the listener did not poll for too long; it has to read the model anew.
     Missed,
 }
 
-/// The kinds that a kind of element has children of.
+/// The kinds of children of a kind of element.
 pub(super) fn children(kind: Kind) -> &'static [Kind] {
     match kind {
         Kind::ResourceManager => &[Kind::Machine, Kind::Queue, Kind::Job],
@@ -61,7 +61,7 @@ pub(super) fn children(kind: Kind) -> &'static [Kind] {
 }
 
 impl Notice {
-    /// The same of nothing yet.
+    /// A notice with the same head, to be completed by a change.
     pub(super) fn head(&self) -> Self {
         Self {
             what: What::Missed,
@@ -69,7 +69,7 @@ impl Notice {
         }
     }
 
-    /// How many bytes it takes, about.
+    /// Estimated memory of the notice, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let more = match &self.what {
             What::New(ids) | What::Removed(ids) => ids.serialized_size(),

@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: any bytes go in, and a broken promise panics.
+//! Entry points for fuzzers: they accept any bytes, and panic where an invariant is violated.
 
 use roaring::RoaringBitmap;
 
@@ -132,7 +132,7 @@ fn check(model: &Model, manager: ManagerId) {
     }
 }
 
-/// What the bytes choose, and zeros after them.
+/// Source of decisions: the bytes, and zeros after them.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {

@@ -1,4 +1,4 @@
-//! Who is told what: a queue for each listener, which it empties when it likes.
+//! Listeners and their queues of notices, which each listener empties at its own pace.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use super::events::{ManagerId, Notice, What};
 use super::value::Value;
 use crate::wire::event::Kind;
 
-/// How many notices wait for one listener; of one that has more the oldest are dropped, and it is told so.
+/// Maximum number of notices in one listener's queue. Beyond it the oldest are dropped, and the listener gets
+/// [`What::Missed`].
 pub const NOTICES_MAX: usize = 4096;
-/// How many bytes the notices that wait for one listener may take, about; the last one is kept whatever it takes.
+/// Approximate maximum size of the notices in one listener's queue, in bytes; the last one is kept at any size.
 pub const NOTICE_BYTES_MAX: usize = 32 << 20;
-/// How many listeners there may be.
+/// Maximum number of listeners.
 pub const LISTENERS_MAX: usize = 4096;
 
-/// Where what a listener is told of elements is read.
+/// Read access to the elements that notices are about.
 pub(super) trait Source {
     /// An attribute of an element.
     fn value_of(&self, kind: Kind, id: u32, attribute: &str) -> Option<Value>;
@@ -24,7 +25,7 @@ pub(super) trait Source {
     fn on_node(&self, ids: &RoaringBitmap, node: u32) -> RoaringBitmap;
 }
 
-/// What a listener wants to hear of.
+/// The notices that a listener gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Everything.
@@ -140,7 +141,7 @@ impl Listener {
 }
 
 impl Interest {
-    /// What of a notice a listener is told.
+    /// The part of a notice that a listener gets; `None` where there is none.
     fn of(self, store: &dyn Source, notice: &Arc<Notice>) -> Option<Arc<Notice>> {
         match self {
             Self::All => Some(Arc::clone(notice)),
@@ -163,7 +164,7 @@ impl Interest {
     }
 }
 
-/// What of a notice is about one element.
+/// The part of a notice about one element; `None` where there is none.
 fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Notice>> {
     let what = match &notice.what {
         What::Changed(attributes) => {
@@ -185,7 +186,7 @@ fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Noti
     }))
 }
 
-/// What of a notice is about processes of one node.
+/// The part of a notice about processes of one node; `None` where there is none.
 fn on_node(store: &dyn Source, notice: &Arc<Notice>, node: u32) -> Option<Arc<Notice>> {
     let own = |ids: &RoaringBitmap| store.on_node(ids, node);
     let what = match &notice.what {

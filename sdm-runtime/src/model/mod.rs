@@ -1,18 +1,20 @@
 //! The runtime model ("PTP runtime platform"), without I/O: a universe of resource managers, each with its machines, nodes, queues,
-//! jobs and processes, as their agents tell of them.
+//! jobs and processes, as their agents report them.
 //!
 //! The owner of a session [adds a manager](Model::add_manager), gives the agent its base id, and hands in each event
 //! ([`Model::apply`]). Elements have the numbers that the agent gave them; a string id has a number that stands for it
-//! ([`Model::number`], [`Model::id`]). Numbers are of one manager.
+//! ([`Model::number`], [`Model::id`]). Numbers are unique within one manager only.
 //!
-//! What is wrong in an event is an error event of the manager and changes nothing, what else the event says counts: ids that are
-//! not there or are taken, values that a definition does not allow, and, for the elements concerned, all attributes that come
-//! with a state that may not follow theirs ([`states`]).
+//! An error in an event becomes an error event of the manager. The erroneous part changes nothing; the rest of the
+//! event takes effect. Errors are unknown or taken ids, and values that a definition does not allow. If the state
+//! of elements may not follow their present one ([`states`]), all attributes that come with it are ignored for
+//! these elements.
 //!
-//! A listener has a queue, which is emptied by [`Model::poll`]; in between, whatever its notices are about, listeners can be added
-//! and dropped, and the model be read and changed.
+//! A listener has a queue, which is emptied by [`Model::poll`]. Between polls listeners can be added
+//! and dropped, and the model can be read and changed.
 //!
-//! Values are held by range (the module `column`): a job of a million processes that are alike takes as much as one of ten.
+//! Values are stored by range (the module `column`): a job of a million equal processes takes as much memory as one
+//! of ten.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +46,7 @@ use states::States;
 use store::{Out, Store};
 use value::{AttributeDefinition, Value};
 
-/// How many resource managers there may be.
+/// Maximum number of resource managers.
 pub const MANAGERS_MAX: usize = 4096;
 
 /// The universe.
@@ -55,7 +57,7 @@ pub struct Model {
     last: u32,
 }
 
-/// What cannot be done with a resource manager.
+/// Error of an operation on a resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagerError {
     /// There is none of this number.
@@ -167,13 +169,13 @@ impl Model {
         self.listeners.drop(listener);
     }
 
-    /// What a listener hears next.
+    /// Removes and returns the listener's next notice; `None` where its queue is empty.
     pub fn poll(&mut self, listener: ListenerId) -> Option<Arc<events::Notice>> {
         self.listeners.poll(listener)
     }
 }
 
-/// What there is. Where there is no such manager or element, there is nothing.
+/// Queries. The result for an unknown manager or element is empty.
 impl Model {
     /// The resource managers.
     pub fn managers(&self) -> impl Iterator<Item = ManagerId> {
@@ -186,7 +188,7 @@ impl Model {
         self.managers.get(&manager).map(|store| store.base)
     }
 
-    /// Why a manager's elements may be no longer what they were.
+    /// The reason for which a manager's elements may be out of date; `None` where they are not.
     #[must_use]
     pub fn stale(&self, manager: ManagerId) -> Option<&str> {
         self.managers.get(&manager)?.stale.as_deref()

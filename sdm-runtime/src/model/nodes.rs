@@ -1,5 +1,5 @@
-//! What processes make of their nodes' extended states: RUNNING_PROCESS where one runs, EXITED_PROCESS where some have ended
-//! and none runs, else what the agent says. Processes are counted node by node, by range.
+//! Effect of processes on their nodes' extended states: RUNNING_PROCESS where one runs, EXITED_PROCESS where some
+//! have ended and none runs, else the agent's state. Processes are counted node by node, by range.
 
 use roaring::RoaringBitmap;
 
@@ -119,7 +119,7 @@ fn some(counts: &Column, nodes: &RoaringBitmap) -> RoaringBitmap {
     all
 }
 
-/// How many processes of a piece are on which nodes.
+/// Calls `add` with ranges of nodes, first and last, and the number of the piece's processes on each.
 fn spread(piece: &Piece, mut add: impl FnMut(u32, u32, i64)) {
     let node = |cell: i64| u32::try_from(cell).ok();
     if piece.step == 0 {

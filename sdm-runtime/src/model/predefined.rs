@@ -4,7 +4,7 @@ use super::states;
 use super::value::{AttributeDefinition, AttributeType, Value};
 use crate::attribute::{self, Form, PREDEFINED};
 
-/// How many there are.
+/// Number of predefined attributes.
 pub(super) const COUNT: usize = PREDEFINED.len();
 
 pub(super) fn definitions() -> Vec<AttributeDefinition> {

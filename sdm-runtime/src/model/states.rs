@@ -1,10 +1,10 @@
-//! The states of elements, and which may follow which ("PTP runtime platform, Elements"). The document's diagrams are lost:
-//! what follows here is meant so that an agent that looks at its manager from time to time, and misses a state, is right.
+//! The states of elements, and their transitions ("PTP runtime platform, Elements"). The document's diagrams are lost.
+//! The rules here accept an agent that queries its manager from time to time, and so misses states.
 //!
-//! The same state may always follow. A manager that is STOPPED fails by nothing but its start. A job that has ended begins anew
-//! only by PENDING (`scontrol requeue`, which Slurm allows of ended jobs too, and which leaves a job pending for its delay); one
-//! that has run does not become STARTED but by PENDING. A process that has ended stays so, and one that has begun does not
-//! begin again. Machines, queues and nodes are in whatever state their manager says.
+//! The same state may always follow. A STOPPED manager reaches ERROR only by a start. A job that has ended begins
+//! anew only by PENDING (`scontrol requeue`, which Slurm allows for ended jobs too, and which leaves a job pending
+//! for its delay). A job that has run becomes STARTED only by PENDING. A process that has ended stays so, and one
+//! that has begun does not begin again. Machines, queues and nodes may have any state that their manager reports.
 
 use crate::attribute;
 use crate::wire::event::Kind;
@@ -20,14 +20,14 @@ pub struct States {
     pub aliases: &'static [(&'static str, &'static str)],
     /// The word of an element of which nothing is said.
     pub default: &'static str,
-    /// What may follow each state: one row a state, one letter for each next one, `.` where it may not follow. Without rows
-    /// everything may.
+    /// Transitions: one row for each state, one letter for each next state: `y` allows it, `.` forbids it. Without rows
+    /// all are allowed.
     rows: &'static [&'static str],
 }
 
-/// The states of one kind, each with its word, and what they are the states of.
+/// The states of one attribute as an enum, each with its word.
 pub trait State: Copy + Eq + Sized + 'static {
-    /// What is known of all of them.
+    /// Words and transitions of the states.
     const STATES: &'static States;
     /// Each, in the order of [`States::words`].
     const ALL: &'static [Self];
@@ -190,9 +190,9 @@ impl Job {
     }
 }
 
-/// What RUNNING_PROCESS is among [`NODE_EXTRA`]'s words.
+/// Index of RUNNING_PROCESS in [`NODE_EXTRA`]'s words.
 pub(super) const RUNNING_PROCESS: usize = NodeUse::RunningProcess as usize;
-/// What EXITED_PROCESS is among [`NODE_EXTRA`]'s words.
+/// Index of EXITED_PROCESS in [`NODE_EXTRA`]'s words.
 pub(super) const EXITED_PROCESS: usize = NodeUse::ExitedProcess as usize;
 
 impl States {
@@ -209,7 +209,7 @@ impl States {
         }
     }
 
-    /// Where a word stands in [`words`](Self::words), an alias' too.
+    /// Index of a word, or of an alias, in [`words`](Self::words).
     #[must_use]
     pub fn index(&self, word: &str) -> Option<usize> {
         let alias = self.aliases.iter().find(|(alias, _)| *alias == word);
@@ -217,7 +217,7 @@ impl States {
         self.words.iter().position(|known| *known == word)
     }
 
-    /// Whether a state may follow another, both by their place in [`words`](Self::words).
+    /// Whether the transition from one state to another is allowed; both are indices in [`words`](Self::words).
     #[must_use]
     pub fn may_follow(&self, from: usize, to: usize) -> bool {
         let is_known = from < self.words.len() && to < self.words.len();
@@ -225,7 +225,7 @@ impl States {
         is_known && row.is_none_or(|row| row.get(to) == Some(&b'y'))
     }
 
-    /// What stands for the default in a column.
+    /// The default state's number in a column.
     pub(super) fn default_cell(&self) -> i64 {
         i64::try_from(self.default_index()).unwrap_or_default()
     }

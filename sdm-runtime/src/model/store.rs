@@ -1,4 +1,4 @@
-//! The elements of one resource manager: what is read of them, and what their agent says that is not of one kind only.
+//! The elements of one resource manager: queries, and events that concern more than one kind.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::attribute;
 use crate::ids::Ids;
 use crate::wire::event::{Event, Kind};
 
-/// How many errors of one event are told one by one.
+/// Maximum number of errors of one event that are reported one by one.
 const ERRORS_MAX: usize = 16;
 
-/// Where definitions stand that the model itself reads.
+/// Indices of the definitions that the model itself reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     pub(super) id: usize,
@@ -31,7 +31,7 @@ pub(super) struct Places {
     pub(super) queue: usize,
 }
 
-/// All of one resource manager.
+/// State of one resource manager.
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) base: u32,
@@ -41,14 +41,14 @@ pub(super) struct Store {
     pub(super) names: Names,
     pub(super) places: Places,
     tables: [Table; 6],
-    /// What the agent says of each node's use, whatever its processes do.
+    /// The use of each node as the agent reports it, independent of the node's processes.
     pub(super) said: Column,
-    /// How many processes of each node there are, and have ended.
+    /// Number of living processes of each node, and of ended ones.
     pub(super) live: Column,
     pub(super) ended: Column,
 }
 
-/// Where what happens goes while an event is taken.
+/// Destination of notices while an event is applied.
 pub(super) struct Out<'a> {
     pub(super) manager: ManagerId,
     pub(super) listeners: &'a mut Listeners,
@@ -260,7 +260,8 @@ impl Store {
         }
     }
 
-    /// What an element has for an attribute: the id is one, the name is the id where none is given, and everything has a state.
+    /// Value of an element's attribute. Defaults: the id is an attribute, the name is the id where none is given,
+    /// and every element has a state.
     pub(super) fn value(&self, kind: Kind, id: u32, attribute: usize) -> Option<Value> {
         if attribute == self.places.id {
             return Some(Value::String(self.id(id)));

@@ -1,4 +1,4 @@
-//! Texts by number, each once; and string ids of elements by the numbers that stand for them.
+//! Texts by number, each stored once, and string ids of elements by the numbers that stand for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// What stands for a string id, which is kept if it is new.
+    /// The number that stands for a string id, which is added if it is new.
     pub(super) fn number(&mut self, name: &str) -> Result<u32, ModelError> {
         if let Some(number) = self.numbers.get(name) {
             return Ok(*number);

@@ -1,4 +1,4 @@
-//! Values of attributes: what a text means under a type, and the text of a value.
+//! Values of attributes: parsing of texts by type, and formatting.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// What type an attribute is of ("Attribute Definition"), with what bounds its values.
+/// Type of an attribute ("Attribute Definition"), with the bounds of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeType {
     /// Texts in their order: on the wire the key stands once for each.
@@ -26,11 +26,11 @@ pub enum AttributeType {
     String,
 }
 
-/// How a date is written, and between which moments it is.
+/// Format of a date, and the range of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DateBounds {
-    /// How it is written beside ISO 8601, in the language of `strptime`: of PTP's styles those of English locales whose texts
-    /// name no time zone.
+    /// Format in addition to ISO 8601, in the language of `strptime`: of PTP's styles those of English locales
+    /// whose texts name no time zone.
     pub format: Option<&'static str>,
     /// The first, in seconds of Unix time.
     pub min: i64,
@@ -57,12 +57,12 @@ pub enum Value {
     String(String),
 }
 
-/// What an attribute is.
+/// Definition of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttributeDefinition {
     /// Its id, the key of attributes.
     pub id: String,
-    /// What values it has.
+    /// Type of its values.
     pub kind: AttributeType,
     /// A short name.
     pub name: String,
@@ -74,10 +74,10 @@ pub struct AttributeDefinition {
     pub display: bool,
 }
 
-/// How long the text of one value may be, an array's items together.
+/// Maximum length of one value's text, an array's items together; in bytes.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
-/// Why a text is no value of a type; texts are cut.
+/// Fault of a text that is not a value of a type; quoted texts are cut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// It cannot be read.

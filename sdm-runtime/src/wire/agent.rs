@@ -1,4 +1,4 @@
-//! The agent's end ("Protocol Phases").
+//! The agent's end of a session ("Protocol Phases").
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use super::frame::{Decoder, FrameError, Message};
 use super::{Dialect, MessageError};
 use crate::attribute;
 
-/// How many bytes may wait for a client that does not read.
+/// Maximum number of bytes waiting for a client that does not read.
 pub const OUTPUT_BYTES_MAX: usize = 16 << 20;
-/// How many commands may wait for their completion.
+/// Maximum number of commands that wait for their completion.
 pub const OPEN_MAX: usize = 4096;
 
-/// Where a session stands.
+/// Phase of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Before INIT.
     Initialize,
     /// After INIT, before MODEL_DEF.
     Discovery,
-    /// Events are told: after START_EVENTS.
+    /// Events are sent: after START_EVENTS.
     Normal,
-    /// No events are told: before START_EVENTS and after STOP_EVENTS.
+    /// No events are sent: before START_EVENTS and after STOP_EVENTS.
     Suspended,
     /// After QUIT.
     Ended,
 }
 
-/// Why an event was not taken.
+/// Cause for which an event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// No events are told now; the owner keeps what changed, or tells the whole model later.
+    /// No events are sent now; the owner keeps the changes, or sends the whole model later.
     #[error("events are suspended")]
     Suspended,
     /// The client does not read; the owner merges changes and tries again once output was taken.
     #[error("{OUTPUT_BYTES_MAX} bytes wait for the client")]
     Full,
-    /// The event is too long for a message, or the dialect has none such.
+    /// The event is too long for a message, or does not exist in the dialect.
     #[error("no such event can be told")]
     NoMessage,
 }
@@ -109,7 +109,7 @@ impl Agent {
         }
     }
 
-    /// Where the session stands.
+    /// The session's phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
@@ -131,7 +131,7 @@ impl Agent {
         std::mem::take(&mut self.output)
     }
 
-    /// How many bytes wait to be taken.
+    /// Number of bytes that wait to be taken.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         self.output.len()

@@ -1,4 +1,4 @@
-//! The client's end: INIT, MODEL_DEF and START_EVENTS go by themselves. Timeouts are the owner's.
+//! The client's end of a session. It sends INIT, MODEL_DEF and START_EVENTS by itself. Timeouts are left to the owner.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::event::{Event, Failure};
 use super::frame::{Decoder, FrameError, FrameFault};
 use super::{Dialect, MessageError};
 
-/// What a client learns.
+/// A report of the session to the client's owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// An event of an open transaction.
@@ -106,10 +106,10 @@ impl Client {
         self.open.iter().map(|(tid, command)| (*tid, command))
     }
 
-    /// What came next. Events of unknown transactions are discarded, in PTP's dialect but for MESSAGE.
+    /// Returns the next report. Events of unknown transactions are discarded, except for MESSAGE in PTP's dialect.
     ///
     /// # Errors
-    /// The agent sends garbage; the session is to be closed.
+    /// The agent's bytes are malformed; the session is to be closed.
     pub fn poll(&mut self) -> Result<Option<Report>, ClientError> {
         while let Some(message) = self.decoder.poll()? {
             let tid = message.tid;

@@ -1,4 +1,4 @@
-//! Commands: what the client asks of the agent ("Commands").
+//! Commands of the client to the agent ("Commands").
 
 use super::frame::Message;
 use super::{Attribute, Dialect, MessageError, bad, pair, text};
@@ -43,7 +43,7 @@ pub enum Command {
     ChangeJob {
         /// The job's element id.
         job: String,
-        /// What to change.
+        /// The attributes to change, with their new values.
         attributes: Vec<Attribute>,
     },
     /// 9 of the document.
@@ -64,7 +64,7 @@ pub enum Command {
     QueryAttributes,
 }
 
-/// What CHANGE_JOB asks of a job; the document leaves the attributes to the agent, these are ours.
+/// Change of a job by CHANGE_JOB. The document leaves the attributes to the agent; these are SDM's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobChange {
     /// `jobHold=true`.

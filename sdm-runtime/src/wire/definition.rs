@@ -22,7 +22,7 @@ pub struct Definition {
     pub display: bool,
     /// The default value.
     pub default: String,
-    /// What the type adds: values of ENUMERATED, bounds, a date's styles.
+    /// Further fields of the type: values of ENUMERATED, bounds, a date's styles.
     pub extra: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Events: what the agent tells the client. The stored document ends before them; ids and arguments are PTP's.
+//! Events of the agent for the client. The stored document ends before them; ids and arguments are PTP's.
 
 use super::definition::{self, Definition};
 use super::frame::Message;

@@ -1,4 +1,4 @@
-//! Filters of outgoing events. The document and PTP leave their meaning to the agent; this is ours.
+//! Filters of outgoing events. The document and PTP leave their meaning to the agent; this meaning is SDM's.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Messages from bytes and back ("Message Format", "String Format", "Commands").
+//! Encoding and decoding of messages ("Message Format", "String Format", "Commands").
 
-/// How long a message may be, in bytes, its length not counted.
+/// Maximum length of a message, in bytes, its length field excluded.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const HEADER: usize = 23;
 const STRING_MIN: usize = 10;
@@ -16,7 +16,7 @@ pub struct Message {
     pub args: Vec<String>,
 }
 
-/// What is wrong with the bytes of a stream; nothing can be read behind it.
+/// Fault of a byte stream; nothing after it can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at} of the stream: {fault}")]
 pub struct FrameError {
@@ -65,7 +65,7 @@ impl Decoder {
         }
     }
 
-    /// How many bytes wait for [`poll`](Self::poll).
+    /// Number of bytes that wait for [`poll`](Self::poll).
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.buffer.len() - self.start
@@ -167,7 +167,7 @@ fn hex(bytes: &[u8], at: usize, digits: usize) -> Result<u32, Fault> {
 }
 
 impl Message {
-    /// How many bytes the message takes on the wire.
+    /// Size of the message on the wire, in bytes.
     #[must_use]
     pub fn wire_len(&self) -> usize {
         let strings = self.args.iter().map(|arg| STRING_MIN + arg.len());

@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: any bytes go in, and a broken promise panics.
+//! Entry points for fuzzers: they accept any bytes, and panic where an invariant is violated.
 
 use super::{Dialect, command::Command, event::Event, frame::Decoder};
 

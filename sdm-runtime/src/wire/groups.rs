@@ -10,7 +10,7 @@ use crate::ids::{IDS_MAX, Ids, RangeError};
 pub struct Group {
     /// Which elements.
     pub ids: Ids,
-    /// What they all have.
+    /// The attributes of all these elements.
     pub attributes: Vec<Attribute>,
 }
 

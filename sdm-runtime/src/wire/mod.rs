@@ -25,7 +25,7 @@ pub type Attribute = (String, String);
 pub enum Dialect {
     /// The document's: bare arguments of INIT, MOVE_JOB, CHANGE_JOB, LIST_FILTERS.
     Document,
-    /// What PTP's client and agents do: `key=value`, other commands from 7 on.
+    /// The protocol of PTP's client and agents: `key=value`, other commands from 7 on.
     Ptp,
 }
 

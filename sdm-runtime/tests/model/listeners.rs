@@ -1,4 +1,4 @@
-//! Who is told what, and when.
+//! Notices of listeners: their contents and their order.
 
 use super::*;
 use sdm_runtime::model::listeners::NOTICES_MAX;

@@ -1,4 +1,5 @@
-//! The runtime model: stories of agents, and any events against a model that keeps a map for each element.
+//! The runtime model: sequences of agents' events, and random events compared with a model that keeps a map for
+//! each element.
 
 mod listeners;
 mod naive;

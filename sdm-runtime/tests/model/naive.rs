@@ -1,4 +1,4 @@
-//! A model that keeps a map for each element, and events to compare it with the real one by.
+//! A model that keeps a map for each element, and random events by which it is compared with the real model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ struct Element {
     kind: Kind,
     parent: u32,
     attributes: Attributes,
-    /// What the agent says of a node's use.
+    /// The node's use as the agent reports it.
     said: String,
 }
 
@@ -340,7 +340,7 @@ impl Naive {
         }
     }
 
-    /// What listeners were told is what has changed since.
+    /// Asserts that the notices are exactly the changes since `before`.
     pub(crate) fn check_told(&self, before: &Self, told: impl Iterator<Item = Notice>) {
         let mut new = BTreeSet::new();
         let mut gone = BTreeSet::new();

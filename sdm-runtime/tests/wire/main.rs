@@ -1,4 +1,4 @@
-//! The wire: both ends against each other and against traces.
+//! The wire protocol: both ends against each other and against recorded traces.
 
 mod agent;
 

@@ -1,4 +1,4 @@
-//! Columns beside maps.
+//! Columns compared with maps.
 
 use proptest::prelude::*;
 
