@@ -1,5 +1,5 @@
-//! The least that starting, asking and ending a tree of many processes can cost: as many forked processes over Unix sockets
-//! that do nothing else, without any encryption, plan or check.
+//! Lower bound of starting, asking and ending a tree of many processes: as many forked processes over Unix sockets
+//! that do nothing else, without encryption, plan or checks.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -14,16 +14,16 @@ use crate::floor::pass_on;
 use crate::floor::sockets::{FloorListener, FloorStream, Sockets};
 use crate::sys::fork_off;
 
-/// How many children a member has, as by default in the real tree.
+/// Number of children of a member, as by default in the real tree.
 const FANOUT: u32 = 32;
-/// How many members one process forks, as of the real tree.
+/// Number of members that one process forks, as in the real tree.
 const FORKED: u32 = 64;
-/// How long a member may look for its parent.
+/// Time limit for a member to find its parent.
 const PARENT_WAIT: Duration = Duration::from_secs(120);
 /// The length of a command and of its answer.
 const BYTES: usize = 64;
 
-/// How long each part took.
+/// Duration of each phase of a tree's life.
 #[derive(Clone, Copy, Debug)]
 pub struct Life {
     /// From the first process until all are connected.

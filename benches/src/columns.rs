@@ -1,4 +1,4 @@
-//! What a bench has written as CSV, by the names of its columns.
+//! Reader of a bench's CSV file, by the names of its columns.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! An editor that looks at a stop, as `sdm dap` has it without its session: what is answered by thousands of ranks is played
-//! by whoever calls it. What the adapter does counts for [`crate::meter`], and nothing else.
+//! An editor that queries a stop, through the adapter of `sdm dap` without its session. The caller plays the
+//! answers of thousands of ranks. Only the adapter's own work counts for [`crate::meter`].
 
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,13 @@ fn look(ranks: u32, places: u32) -> Result<()> {
     Ok(())
 }
 
-/// What a look at a stop has cost.
+/// Cost of an editor's queries at a stop.
 pub struct Look {
-    /// How long it took.
+    /// Duration of the queries.
     pub took: Duration,
-    /// How many threads the editor is told of.
+    /// Number of threads reported to the editor.
     pub threads: usize,
-    /// Of the events of the stop, of the threads, of the stack with its variables.
+    /// Bytes of the stop's events, of the threads, and of the stack with its variables.
     pub bytes: [usize; 3],
 }
 

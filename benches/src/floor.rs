@@ -1,5 +1,5 @@
 //! The floor: processes that pass the same bytes over a binomial tree by blocking reads and
-//! writes, and do nothing else. No debugger tree of processes over such sockets can be much quicker.
+//! writes, and do nothing else. A debugger's tree of processes over such sockets cannot be much faster.
 
 pub(crate) mod sockets;
 
@@ -13,10 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 pub use sockets::Sockets;
 use sockets::{FloorListener, FloorStream};
 
-/// How long the members may take to end once their parent is gone.
+/// Time limit for the members to end once their parent is gone.
 const END_WAIT: Duration = Duration::from_secs(10);
 
-/// How many members start at once.
+/// Maximum number of members that start at once.
 const STARTING_MAX: usize = 64;
 
 /// A tree of `floor` processes, and this process in front of its root.
@@ -91,7 +91,7 @@ impl Floor {
         Ok(())
     }
 
-    /// How long `count` commands take, `flight` of them under way at once.
+    /// Duration of `count` commands, with `flight` of them under way at once.
     ///
     /// # Errors
     /// The tree is gone.
@@ -248,7 +248,7 @@ pub fn children(position: u32, total: u32) -> Vec<u32> {
         .collect()
 }
 
-/// How many links lie between the root of such a tree and its lowest member.
+/// Number of links between the root of such a tree and its lowest member.
 #[must_use]
 pub fn depth(total: u32) -> u32 {
     (0..total).map(u32::count_ones).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! How many bytes are allocated, and how often: the system's allocator, counted thread by thread.
+//! Number of allocated bytes and of allocations: the system's allocator, counted thread by thread.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -18,7 +18,7 @@ pub fn bytes() -> u64 {
     BYTES.get()
 }
 
-/// How often this thread has allocated, or has had an allocation grow.
+/// Number of allocations and of growing reallocations by this thread.
 #[must_use]
 pub fn allocations() -> u64 {
     ALLOCATIONS.get()

@@ -1,4 +1,4 @@
-//! Jobs that a launcher starts: how long until each rank stands at a breakpoint behind `MPI_Init`.
+//! Jobs that a launcher starts: the time until each rank is stopped at a breakpoint after `MPI_Init`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -14,16 +14,16 @@ use sdm_debug::GdbOptions;
 /// A line behind `MPI_Init` of the program `rounds.c`.
 pub const BEHIND_INIT: &str = "rounds.c:17";
 
-/// Whom a job is debugged by.
+/// The debugger of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// `sdm run` under Open MPI's `mpirun`.
     Sdm,
     /// `sdm run` with PMIx servers of its own, and no `mpirun`.
     SdmAlone,
-    /// Nobody: `mpirun`, whose ranks say themselves that they are there.
+    /// None: plain `mpirun`, whose ranks report themselves that they are past `MPI_Init`.
     Nobody,
-    /// `mpirun gdb`: a gdb in front of each rank and nobody in front of them.
+    /// `mpirun gdb`: one gdb for each rank, without a common front-end.
     PlainGdbs,
 }
 
@@ -33,17 +33,17 @@ pub struct Job<'a> {
     pub program: &'a Path,
     /// Its argument.
     pub argument: &'a str,
-    /// Where it is to stop: `FILE:LINE`.
+    /// Location of the breakpoint: `FILE:LINE`.
     pub place: &'a str,
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: u32,
 }
 
 impl Job<'_> {
-    /// How long it takes until every rank stands there. The job is ended afterwards.
+    /// Time until every rank is stopped there. The job is ended afterwards.
     ///
     /// # Errors
-    /// It cannot be started, or ends before.
+    /// The job cannot be started, or ends before.
     pub fn reach(&self, by: By) -> Result<Duration> {
         let mut command = match by {
             By::Sdm => self.sdm("mpirun")?,
@@ -142,7 +142,7 @@ impl Job<'_> {
     }
 }
 
-/// How many ranks a line of `sdm` says to have stopped: `ranks 0-15 (16): stopped at ...`.
+/// Number of ranks that a line of `sdm` reports as stopped: `ranks 0-15 (16): stopped at ...`.
 fn stopped(line: &str) -> u32 {
     let Some((who, _)) = line.split_once(": stopped at breakpoint 1") else {
         return 0;
@@ -156,13 +156,13 @@ fn stopped(line: &str) -> u32 {
     }
 }
 
-/// What a plain gdb says when its rank stands there: in one piece, as its own words about a stop are not.
+/// Text that a plain gdb prints when its rank is stopped there, in one piece; gdb's own messages about a stop are not.
 const THERE: &str = "rank-stands-there";
 
-/// What a rank says that nobody debugs, behind `MPI_Init`.
+/// Text that a rank without a debugger prints after `MPI_Init`.
 const INITIALIZED: &str = "rank-is-initialized";
 
-/// How many ranks say so in a line: what several print may come as one.
+/// Number of ranks whose text is in a line: the output of several may come as one line.
 fn said(word: &str, line: &str) -> u32 {
     u32::try_from(line.matches(word).count()).expect("a line has few")
 }

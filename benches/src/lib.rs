@@ -1,8 +1,8 @@
-//! Benchmarks: what SDM costs beside the least that the same job can cost, measured in one run.
+//! Benchmarks: the cost of SDM compared with a lower bound for the same work, measured in one run.
 //!
 //! Each program in `src/bin` measures one thing, prints a table and writes it as CSV;
 //! `scripts/bench` runs them all and writes `target/bench/report.md`. Absolute times are those of one
-//! machine on one day: what counts are ratios within a run.
+//! machine on one day; only the ratios within a run are meaningful.
 
 pub mod alone;
 pub mod bare;

@@ -1,7 +1,7 @@
-//! What a small piece of work costs: time, allocations, and instructions as callgrind counts them.
+//! Cost of a small piece of work: time, allocations, and instructions as callgrind counts them.
 //!
-//! A [`Part`] does something again and again and wraps what counts of it in [`metered`]; what it needs
-//! beside that, the other end of a link for instance, costs nothing here.
+//! A [`Part`] repeats its work and wraps the measured part of it in [`metered`]; its other work,
+//! the other end of a link for instance, is not counted.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,14 +16,14 @@ use crate::heap;
 
 /// Rounds before those that are counted.
 const WARM_UP: u32 = 5;
-/// What [`instructions`] calls the running program with.
+/// Argument with which [`instructions`] runs the program.
 pub const COUNT_FLAG: &str = "--under-callgrind";
 /// Rounds that callgrind counts.
 const COUNTED_ROUNDS: u32 = 20;
 
-/// Something that is done again and again.
+/// A piece of work that is repeated and measured.
 pub struct Part {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     make: fn() -> Result<Round>,
 }
@@ -39,12 +39,12 @@ impl Part {
 /// One round of a [`Part`].
 pub type Round = Box<dyn FnMut() -> Result<()>>;
 
-/// What one round of a [`Part`] costs.
+/// Cost of one round of a [`Part`].
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Time, in nanoseconds: the median of some turns.
     pub nanos: f64,
-    /// How often memory is allocated.
+    /// Number of allocations.
     pub allocations: f64,
 }
 
@@ -54,7 +54,7 @@ thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Does what counts of a round.
+/// Runs the measured part of a round.
 pub fn metered<R>(act: impl FnOnce() -> R) -> R {
     if !ARMED.get() {
         return act();
@@ -73,10 +73,10 @@ fn counted<R>(act: impl FnOnce() -> R) -> R {
     black_box(act())
 }
 
-/// What a round takes. Allocations are counted where [`heap::Counted`] is the allocator.
+/// Measures the cost of a round. Allocations are counted where [`heap::Counted`] is the allocator.
 ///
 /// # Errors
-/// Whatever the part says.
+/// The part's own error.
 pub fn cost(part: &Part, rounds: u32) -> Result<Cost> {
     const TURNS: u32 = 5;
     let mut round = prepare(part)?;
@@ -105,7 +105,7 @@ fn prepare(part: &Part) -> Result<Round> {
     Ok(round)
 }
 
-/// How many instructions a round of each part takes: runs this program under callgrind, which is to call
+/// Number of instructions of a round of each part. Runs this program under callgrind; the program is to call
 /// [`serve`] with the same parts when [`COUNT_FLAG`] is its argument.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What a round trip takes in a tree of any size, from what one member spends.
+//! Model of the round trip time in a tree of any size, from the costs of one member.
 //!
 //! A member that is reached at time 0 serves its children one after the other, largest subtree
 //! first, does its own part, then takes its children's answers as they come, one at a time, and
@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-/// What one member spends on a command to all and its answer, in microseconds.
+/// Costs of one member for a command to all and its answer, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelCost {
     /// On itself: taking the command, executing it, answering.
@@ -17,7 +17,7 @@ pub struct ModelCost {
     pub hop_us: f64,
 }
 
-/// How the members are arranged.
+/// Arrangement of the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// The child number k of a member has 2^k members.

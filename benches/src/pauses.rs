@@ -1,4 +1,4 @@
-//! A job whose ranks note for how long they did not run.
+//! A job whose ranks record the times for which they did not run.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

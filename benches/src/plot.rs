@@ -1,4 +1,4 @@
-//! Plots of what the tables say, as SVG: both axes by orders of magnitude.
+//! Plots of the tables as SVG, with logarithmic axes.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use plotters::prelude::*;
 
 /// A line of a plot: its name, and its points.
 pub struct Line {
-    /// What stands in the legend.
+    /// Its text in the legend.
     pub name: String,
     /// By rising x; all above 0.
     pub points: Vec<(f64, f64)>,
@@ -18,9 +18,9 @@ pub struct Line {
 pub struct Plot<'a> {
     /// The title, above it.
     pub title: &'a str,
-    /// What is on the x axis, with its unit.
+    /// Quantity on the x axis, with its unit.
     pub x: &'a str,
-    /// What is on the y axis, with its unit.
+    /// Quantity on the y axis, with its unit.
     pub y: &'a str,
     /// The lines, in the order of the legend.
     pub lines: Vec<Line>,

@@ -1,4 +1,4 @@
-//! What the kernel says of processes: memory, processor time, context switches.
+//! The kernel's data about processes: memory, processor time, context switches.
 
 use std::fs;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct Memory {
     pub pss: u64,
 }
 
-/// What all these processes together take.
+/// Memory of all these processes together.
 #[must_use]
 pub fn memory(pids: &[u32]) -> Memory {
     let mut sum = Memory::default();
@@ -51,7 +51,7 @@ pub fn memory(pids: &[u32]) -> Memory {
     sum
 }
 
-/// How often these processes went to sleep or were made to wait, since they began.
+/// Number of context switches of these processes since they began, voluntary or not.
 #[must_use]
 pub fn switches(pids: &[u32]) -> u64 {
     let of = |pid: &u32| {

@@ -1,8 +1,8 @@
-//! How measured times spread.
+//! Statistics of measured times.
 
 use std::time::Duration;
 
-/// What is said of a number of samples.
+/// Statistics of a number of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The shortest.
@@ -30,7 +30,7 @@ impl Spread {
         }
     }
 
-    /// How many times longer the median of `self` is than that of `other`.
+    /// Ratio of the median of `self` to that of `other`.
     #[must_use]
     pub fn ratio(&self, other: &Self) -> f64 {
         self.median.as_secs_f64() / other.median.as_secs_f64()

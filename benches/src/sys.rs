@@ -1,4 +1,4 @@
-//! What the standard library does not do.
+//! System calls that the standard library lacks.
 #![allow(unsafe_code)]
 
 use anyhow::{Context, Result};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-/// Where CSV files go; `target/bench` where it is not set.
+/// Environment variable with the folder for CSV files; `target/bench` where it is not set.
 pub const OUT_VARIABLE: &str = "SDM_BENCH_OUT";
 
 /// A table with a name.

@@ -1,5 +1,5 @@
-//! The tree as threads of one process over real sockets: for counting what each member asks of the
-//! kernel, the same on every machine.
+//! The tree as threads of one process over real sockets: for counting the system calls of each member,
+//! the same on every machine.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! The real tree under a bench: a session of processes of processes.
+//! The real tree for benches: a session whose members are processes.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use sdm_session::{
 
 /// Longer than anything here takes.
 const WAIT: Duration = Duration::from_secs(120);
-/// What a Noise record adds to what is in it: its length and the tag.
+/// Overhead of a Noise record: its length and the tag; in bytes.
 const RECORD_BYTES: usize = 18;
 
 /// The folder with this build's binaries.
@@ -36,12 +36,12 @@ pub fn binaries() -> Result<PathBuf> {
     Ok(own.parent().context("its folder")?.to_owned())
 }
 
-/// How the members of a tree are arranged and connected.
+/// Arrangement and transport of a tree's members.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Kind {
-    /// How they are arranged.
+    /// Arrangement of the members.
     pub topology: Topology,
-    /// What carries their links.
+    /// Transport of their links.
     pub transport: HostTransport,
 }
 
@@ -234,10 +234,10 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// How long `count` commands to all take, `flight` of them under way at once.
+    /// Duration of `count` commands to all, with `flight` of them under way at once.
     ///
     /// # Errors
-    /// Something else than their ends came.
+    /// Another event than their ends came.
     pub fn flights(&mut self, echo: &Echo, count: usize, flight: usize) -> Result<Duration> {
         let began = Instant::now();
         let mut open: HashSet<_> = (0..flight).map(|_| self.send(&echo.command)).collect();
@@ -271,10 +271,10 @@ impl Tree {
         }
     }
 
-    /// How many bytes a command and its merged answer take on a link to all, encryption included.
+    /// Size of a command and of its merged answer on a link to all, in bytes, encryption included.
     ///
     /// # Errors
-    /// The command is longer than any may be.
+    /// The command is longer than the maximum.
     pub fn wire_bytes(&self, echo: &Echo) -> Result<(usize, usize)> {
         let payload = wire::encode(&echo.command).into();
         let command = message::CommandMessage {

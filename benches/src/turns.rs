@@ -1,14 +1,14 @@
-//! Two ways to do the same, a few thousand times each in turns.
+//! Comparison of two implementations, each called a few thousand times in turns.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// How long one turn of either lasts, about.
+/// Approximate duration of one turn.
 const TURN: Duration = Duration::from_millis(3);
-/// How many turns each has.
+/// Number of turns of each.
 const TURNS: usize = 15;
 
-/// What one call takes, in nanoseconds: the median over all turns, of each of the two.
+/// Duration of one call of each of the two, in nanoseconds: the median over all turns.
 pub fn compare<A, B>(mut ours: impl FnMut() -> A, mut other: impl FnMut() -> B) -> [f64; 2] {
     let mut ours = move || drop(black_box(ours()));
     let mut other = move || drop(black_box(other()));
@@ -24,7 +24,7 @@ pub fn compare<A, B>(mut ours: impl FnMut() -> A, mut other: impl FnMut() -> B) 
     })
 }
 
-/// How many calls make a turn.
+/// Number of calls in a turn.
 fn calibrate(call: &mut impl FnMut()) -> u32 {
     let mut count = 1;
     loop {

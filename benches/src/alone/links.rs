@@ -1,4 +1,4 @@
-//! Links by themselves, both ends in memory.
+//! Benchmark parts: links alone, with both ends in memory.
 
 use std::time::Instant;
 
@@ -53,7 +53,7 @@ impl End {
         Self { link }
     }
 
-    /// What it has to send.
+    /// The bytes that it has to send.
     pub(super) fn bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write(&mut bytes);
@@ -98,7 +98,7 @@ fn pair(now: Instant, config: &LinkConfig) -> Result<[End; 2]> {
     Ok([above, below])
 }
 
-/// What the links of a member with so many children do for a command and its answer.
+/// A round of the links of a member with a number of children: one command and its answer pass them.
 pub(super) fn links(children: u32) -> Result<Round> {
     let now = Instant::now();
     let config = link_config()?;

@@ -1,4 +1,4 @@
-//! A node with its links, without I/O: bytes in, bytes out.
+//! Benchmark part: a node with its links, without I/O: bytes in, bytes out.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -87,7 +87,7 @@ impl AloneMember {
         }
     }
 
-    /// What the driver of a process does after each call.
+    /// Drains the member's outputs, as the driver of a process does after each call.
     fn drain(&mut self) -> Result<()> {
         loop {
             while let Some(output) = self.member.poll_output() {

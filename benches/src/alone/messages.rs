@@ -1,4 +1,4 @@
-//! The node without links, and the messages that go through it.
+//! Benchmark part: the node without links, and the messages that pass through it.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ pub(super) fn command(id: u32, children: u32) -> Message {
     })
 }
 
-/// What all `sources` answer.
+/// The answer of all `sources` to a command.
 pub(super) fn answer(id: CommandId, attempt: Attempt, sources: IdSet) -> Message {
     let payload = match id {
         CommandId::INIT => Bytes::new(),
@@ -83,7 +83,7 @@ pub(super) fn answer(id: CommandId, attempt: Attempt, sources: IdSet) -> Message
     })
 }
 
-/// What a child says to what it is sent.
+/// A child's answer to a message.
 pub(super) fn reply(message: &Message) -> Result<Message> {
     Ok(match message {
         Message::Init(init) => answer(CommandId::INIT, Attempt(0), init.slice[0].tasks.clone()),
@@ -107,7 +107,7 @@ struct AloneMessages {
     node: Node,
     now: Instant,
     children: u32,
-    /// What it has to say, by link.
+    /// The messages that the node sends, each with its link.
     sent: Vec<(LinkId, Message)>,
 }
 

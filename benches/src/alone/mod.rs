@@ -1,6 +1,6 @@
-//! One member of the tree by itself: what a command to all and its merged answer take there.
+//! One member of the tree alone: the cost there of a command to all and of its merged answer.
 //!
-//! Its parent and its children are played by whoever calls it; what they do is not counted.
+//! The caller plays the member's parent and its children; their work is not counted.
 
 mod links;
 mod member;
@@ -9,12 +9,12 @@ mod small;
 
 use crate::meter::Part;
 
-/// How many children the members that are measured have.
+/// Numbers of children of the measured members.
 pub const CHILDREN: [u32; 3] = [0, 2, 10];
 
-/// What is measured of a member with some of [`CHILDREN`].
+/// The measured parts of a member with some of [`CHILDREN`].
 pub struct Sized {
-    /// How many children.
+    /// Number of children.
     pub children: u32,
     /// The node: messages in, messages out.
     pub node: Part,

@@ -1,4 +1,4 @@
-//! Pieces that need nobody else.
+//! Small benchmark parts that need no other member.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use sdm_idset::{IdSet, TaskId};
 use super::messages::PAYLOAD_BYTES;
 use crate::meter::{Round, metered};
 
-/// What a scripted task does with a command: reads it, answers, writes the answer.
+/// A round of a scripted task: decodes a command, answers it, and encodes the answer.
 pub(super) fn task() -> Result<Round> {
     let name = "x".repeat(PAYLOAD_BYTES);
     let text = "1".repeat(PAYLOAD_BYTES);

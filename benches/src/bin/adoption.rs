@@ -1,5 +1,5 @@
-//! A server with half of the tree below it is killed: how soon it is told, and how soon the others
-//! answer again.
+//! Adoption after the death of a server with half of the tree below it: the time until the loss is reported, and
+//! the time until the others answer again.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! One member of the tree by itself: messages per second, instructions and allocations, beside what its
-//! links take and what copies of the messages take.
+//! One member of the tree alone: messages per second, instructions and allocations, compared with those of its
+//! links and of copies of the messages.
 
 use anyhow::{Context, Result};
 use sdm_benches::alone;
@@ -83,7 +83,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// What has a row for each size, with its floor.
+/// Names of the parts that have a row for each size, with their floors.
 const WHATS: [&str; 2] = [
     "node; floor: clones",
     "node with its links; floor: the links",

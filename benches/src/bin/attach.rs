@@ -1,4 +1,4 @@
-//! The merged stacks of processes that run already, beside one plain gdb that attaches to all of them.
+//! Merged stacks of running processes, compared with one plain gdb that attaches to all of them.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};

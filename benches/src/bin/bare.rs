@@ -1,4 +1,4 @@
-//! Start, two answers and end of very many servers, beside a bare tree of as many processes.
+//! Start, two answers and end of very many servers, compared with a bare tree of as many processes.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

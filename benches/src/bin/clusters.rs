@@ -1,4 +1,4 @@
-//! What a person waits for at a shell where a cluster has 10,000 jobs, and what the agent sends beside what Slurm says in
+//! Response time at a shell for a cluster with 10,000 jobs, and the bytes that the agent sends, compared with Slurm's
 //! JSON.
 //!
 //! The agent is this program itself, under the name of a site's own manager; everything between it and the table on standard
@@ -18,15 +18,15 @@ use sdm_runtime::wire::agent::{Agent, Phase};
 use sdm_runtime::wire::event::{Event, Kind};
 use sdm_runtime::wire::groups::Group;
 
-/// What this program is called where it is an agent.
+/// Name of this program as an agent.
 const AGENT: &str = "sdm-rm-many";
-/// How many jobs the agent tells of.
+/// Environment variable with the number of jobs that the agent reports.
 const JOBS: &str = "SDM_BENCH_JOBS";
-/// How many processes the first has.
+/// Environment variable with the number of processes of the first job.
 const PROCESSES: &str = "SDM_BENCH_PROCESSES";
-/// Whose agent writes down how many bytes it has sent.
+/// Environment variable with the file to which the agent writes the number of bytes that it has sent.
 const SENT: &str = "SDM_BENCH_SENT";
-/// What `squeue --json` of Slurm 22.05.8 prints of one job, in bytes: the mean of 60 that ran 4 processes on 2 nodes.
+/// Output of `squeue --json` of Slurm 22.05.8 per job, in bytes: the mean of 60 jobs with 4 processes on 2 nodes.
 const SLURM_JSON_BYTES: usize = 4_174;
 
 /// A cluster of 10,000 jobs at a shell

@@ -1,6 +1,6 @@
-//! What one command to all costs in counts: messages, bytes, hops, system calls, and what a member by
-//! itself allocates and computes for it. No times: the same on every machine, so that a change that costs
-//! more is seen by a test.
+//! Counts per command to all: messages, bytes, hops, system calls, and the allocations and instructions of
+//! a member alone. No times: the counts are the same on every machine, so that a test detects a change that costs
+//! more.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -85,7 +85,7 @@ fn count(servers: u32, counts: &mut Vec<Count>) -> Result<()> {
     Ok(())
 }
 
-/// What is counted of a member by itself, and of an editor.
+/// The counted parts of a member alone, and of an editor.
 fn parts() -> Vec<Part> {
     let members = alone::sizes().map(|of| of.member).into_iter();
     let members = members.take(2).chain(alone::pieces());
@@ -111,7 +111,7 @@ fn count_parts(counts: &mut Vec<Count>) -> Result<()> {
     Ok(())
 }
 
-/// What a tree asks of the kernel in its whole life.
+/// System calls of a tree in its whole life.
 fn life(servers: u32, rounds: u32) -> Result<Calls> {
     let mut threads = Threads::start(servers)?;
     let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);

@@ -1,4 +1,4 @@
-//! What a person at an editor waits for when 10,000 ranks have stopped: the list of threads and the call stack.
+//! Response time in an editor when 10,000 ranks have stopped: the list of threads and the call stack.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Process, Stdio};
@@ -87,7 +87,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// What an editor sees of a stop under the real program.
+/// Measurements of a stop under the real program, at the editor's end.
 struct Seen {
     /// From the client's last word to the stop.
     stopped: Duration,
@@ -104,7 +104,7 @@ struct Editor {
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     seq: i64,
-    /// How much has come.
+    /// Number of bytes received.
     bytes: usize,
 }
 

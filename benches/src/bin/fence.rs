@@ -84,7 +84,7 @@ fn prterun(prrte: &Path, nodes: u32) -> Command {
     command
 }
 
-/// How long rank 0 was at the fence, in ms.
+/// Time that rank 0 spent in the fence, in ms.
 fn met_after(mut launcher: Command, size: u32) -> Result<f64> {
     let program = Path::new(HERE).join("fixtures/fence.py");
     launcher.arg("/usr/bin/python3").arg(program);

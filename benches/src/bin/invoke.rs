@@ -1,4 +1,4 @@
-//! What a GridRPC client waits for: the reply to JOB_CREATE, the job's number, and the executable itself.
+//! Waiting times of a GridRPC client: for the reply to JOB_CREATE, the job's number, and the executable itself.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ struct Arguments {
     jobs: u32,
 }
 
-/// What a client waits for, job by job: microseconds, microseconds, milliseconds, milliseconds.
+/// Waiting times of each job: microseconds, microseconds, milliseconds, milliseconds.
 type Columns = [Vec<f64>; 4];
 
 fn main() -> Result<()> {

@@ -1,4 +1,5 @@
-//! Commands to ranks that have large objects by reference in their frames, beside one plain gdb; and for how long such ranks stand.
+//! Commands to ranks with references to large objects in their frames, compared with one plain gdb, and the time
+//! for which these ranks are stopped.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The cost of a look to a job: how long it takes, and for how long each rank does not run meanwhile.
+//! Cost of a look for a job: its duration, and the time for which each rank is stopped.
 
 use std::path::PathBuf;
 use std::process::Command;

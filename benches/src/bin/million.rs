@@ -1,4 +1,4 @@
-//! What sessions of up to a million tasks cost: the real nodes alone, one per task, in one thread.
+//! Cost of sessions of up to a million tasks: the real nodes alone, one per task, in one thread.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// How long this thread has been on a core, so that others on the machine do not count.
+/// Processor time of this thread, so that other processes on the machine do not count.
 fn time_on_core() -> nix::Result<Duration> {
     ClockId::CLOCK_THREAD_CPUTIME_ID.now().map(Duration::from)
 }

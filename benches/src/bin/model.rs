@@ -1,4 +1,5 @@
-//! What a member spends, measured in a real tree, and what that makes of trees up to a million.
+//! Costs of a member, measured in a real tree, and the round trips that a model derives from them for trees up to a
+//! million.
 
 use std::time::{Duration, Instant};
 

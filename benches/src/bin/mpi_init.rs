@@ -1,4 +1,5 @@
-//! From a command to behind `MPI_Init`: under SDM with `mpirun` and without, beside `mpirun` with a plain gdb for each rank and with none.
+//! Time from a command to the end of `MPI_Init`: under SDM with `mpirun` and without, compared with `mpirun` with a
+//! plain gdb for each rank and with none.
 
 use anyhow::{Result, anyhow};
 use sdm_benches::launched::{BEHIND_INIT, By, Job};

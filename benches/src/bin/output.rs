@@ -1,5 +1,5 @@
-//! What programs print, read at the front-end: through real gdb and the tree with its credit and
-//! encryption, beside the same programs on ptys that one loop reads.
+//! Throughput of programs' output at the front-end: through real gdb and the tree with its credit and
+//! encryption, compared with the same programs on ptys that one loop reads.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! The debugger's main job with real gdb, beside plain gdb processes in turns: alone, and in a job of
-//! Open MPI's that is to stand behind `MPI_Init`.
+//! The debugger's main operations with real gdb, compared with plain gdb processes in turns: alone, and in a job of
+//! Open MPI's that runs to the end of `MPI_Init`.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -127,7 +127,7 @@ fn programs(arguments: &Arguments) -> Result<Vec<(&'static str, PathBuf)>> {
     Ok(programs)
 }
 
-/// Who works at a command.
+/// Pids of the processes that work at a command, by their part.
 struct Parties {
     gdbs: Vec<u32>,
     servers: Vec<u32>,
@@ -135,7 +135,7 @@ struct Parties {
 }
 
 impl Parties {
-    /// While the tree alone is there.
+    /// The processes while only the tree runs.
     fn of_tree() -> Self {
         let all = descendants();
         let mut servers = server_pids();
@@ -165,17 +165,17 @@ struct Bench<'a> {
     name: &'a str,
     path: &'a Path,
     tasks: u32,
-    /// How many of them each server has.
+    /// Number of tasks of each server.
     per_server: u32,
 }
 
-/// How long each part of one start took, from its beginning.
+/// Times from the beginning of one start to the end of each phase.
 #[derive(Clone, Default)]
 struct Start {
     servers: Duration,
     phases: BTreeMap<&'static str, Duration>,
     main: Duration,
-    /// What ours and the gdbs hold of memory then, in kB, shared pages divided by how many share them.
+    /// Memory of our processes and of the gdbs then, in kB; shared pages are divided by the number of their users.
     pss: [u64; 2],
 }
 
@@ -348,7 +348,7 @@ impl Bench<'_> {
         row
     }
 
-    /// What every row begins with.
+    /// First cells of every row.
     fn head(&self, what: Option<&str>) -> Vec<String> {
         let mut head = vec![
             self.name.to_owned(),

@@ -1,4 +1,5 @@
-//! A command to all servers and its merged answer, beside two blocking floors in turns: over TCP and over Unix sockets.
+//! A command to all servers and its merged answer, compared with two blocking floors in turns: over TCP and over
+//! Unix sockets.
 //!
 //! Real processes, encryption on, scripted tasks in place of gdb.
 
@@ -52,7 +53,7 @@ struct Arguments {
     transport: HostTransport,
 }
 
-/// What one size gave.
+/// Measurements at one size.
 struct Measured {
     ours: Spread,
     floor: Spread,
@@ -265,7 +266,7 @@ fn flights(
     ])
 }
 
-/// How often an idle server wakes up in a second; none where it was not watched.
+/// Wake-ups of an idle server per second; `None` where they were not measured.
 fn idle_switches(seconds: u64) -> Option<f64> {
     let pids = processes::server_pids();
     if seconds == 0 || pids.is_empty() {
@@ -277,7 +278,7 @@ fn idle_switches(seconds: u64) -> Option<f64> {
     Some(count as f64 / pids.len() as f64 / seconds as f64)
 }
 
-/// What starting as many processes costs that do nothing.
+/// Time to start as many processes that do nothing.
 fn spawn_all(servers: u32) -> Result<Duration> {
     let program = binaries()?.join("sdm-server");
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What the runtime model takes of 100,000 nodes and a job of a million processes, from the bytes of the wire.
+//! Cost of the runtime model for 100,000 nodes and a job of a million processes, from the bytes of the wire.
 
 use std::time::Instant;
 
@@ -27,10 +27,10 @@ const JOB: u32 = 4;
 const FIRST_NODE: u32 = 1000;
 const FIRST_PROCESS: u32 = 1_000_000;
 
-/// How processes lie on nodes.
+/// Placement of processes on nodes.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// Nothing is said of them but their state.
+    /// Processes with no attribute but their state.
     Alike,
     /// A node fills before the next.
     Block,
@@ -113,12 +113,12 @@ impl Times {
     }
 }
 
-/// What a random-looking process id is.
+/// A pseudo-random process id.
 fn pid(index: u32) -> u32 {
     index.wrapping_mul(2_654_435_761) >> 10
 }
 
-/// What the agent sends.
+/// The bytes of the agent's events.
 fn wire(layout: Layout, has_pids: bool) -> Result<Vec<u8>> {
     let one = |kind, parent: u32, id: u32| {
         let attributes = vec![("name".to_owned(), format!("it{id}"))];

@@ -1,4 +1,4 @@
-//! What a frame of the screens costs: a session of 10,000 tasks, and a cluster with a job of 1,000,000 processes.
+//! Cost of a frame of the screens: a session of 10,000 tasks, and a cluster with a job of 1,000,000 processes.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -46,7 +46,7 @@ struct Arguments {
     turns: u32,
 }
 
-/// What something costs: processor time, and bytes for the terminal.
+/// Cost of a frame: processor time, and bytes for the terminal.
 #[derive(Clone, Copy, Default)]
 struct FrameCost {
     time: Duration,

@@ -1,4 +1,4 @@
-//! Sets of tasks as bytes, of any shape and density: time and size beside what `roaring` takes for the same bitmap.
+//! Encoded sets of tasks of any shape and density: time and size compared with `roaring`'s for the same bitmap.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -157,7 +157,7 @@ impl Arguments {
 
 type Shape = (String, IdSet);
 
-/// What is measured: each with its name.
+/// The measured sets, each with its name.
 fn shapes() -> Vec<Shape> {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut shapes = even();

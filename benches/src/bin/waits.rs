@@ -1,5 +1,5 @@
-//! A diagnosis of many ranks: what the last member of the tree merges, what reaches the front-end, and how long it
-//! takes to say who waits for whom.
+//! A diagnosis of many ranks: the answers that the last member of the tree merges, the bytes that reach the
+//! front-end, and the time to find the dependencies between ranks.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ struct Arguments {
     rounds: usize,
 }
 
-/// How many answers a member merges at once: its children's, or its own tasks'.
+/// Number of answers that a member merges at once: its children's, or its own tasks'.
 const CHILDREN: usize = 32;
 /// The receive that nobody serves.
 const ODD: u32 = 3;
@@ -104,7 +104,7 @@ fn measured(ranks: u32, (_, probe, step): Shape, rounds: usize) -> Result<(usize
     Ok((bytes.len(), Spread::of(merges), Spread::of(verdicts)))
 }
 
-/// What one member makes of the answers that it has.
+/// Merges the answers at one member.
 fn merged(parts: &[(IdSet, Vec<u8>)]) -> Result<(IdSet, Vec<u8>)> {
     let rule = rule(RULE_PROBE, &[]).context("the rule of probes")?;
     let mut whole = rule.start();

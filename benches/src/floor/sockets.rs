@@ -1,4 +1,4 @@
-//! What the floor is laid with.
+//! Sockets of the floor.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 
-/// Of which kind the sockets of a floor are.
+/// Kind of a floor's sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sockets {
     /// TCP over loopback.
@@ -39,7 +39,7 @@ impl FromStr for Sockets {
     }
 }
 
-/// Where a member is connected to; its process is the only one that has such a socket.
+/// A member's listening socket; its process has no other one.
 pub(crate) enum FloorListener {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -65,7 +65,7 @@ impl FloorListener {
         })
     }
 
-    /// What another member connects to.
+    /// The address to which another member connects: a TCP port, or the process id in the name of a Unix socket.
     pub(crate) fn place(&self) -> Result<String> {
         Ok(match self {
             Self::Tcp(listener) => listener.local_addr()?.port().to_string(),
