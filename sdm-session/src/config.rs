@@ -17,7 +17,7 @@ use super::key::KeyHandover;
 
 /// The configuration of a session.
 ///
-/// A plain list of choices, one field each, with defaults that fit most sessions.
+/// Large because it is a plain list of choices, one field each, with defaults that fit most sessions.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
     /// The launcher of the servers: a name that [`sdm_launch::find`] knows.
