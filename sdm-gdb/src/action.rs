@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use sdm_core::CommandId;
 use sdm_debug::{Event, Failure, Reply};
 
-/// One thing that the owner of a driver is to do.
+/// A request to the owner of a driver.
 #[derive(Debug)]
 pub enum Action {
     /// Write this line to gdb.
@@ -16,15 +16,15 @@ pub enum Action {
         /// The reply, or the reason for the failure.
         result: Result<Reply, Failure>,
     },
-    /// Have the process attached to by a gdb of its own, which answers the command.
+    /// Start a gdb for this process alone and attach with it; that gdb answers the command.
     AttachApart {
         /// The command that was to attach to it.
         id: CommandId,
     },
-    /// Tell the front-end of an event.
+    /// Send an event to the front-end.
     Event(Event),
-    /// Nobody wants the answer to the line of this number any more: gdb need not be told of it, or is to be
-    /// interrupted at it, where that harms no program.
+    /// Abandon the MI command with this token: withdraw it if gdb has not received it, or interrupt gdb in it, as far
+    /// as that harms no program.
     BreakOff(u64),
     /// Send the program a signal.
     SignalProgram {
@@ -46,8 +46,8 @@ pub enum Action {
     LetGo,
     /// gdb is to let the process run, and puts breakpoints into it then: from now on it must not outrun gdb's death.
     TieProcess,
-    /// gdb can have put breakpoints of its own into processes that run, this one or others that it holds, although nobody wants
-    /// any: take them out.
+    /// Remove gdb's own breakpoints from its running processes, this one or others: they are read-only, and gdb may
+    /// have inserted some.
     ClearCode,
     /// The program has opened its standard streams: this process's copies of the program's ends can be closed.
     ProgramOpened,

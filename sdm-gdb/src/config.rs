@@ -17,7 +17,7 @@ pub struct DriverConfig {
     pub internal_breakpoints: bool,
     /// True where the processor has more registers than a gdb older than 14 knows.
     pub registers_unknown: bool,
-    /// Lines of the user's that say what signals do.
+    /// The user's `handle` lines for signals.
     pub handles: Vec<String>,
     /// Which frames belong to a runtime such as MPI.
     pub fold: FoldRules,

@@ -17,13 +17,13 @@ use super::gdb::Gdb;
 #[derive(Default)]
 pub(super) struct Works {
     under_way: RefCell<Vec<Work>>,
-    /// The number of the one that was begun last.
+    /// Number of the latest work.
     last: Cell<u64>,
-    /// The number of the one that is being polled.
+    /// Number of the work that is being polled.
     current: Cell<Option<u64>>,
 }
 
-/// One work.
+/// A detached work.
 struct Work {
     number: u64,
     /// Held by the operation that waits for it.
@@ -43,7 +43,7 @@ impl Works {
         works.iter().any(|work| work.waiter.strong_count() == 0)
     }
 
-    /// Polls one; true where it has come to its end.
+    /// Polls one work; true if it has finished.
     fn poll(&self, work: &mut Work) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let before = self.current.replace(Some(work.number));
@@ -81,7 +81,7 @@ impl Gdb {
         }
     }
 
-    /// The same, for a work of several steps: none of them is broken off where nobody waits any more.
+    /// Like `finish`, for a work of several steps that is never interrupted, even if nobody waits for it.
     pub(super) fn finish_unbroken<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -121,8 +121,8 @@ async fn deliver<T>(future: impl Future<Output = T>, slot: Weak<RefCell<Option<T
     }
 }
 
-/// Waits for the result of a work. Where it is dropped before that the work goes on; what it has gdb do at the moment is
-/// broken off, as far as that harms no program.
+/// Future of a work's result. Dropping it early does not stop the work. Only gdb's current command is abandoned, as
+/// far as that harms no program.
 pub(super) struct Finishing<T> {
     gdb: Gdb,
     number: u64,

@@ -11,12 +11,12 @@ use sdm_inspect::python::PythonThread;
 
 use crate::host::{Host, NewCore};
 
-/// Says the same of every process.
+/// A host that gives the same answer for every process.
 #[derive(Default)]
 pub(super) struct FakeHost {
     /// True where the program blocks SIGINT.
     pub(super) blocks_int: bool,
-    /// True where the program stands under gdb; otherwise it waits in the kernel.
+    /// True if the program is stopped under gdb; otherwise it waits in the kernel.
     pub(super) held: bool,
     /// True where nothing is known of what the program holds in memory.
     pub(super) blind: bool,
@@ -29,7 +29,7 @@ pub(super) struct FakeHost {
     pub(super) exchange: Rc<Cell<u128>>,
 }
 
-/// One of the host's registers.
+/// One of the host's debug registers.
 #[derive(Debug)]
 struct Register(#[expect(dead_code, reason = "it is counted")] Rc<()>);
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::numbers::Numbers;
 use sdm_mi::{Record, ResultClass, Results, Value};
 
-/// The number of the question behind a SIGINT; no driver numbers its own so high.
+/// Token of the barrier question after a SIGINT; no driver uses such a high token.
 const BARRIER: u64 = u64::MAX;
 /// The barrier question. It is cheap, may be answered with "Quit" without harm, and prints nothing to the console,
 /// where output belongs to somebody's question.
@@ -23,16 +23,15 @@ const BARRIER_LINE: &str = "-gdb-show confirm\n";
 /// The effect that a line can have when gdb carries it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// It only looks, at programs that it holds.
+    /// The line only reads, from processes that gdb holds.
     Question,
-    /// Everything else.
+    /// Any other line.
     Deed,
-    /// It attaches: that is begun only when gdb has nothing else to do, so that those who wait can be
-    /// left out.
+    /// The line attaches. It is sent only when gdb has nothing else to do, so that waiting attaches can be withdrawn.
     Attach,
 }
 
-/// A line that gdb was not told yet.
+/// A line that gdb has not received yet.
 #[derive(Debug)]
 struct QueuedLine {
     token: u64,
@@ -48,17 +47,17 @@ enum Interrupt {
     None,
     /// gdb was sent SIGINT for the question of this number.
     Sent(u64),
-    /// All that was under way then is answered; what comes behind it is not.
+    /// All commands from before the SIGINT are answered, and the barrier question is sent.
     Barrier,
 }
 
 /// Whether gdb may still be about to attach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Attach {
-    /// It is not.
+    /// No attach is under way.
     #[default]
     Over,
-    /// It was told to, and not everybody stands still.
+    /// An attach was sent, and not all threads have stopped.
     UnderWay,
     /// Everybody does, and gdb is asked something to be sure that it knows.
     Settling,
@@ -67,7 +66,7 @@ enum Attach {
 /// The fate of a command whose answer is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenOff {
-    /// gdb is never told of it: there is no answer to wait for.
+    /// The command was never sent to gdb: there is no answer to wait for.
     Withdrawn,
     /// gdb answers it, sooner or later.
     UnderWay,
@@ -79,7 +78,7 @@ pub struct Gate {
     waiting: VecDeque<QueuedLine>,
     /// Commands that gdb has received and not answered, oldest first.
     under_way: VecDeque<(u64, Kind)>,
-    /// Questions under way whose answers nobody wants.
+    /// Open questions whose answers are no longer wanted.
     unwanted: BTreeSet<u64>,
     interrupt: Interrupt,
     attach: Attach,
@@ -97,7 +96,7 @@ impl Gate {
         });
     }
 
-    /// The next line that gdb is to be told now, with a number of gdb's own in front.
+    /// The next line to send to gdb now, with a short token.
     pub fn poll_line(&mut self) -> Option<String> {
         match self.interrupt {
             Interrupt::None => {}
@@ -139,15 +138,14 @@ impl Gate {
         self.under_way.iter().any(|(token, _)| *token == BARRIER)
     }
 
-    /// Nobody is being attached to as far as the drivers know.
+    /// Reports that the drivers know of no attach that is still under way.
     pub fn all_attached(&mut self) {
         if self.attach == Attach::UnderWay {
             self.attach = Attach::Settling;
         }
     }
 
-    /// gdb has said this. Gives it with the driver's number; nothing where it is the answer to a question of this
-    /// gate's own.
+    /// Takes a record of gdb. Returns it with the driver's token, or `None` if it answers a barrier question.
     pub fn receive(&mut self, mut record: Record) -> Option<Record> {
         if let Record::Result { token, .. } | Record::TooLong { token, .. } = &mut record
             && let Some(number) = *token
@@ -177,7 +175,7 @@ impl Gate {
         true
     }
 
-    /// Nobody wants the answer to a command any more.
+    /// Abandons a command whose answer is no longer wanted.
     pub fn break_off(&mut self, token: u64) -> BrokenOff {
         let waits = self.waiting.iter().position(|line| line.token == token);
         if let Some(at) = waits.filter(|at| self.waiting[*at].kind != Kind::Deed) {
@@ -204,7 +202,7 @@ impl Gate {
         true
     }
 
-    /// True while gdb has not answered the question at which it was interrupted: it may be interrupted once more.
+    /// True until gdb has answered the interrupted question: the interrupt may be repeated.
     pub fn is_interrupted(&self) -> bool {
         let Interrupt::Sent(token) = self.interrupt else {
             return false;
@@ -232,7 +230,7 @@ pub fn split(line: &str) -> (u64, &str) {
     (number.parse().unwrap_or(0), rest)
 }
 
-/// MI commands that only look begin so; one that reads a program's file has no process to harm.
+/// Prefixes of MI commands that only read. A command that reads a program's file has no process to harm.
 const QUESTIONS: [&str; 9] = [
     "-stack-",
     "-data-",
@@ -244,8 +242,8 @@ const QUESTIONS: [&str; 9] = [
     "-gdb-show",
     "-break-list",
 ];
-/// Commands of gdb's command line that only look, calls into the program included: gdb holds it
-/// meanwhile. What is not here can let it go, as a script and a command of a person's own can.
+/// Commands of gdb's command line that only read, or call into a program that gdb holds meanwhile. Any other command,
+/// such as a script or a user-defined one, may resume the program.
 const LOOKS: [&str; 27] = [
     "print",
     "p",
@@ -299,7 +297,7 @@ fn is_question(command: &str) -> bool {
     QUESTIONS.iter().any(|name| command.starts_with(name))
 }
 
-/// True where a line of gdb's command line only looks.
+/// True if a line of gdb's command line only reads.
 fn looks(text: &str) -> bool {
     let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_';
     let name = |text: &str| text.split(is_end).next().unwrap_or("").to_owned();

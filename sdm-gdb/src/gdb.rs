@@ -26,13 +26,13 @@ use sdm_mi::Results;
 #[derive(Clone)]
 pub(super) struct Gdb {
     parts: Rc<GdbParts>,
-    /// For an operation that looks at the task: what it may cost.
+    /// The limits of an inspection; `None` for other operations.
     budget: Option<Rc<Budget>>,
 }
 
 struct GdbParts {
     state: RefCell<State>,
-    /// Rises with every change: the driver polls until it stands still.
+    /// Incremented at every change: the driver polls until it stays the same.
     version: Cell<u64>,
     /// When operations that wait want to be polled again.
     wakeups: RefCell<Vec<Instant>>,
@@ -59,7 +59,7 @@ impl Gdb {
         }
     }
 
-    /// The same gdb for a look that begins now, whose questions share a budget.
+    /// The same gdb for a new inspection, whose questions share a budget.
     pub(super) fn for_a_look(&self) -> Self {
         let now = self.get().now;
         Self {
@@ -68,7 +68,7 @@ impl Gdb {
         }
     }
 
-    /// The budget of a look.
+    /// The budget of an inspection, if this is one.
     pub(super) fn budget(&self) -> Option<&Budget> {
         self.budget.as_deref()
     }
@@ -82,7 +82,7 @@ impl Gdb {
         self.parts.state.borrow_mut()
     }
 
-    /// Something has changed that operations may wait for.
+    /// Records a change that operations may wait for.
     pub(super) fn touch(&self) {
         self.parts.version.set(self.parts.version.get() + 1);
     }
@@ -102,8 +102,8 @@ impl Gdb {
         matches!(state, Some(('t' | 'T', _)))
     }
 
-    /// Waits until gdb has told of a stop, and longer than `wait` where the kernel then shows the program as held: between that
-    /// and its word gdb reads symbols, and on a busy machine it is given no processor.
+    /// Waits until `found` gives a result: for `wait`, or for `held_wait` if the kernel then shows the program as
+    /// stopped. Between the stop and its report gdb reads symbols, and on a loaded machine it may get no processor.
     pub(super) async fn until_told<T>(
         &self,
         wait: Duration,
@@ -120,12 +120,12 @@ impl Gdb {
         self.parts.version.get()
     }
 
-    /// Forgets who wanted to be woken: whoever still waits says so again when polled.
+    /// Clears all wake-up times: operations that still wait set theirs again when polled.
     pub(super) fn clear_wakeups(&self) {
         self.parts.wakeups.borrow_mut().clear();
     }
 
-    /// Has those who wait polled again at this time.
+    /// Requests a poll at this time.
     pub(super) fn wake_at(&self, time: Instant) {
         self.parts.wakeups.borrow_mut().push(time);
     }
@@ -143,20 +143,20 @@ impl Gdb {
         self.edit().answer(id, result);
     }
 
-    /// Tells the front-end of something unasked.
+    /// Sends an event to the front-end.
     pub(super) fn tell(&self, event: Event) {
         self.edit().actions.push_back(Action::Event(event));
     }
 
-    /// Sends an MI command now; waiting for its answer is up to the caller. Where the answer is dropped before it
-    /// has come the command is broken off: [`Gdb::post`] is for those whose answers nobody needs.
+    /// Sends an MI command now, and returns the future of its answer. Dropping that future early abandons the
+    /// command; use [`Gdb::post`] for a command whose answer is not needed.
     #[must_use]
     pub(super) fn send(&self, line: impl AsRef<str>) -> Answer {
         let wait = self.get().config.command_wait;
         self.send_within(line, wait)
     }
 
-    /// The same, with a bound of its own.
+    /// Like `send`, with a time limit of its own.
     #[must_use]
     pub(super) fn send_within(&self, line: impl AsRef<str>, wait: Duration) -> Answer {
         let work = self.works().current();
@@ -212,7 +212,7 @@ impl Gdb {
         state.actions.extend(overdue);
     }
 
-    /// Nobody wants the answers to some of the commands under way any more.
+    /// Abandons some of the open commands, as their answers are no longer wanted.
     pub(super) fn break_off(&self, which: impl Fn(u64, &Pending) -> bool) {
         let mut state = self.edit();
         let State {
@@ -267,7 +267,7 @@ impl Gdb {
         }
     }
 
-    /// Sends a command whose answer nobody needs; it is never broken off.
+    /// Sends a command whose answer is not needed; it is never abandoned.
     pub(super) fn post(&self, line: impl AsRef<str>) {
         let gdb = Self {
             parts: Rc::clone(&self.parts),
@@ -280,13 +280,13 @@ impl Gdb {
         });
     }
 
-    /// Does something to its end that nobody waits for; it is never broken off.
+    /// Runs a work to its end that nobody waits for; it is never abandoned.
     pub(super) fn post_work(&self, work: impl Future<Output = ()> + 'static) {
         drop(self.finish_unbroken(work));
     }
 }
 
-/// Has a command sent, or gives its answer where gdb need not be told of it.
+/// Queues a command for gdb, or returns its answer if gdb need not receive it.
 fn route(state: &mut State, token: u64, line: &str) -> Option<Result<Results, Failure>> {
     if line.contains(['\n', '\r', '\0']) {
         // Whoever writes a command quotes what is in it: gdb would take the rest for one of its own.

@@ -22,7 +22,7 @@ impl Made {
         self.numbers.first().copied()
     }
 
-    /// They are in the books from now on: gives gdb's numbers.
+    /// Releases the breakpoints into the driver's state, and returns gdb's numbers.
     pub(super) fn keep(mut self) -> Vec<u32> {
         std::mem::take(&mut self.numbers)
     }
@@ -51,12 +51,12 @@ pub(super) fn list(numbers: &[u32]) -> String {
 /// A variable object that gdb has made and that no books hold yet. Dropped, it is deleted in gdb.
 pub(super) struct MadeObject {
     gdb: Gdb,
-    /// Its name; empty once it is in the books.
+    /// Its name; empty once it is in the driver's state.
     name: String,
 }
 
 impl MadeObject {
-    /// gdb has made the one of this name.
+    /// Guards the variable object of this name, which gdb has just made.
     pub(super) fn new(gdb: &Gdb, name: &str) -> Self {
         Self {
             gdb: gdb.clone(),
@@ -64,7 +64,7 @@ impl MadeObject {
         }
     }
 
-    /// It is the front-end's from now on.
+    /// Releases it to the front-end.
     pub(super) fn keep(mut self) {
         let name = std::mem::take(&mut self.name);
         self.gdb.edit().objects.insert(name);
@@ -79,8 +79,8 @@ impl Drop for MadeObject {
     }
 }
 
-/// A command that waits for the program to stop: a stop by a signal of the driver's own is its answer as long as this
-/// lives, and afterwards nobody's.
+/// A command that waits for the program to stop. While it lives a stop by the driver's own signal is its answer;
+/// later such a stop belongs to no command.
 pub(super) struct Asked(Gdb);
 
 impl Asked {
@@ -96,7 +96,7 @@ impl Drop for Asked {
     }
 }
 
-/// A command under way that lets go of the program: the end of the session waits for it.
+/// An open command that detaches from the program: the end of the session waits for it.
 pub(super) struct LettingGo(Gdb);
 
 impl LettingGo {

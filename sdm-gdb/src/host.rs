@@ -15,13 +15,13 @@ use sdm_inspect::memory::Memory;
 use sdm_inspect::python::PythonThread;
 use sdm_inspect::queues::PendingAnswer;
 
-/// Looks at processes and files of this host. Nothing here changes anything but what is new.
+/// Inspects processes and files of this host. Only new files are ever written.
 pub trait Host {
     /// The process's state letter and what it waits in, as of `/proc`.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
     /// Resident memory of the process and its peak, in bytes.
     fn memory(&self, pid: i32) -> Option<(u64, u64)>;
-    /// The process that Valgrind runs for gdb, where it does.
+    /// The pid of the process that Valgrind runs for gdb; `None` without Valgrind.
     fn run_by_valgrind(&self) -> Option<i32>;
     /// The program that the process runs.
     fn program(&self, pid: i32) -> Option<PathBuf>;
@@ -43,7 +43,7 @@ pub trait Host {
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
     /// Time that a thread has run on a processor, in nanoseconds; `None` if the kernel does not count it.
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
-    /// Has it noted whether a thread comes to an address from now on, where the kernel does so.
+    /// Starts to watch whether a thread reaches an address; `None` if the kernel does not support it.
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
     /// A fingerprint of what a process exchanges data with others by, where that can be read.
     fn exchange(&self, pid: i32) -> Option<u128>;
@@ -56,26 +56,26 @@ pub trait Host {
     fn root(&self, pid: i32) -> Option<String>;
     /// A hint for a gdb that lacks a feature: the other gdbs that are installed.
     fn other_gdbs(&self) -> String;
-    /// One line of a source file.
+    /// Text of one line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
     /// The variables of the program or library that has something at an address: its writable memory.
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
     /// True for a process with an MPI library in it.
     fn has_mpi(&self, pid: i32) -> bool;
-    /// The rank that a process's launcher has given it, and the number of ranks where that was said.
+    /// The rank that a process's launcher has assigned, and the number of ranks if known.
     fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)>;
-    /// The memory of a process, where it is the user's own.
+    /// Memory of a process; `None` if it is another user's.
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
-    /// A core file that will be at this path, whoever has put what there.
+    /// Creates a core file that will appear at this path, replacing any file there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
     /// True where a handler takes the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;
 
-    /// True where a handler in the process can be another one's than a runtime's.
+    /// True if a signal handler in the process may be one that no runtime has installed.
     fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool;
     /// True where there is a file at this path.
     fn is_file(&self, path: &[u8]) -> bool;
-    /// Has an MPI library's debug library read a process, in a process of its own.
+    /// Starts an MI library's debug library on a process, in a separate process.
     fn ask_debug_library(
         &self,
         pid: i32,

@@ -86,25 +86,25 @@ struct Op {
 /// Whether an operation waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
-    /// No other such one may be under way.
+    /// No other such operation may be under way.
     Alone,
-    /// It goes beside whatever else is under way.
+    /// Runs beside any other operation.
     Urgent,
 }
 
 /// The fate of an operation whose command is cancelled, or whose session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnCancel {
-    /// It is dropped; its works go on (see `detached`).
+    /// The operation is dropped; its works go on (see `detached`).
     Drop,
-    /// It goes on: gdb leaves the program, and that is not to be broken off half-way.
+    /// The operation goes on: gdb is detaching, which must not be interrupted.
     GoOn,
 }
 
 type OpFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 impl Driver {
-    /// Of a gdb that has just been started on a host.
+    /// A driver for a gdb that has just been started on a host.
     pub fn new(now: Instant, config: Rc<DriverConfig>, host: Box<dyn Host>) -> Self {
         Self {
             gdb: Gdb::new(now, config, host),
@@ -113,7 +113,7 @@ impl Driver {
         }
     }
 
-    /// That of a process that no gdb has, with the name of its program's file: it stands as far as questions show it.
+    /// A driver for a process without a gdb, with the name of its program's file. To questions it appears stopped.
     pub fn of_process(
         now: Instant,
         config: Rc<DriverConfig>,
@@ -139,7 +139,7 @@ impl Driver {
         KeptProbe(self.gdb.get().probed.clone())
     }
 
-    /// Has the next probe compared with this.
+    /// Sets the probe with which the next one is compared.
     pub fn restore_probe(&mut self, KeptProbe(kept): KeptProbe) {
         self.gdb.edit().probed = kept;
     }
@@ -169,7 +169,7 @@ impl Driver {
         self.run();
     }
 
-    /// The same in a gdb that holds other tasks too; `first` where this is the first of them.
+    /// Like `attach`, in a gdb that holds other tasks too; `first` if this is the first of them.
     pub fn attach_among(
         &mut self,
         now: Instant,
@@ -215,7 +215,7 @@ impl Driver {
         self.run();
     }
 
-    /// Gives a command up: nothing of it is left in gdb. A run goes on, and its stop will be an event.
+    /// Cancels a command: it leaves nothing behind in gdb. A run continues, and its stop will be an event.
     pub fn handle_cancel(&mut self, now: Instant, id: CommandId) {
         self.gdb.edit().now = now;
         self.queue.retain(|(queued, _)| *queued != id);
@@ -243,14 +243,14 @@ impl Driver {
         self.run();
     }
 
-    /// gdb said something.
+    /// Takes a record of gdb.
     pub fn handle_record(&mut self, now: Instant, record: Record) {
         self.gdb.edit().now = now;
         records::handle(&self.gdb, record);
         self.run();
     }
 
-    /// gdb is gone; `text` says how.
+    /// Takes the end of gdb; `text` describes it.
     pub fn handle_gdb_end(&mut self, now: Instant, text: &str) {
         self.gdb.edit().now = now;
         let closing = self.gdb.get().life.is_closing();
@@ -330,7 +330,7 @@ impl Driver {
         self.run();
     }
 
-    /// True where gdb may not hear of the process's end: it stands still, or gdb has lost sight of it.
+    /// True if gdb may not notice the process's end: the process is stopped, or gdb has lost track of it.
     pub fn may_miss_end(&self) -> bool {
         let state = self.gdb.get();
         let is_live = state.activity.is_live();
@@ -405,7 +405,7 @@ impl Driver {
         });
     }
 
-    /// Polls what is under way, and begins what can begin, until nothing changes any more.
+    /// Polls open operations, and starts queued ones, until nothing changes.
     fn run(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         loop {

@@ -1,13 +1,13 @@
 //! Short tokens for gdb's commands: gdb reads its input byte by byte, with a system call for each.
 
-/// The numbers that gdb is told in place of the drivers'.
+/// Short tokens for gdb in place of the drivers' tokens.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// The last owner of each number; index 0 belongs to number 1.
     given: Vec<Given>,
     /// Count of numbers in use.
     taken_count: usize,
-    /// The one that was given last; 0 before the first.
+    /// The latest number; 0 before the first.
     last: usize,
 }
 
@@ -18,8 +18,8 @@ struct Given {
 }
 
 impl Numbers {
-    /// A number for a driver's `token`, as short as may be. Those that have become free are given again late: gdb can say a
-    /// second thing of a command that it has answered.
+    /// Allocates a number for a driver's `token`, as short as possible. Freed numbers are reused late, as gdb may
+    /// send a second record for an answered command.
     pub(super) fn take(&mut self, token: u64) -> u64 {
         let mut limit = 9;
         while 2 * (self.taken_count + 1) > limit {
@@ -39,7 +39,7 @@ impl Numbers {
         }
     }
 
-    /// gdb has said something of this number: gives the token that it stands for, where it was ever given.
+    /// Frees a number that gdb has answered, and returns its token; `None` if the number was never allocated.
     pub(super) fn free(&mut self, number: u64) -> Option<u64> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;
         let given = self.given.get_mut(index)?;

@@ -20,7 +20,8 @@ use super::text::base_name;
 use super::{Action, Driver, DriverConfig, Host, Turn};
 
 impl Driver {
-    /// That of a program that its parent has seized: it is known and told of as if it ran under a gdb. A stop or its end answers `id`.
+    /// A driver for a program that its parent has seized: it appears to run under a gdb. A stop or its end answers
+    /// `id`.
     pub fn seized(
         now: Instant,
         config: Rc<DriverConfig>,
@@ -53,7 +54,7 @@ impl Driver {
         driver
     }
 
-    /// Has a gdb that has just been started for a seized program take it over.
+    /// Lets a newly started gdb take over a seized program.
     pub fn take_over(&mut self, now: Instant, program: PathBuf) {
         self.gdb.edit().now = now;
         let take_over = take_over::take_over(self.gdb.clone(), program);
@@ -61,7 +62,7 @@ impl Driver {
         self.run();
     }
 
-    /// A seized program was let go.
+    /// Reports that a seized program's threads were released.
     pub fn handle_freed(&mut self, now: Instant, freed: Freed) {
         let mut state = self.gdb.edit();
         state.now = now;
@@ -70,14 +71,15 @@ impl Driver {
         self.run();
     }
 
-    /// A seized program asks for its rank: what its MPI library says of that is held against its launcher's.
+    /// Compares the rank that a seized program's MPI library reports with the launcher's, when the program asks for
+    /// its rank.
     pub fn check_world(&mut self, now: Instant, symbols: MpiSymbols) {
         self.gdb.edit().now = now;
         world::check_at(&self.gdb, symbols);
         self.run();
     }
 
-    /// A seized program has ended, `before_finalize` where it is an MPI program that has not called that.
+    /// Reports the end of a seized program; `before_finalize` for an MPI program that has not called `MPI_Finalize`.
     pub fn handle_end(&mut self, now: Instant, status: ExitStatus, before_finalize: bool) {
         let mut state = self.gdb.edit();
         state.now = now;

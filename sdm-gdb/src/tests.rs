@@ -57,7 +57,7 @@ impl Scene {
         }
     }
 
-    /// A program that stands at main; its start was command 0.
+    /// A program stopped at main; its start was command 0.
     fn at_main(host: FakeHost) -> Self {
         let mut scene = Self::new(host);
         scene.start(0);
@@ -327,7 +327,7 @@ fn a_cancelled_start_leaves_nothing_open() {
     assert!(scene.actions.iter().any(|action| action == "CloseGdb"));
 }
 
-/// One thing that happens to a driver.
+/// An input of a driver.
 #[derive(Clone, Debug)]
 enum Step {
     Command(u8),
@@ -419,8 +419,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever gdb says, every command is answered exactly once by the time gdb is gone, and the
-    /// task only makes moves that the table of moves has.
+    /// Whatever gdb sends, every command is answered exactly once by the time gdb is gone, and the task makes only
+    /// permitted transitions.
     #[test]
     fn every_command_is_answered_exactly_once(attach: bool, blocks_int: bool, steps in steps()) {
         let mut scene = Scene::new(FakeHost { blocks_int, ..FakeHost::default() });
@@ -469,7 +469,7 @@ proptest! {
     }
 }
 
-/// gdb says that a process runs, and inserts what it wants to hear of libraries by after that.
+/// gdb reports the process as running, and inserts its breakpoints on library loads after that.
 #[test]
 fn a_process_that_is_looked_at_is_cleared_when_gdb_has_done_all() {
     let mut scene = Scene::new(FakeHost::default());

@@ -9,7 +9,7 @@ use sdm_mi::{Results, quote};
 /// The longest text of one value, in bytes; a longer one is cut and carries its length and hash.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;
 
-/// A value of this text, cut where it is too long.
+/// A value with this text, cut if it is too long.
 pub(crate) fn value(text: &str) -> Value {
     if text.len() <= VALUE_BYTES_MAX {
         return Value {
@@ -33,7 +33,7 @@ pub(crate) fn variable(results: &Results) -> Variable {
     named(text("name"), text("value"))
 }
 
-/// A variable with what gdb shows of it. A reference stands for what it refers to, which is at another place in each task.
+/// A variable with its printed value. A reference shows its object, as its address differs between tasks.
 pub(crate) fn named(name: &str, shown: &str) -> Variable {
     Variable {
         name: name.to_owned(),
@@ -46,7 +46,7 @@ pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The last constant of this name: what gdb says of signals that have passed stands in front of a stop.
+/// The last constant of this name: gdb puts reports of passed signals in front of a stop.
 pub(crate) fn last_text<'a>(results: &'a Results, name: &str) -> Option<&'a str> {
     let last = results.0.iter().rev().find(|(key, _)| key == name)?;
     last.1.as_text()
@@ -57,7 +57,7 @@ pub(crate) fn console_line(command: &str) -> String {
     console_bytes(command.as_bytes())
 }
 
-/// The same, of any bytes.
+/// Like `console_line`, for arbitrary bytes.
 pub(crate) fn console_bytes(command: &[u8]) -> String {
     format!("-interpreter-exec console {}", quote(command))
 }

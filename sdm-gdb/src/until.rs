@@ -21,7 +21,7 @@ impl Gdb {
         }
     }
 
-    /// The same, but gives up after `wait`.
+    /// Like `until`, but gives up after `wait`.
     pub(super) fn until_within<T, F>(&self, wait: Duration, found: F) -> Until<T, F>
     where
         F: FnMut(&State) -> Option<T>,

@@ -9,11 +9,11 @@ use sdm_debug::{Failure, FailureCode};
 /// The meaning of a gdb error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wording {
-    /// It has given a command up for reasons that it has said before.
+    /// gdb has aborted a command for reasons that it has printed before.
     Aborted,
     /// The kernel has refused its write of registers.
     WriteFailed,
-    /// It may call no function in the program.
+    /// gdb is not allowed to call functions in the program.
     MayNotCall,
     /// A value is larger than it may read.
     ValueTooLarge,
@@ -58,8 +58,9 @@ pub(crate) fn about_a_place(failure: Failure) -> Failure {
     }
 }
 
-/// True for what gdb says right before it stops where it cannot evaluate the condition of a breakpoint; the reason comes behind it.
-/// `Error in testing breakpoint condition 1:` up to gdb 12, `Error in testing condition for breakpoint 1:` from 13 to 18.
+/// True for gdb's message right before it stops because a breakpoint condition cannot be evaluated. The reason
+/// follows. `Error in testing breakpoint condition 1:` up to gdb 12, `Error in testing condition for breakpoint 1:`
+/// from 13 to 18.
 pub(crate) fn is_untested(text: &str) -> bool {
     text.starts_with("Error in testing ")
 }
@@ -69,8 +70,8 @@ pub(crate) fn names(text: &str, file: &[u8]) -> bool {
     text.contains(&*String::from_utf8_lossy(file))
 }
 
-/// The signal that gdb says has passed, with the number and the name of the thread before it where there are several.
-/// Written so by gdb 7 to 18.
+/// The signal that gdb reports as passed; with several threads the thread's number and name precede it. Printed so by
+/// gdb 7 to 18.
 pub(crate) fn passed_signal<'a>(passed: &BTreeSet<String>, text: &'a str) -> Option<&'a str> {
     let (who, text) = text.split_once(" received signal ")?;
     let is_thread = who.starts_with(|first: char| first.is_ascii_digit());

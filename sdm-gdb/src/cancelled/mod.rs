@@ -38,7 +38,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A program that stands at main, with breakpoint 1, watchpoint 2 and the variable object `known`.
+    /// A program stopped at main, with breakpoint 1, watchpoint 2 and the variable object `known`.
     fn new(in_time: bool) -> Self {
         let minutes = Duration::from_secs(600);
         let config = DriverConfig {
@@ -105,7 +105,7 @@ impl Scene {
         self.drain();
     }
 
-    /// One step of gdb's; false where nothing is to be done.
+    /// Performs one step of the gdb; false if there is nothing to do.
     fn step(&mut self) -> bool {
         match self.gdb.step() {
             Some(Some(line)) => self.say(&line),
@@ -123,7 +123,8 @@ impl Scene {
         }
     }
 
-    /// The same; an interrupt that a person's own line has come before is tried again when its time is over.
+    /// Like `settle`. An interrupt that arrived before a console line of the user's is repeated when its time is
+    /// over.
     fn settle_in_time(&mut self) {
         self.settle();
         while let Some(at) = self.driver.poll_timeout() {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A gdb. It reads a line, carries it out, and says its records one by one.
+/// A simulated gdb: it reads a line, carries it out, and emits its records one by one.
 #[derive(Default)]
 pub(super) struct Peer {
     /// Lines that were written to it and that it has not read.
@@ -22,9 +22,9 @@ pub(super) struct Peer {
     /// The program was sent a SIGSTOP that has not stopped it yet.
     pub(super) halted: bool,
     last_point: u32,
-    /// It was sent SIGINT and gives up what it reads next.
+    /// True after a SIGINT, until the next command, which is aborted.
     gives_up: bool,
-    /// It refuses to let the program run.
+    /// True if it refuses to run the program.
     pub(super) refuses_to_run: bool,
 }
 
@@ -52,12 +52,12 @@ impl Peer {
         self.inbox.push_back(line.trim_end().to_owned());
     }
 
-    /// It was sent SIGINT; `in_time` where what it is at is given up for it.
+    /// Receives a SIGINT; `in_time` if the present command is to be aborted by it.
     pub(super) fn interrupt(&mut self, in_time: bool) {
         self.gives_up = in_time;
     }
 
-    /// Goes one step further; gives the record that it says, if that is one. `None` where it has nothing to do.
+    /// Performs one step, and returns the emitted record, if any. `None` if there is nothing to do.
     pub(super) fn step(&mut self) -> Option<Option<String>> {
         if let Some(record) = self.said.pop_front() {
             return Some(Some(record));

@@ -26,7 +26,7 @@ const KERNEL_WAIT: Duration = Duration::from_millis(250);
 /// A process to attach to.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachTarget {
-    /// Its Unix pid.
+    /// Its pid.
     pub(crate) pid: i32,
     /// True where nothing in it may be changed.
     pub(crate) read_only: bool,
@@ -57,7 +57,7 @@ pub(crate) async fn attach(gdb: Gdb, id: CommandId, process: AttachTarget) {
     gdb.answer(id, result);
 }
 
-/// The same in a gdb that holds other tasks too.
+/// Like `attach`, in a gdb that holds other tasks too.
 pub(crate) async fn attach_among(gdb: Gdb, id: CommandId, process: AttachTarget, first: bool) {
     let added = match add_inferior(&gdb).await {
         Ok(()) => ready(&gdb, first).await,
@@ -79,8 +79,8 @@ pub(crate) async fn attach_among(gdb: Gdb, id: CommandId, process: AttachTarget,
     gdb.answer(id, result);
 }
 
-/// Nobody wants to be attached any more. Where gdb has begun to attach it goes on and leaves the process then:
-/// half-way the process would be left stopped, or killed by what stops gdb.
+/// Abandons an attach. If gdb has begun to attach, that goes on and is followed by a detach. An interrupted attach
+/// would leave the process stopped, or have it killed.
 pub(crate) async fn give_up(gdb: Gdb) {
     gdb.until(|state| (!state.commands.is_clearing()).then_some(()))
         .await;
@@ -93,8 +93,9 @@ pub(crate) async fn give_up(gdb: Gdb) {
     not_begun(&gdb);
 }
 
-/// Why the kernel lets nobody stop the process: it waits for a device, a file server or a child of `vfork`, each time that one looks.
-/// gdb would wait for it without an end, and answer for none of the others that it holds.
+/// The reason why the kernel does not let the process be stopped; `None` if it does. Such a process waits
+/// uninterruptibly for a device, a file server or a child of `vfork` at each check. gdb would wait for it without
+/// end, and answer for none of its other processes.
 async fn kept_by_kernel(gdb: &Gdb, pid: i32) -> Option<String> {
     let mut waits_in = None;
     for _ in 0..KERNEL_LOOKS {
@@ -121,7 +122,7 @@ async fn add_inferior(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Finds out what this gdb can do; where nobody else has prepared it, it is prepared too.
+/// Detects gdb's features; with `prepare` it sends the initial settings too.
 async fn ready(gdb: &Gdb, prepare: bool) -> Result<(), Failure> {
     let answers = match prepare {
         true => super::start::prepare(gdb),
@@ -201,14 +202,14 @@ async fn attach_to(gdb: &Gdb, process: AttachTarget) -> Result<Reply, Failure> {
     }
 }
 
-/// Whether gdb has told of a stop of the process, or of its end.
+/// `Some` once gdb has reported a stop of the process, or its end.
 pub(super) fn is_held_or_over(state: &State) -> Option<()> {
     let over = !state.activity.is_live();
     (over || !state.stops.is_empty()).then_some(())
 }
 
-/// A process that was stopped before gdb came would stop once more on the SIGSTOP that stopped it, and stay
-/// so when gdb leaves it. gdb holds it all the same.
+/// Sends SIGCONT to a process that was stopped before the attach. Otherwise the SIGSTOP would stop it again, and it
+/// would stay stopped after the detach. gdb holds it all the same.
 pub(super) fn wake(gdb: &Gdb, pid: i32) {
     let mut state = gdb.edit();
     state.handling.sigcont = Sigcont::Unsaid;

@@ -100,17 +100,17 @@ pub(super) async fn call(
 /// The sources from which the arguments of a call can be read.
 struct ArgumentSources<'a> {
     user: &'a GdbFrame,
-    /// As the source has them.
+    /// The arguments as the source has them.
     in_source: Option<&'a [String]>,
-    /// As the function's own debug information has them.
+    /// The arguments from the function's own debug information.
     own: &'a [Variable],
     /// The frame of the function, as [`CallFrames`] has it.
     innermost: Option<usize>,
 }
 
 impl ArgumentSources<'_> {
-    /// The argument of a role: its expression, its value, and how that is known; `copied` is where the call has put its arguments,
-    /// once that was looked for.
+    /// Reads the argument of a role: its expression, its value, and the source of the value. `copied` caches the
+    /// search for the call's copies of its arguments.
     async fn read(
         &self,
         gdb: &Gdb,
@@ -169,17 +169,17 @@ impl ArgumentSources<'_> {
 
 /// The frames of a call, among those of a thread.
 struct CallFrames {
-    /// The innermost one of the function that takes its arguments by value: behind a binding of another language, and behind
-    /// what stands between a program and MPI.
+    /// Index of the innermost frame of the function that takes its arguments by value: inside the bindings of other
+    /// languages, and inside wrappers between a program and MPI.
     innermost: Option<usize>,
     /// True where the user's own frame has made the call, and nothing between it and the function.
     is_direct: bool,
-    /// The level of who has called the function.
+    /// Level of the function's caller.
     level: u32,
 }
 
 impl CallFrames {
-    /// Those of `function`, which the user's frame of this index has called, or what that has called.
+    /// Finds the frames of `function`, which the user's frame with this index has called directly or indirectly.
     fn of(thread: &ReadThread, function: &str, index: usize) -> Self {
         let user = &thread.frames[index];
         let inside = &thread.raw.frames[..index];
@@ -209,7 +209,7 @@ impl CallFrames {
     }
 }
 
-/// The line of source that is shown: a call's own, or where the user's frame stands.
+/// The source line to show: the call's own, or else the current one of the user's frame.
 fn shown_source(gdb: &Gdb, user: &GdbFrame, text: &str) -> String {
     match text {
         "" => user.source(gdb).unwrap_or_default(),
@@ -217,7 +217,7 @@ fn shown_source(gdb: &Gdb, user: &GdbFrame, text: &str) -> String {
     }
 }
 
-/// The communicator of a value: MPICH's handle of one that is not that of all, by the bits that say what a handle is of, or Open MPI's
+/// The communicator in a value: MPICH's handle (not of a predefined one), recognised by its kind bits, or Open MPI's
 /// address.
 fn communicator_of(value: &Value) -> Option<Communicator> {
     let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
@@ -240,7 +240,7 @@ fn window_of(value: &Value) -> Option<Communicator> {
         .or(address.map(Communicator::At))
 }
 
-/// True for arguments that stand for an object of the MPI library's: MPICH has numbers for them, Open MPI addresses.
+/// True for arguments that name an object of the MPI library: numbers in MPICH, addresses in Open MPI.
 fn is_object(role: ArgumentRole) -> bool {
     matches!(role, ArgumentRole::Communicator | ArgumentRole::Window)
 }
@@ -269,7 +269,7 @@ async fn in_callers_frame(
     Ok(value.map(|value| (text.clone(), value, Known::Source)))
 }
 
-/// Reads from the MPI library's memory whom a call means that names no ranks of the job itself.
+/// Finds a call's peers in the MPI library's memory, if its arguments name no ranks of the job.
 async fn by_ranks_of_the_job(
     place: &Place<'_>,
     (function, in_source): (&str, &Option<Vec<String>>),
@@ -331,7 +331,7 @@ async fn from_call(
     evaluate(gdb, thread, innermost, &named).await
 }
 
-/// An argument as it travels: what differs from rank to rank and says nothing, an address, is left out.
+/// An argument in the form of a reply, without an address, which differs between ranks and means nothing.
 fn argument(
     role: ArgumentRole,
     expression: String,
@@ -356,7 +356,7 @@ fn argument(
     argument
 }
 
-/// The frame of the runtime's function itself, where it has debug information.
+/// The frame of the runtime's function itself, if it has debug information.
 fn own_frame<'a>(thread: &'a ReadThread, function: &str, index: usize) -> Option<&'a GdbFrame> {
     let is_own = |name: &str| match mpi_name(function) {
         Some(wanted) => mpi_name(name) == Some(wanted),
@@ -383,7 +383,7 @@ async fn arguments(
     Ok(arguments.map(variable).collect())
 }
 
-/// Some lines of source from where a frame stands; of Fortran the statement to which its line belongs.
+/// Source lines from a frame's current line on; in Fortran the statement that contains the line.
 pub(super) fn source_from(gdb: &Gdb, frame: &GdbFrame) -> String {
     if let Some(statement) = frame.statement(gdb) {
         return statement;

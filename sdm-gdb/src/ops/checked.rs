@@ -31,7 +31,7 @@ pub(super) async fn read(gdb: &Gdb) -> Option<String> {
     Some(error.with_places(place))
 }
 
-/// The line of a call by where it returns to.
+/// The source line of the call that returns to this address.
 async fn line_before(gdb: &Gdb, after: u64) -> Option<String> {
     let from = after.checked_sub(1)?;
     let line = format!("-data-disassemble -s {from} -e {after} -- 5");
@@ -41,7 +41,7 @@ async fn line_before(gdb: &Gdb, after: u64) -> Option<String> {
     Some(format!("{}:{line}", base_name(file)))
 }
 
-/// True for an error that nobody wants to hear of.
+/// True for an error that the user has suppressed.
 pub(super) fn is_suppressed(gdb: &Gdb, stop: &Stop) -> bool {
     let StopReason::Finding(finding) = &stop.reason else {
         return false;

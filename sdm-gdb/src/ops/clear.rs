@@ -10,7 +10,8 @@ use crate::gdb::Gdb;
 /// A cheap command. gdb answers it only after all earlier ones, so that its answer shows that they are done.
 const NOTHING: &str = "-gdb-show confirm";
 
-/// Has the code cleared as soon as gdb has done what it is at: it says `^running` before it inserts anything.
+/// Requests the removal once gdb has finished its present command: gdb reports `^running` before it inserts
+/// breakpoints.
 pub(crate) fn when_done(gdb: &Gdb) {
     if !gdb.get().origin.is_read_only_process() {
         return;
@@ -24,7 +25,7 @@ pub(crate) fn when_done(gdb: &Gdb) {
     });
 }
 
-/// Has the code cleared, where gdb has answered what could have had it insert something.
+/// Requests the removal now, after gdb has answered a command that may have inserted breakpoints.
 pub(crate) fn now(gdb: &Gdb) {
     let mut state = gdb.edit();
     if state.origin.is_read_only_process() {

@@ -72,8 +72,8 @@ async fn open_file(gdb: &Gdb, file: &CoreFile) -> Result<Reply, Failure> {
     Ok(Reply::Stopped(place_stop(gdb, reason, &frame).await))
 }
 
-/// gdb takes the file's name as it is, from gdb 16 on as a word of its command line: a name for which that is
-/// not the same is tried in both ways, on the command line, where no character ends the command.
+/// Reads the core file. gdb takes its name literally, and from gdb 16 on as a word of its command line. A name for
+/// which the two differ is tried in both forms, on the command line, where no character ends the command.
 async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
     let wait = gdb.get().config.symbols_wait;
     let word = escape_path(core);

@@ -4,7 +4,7 @@ use sdm_system::signal_name;
 
 use crate::gdb::Gdb;
 
-/// The signal that a task has stopped for, where gdb does not say it.
+/// The signal that a task has stopped for, if gdb's record does not name it.
 pub(crate) async fn current_signal(gdb: &Gdb) -> Option<String> {
     let line = "-data-evaluate-expression $_siginfo.si_signo";
     let results = gdb.mi(line).await.ok()?;

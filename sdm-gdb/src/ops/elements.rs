@@ -14,7 +14,7 @@ use crate::text::value;
 /// The most elements that are printed one by one.
 const ELEMENTS_MAX: i64 = 64;
 
-/// A value as gdb has printed it, by a format, where it can be wrong: each element by itself.
+/// The correct form of a printed value that may be wrong: each element is printed by itself.
 pub(super) async fn right(
     gdb: &Gdb,
     (place, format): (&str, &str),
@@ -36,7 +36,7 @@ pub(super) async fn right(
     }
 }
 
-/// The same of a variable of the selected frame.
+/// Corrects a variable of the selected frame likewise.
 pub(super) async fn put_right(gdb: &Gdb, variable: &mut Variable) -> Result<(), Failure> {
     let mut printed = Printed::default();
     printed.push(&variable.value.text);

@@ -66,8 +66,8 @@ pub(crate) fn program_ended(gdb: &Gdb, end: End) {
     state.actions.push_back(Action::CloseGdb);
 }
 
-/// The program is dead, and gdb has not said so: it stood still, and only SIGKILL ends such a one, or gdb has lost sight
-/// of it, which happens as a signal that went through ends it.
+/// Ends the task of a dead program whose end gdb has not reported. The program was stopped and killed by SIGKILL, or
+/// gdb has lost track of it as a passed signal ended it.
 pub(crate) fn found_dead(gdb: &Gdb) {
     let mut state = gdb.edit();
     let by = if state.activity.is_stopped() {
@@ -192,7 +192,7 @@ async fn detach_program(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has gdb leave the process; until it has answered it is told nothing else about the task.
+/// Detaches gdb from the process; until the answer gdb receives nothing else about the task.
 pub(crate) async fn leave_process(gdb: &Gdb) -> Result<(), Failure> {
     let asked = gdb.clone();
     gdb.finish_unbroken(async move {

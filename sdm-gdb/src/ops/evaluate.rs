@@ -14,7 +14,7 @@ use sdm_mi::quote;
 /// The most arrays of one expression.
 const ARRAYS_MAX: usize = 8;
 
-/// The value of an expression in a frame; none where it has none, or could change the program.
+/// The value of an expression in a frame; `None` if there is none, or if the evaluation could change the program.
 pub(super) async fn evaluate(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -27,7 +27,7 @@ pub(super) async fn evaluate(
     unchecked(gdb, thread, frame, expression).await
 }
 
-/// True where all that looks like a call in an expression of Fortran is an element of an array.
+/// True if each apparent call in a Fortran expression is an array element.
 async fn is_of_arrays(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -92,7 +92,7 @@ pub(super) async fn number(
     Ok(number.or(value))
 }
 
-/// False for what gdb says in place of a value that it does not have.
+/// False for gdb's placeholder of a missing value.
 pub(super) fn is_known(value: &Value) -> bool {
     !value.text.starts_with('<')
 }

@@ -88,7 +88,7 @@ async fn undefined(gdb: &Gdb) -> String {
         .unwrap_or_else(|| "undefined behavior".to_owned())
 }
 
-/// The access that ASan has noted; what is no access has no size.
+/// The access that ASan has recorded; its size is 0 for other errors.
 async fn noted_access(gdb: &Gdb) -> Option<Access> {
     let call = |what| format!("((unsigned long(*)(void))__asan_get_report_access_{what})()");
     // The type is an `int`: the upper half of the register is whatever it was.
@@ -103,7 +103,7 @@ async fn noted_access(gdb: &Gdb) -> Option<Access> {
     })
 }
 
-/// Evaluates calls into the program while its other threads stand still.
+/// Evaluates calls into the program while its other threads stay stopped.
 async fn alone(gdb: &Gdb, calls: Vec<String>) -> Vec<Option<String>> {
     let asked = gdb.clone();
     gdb.finish(async move {

@@ -16,7 +16,7 @@ use crate::gdb::Gdb;
 use crate::state::probed::FrameState;
 use crate::text::variable;
 
-/// Of a deeper stack so many frames of each end are looked at.
+/// Number of frames examined at each end of a deeper stack.
 const END_FRAMES: usize = 8;
 /// Bytes of the stack that are read, from the innermost frame outwards.
 const STACK_BYTES_MAX: u64 = 32 << 10;
@@ -84,7 +84,7 @@ async fn variables(
     Ok(results.tuples("variables").map(variable).collect())
 }
 
-/// The stack pointer in a frame, and what stands in the registers that calls keep.
+/// The stack pointer in a frame, and the contents of the callee-saved registers.
 async fn registers(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -102,7 +102,7 @@ async fn registers(
     Ok((first, rest))
 }
 
-/// Registers of a frame by gdb's numbers, as hexadecimal text; nothing where gdb does not say.
+/// Registers of a frame by gdb's numbers, as hexadecimal text; empty if gdb does not provide them.
 pub(super) async fn read_registers(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -165,7 +165,7 @@ async fn stack_memory(
     Ok(StackBytes { begin, digits })
 }
 
-/// Memory of the task as hexadecimal digits; nothing where it cannot be read.
+/// Memory of the task as hexadecimal digits; empty if it cannot be read.
 pub(super) async fn read_memory(
     gdb: &Gdb,
     thread: &ReadThread,

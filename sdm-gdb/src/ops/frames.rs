@@ -18,7 +18,7 @@ pub(crate) const FRAMES_MAX: u32 = 1024;
 /// File name extensions of Fortran sources, in lower case.
 const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
 
-/// One frame as gdb gives it.
+/// One frame from gdb.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GdbFrame {
     pub(crate) level: u32,
@@ -27,11 +27,11 @@ pub(crate) struct GdbFrame {
     file: String,
     path: String,
     line: u32,
-    /// Without directories; empty for the program itself.
+    /// The shared object without directories; empty for the program itself.
     module: String,
     /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     called: Option<String>,
-    /// For a frame without a name: its module, and the text of where it stands.
+    /// Module and place of a frame without a name.
     place: Option<(String, String)>,
     arguments: Vec<Variable>,
     /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
@@ -74,7 +74,7 @@ impl GdbFrame {
         self.address
     }
 
-    /// One of Python's, in an interpreter's frame of this level; `module` is empty for what the user wrote.
+    /// A Python frame, at the level of its interpreter frame; `module` is empty for the user's code.
     pub(crate) fn python(level: u32, frame: &PythonFrame, module: &str) -> Self {
         Self {
             level,
@@ -88,7 +88,7 @@ impl GdbFrame {
         }
     }
 
-    /// One of gdb's, for tests.
+    /// A frame of gdb's, for tests.
     #[cfg(test)]
     pub(crate) fn native(level: u32, function: &str, module: &str) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl GdbFrame {
         !self.is_python
     }
 
-    /// The function's name, where it has one.
+    /// The function's name, if known.
     pub(crate) fn function(&self) -> Option<&str> {
         self.function.as_deref()
     }
@@ -144,7 +144,7 @@ impl GdbFrame {
         is_fortran(&self.file)
     }
 
-    /// For the fold rules.
+    /// The frame in the form of the fold rules.
     pub(crate) fn raw(&self) -> RawFrame {
         RawFrame {
             function: self.called.clone().or_else(|| self.function.clone()),
@@ -158,12 +158,12 @@ impl GdbFrame {
         }
     }
 
-    /// As it stands in a stack.
+    /// The frame in the form of a folded stack.
     pub(crate) fn stack_frame(&self) -> StackFrame {
         StackFrame::from(&self.raw())
     }
 
-    /// For the front-end; `with_args` with what gdb said of the arguments.
+    /// The frame in the form of the front-end; `with_args` includes the arguments that gdb gave.
     pub(crate) fn frame(&self, with_args: bool) -> Frame {
         let function = self.function.clone().unwrap_or_else(|| match &self.place {
             Some((_, text)) => text.clone(),
@@ -186,8 +186,7 @@ impl GdbFrame {
         }
     }
 
-    /// As a place to be compared between tasks: how deep they are inside a runtime differs, so
-    /// the level is left out.
+    /// The frame for comparison between tasks: without level, as the depth inside a runtime differs.
     pub(crate) fn place(&self) -> Frame {
         Frame {
             level: 0,
@@ -213,7 +212,7 @@ impl GdbFrame {
         Some(statement(line, self.line, Form::of(&self.file)))
     }
 
-    /// So many lines of source from there on, as far as the file is known and has them.
+    /// Up to `count` source lines from the current one on, as far as the file is known.
     pub(super) fn source_lines(&self, gdb: &Gdb, count: u32) -> Vec<String> {
         if self.path.is_empty() || self.line == 0 {
             return Vec::new();
@@ -243,7 +242,7 @@ impl GdbFrame {
         self.line > 0
     }
 
-    /// Its arguments are missing; this is what stands there.
+    /// Sets a placeholder for missing arguments.
     pub(super) fn set_missing(&mut self, instead: Variable) {
         self.arguments = vec![instead];
     }

@@ -1,7 +1,7 @@
 //! gdb's value history: `$`, `$$`, `$3` and `$$2` in expressions.
 //!
-//! A gdb of one task keeps it by itself. In one that holds several it is shared by all of them, so each
-//! task knows which values are its own, and what is written of them is put into gdb's numbers.
+//! A gdb of one task keeps the history by itself. A gdb of several tasks has one history for all. So each task keeps
+//! the numbers of its own values, and translates references to them into gdb's numbers.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(crate) fn own<'a>(gdb: &Gdb, text: &'a str) -> Result<Cow<'a, str>, Failure>
     }
 }
 
-/// Takes note of a value that gdb has numbered.
+/// Records the number of a printed value.
 pub(crate) fn note(gdb: &Gdb, printed: &str) {
     let Some(number) = number(printed) else {
         return;
@@ -28,7 +28,7 @@ pub(crate) fn note(gdb: &Gdb, printed: &str) {
     }
 }
 
-/// The text of a value behind `$N = `, without the place of a reference; all else as it is.
+/// The value after `$N = `, without the address of a reference; any other text unchanged.
 pub(crate) fn shown(printed: &str) -> &str {
     numbered(printed).map_or(printed, |(_, value)| referred(value))
 }
@@ -85,7 +85,7 @@ fn in_numbers(text: &str, values: &[u64]) -> Result<String, Failure> {
     Ok(out)
 }
 
-/// The value behind so many dollars; nothing where it is a register or a variable of gdb's.
+/// The value that a word with leading dollars refers to; `None` for a register or a convenience variable.
 fn value_meant(dollars: usize, name: &str, values: &[u64]) -> Result<Option<String>, Failure> {
     let gdb = |text: String| Err(Failure::new(FailureCode::Gdb, text));
     let number = match (dollars, name) {

@@ -35,7 +35,7 @@ const WITH_LEAKS: [(&str, Internal); 2] = [
     ("exit", Internal::LeakCheck),
     ("__lsan_do_recoverable_leak_check", Internal::LeakCheck),
 ];
-/// That it has it.
+/// The function that shows the presence of LeakSanitizer.
 const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
 /// The breakpoint of a program whose use of MPI is checked.
 const CHECK: [(&str, Internal); 1] = [(sdm_check::ERROR_FUNCTION, Internal::Found(Finder::Check))];
@@ -63,7 +63,7 @@ pub(crate) async fn insert_internal(gdb: &Gdb) {
     watch_leaks(gdb).await;
 }
 
-/// Inserts that of a program whose use of MPI is checked. Whoever asks for the check wants it.
+/// Inserts the breakpoint for checks of the use of MPI, if the start requested them.
 async fn watch_check(gdb: &Gdb) {
     let is_armed = {
         let breakpoints = &mut gdb.edit().breakpoints;
@@ -87,7 +87,7 @@ async fn watch_mpi(gdb: &Gdb) {
     }
 }
 
-/// The same for programs with LeakSanitizer, which is in none that has no sanitizer.
+/// Inserts the breakpoints for LeakSanitizer. Only programs with a sanitizer have it.
 async fn watch_leaks(gdb: &Gdb) {
     let wanted = {
         let state = gdb.get();
@@ -135,8 +135,8 @@ fn line(function: &str, what: Internal, qualified: &str) -> String {
     format!("-break-insert -f {never}{qualified}--function {function}")
 }
 
-/// The same where MI knows no such option (gdb 10 and 11): it is at all functions of that name, and those that C++ has put
-/// somewhere are switched off.
+/// Inserts a breakpoint without `--qualified`, which gdb 10 and 11 do not know. The breakpoint covers all functions
+/// of that name; locations inside C++ scopes are disabled.
 async fn insert_unqualified(gdb: &Gdb, function: &str, what: Internal) -> Result<Results, Failure> {
     let results = gdb.mi(line(function, what, "")).await?;
     let made = results.tuple("bkpt").unwrap_or(&results);

@@ -83,8 +83,8 @@ async fn stop_program(gdb: &Gdb) -> Result<(), Failure> {
     told.ok_or_else(|| not_stoppable(gdb, pid))
 }
 
-/// Has Valgrind's server stop what it runs, whatever of signals the process lets through; stopped by one, it could not answer. What comes just as
-/// the program goes on it does not hear.
+/// Stops a program by Valgrind's own server, whatever the signal settings are: stopped by a signal, it could not
+/// answer. A request that comes just as the program resumes is missed.
 async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
     for _ in 0..ASK_TIMES {
         send_interrupt(gdb).await;
@@ -95,7 +95,7 @@ async fn ask_until_stopped(gdb: &Gdb, pid: i32) -> Result<(), Failure> {
     Err(not_stoppable(gdb, pid))
 }
 
-/// Has gdb send the program a SIGINT. That is on its way from then on, whoever waits for it, unless gdb refuses.
+/// Has gdb send the program a SIGINT, which is then pending, unless gdb refuses.
 async fn send_interrupt(gdb: &Gdb) {
     let sender = gdb.clone();
     gdb.edit().interrupts.int_sent = true;
@@ -130,8 +130,8 @@ fn not_stoppable(gdb: &Gdb, pid: i32) -> Failure {
     Failure::new(FailureCode::NotStoppable, text)
 }
 
-/// A signal of ours that still waits would reach the program when gdb leaves it: lets the program
-/// run into it first.
+/// Runs the program into a pending signal of the driver before a detach: later the signal would reach the detached
+/// program.
 pub(crate) async fn settle_before_detach(gdb: &Gdb) {
     // One that is on its way to a program that runs, as of an interrupt that was given up, stops it first.
     let arrived = |state: &State| {

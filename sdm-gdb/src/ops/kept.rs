@@ -39,19 +39,19 @@ const KEPT: [(u32, [&str; 2]); 6] = [
 enum Copy {
     /// gdb's number of a register.
     Register(u32),
-    /// So far from where the stack pointer was at the first instruction.
+    /// Offset from the stack pointer at the first instruction.
     Slot(i64),
 }
 
 /// The places of a call's arguments.
 pub(super) struct Kept {
     copies: [Option<Copy>; 6],
-    /// The stack pointer of the caller, behind the return address.
+    /// Stack pointer of the caller, after the return address was popped.
     caller: u64,
     level: u32,
 }
 
-/// Looks at the function of the frame of this index, by what that has called.
+/// Finds the places of the arguments of the frame with this index, from its function's code.
 pub(super) async fn kept(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -104,7 +104,7 @@ async fn instructions(
 }
 
 impl Kept {
-    /// The argument of this place from 0, as so many bytes; nothing where it is not there any more.
+    /// The argument with this index from 0, of this size; `None` if it is lost.
     pub(super) async fn argument(
         &self,
         gdb: &Gdb,
@@ -129,7 +129,7 @@ impl Kept {
     }
 }
 
-/// A signed number of so many bytes, 4 or 8.
+/// A signed number of 4 or 8 bytes.
 fn narrowed(value: u64, bytes: u64) -> i64 {
     match bytes {
         // The upper half goes, and the sign of the lower one fills it.

@@ -45,8 +45,8 @@ async fn is_alone(gdb: &Gdb) -> bool {
     listed.is_ok_and(|listed| listed.number("number-of-threads") == Some(1))
 }
 
-/// Clears what functions that have returned have left of the stack, up to its pointer: what is about to check calls others, and has
-/// nothing behind it.
+/// Clears the stack below its pointer of remains of returned functions: the code that is about to check will call
+/// others, and has no data there.
 async fn clear_stack(gdb: &Gdb) -> Option<()> {
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let pid = gdb.get().pid()?;
@@ -59,7 +59,7 @@ async fn fill(gdb: &Gdb, address: u64, contents: &str, bytes: u64) -> Option<()>
     gdb.mi(line).await.ok().map(drop)
 }
 
-/// Has the program put a filter on its own system calls and those of the processes that it starts.
+/// Has the program install the filter for its own system calls and those of the processes that it starts.
 async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
     let pointer: u64 = evaluated(gdb, "(unsigned long)$sp").await?.parse().ok()?;
     let at = (pointer - u64::from(BELOW)) & !0xf;

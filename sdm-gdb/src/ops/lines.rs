@@ -24,7 +24,7 @@ const STEPS_MAX: u32 = 100_000;
 enum Step {
     /// A line for gdb.
     Do(String),
-    /// Goes on at this step where the expression is false.
+    /// Jumps to this step if the expression is false.
     Unless(String, usize),
     GoTo(usize),
     /// The task runs on.
@@ -34,7 +34,7 @@ enum Step {
 /// A block that has not ended.
 struct Block {
     is_loop: bool,
-    /// Its first step.
+    /// Index of its first step.
     begins: usize,
     /// The step that leaves it where its expression is false, until `else` has come.
     test: Option<usize>,
@@ -112,7 +112,7 @@ fn end(steps: &mut Vec<Step>, block: Block) {
     }
 }
 
-/// Has a step lead to what comes next.
+/// Makes a step jump to the next one to be added.
 fn lead(steps: &mut [Step], step: usize) {
     let next = steps.len();
     if let Some(Step::Unless(_, to) | Step::GoTo(to)) = steps.get_mut(step) {
@@ -202,7 +202,8 @@ async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
     (result, text)
 }
 
-/// A line of which gdb tells at once what it prints: an `echo` that ends with a blank and a backslash is kept until more comes.
+/// The line in a form whose output gdb flushes at once: an `echo` that ends in a blank and a backslash would be held
+/// back.
 fn at_once(line: &str) -> Cow<'_, str> {
     match line.strip_prefix("echo ").and(line.strip_suffix(" \\")) {
         Some(text) => Cow::Owned(format!("{text}\\040")),

@@ -8,7 +8,7 @@ use super::frames::{FRAMES_MAX, is_fortran};
 use super::python::is_evaluation;
 use super::stack_end::{ENDS, UNKNOWN_CALLER};
 
-/// Up to here gdb shows a stack: what has called it is not the program's.
+/// The function at which gdb ends a stack: its callers are not the program's.
 const MAIN: &str = "main";
 
 /// The stacks of a process, folded; with `full` every frame of every thread instead.
@@ -54,7 +54,7 @@ pub fn shown_count(frames: &[StackFrame]) -> usize {
     main.filter(is_c).map_or(frames.len(), |at| at + 1)
 }
 
-/// True for the function that gdb takes for a program's main one; Rust's stands in its crate.
+/// True for gdb's main function of a program; Rust's is inside its crate.
 fn is_main(frame: &StackFrame) -> bool {
     let name = frame.function.as_deref().unwrap_or_default();
     let is_rust = frame

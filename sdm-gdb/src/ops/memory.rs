@@ -118,8 +118,8 @@ async fn values_of(
     Ok(values.collect())
 }
 
-/// A register in hexadecimal, then in its natural form where that says more, as `info registers` has them. Vectors and
-/// floating point have no hexadecimal form that means anything.
+/// A register in hexadecimal, followed by its natural form if that adds anything, as in `info registers`. For vectors
+/// and floating point the hexadecimal form is left out.
 fn both(raw: &str, natural: &str) -> String {
     let is_whole = natural.parse::<i128>().is_ok() || natural.starts_with('[');
     match is_whole && raw != natural {

@@ -83,7 +83,7 @@ pub(super) async fn variables(gdb: &Gdb) -> Result<Results, Failure> {
     Ok(list(gdb, following, command).await.unwrap_or(results))
 }
 
-/// Lines of which some are records of MI's: so gdb 18 prints what a command says that `frame apply` carries out.
+/// Output lines, of which some are MI stream records: gdb 18 prints the output of a command under `frame apply` so.
 fn unquoted(printed: &str) -> String {
     let line = |line: &str| match parse_line(line.as_bytes()) {
         Record::Stream { text, .. } if line.starts_with('~') => text,
@@ -139,7 +139,7 @@ pub(super) fn shown(text: &str) -> &str {
     }
 }
 
-/// True where gdb has taken too long for a question, or has said too much: what was asked is missing, and no more.
+/// True if gdb exceeded the limits of time or output: only this answer is missing.
 pub(super) fn is_missing(failure: &Failure) -> bool {
     matches!(failure.code, FailureCode::TimedOut | FailureCode::Limit)
 }

@@ -55,7 +55,7 @@ pub(crate) async fn create(
     Ok(Reply::VarObject(object))
 }
 
-/// gdb does not say why it cannot make one; evaluating does.
+/// The reason why gdb cannot make a variable object: gdb does not tell, but evaluating does.
 async fn why_not(gdb: &Gdb, expression: &str, failure: Failure) -> Failure {
     evaluated(gdb, "", expression)
         .await

@@ -6,8 +6,8 @@ use crate::gdb::Gdb;
 use crate::state::printed::Printed;
 use sdm_mi::quote;
 
-/// The value of an expression of ours, or of one that has been looked at. `place` are MI's options that name a thread and a frame; what is
-/// selected where it is empty.
+/// The value of an expression that SDM has made or checked. `place` holds MI's options for thread and frame; if empty
+/// the selected ones are used.
 pub(crate) async fn unchecked(
     gdb: &Gdb,
     place: &str,

@@ -25,9 +25,9 @@ use crate::state::returns::{Followed, Returns};
 /// Processor time in nanoseconds since the probe before; a thread with less counts as starved. Stopping and resuming
 /// alone take about as much.
 const STARVED_NS: u64 = 200_000;
-/// The most threads of one task whose waits are looked at.
+/// Most threads of one task whose waits are examined.
 const THREADS_MAX: usize = 64;
-/// The most threads beside the main one whose calls of MPI's are compared.
+/// Most threads, other than the main one, whose MPI calls are compared.
 const BESIDE_MAX: usize = 16;
 
 /// Answers a probe. Of a task that runs only the kernel is asked.
@@ -114,13 +114,13 @@ impl Drop for Selected {
 struct Earlier<'a> {
     /// The last probe.
     last: &'a Probed,
-    /// The same where this look is to be compared with it.
+    /// The last probe, if this one is to be compared with it.
     compared: Option<&'a Probed>,
     followed: Followed,
 }
 
-/// Looks at a task that stands; where its main thread's stack is not whole, what was seen before is what the next
-/// look is compared with.
+/// Probes a stopped task. If its main thread's stack is incomplete, the last complete probe is kept for the next
+/// comparison.
 async fn look(
     gdb: &Gdb,
     spec: ProbeSpec,
@@ -302,7 +302,7 @@ fn waits_for_own(gdb: &Gdb, thread: &ReadThread) -> bool {
     call.is_some_and(kernel::waits_for_own)
 }
 
-/// The call of MPI's of the one thread that is in it beside the main one, which waits for other threads.
+/// The MPI call of the only other thread that is in one, if the main thread waits for other threads.
 async fn call_of_another(gdb: &Gdb, threads: &[ReadThread]) -> Result<Option<Call>, Failure> {
     let config = gdb.get().config.clone();
     let others = threads.iter().filter(|thread| !thread.raw.main);

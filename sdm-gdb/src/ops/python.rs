@@ -20,7 +20,7 @@ const TORCH_WRAPPERS: &str = "/torch/distributed/c10d_logger.py";
 /// Display name of the interpreter's lock.
 const LOCK: &str = "Python's lock (the GIL)";
 
-/// Does so for all threads of a task.
+/// Replaces the frames of all threads of a task.
 pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
     if !threads.iter().any(|thread| is_inside(&thread.frames)) {
         return;
@@ -58,7 +58,7 @@ pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> 
     })
 }
 
-/// Does so for the thread that is selected, whose frames these are.
+/// Replaces the frames of the selected thread, which are passed.
 pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> Vec<GdbFrame> {
     if !is_inside(&frames) {
         return frames;
@@ -72,7 +72,7 @@ pub(super) async fn weave_current(gdb: &Gdb, frames: Vec<GdbFrame>) -> Vec<GdbFr
     }
 }
 
-/// True where a frame that looks as if the user had written it can be the interpreter's.
+/// True if a frame that looks like the user's may be the interpreter's.
 pub(super) fn may_be_inside(gdb: &Gdb, frame: &GdbFrame) -> bool {
     let is_own = |name: &str| OWN.iter().any(|own| name.starts_with(own));
     is_interpreter(&gdb.get().program_name) || frame.function().is_some_and(is_own)
@@ -114,7 +114,7 @@ async fn current_kernel_id(gdb: &Gdb) -> Option<i32> {
     kernel_id(info.tuples("threads").find(current)?.text("target-id")?)
 }
 
-/// The Python functions that all threads of the process are in; none where it cannot be read.
+/// The Python functions of all threads of the process; empty if they cannot be read.
 async fn read(gdb: &Gdb) -> BTreeMap<i32, PythonThread> {
     let pid = gdb.get().pid();
     let [runtime, version] = ["_PyRuntime", "Py_Version"]

@@ -5,7 +5,7 @@ use sdm_debug::{Command, Failure, FailureCode, Reply};
 use super::{breakpoints, console, memory, objects, probe, queues, signals, source, stack, values};
 use crate::gdb::Gdb;
 
-/// Carries out a command that is answered by what gdb says to it.
+/// Carries out a command whose reply is gdb's answer.
 pub(crate) async fn query(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     match command {
         Command::Backtrace(_)
@@ -47,7 +47,7 @@ pub(crate) async fn query(gdb: &Gdb, command: &Command) -> Result<Reply, Failure
     }
 }
 
-/// The rest of [`query`]: breakpoints, variable objects, and gdb's own words.
+/// The further commands of [`query`]: breakpoints, variable objects, and raw gdb commands.
 async fn query_more(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     match command {
         Command::BreakCondition { number, condition } => {
@@ -79,7 +79,7 @@ async fn query_more(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     }
 }
 
-/// Looks at the task, within a budget.
+/// Carries out a command that inspects the task, within a budget.
 async fn look(gdb: &Gdb, command: &Command) -> Result<Reply, Failure> {
     match command {
         Command::Backtrace(spec) => stack::backtrace(gdb, spec).await,

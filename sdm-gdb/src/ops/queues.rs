@@ -134,7 +134,7 @@ async fn symbols(gdb: &Gdb) -> BTreeMap<String, u64> {
     found
 }
 
-/// The types as the process's debug information has them; none where it has not all of them.
+/// The types from the process's debug information; `None` unless it has all of them.
 async fn types(gdb: &Gdb) -> Result<Option<Vec<TypeLayout>>, Failure> {
     let mut types = Vec::new();
     for (name, _, fields) in rows() {
@@ -185,7 +185,7 @@ fn word(memory: &dyn Memory, address: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes)).filter(|word| *word != 0)
 }
 
-/// An absolute path at an address. What lies behind it may be no memory: it is read up to a whole piece at a time.
+/// The absolute path stored at an address. The memory after it may be unmapped, so it is read in pieces.
 fn path(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     let mut path = Vec::new();
     while path.len() < PATH_BYTES_MAX {

@@ -20,12 +20,12 @@ use crate::text::value;
 
 /// A symbol by which MPICH's library is known.
 pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
-/// No request: in Open MPI a variable, in MPICH a handle.
+/// The null request: a variable in Open MPI, a handle in MPICH.
 const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
 const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
-/// The most requests of one call that are looked at.
+/// Most requests of one call that are examined.
 const REQUESTS_MAX: u64 = 4096;
-/// Ranks that are in more communicators than so many are not told apart by them.
+/// Most communicators of the process that are searched by ranks.
 const COMMUNICATORS_MAX: usize = 256;
 /// The longest text of a communicator's ranks.
 const TEXT_BYTES_MAX: usize = 1024;
@@ -112,8 +112,7 @@ impl Told {
     }
 }
 
-/// Puts ranks of the job in place of ranks of a communicator that is not that of all, and its members beside its name; and adds what tells
-/// it from others.
+/// Replaces ranks of a sub-communicator by ranks of the job, and adds its members and its context id.
 pub(super) async fn translate(
     place: &Place<'_>,
     named: Named,
@@ -171,7 +170,7 @@ pub(super) async fn translate(
 /// A request that a call waits for.
 enum PendingRequest {
     Message(Message),
-    /// A collective operation that does not block, in a communicator; in that of all where none is told.
+    /// A non-blocking collective operation, with its communicator; `None` for `MPI_COMM_WORLD`.
     Collective(Option<Communicator>),
 }
 
@@ -244,7 +243,8 @@ pub(super) async fn requests(
     })
 }
 
-/// Of whom the messages are of which a call waits for the first one, as an argument; nothing where that is not known of each.
+/// The peers of the requests of which a call waits for the first to complete, as an argument; empty unless the peer
+/// of each is known.
 pub(super) async fn alternatives(
     place: &Place<'_>,
     (list, count): (Option<&str>, Option<i64>),

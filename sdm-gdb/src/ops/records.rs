@@ -19,8 +19,7 @@ use sdm_mi::{AsyncKind, Record, ResultClass, Results, StreamKind};
 /// Most bytes that are kept of gdb's error output.
 const COMPLAINT_BYTES_MAX: usize = 4 << 10;
 
-/// The most stops that wait to be looked at; gdb sends no second one before it is told to go on,
-/// except for what a person does at its console.
+/// Most stops in the queue; gdb sends no second one before it resumes, except after console commands of the user.
 const STOPS_MAX: usize = 16;
 
 pub(crate) fn handle(gdb: &Gdb, record: Record) {
@@ -104,9 +103,9 @@ fn complaint_of(gdb: &Gdb, complaint: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// gdb can say `^running` and then `^error` to one command: the run has not begun after all.
-/// Where the program is not held it goes on, or is about to end, and that will end the run: gdb
-/// stumbles over threads that go while it lets them run ("Couldn't get registers").
+/// Handles gdb's `^error` after `^running` for one command: the run has not begun after all. If the program is not
+/// stopped it runs on, or is about to end, and that will end the run. gdb fails so when threads exit while it resumes
+/// them ("Couldn't get registers").
 fn fail_run(gdb: &Gdb, token: u64, failure: &Failure) {
     let (waits, open) = {
         let state = gdb.get();
@@ -375,7 +374,7 @@ fn handle_text(gdb: &Gdb, kind: StreamKind, text: &str) {
     }
 }
 
-/// Says what has become of the program's processes, once.
+/// Reports a change of the program's processes, once.
 fn tell_remark(gdb: &Gdb, text: &str) {
     let started = !gdb.get().activity.is_starting();
     if let Some(text) = remark(text).filter(|_| started)

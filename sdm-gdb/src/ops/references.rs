@@ -13,7 +13,7 @@ use crate::state::printed::Printed;
 use crate::text::console_line;
 use sdm_mi::quote;
 
-/// In front of a command of gdb's command line: values have what their references refer to.
+/// Command prefix with which values show the objects of references.
 pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
 
 /// The printer; references within what is referred to are followed too, but not for ever, as structures may refer to themselves.
@@ -57,14 +57,13 @@ pub(super) fn are_within(printed: &str) -> bool {
     outside_quotes(printed).any(|(at, c)| c == '@' && printed[at..].starts_with("@0x"))
 }
 
-/// Has gdb know the setting; false where it has no Python.
+/// Creates the setting in gdb; false if gdb has no Python.
 pub(super) async fn make_printer(gdb: &Gdb) -> bool {
     let line = console_line(&format!("python exec({PRINTER:?})"));
     gdb.send(line).capture().printed().await.0.is_ok()
 }
 
-/// A value that a command of gdb's has printed, with what its references refer to. `again` prints the value once more, and changes
-/// nothing.
+/// A printed value with the objects of its references. `again` prints the value once more, without side effects.
 pub(super) async fn followed(gdb: &Gdb, place: &str, again: &str, printed: Printed) -> Printed {
     if !are_within(&printed) || !make_printer(gdb).await {
         return printed;

@@ -95,7 +95,7 @@ async fn general(gdb: &Gdb) -> Result<Vec<Variable>, Failure> {
     }
 }
 
-/// Says, once, what an error means that gdb has met while the program runs: in a breakpoint's condition, say.
+/// Reports once the meaning of an error that gdb met while the program runs, in a breakpoint's condition for example.
 pub(crate) fn tell(gdb: &Gdb, text: &str) {
     let executing = gdb.get().activity.is_executing();
     let failure = executing.then(|| meaning(gdb, text)).flatten();

@@ -67,7 +67,7 @@ fn is_call(expression: &str) -> bool {
     before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ')' | '>'))
 }
 
-/// Splits at the bracket that closes behind the text.
+/// Splits at the bracket that the last character closes.
 fn opening(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0_u32;
     for (at, c) in text.char_indices().rev() {

@@ -48,7 +48,7 @@ pub(super) fn follow(
     returns
 }
 
-/// The call of MPI's alone. Others are not followed: a look at a process lets some of the system's calls return early.
+/// Tracks only the MPI call. System calls are not tracked: an inspection makes some of them return early.
 pub(super) fn follow_call(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -85,7 +85,7 @@ pub(crate) async fn begin(
         .await
 }
 
-/// The run is opened before gdb has answered: a cancel meanwhile must find it.
+/// Begins a run. The run is opened before gdb's answer, so that a cancel finds it.
 async fn begin_now(
     gdb: &Gdb,
     id: Option<CommandId>,

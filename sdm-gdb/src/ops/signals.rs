@@ -10,7 +10,7 @@ use crate::state::signals::Sigint;
 use crate::text::console_line;
 use sdm_child::is_handle;
 
-/// Stands for all signals but those that gdb uses itself.
+/// Name for all signals except those that gdb uses itself.
 const ALL: &str = "all";
 /// The highest signal that gdb takes by its number.
 const NUMBER_MAX: i32 = 15;
@@ -78,7 +78,7 @@ pub(crate) async fn handle(gdb: &Gdb, names: &[String], change: Change) -> Resul
     .await
 }
 
-/// Carries out `handle` as a line of gdb's own; `None` for another line. What gdb is told so is known here too.
+/// Carries out a `handle` line of the user's, and updates the driver's copy of the settings; `None` for another line.
 pub(crate) async fn handle_line(gdb: &Gdb, line: &str) -> Option<Result<String, Failure>> {
     if !is_handle(line) {
         return None;
@@ -105,7 +105,7 @@ async fn carry_out(gdb: &Gdb, line: &str) -> Result<String, Failure> {
     Ok(printed)
 }
 
-/// The signals that a word behind `handle` names: one by its name, some by their numbers, or all.
+/// The signals that an argument of `handle` names: one by name, several by number, or all.
 fn named(word: &str) -> Vec<String> {
     let (first, last) = word.split_once('-').unwrap_or((word, word));
     match (first.parse::<i32>(), last.parse::<i32>()) {
@@ -163,7 +163,7 @@ fn unknown(name: &str) -> Failure {
     Failure::new(FailureCode::Gdb, format!("no signal {name}"))
 }
 
-/// One row of gdb's table: name, stop, print, pass, meaning.
+/// Parses a row of gdb's table: name, stop, print, pass, meaning.
 fn read_row(line: &str) -> Option<SignalView> {
     let mut fields = line.split_ascii_whitespace();
     let name = fields.next()?;

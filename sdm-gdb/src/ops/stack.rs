@@ -57,7 +57,7 @@ pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, 
     }))
 }
 
-/// From the innermost frame that the user wrote to the outermost; all where he wrote none.
+/// Range of frames from the innermost to the outermost one of the user's code; all if there are none.
 fn shown(gdb: &Gdb, frames: &[GdbFrame]) -> (usize, usize) {
     let config = gdb.get().config.clone();
     let raw: Vec<RawFrame> = frames.iter().map(GdbFrame::raw).collect();
@@ -152,8 +152,7 @@ pub(crate) async fn stacks(gdb: &Gdb, full: bool) -> Result<Reply, Failure> {
     Ok(Reply::Stacks(stacks))
 }
 
-/// The threads of the task, and how many there are beyond those that are read. Python's functions stand where its
-/// interpreter carries them out.
+/// The threads of the task with Python functions in their frames, and the number of threads beyond the limit.
 pub(crate) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
     let (mut threads, beyond) = read_native_threads(gdb).await?;
     if let Some(failure) = threads.iter_mut().find_map(|thread| thread.missing.take()) {
@@ -163,7 +162,7 @@ pub(crate) async fn read_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Fa
     Ok((threads, beyond))
 }
 
-/// The same as gdb gives them; a thread that there was no budget for has no frame but why.
+/// The threads as gdb gives them; for a thread beyond the budget the reason is in place of its frames.
 async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failure> {
     let info = gdb.mi("-thread-info").await?;
     let mut found: Vec<(u32, &Results)> = info
@@ -204,7 +203,7 @@ async fn read_native_threads(gdb: &Gdb) -> Result<(Vec<ReadThread>, u32), Failur
     Ok((threads, u32::try_from(beyond).unwrap_or(u32::MAX)))
 }
 
-/// The frames of a thread, and why there are no more of them where gdb could not go on.
+/// The frames of a thread, and the reason if unwinding ended early.
 async fn read_thread(
     gdb: &Gdb,
     id: u32,

@@ -33,7 +33,7 @@ pub struct Before {
     pub settings: Vec<String>,
     /// The breakpoints that exist from the start.
     pub breakpoints: Vec<KeptPoint>,
-    /// Set where the program's use of MPI is checked: what is not told of it.
+    /// Suppressions for the check of the use of MPI; `None` without that check.
     pub check: Option<Suppressions>,
 }
 
@@ -125,7 +125,7 @@ async fn carry_out(gdb: &Gdb, lines: &[String]) {
     }
 }
 
-/// Those of `--gdb-setting` that say what signals do: every gdb has its own ways first.
+/// Carries out the user's `handle` lines, which follow the standard settings.
 pub(crate) async fn carry_out_handles(gdb: &Gdb) {
     let lines = gdb.get().config.handles.clone();
     carry_out(gdb, &lines).await;

@@ -27,9 +27,9 @@ use sdm_mi::Results;
 
 /// The outcome of a stop.
 enum Verdict {
-    /// A person is told.
+    /// Report the stop to the front-end.
     Report(StopReason),
-    /// Nobody asked for it and nobody needs it: the program goes on as it went.
+    /// Resume the program as before: nothing needs the stop.
     GoOn,
     /// `finish` has come to its end, perhaps with a value.
     Returned,
@@ -39,21 +39,21 @@ enum Verdict {
     CaughtSignal(u32),
     /// A signal has come that gdb has no name for.
     UnnamedSignal,
-    /// LeakSanitizer may be about to look for leaks.
+    /// LeakSanitizer may be about to check for leaks.
     LeakCheck,
-    /// Valgrind has stopped it; where that was `sent` to it perhaps for that alone, and somebody has `asked` for it.
+    /// Valgrind has stopped the program: perhaps only because of a `sent` signal, which somebody has `asked` for.
     ByValgrind { sent: bool, asked: bool },
     /// The program under Valgrind is about to fork, or `has` forked.
     Forks { has: bool },
-    /// A sanitizer has something to say.
+    /// A sanitizer reports an error.
     Found(Finder),
     /// The program asks for its rank.
     World,
-    /// A start has reached the dynamic linker and is to go on to the program's entry point.
+    /// A start has reached the dynamic linker, and continues to the program's entry point.
     ToEntry,
 }
 
-/// Looks at a stop: answers the open run with it, tells of it, or lets the program go on.
+/// Handles a stop: answers the open run, reports the stop, or resumes the program.
 pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     if gdb.get().activity.is_executing() || !gdb.get().activity.is_live() {
         // Something (a console command of the person's) has let it run again.
@@ -99,7 +99,7 @@ pub(crate) async fn handle_stop(gdb: Gdb, stop: StopRecord) {
     }
 }
 
-/// The reason that a person is told; `None` where the program runs on.
+/// Carries out a verdict, and returns the reason to report; `None` if the program continues.
 async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<StopReason> {
     Some(match verdict {
         Verdict::Report(reason) => reason,
@@ -158,7 +158,7 @@ fn thread_of(record: &Results) -> u32 {
     number.and_then(|it| it.parse().ok()).unwrap_or(1)
 }
 
-/// Lets the program go on as it went; the reason of the stop where it cannot.
+/// Resumes the program as before; returns the reason of the stop if that fails.
 async fn gone_on(gdb: &Gdb) -> Option<StopReason> {
     let failure = go_on(gdb).await.err()?;
     Some(StopReason::Other(failure.text))
@@ -174,8 +174,7 @@ async fn select_own(gdb: &Gdb) -> Results {
     gdb.mi("-stack-info-frame").await.unwrap_or_default()
 }
 
-/// Has gdb look which libraries have been loaded, where it was kept from hearing of them (see
-/// [`Action::ClearCode`]).
+/// Has gdb search for newly loaded libraries, if it gets no notifications of them (see [`Action::ClearCode`]).
 async fn look_for_libraries(gdb: &Gdb) {
     let wanted = gdb.get().origin.is_read_only_process();
     if wanted {
@@ -316,9 +315,9 @@ fn judge_signal(gdb: &Gdb, stop: &StopRecord, kind: Option<RunKind>) -> Verdict 
     }
 }
 
-/// True where a handler of the program's takes a signal, and nobody has said what is to happen at it. What the handler then
-/// dies of stops the program: it has no handler any more. One of MPI's or of Fortran's, which only tells of the crash, is none of the
-/// program's.
+/// True if a handler of the program takes the signal, and the user has not set its handling. If the handler then dies
+/// of the signal, that stops the program, as the handler is gone. Crash reporters of MPI or Fortran do not count as
+/// the program's handlers.
 fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
     let (pid, number) = {
         let state = gdb.get();
@@ -336,7 +335,7 @@ fn is_left_to_program(gdb: &Gdb, name: &str) -> bool {
     gdb.get().handling.own_handlers
 }
 
-/// A stop at a watchpoint or a catchpoint, or something that gdb has a word for and we have not.
+/// Judges a stop at a watchpoint or catchpoint, or one with a reason that the driver does not know.
 fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     let other = || Verdict::Report(StopReason::Other(reason.replace('-', " ")));
     let Some(Owner::User(number)) = stop.owner else {
@@ -389,8 +388,8 @@ async fn carry_out(gdb: &Gdb, number: u32) -> bool {
     !goes_on || go_on(gdb).await.is_err()
 }
 
-/// From the first instruction of the dynamic linker to the entry point of the program; gives the
-/// reason of the stop where it is there already, or cannot go.
+/// Runs from the dynamic linker's first instruction to the program's entry point; returns the reason of the stop if
+/// that is reached already, or if it fails.
 async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     let first = || StopReason::Other("held at its first instruction".to_owned());
     let pid = gdb.get().pid();

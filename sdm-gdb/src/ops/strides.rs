@@ -9,9 +9,9 @@ use sdm_debug::{Failure, FailureCode};
 use super::output::unchecked;
 use crate::gdb::Gdb;
 
-/// The most arrays of one expression that are looked at.
+/// Most arrays of one expression that are examined.
 const ARRAYS_MAX: usize = 8;
-/// No two neighbours of an array are so many elements apart: a stride below 0 looks so.
+/// Upper limit for the distance of neighbouring elements: a negative stride appears as a larger number.
 const DISTANCE_MAX: i128 = 1 << 48;
 
 /// Fails where an expression has a part of an array that gdb reads wrong.
@@ -30,7 +30,8 @@ pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(
     Ok(())
 }
 
-/// True where evaluating an expression once more changes nothing: what looks like a call in it is an element or a section of an array.
+/// True if an expression can be evaluated once more without side effects: each apparent call is an array element or
+/// section.
 pub(super) async fn is_harmless(gdb: &Gdb, expression: &str) -> bool {
     if sdm_debug::calls::is_harmless(expression) {
         return true;

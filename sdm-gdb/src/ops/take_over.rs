@@ -20,7 +20,7 @@ use crate::state::State;
 use crate::state::activity::RunKind;
 use crate::text::{console_line, with_path};
 
-/// The longest time from gdb's word that it is attached to the process's stop.
+/// Longest time from gdb's report of the attach to the process's stop.
 const STOP_WAIT: Duration = Duration::from_secs(10);
 
 pub(crate) async fn take_over(gdb: Gdb, program: PathBuf) {
@@ -91,7 +91,7 @@ async fn attach(gdb: &Gdb, pid: i32, wait: Duration) -> Result<(), Failure> {
     }
 }
 
-/// The line by which it goes on so that it meets again what it stood for.
+/// The command that resumes the program such that the event it had stopped for occurs again.
 async fn way_on(gdb: &Gdb, pid: i32, freed: Freed) -> Result<String, Failure> {
     let Some((thread, cause)) = freed.stood else {
         return Ok(RunKind::Continue.line());

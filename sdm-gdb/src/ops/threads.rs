@@ -9,22 +9,22 @@ use super::frames::GdbFrame;
 pub(crate) struct ReadThread {
     /// gdb's number.
     pub(crate) id: u32,
-    /// Its number in the task, from 1.
+    /// Number in the task, from 1.
     pub(crate) number: u32,
-    /// The kernel's number, where gdb says it.
+    /// Kernel thread id; `None` if gdb does not provide it.
     pub(crate) kernel_id: Option<i32>,
-    /// For the fold rules.
+    /// The thread in the form of the fold rules.
     pub(crate) raw: RawThread,
-    /// The same frames, as gdb gives them.
+    /// The frames as gdb gives them.
     pub(crate) frames: Vec<GdbFrame>,
-    /// True where it has the lock of a Python interpreter.
+    /// True if it holds the lock of a Python interpreter.
     pub(crate) has_interpreter: bool,
     /// Why its frames were not read, where there was no budget for them.
     pub(crate) missing: Option<Failure>,
 }
 
-/// The kernel's number in MI's `target-id` of a thread, for which MI has no field of its own: `Thread 0x7ffff7dd1740
-/// (LWP 4711)`, `LWP 4711` or `process 4711`, the same from gdb 7 to 17.
+/// The kernel thread id in a thread's `target-id`, as MI has no field for it: `Thread 0x7ffff7dd1740 (LWP 4711)`,
+/// `LWP 4711` or `process 4711`, the same from gdb 7 to 17.
 pub(crate) fn kernel_id(target_id: &str) -> Option<i32> {
     let (_, number) = target_id
         .rsplit_once("LWP ")

@@ -60,8 +60,8 @@ pub(crate) async fn print(gdb: &Gdb, format: &str, expression: &str) -> Result<R
     Ok(Reply::Value(value))
 }
 
-/// Length and hash of the whole of a value of which gdb has printed the beginning: what differs behind that is not equal. What cannot be
-/// known is equal to nothing, not even to itself in another task.
+/// Length and hash of a whole value of which gdb printed only the beginning, so that values that differ later compare
+/// as different. An unknown whole value is equal to no other, not even in another task.
 async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
     let unknown = || (0, gdb.get().pid().map_or(0, i64::from).cast_unsigned());
     match strides::is_harmless(gdb, expression).await {
@@ -71,7 +71,8 @@ async fn content(gdb: &Gdb, expression: &str, printed: &str) -> (u64, u64) {
     .unwrap_or_else(unknown)
 }
 
-/// The memory of an array says all of it. Of what has pointers in it memory says nothing, so gdb prints all of it.
+/// Length and hash of a whole value. For an array its memory is hashed. Memory with pointers is not meaningful, so
+/// gdb prints such a value in full.
 async fn known_content(gdb: &Gdb, expression: &str, printed: &str) -> Option<(u64, u64)> {
     if is_array(printed) {
         return in_memory(gdb, expression).await;
@@ -192,7 +193,7 @@ pub(crate) async fn said(gdb: &Gdb, place: &str, expression: &str) -> Result<Pri
     elements::right(gdb, (place, ""), expression, printed).await
 }
 
-/// A value with what its references refer to, where its expression can be evaluated once more.
+/// A value with the objects of its references, if its expression can be evaluated once more.
 pub(super) async fn in_value(
     gdb: &Gdb,
     place: &str,

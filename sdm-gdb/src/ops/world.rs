@@ -11,7 +11,8 @@ use super::ranks::world;
 use crate::gdb::Gdb;
 use crate::state::internal::Internal;
 
-/// Looks once, in a thread of the process, and tells what does not fit. Before `MPI_Init` nothing is told, and it is looked again.
+/// Compares once, in a thread of the process, and reports a mismatch. Before `MPI_Init` nothing is reported, and the
+/// check is repeated later.
 pub(super) async fn check(gdb: &Gdb, thread: u32) {
     let is_known = gdb.get().breakpoints.mpi.world_known;
     let Some(pid) = gdb.get().pid().filter(|_| !is_known) else {
@@ -25,7 +26,7 @@ pub(super) async fn check(gdb: &Gdb, thread: u32) {
     }
 }
 
-/// The same of a process without a gdb, whose MPI library has these symbols.
+/// Compares in a process without a gdb, whose MPI library has these symbols.
 pub(crate) fn check_at(gdb: &Gdb, symbols: MpiSymbols) {
     let Some(pid) = gdb.get().pid() else {
         return;

@@ -31,8 +31,8 @@ pub(crate) async fn launch(gdb: &Gdb, id: CommandId, wrapped: Wrapped) -> Result
     .await
 }
 
-/// The process stands at its first instruction, or at that of another program. Gives why it is to
-/// be held there.
+/// Handles the process's stop at its first instruction, or at that of another program. Returns the reason to stop
+/// there; `None` to continue.
 pub(crate) async fn go_on(gdb: &Gdb) -> Option<StopReason> {
     match advance(gdb).await {
         Ok(()) => None,

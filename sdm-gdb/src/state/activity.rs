@@ -11,30 +11,29 @@ use sdm_debug::command::StepKind;
 /// The activity of the task.
 #[derive(Debug, Default)]
 pub(crate) enum Activity {
-    /// Nothing was begun.
+    /// No start or attach has begun.
     #[default]
     Absent,
     /// A start or an attach is under way; it can let the process run several times.
     Starting(Motion),
-    /// The process stands still, and the front-end knows where.
+    /// The process is stopped, and the front-end knows where.
     Stopped,
     /// The front-end takes the process for running.
     Running(Motion),
-    /// There is no process any more that gdb holds.
+    /// gdb holds no process any more.
     Over(Over),
 }
 
-/// Whether gdb lets a process run that the front-end does not know to be stopped, and for whom.
+/// Whether gdb lets a process run that the front-end does not see as stopped, and for which run.
 #[derive(Debug, Default)]
 pub(crate) enum Motion {
-    /// gdb does not let it run, and no run is open: its start is being prepared, or a stop that nobody waits for is
-    /// being looked at.
+    /// The process is not running and no run is open: its start is being prepared, or an unrequested stop is being
+    /// examined.
     #[default]
     Still,
-    /// A run is open but gdb does not let the process run: it has not begun to, or has stopped and what this means is
-    /// being looked at.
+    /// A run is open but the process is not running: it has not begun, or its stop is being examined.
     Held(OpenRun),
-    /// gdb lets it run: for a run, or since a line of a person's own has said so.
+    /// The process is running: for a run, or by a console line of the user.
     Executing(Option<OpenRun>),
 }
 
@@ -58,9 +57,9 @@ pub(crate) struct OpenRun {
     pub(crate) id: Option<CommandId>,
     /// The kind of command that began the run.
     pub(crate) kind: RunKind,
-    /// The number of the MI command that began it, 0 for none: gdb can say `^running` and then `^error`.
+    /// Token of the MI command that began it, 0 for none: gdb may answer `^running` and later `^error`.
     pub(crate) token: u64,
-    /// The MI command with which it goes on after a stop that nobody is told of.
+    /// The MI command that resumes it after an unreported stop.
     pub(crate) again: Rc<str>,
 }
 
@@ -72,7 +71,7 @@ pub(crate) enum RunKind {
     /// A start that is to be held at the entry point, and has not yet reached even the first
     /// instruction of the dynamic linker.
     StartToFirst,
-    /// The same, on its way from there to the entry point.
+    /// Like `StartToFirst`, from there on to the entry point.
     StartToEntry,
     /// A start by a wrapper, on its way to the program.
     StartToProgram,
@@ -80,18 +79,18 @@ pub(crate) enum RunKind {
     StartFreely,
     /// `continue`, and what else ends only by itself.
     Continue,
-    /// Steps of this kind, so many.
+    /// A number of steps of this kind.
     Step(StepKind, u32),
     /// A step of source lines from inside a runtime: first out of it, to the line that the person
     /// was shown.
     StepOut(StepKind, u32),
-    /// To the end of the selected function.
+    /// Until the end of the selected function.
     Finish,
-    /// To a location: `until`, `advance`.
+    /// Until a location is reached: `until`, `advance`.
     To,
     /// Backward through what was recorded.
     Reverse,
-    /// Backward by steps of this kind, so many.
+    /// A number of backward steps of this kind.
     ReverseStep(StepKind, u32),
 }
 
@@ -127,7 +126,7 @@ impl Activity {
         matches!(self, Self::Starting(_) | Self::Stopped | Self::Running(_))
     }
 
-    /// True while gdb lets the process run, as far as it has said.
+    /// True while gdb reports the process as running.
     pub(crate) fn is_executing(&self) -> bool {
         matches!(self.motion(), Some(Motion::Executing(_)))
     }
@@ -150,7 +149,7 @@ impl Activity {
         self.run()?.id
     }
 
-    /// A command was cancelled: a run of its goes on without anybody who waits for its end.
+    /// Handles a cancelled command: its run continues without it.
     pub(crate) fn forget_command(&mut self, id: CommandId) {
         if let Some(Motion::Held(run) | Motion::Executing(Some(run))) = self.motion_mut()
             && run.id == Some(id)
@@ -159,7 +158,7 @@ impl Activity {
         }
     }
 
-    /// Opens a run in the place of the one that is open, if any; a stopped task runs from now on.
+    /// Opens a run, which replaces an open one; a stopped task becomes running.
     pub(crate) fn open_run(&mut self, run: OpenRun) {
         if self.is_stopped() {
             *self = Self::Running(Motion::Still);
@@ -185,7 +184,8 @@ impl Activity {
         }
     }
 
-    /// gdb says that it lets the process run. A stopped one runs by a line of a person's own then.
+    /// Handles gdb's report that the process runs. If the task was stopped, a console line of the user has resumed
+    /// it.
     pub(crate) fn begin_executing(&mut self) {
         if self.is_stopped() {
             *self = Self::Running(Motion::Still);
@@ -199,7 +199,7 @@ impl Activity {
         }
     }
 
-    /// gdb says that the process has stopped.
+    /// Handles gdb's report that the process has stopped.
     pub(crate) fn end_executing(&mut self) {
         if let Some(motion) = self.motion_mut() {
             *motion = match std::mem::take(motion) {
@@ -210,7 +210,7 @@ impl Activity {
         }
     }
 
-    /// Moves the task to another state. Whoever ends a run takes it out first.
+    /// Moves the task to another state. Take the open run out first if the state ends it.
     pub(crate) fn set_task(&mut self, next: TaskState) {
         let now = self.task();
         if now == next {
@@ -249,7 +249,7 @@ impl Activity {
 }
 
 impl RunKind {
-    /// The MI command that lets the program run so; again where it was stopped for nothing.
+    /// The MI command for such a run, also to resume it after an unneeded stop.
     pub(crate) fn line(self) -> String {
         let (name, count) = match self {
             Self::StartToMain

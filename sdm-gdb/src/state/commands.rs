@@ -11,9 +11,9 @@ use sdm_mi::Results;
 /// The MI commands of one gdb.
 #[derive(Default)]
 pub(crate) struct Commands {
-    /// Those that were sent and whose answers were not taken, by their numbers.
+    /// Commands sent, until their answers are taken, by token.
     pub(crate) pending: BTreeMap<u64, Pending>,
-    /// The number of the one that was sent last; 0 before the first.
+    /// Token of the last command; 0 before the first.
     last_token: u64,
     /// gdb's error output since its last answer, at most `COMPLAINT_BYTES_MAX` bytes.
     pub(crate) complaint: String,
@@ -45,23 +45,23 @@ pub(crate) enum Patience {
 /// State of the answer to a command.
 #[derive(Debug)]
 pub(crate) enum AnswerState {
-    /// Somebody waits for it.
+    /// An operation waits for the answer.
     Awaited,
-    /// Nobody waits for it any more.
+    /// The answer is no longer wanted.
     Abandoned,
-    /// It has come, and was not taken yet.
+    /// The answer has come, and was not taken yet.
     Here(Result<Results, Failure>),
 }
 
 /// Whether gdb is still needed.
 #[derive(Debug, Default)]
 pub(crate) enum GdbLife {
-    /// Its end would be news.
+    /// gdb's end would be unexpected.
     #[default]
     Wanted,
-    /// It is to end: its exit is no news.
+    /// gdb is to end: its exit is expected.
     Closing,
-    /// It has ended, for this reason: nothing is sent to it any more.
+    /// gdb has ended for this reason: nothing more is sent to it.
     Gone(Failure),
 }
 
@@ -72,7 +72,7 @@ impl Commands {
         self.last_token
     }
 
-    /// True while gdb works on something that nobody waits for any more.
+    /// True while gdb works on a command that nobody waits for.
     pub(crate) fn is_clearing(&self) -> bool {
         let mut pending = self.pending.values();
         pending.any(|it| matches!(it.answer, AnswerState::Abandoned))

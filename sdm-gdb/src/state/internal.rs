@@ -3,7 +3,7 @@
 /// The purpose of an internal breakpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Internal {
-    /// Stops: the program is about to do what the name says.
+    /// Stops: the program is about to call this function.
     Hold(&'static str),
     /// Counts: `MPI_Init` or `MPI_Init_thread` was called.
     Init,
@@ -15,7 +15,7 @@ pub(crate) enum Internal {
     Exit,
     /// Stops: a sanitizer has found an error in the program.
     Found(Finder),
-    /// Stops: LeakSanitizer may be about to look for leaks.
+    /// Stops: LeakSanitizer may be about to check for leaks.
     LeakCheck,
     /// Stops: a program that Valgrind runs is about to start a process that is like it.
     Fork,
@@ -32,8 +32,8 @@ pub(crate) struct Leaks {
     pub(crate) filtered: bool,
 }
 
-/// The function by which a sanitizer's runtime tells whoever watches it of an error. The first two are part of
-/// its public interface, of gcc's runtimes and of clang's, and are there to be replaced by a program.
+/// The function that a sanitizer's runtime calls on an error, for debuggers. The first two belong to the public
+/// interface of gcc's and clang's runtimes; a program may replace them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finder {
     /// `__sanitizer_report_error_summary`: the report was printed, all but its last line, which is the argument.
@@ -49,7 +49,7 @@ pub(crate) enum Finder {
 pub(crate) struct Mpi {
     pub(crate) initialized: bool,
     pub(crate) finalized: bool,
-    /// Its rank in `MPI_COMM_WORLD` was held against the launcher's.
+    /// True once its rank in `MPI_COMM_WORLD` was compared with the launcher's.
     pub(crate) world_known: bool,
     /// A person was shown that it is about to abort, and let it.
     pub(crate) aborting: bool,
@@ -58,8 +58,8 @@ pub(crate) struct Mpi {
 }
 
 impl Mpi {
-    /// True between `MPI_Init` and `MPI_Finalize`. In a program that another one has become, as a shell's `exec`, nobody counts the second
-    /// before a stop.
+    /// True between `MPI_Init` and `MPI_Finalize`. If another program has become this one, by a shell's `exec` for
+    /// example, `MPI_Finalize` is counted only from the next stop on.
     pub(crate) fn is_open(self) -> bool {
         self.initialized && self.watched && !self.finalized
     }

@@ -33,16 +33,16 @@ use signals::{Handling, Interrupts, Sigcont};
 /// Features that this gdb lacks and later ones have.
 #[derive(Debug, Default)]
 pub(super) struct GdbLacks {
-    /// It is gdb 10 or 11. MI's command takes the quotes around a condition for a part of it there, and who is attached to
-    /// beside others is left half attached.
+    /// True for gdb 10 or 11. There MI's condition command takes the quotes as a part of the condition, and an attach
+    /// beside other processes stays incomplete.
     pub(super) is_before_12: bool,
-    /// Its version, where it cannot write this processor's registers.
+    /// gdb's version, if it cannot write this processor's registers.
     pub(super) unwritable: Option<String>,
 }
 
-/// Everything known of one gdb and its task.
+/// The state of one gdb and its task.
 pub(super) struct State {
-    /// The time as the owner of the driver has said it last.
+    /// The time as last set by the owner.
     pub(super) now: Instant,
     pub(super) config: Rc<DriverConfig>,
     /// Actions for the owner, in order.
@@ -55,7 +55,7 @@ pub(super) struct State {
     /// The activity of the task.
     pub(super) activity: Activity,
     pub(super) origin: Origin,
-    /// The task's process, and others that gdb holds beside it.
+    /// The task's process, and other processes that gdb holds.
     pub(super) processes: Processes,
     pub(super) lacks: GdbLacks,
     pub(super) handling: Handling,
@@ -66,15 +66,15 @@ pub(super) struct State {
     pub(super) program_name: String,
     /// The last probe; `None` before the first.
     pub(super) probed: Option<Probed>,
-    /// The level of the frame that the last stop showed: above 0 where it was inside a runtime.
+    /// Level of the frame that the last stop showed: above 0 if the innermost ones were a runtime's.
     pub(super) shown_level: u32,
     pub(super) breakpoints: Breakpoints,
-    /// Stops that came and were not looked at yet.
+    /// Stops that were received and not handled yet.
     pub(super) stops: VecDeque<StopRecord>,
     /// Number of commands that are detaching from the program; counted by [`LettingGo`](super::guards::LettingGo).
     pub(super) letting_go: u32,
-    /// gdb has been told to leave the process: from then on it is told nothing more about the task, as a gdb of several
-    /// tasks would do that to the others.
+    /// True once gdb was told to detach: it receives nothing more about the task, as a gdb of several tasks would
+    /// apply commands to the others.
     pub(super) is_leaving: bool,
 }
 
@@ -85,10 +85,10 @@ pub(super) struct StopRecord {
     pub(super) results: Results,
     /// The owner of the breakpoint that was hit. Looked up at once, as gdb next reports a temporary one as deleted.
     pub(super) owner: Option<Owner>,
-    /// True where it is for a signal that the driver has sent. Taken into account at once: nobody looks at a stop after
-    /// which a person has let the program run again.
+    /// True for a stop by a signal that the driver has sent. Recorded at once: a stop is not examined if the user has
+    /// resumed the program since.
     pub(super) signal_sent: bool,
-    /// True where it is the end of another process than the task's own.
+    /// True for the end of a process that is not the task's own.
     pub(super) other_ended: bool,
 }
 
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    /// Why a command that needs a live process cannot be done; `None` where it can.
+    /// The failure of a command that needs a live process; `None` if there is one.
     pub(super) fn why_not_live(&self) -> Option<Failure> {
         let how = match self.activity.task() {
             TaskState::Starting | TaskState::Stopped | TaskState::Running => return None,
@@ -153,14 +153,14 @@ impl State {
         Some(Failure::new(FailureCode::NotRunning, how))
     }
 
-    /// Why a command that needs a stopped process cannot be done; `None` where it can.
+    /// The failure of a command that needs a stopped process; `None` if it is stopped.
     pub(super) fn why_not_stopped(&self) -> Option<Failure> {
         let running = || Failure::new(FailureCode::Running, "running");
         self.why_not_live()
             .or_else(|| (!self.activity.is_stopped()).then(running))
     }
 
-    /// Moves the task to another state; whoever ends a run takes it out first.
+    /// Moves the task to another state. Take the open run out first if the state ends it.
     pub(super) fn set_task(&mut self, next: TaskState) {
         if next == TaskState::Stopped && self.activity.is_running() {
             self.handling.sigcont = Sigcont::Told;

@@ -17,11 +17,11 @@ pub(crate) enum Origin {
         /// Set where Valgrind runs the program.
         valgrind: Option<Valgrind>,
     },
-    /// Its parent, which is SDM's, has started and seized it; a gdb takes it over, and ends it with itself.
+    /// Started and seized by its parent, a process of SDM's. A gdb takes it over, and kills it at gdb's own end.
     Seized {
-        /// Its state as its parent has let it go.
+        /// The state at its release by the parent; `None` before.
         freed: Option<Freed>,
-        /// gdb has attached: what becomes of it gdb says from now on.
+        /// True once gdb has attached: then gdb reports what happens to it.
         is_taken_over: bool,
     },
     /// gdb has attached to a process that ran before, and leaves it at its own end.
@@ -38,9 +38,9 @@ pub(crate) enum Origin {
 /// The permitted changes to a process that gdb has attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everything may be done: it is stopped and changed as asked.
+    /// The process may be stopped and changed as requested.
     Full,
-    /// Nothing: neither values nor code, so that no breakpoint may be inserted.
+    /// Neither values nor code may be changed, so no breakpoint may be inserted.
     ReadOnly,
 }
 
@@ -96,7 +96,7 @@ impl Origin {
         self.is_core_file() || self.is_read_only_process()
     }
 
-    /// The state in which a seized program was let go by its parent.
+    /// The state in which a seized program was released by its parent.
     pub(crate) fn freed(&self) -> Option<Freed> {
         match self {
             Self::Seized { freed, .. } => *freed,
@@ -104,7 +104,7 @@ impl Origin {
         }
     }
 
-    /// A seized program was let go by its parent.
+    /// Records the release of a seized program by its parent.
     pub(crate) fn set_freed(&mut self, how: Freed) {
         if let Self::Seized { freed, .. } = self {
             *freed = Some(how);
@@ -137,7 +137,7 @@ impl Origin {
         }
     }
 
-    /// The same, to be changed.
+    /// Like `scope`, for changes.
     pub(crate) fn scope_mut(&mut self) -> Option<&mut Scope> {
         match self {
             Self::Attached { scope, .. } => scope.as_mut(),
@@ -153,7 +153,7 @@ impl Origin {
         }
     }
 
-    /// The same, to be changed or taken out; `None` for what was not started.
+    /// Like `wrapped`, for changes; `None` for a task that was not started.
     pub(crate) fn wrapped_mut(&mut self) -> Option<&mut Option<Wrapped>> {
         match self {
             Self::Started { wrapped, .. } => Some(wrapped),
@@ -169,7 +169,7 @@ impl Origin {
         }
     }
 
-    /// The same, to be changed.
+    /// Like `valgrind`, for changes.
     pub(crate) fn valgrind_mut(&mut self) -> Option<&mut Valgrind> {
         match self {
             Self::Started { valgrind, .. } => valgrind.as_mut(),

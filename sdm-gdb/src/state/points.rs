@@ -25,11 +25,11 @@ pub(crate) struct Breakpoints {
     pub(crate) leaks: Leaks,
     /// True once SDM's own were inserted.
     pub(crate) armed: bool,
-    /// Set where the program's use of MPI is checked: what is not told of it.
+    /// Suppressions for the check of the use of MPI; `None` without that check.
     pub(crate) check: Option<Suppressions>,
     /// True once the breakpoint for that was inserted.
     pub(crate) is_check_armed: bool,
-    /// gdb's number of the one that was met last; some stops name none.
+    /// gdb's number of the breakpoint that was hit last; some stops have none.
     pub(crate) last_met: Option<u32>,
     /// gdb's numbers of all that were met since the program ran last: of several at one place a stop names the first.
     met: Vec<u32>,
@@ -37,11 +37,11 @@ pub(crate) struct Breakpoints {
     times: BTreeMap<u32, u64>,
     /// Why gdb could not evaluate a condition since the program ran last: it stops then.
     pub(crate) untested: Option<String>,
-    /// gdb's numbers of those made by its command line, while somebody looks for them.
+    /// gdb's numbers of new breakpoints, while a command-line command is making some.
     pub(crate) made: Option<Vec<u32>>,
 }
 
-/// One of the front-end's, as it was asked for and changed since, to be inserted before a run.
+/// A breakpoint of the front-end with later changes, to be inserted before a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptPoint {
     /// The front-end's request.
@@ -50,7 +50,7 @@ pub struct KeptPoint {
     pub enabled: bool,
 }
 
-/// One of the front-end's as it is in gdb.
+/// A breakpoint of the front-end in gdb.
 pub(crate) struct Point {
     pub(crate) kept: KeptPoint,
     /// gdb's numbers: several for a regular expression.
@@ -66,9 +66,9 @@ pub(crate) struct Point {
 pub(crate) struct Judged {
     /// Number of hits with a true condition.
     pub(crate) hits: u64,
-    /// So many more of these hits are passed by.
+    /// Number of further hits with a true condition to ignore.
     pub(crate) ignore: u64,
-    /// Why its condition could not be evaluated, as it was said last.
+    /// The last reported reason why its condition could not be evaluated.
     pub(crate) complaint: String,
 }
 
@@ -112,7 +112,7 @@ impl Breakpoints {
         self.owner(self.last_met?)
     }
 
-    /// The front-end's breakpoints that were met beside one of them, since [`Breakpoints::forget_met`].
+    /// The front-end's other breakpoints that were hit together with this one, since [`Breakpoints::forget_met`].
     pub(crate) fn met_beside(&self, number: u32) -> Vec<u32> {
         let owners = self.met.iter().filter_map(|met| self.owner(*met));
         let others = owners.filter_map(|owner| match owner {
@@ -137,7 +137,7 @@ impl Breakpoints {
             .any(|(_, known, placed)| *known == what && *placed)
     }
 
-    /// One of SDM's own that is wanted no more.
+    /// Removes an internal breakpoint that is no longer wanted, and returns gdb's number.
     pub(crate) fn take_internal(&mut self, what: Internal) -> Option<u32> {
         let at = self
             .internal
@@ -165,7 +165,7 @@ impl Breakpoints {
         })
     }
 
-    /// gdb has made what the front-end asked for, under these numbers of its own.
+    /// Adds a breakpoint that gdb has made for the front-end, with gdb's numbers.
     pub(crate) fn add(&mut self, spec: PointSpec, numbers: Vec<u32>, pending: bool) {
         let kept = KeptPoint {
             spec,
@@ -202,14 +202,14 @@ impl Breakpoints {
         })
     }
 
-    /// gdb says that a breakpoint was made without an MI command.
+    /// Handles gdb's notification of a breakpoint that was made without an MI command.
     pub(crate) fn created(&mut self, breakpoint: &Results) {
         if let Some(made) = &mut self.made {
             made.extend(breakpoint.number::<u32>("number"));
         }
     }
 
-    /// gdb says that a breakpoint has changed; gives what is to be told.
+    /// Handles gdb's notification of a changed breakpoint; returns the event to report.
     pub(crate) fn modified(
         &mut self,
         breakpoint: &Results,
@@ -251,7 +251,7 @@ impl Breakpoints {
             .then(|| Event::BreakpointPlaced(place_of(spec_number, breakpoint, scope)))
     }
 
-    /// gdb says that a breakpoint is gone.
+    /// Handles gdb's notification of a deleted breakpoint.
     pub(crate) fn deleted(&mut self, number: u32) {
         self.internal.retain(|(known, ..)| *known != number);
         self.times.remove(&number);

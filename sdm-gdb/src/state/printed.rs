@@ -12,7 +12,7 @@ pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Printed {
     text: String,
     bytes: u64,
-    /// Of all of it; begun when it does not fit any more.
+    /// Hash of the whole output; started when the text is full.
     hash: Option<Box<Xxh3Default>>,
 }
 
@@ -53,7 +53,7 @@ impl Printed {
         (self.bytes, hash)
     }
 
-    /// The text; where it was cut its last line says so, with length and hash of the whole.
+    /// The text; if cut, its last line says so and has length and hash of the whole.
     pub(crate) fn into_text(mut self) -> String {
         if let Some(hash) = self.hash {
             let (bytes, hash) = (self.bytes, hash.digest());

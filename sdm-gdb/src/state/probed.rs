@@ -10,7 +10,7 @@ use super::returns::{Followed, Returns};
 pub(crate) struct Probed {
     /// The user's frames of the main thread, outermost first; of a deep stack both ends.
     pub(crate) frames: Vec<FrameState>,
-    /// The same of the other threads that are in a call of MPI's, by the kernel's numbers.
+    /// The frames of other threads that are in MPI calls, by kernel thread id.
     pub(crate) beside: Vec<(Option<i32>, Vec<FrameState>)>,
     /// Which calls have returned since.
     pub(crate) followed: Followed,
@@ -31,14 +31,14 @@ pub(crate) struct Probed {
 /// A saved probe, which is restored if the probe after it does not count.
 pub struct KeptProbe(pub(crate) Option<Probed>);
 
-/// One activation of a function of the user's.
+/// One activation of a user's function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameState {
     /// Number of the user's functions outside this one.
     pub(crate) depth: u32,
     /// The function, without a line.
     pub(crate) place: StackFrame,
-    /// Its stack pointer, by which one call of a function is told from the next.
+    /// The stack pointer, which tells one call of the function from the next.
     pub(crate) stack_pointer: Option<u64>,
     /// The program counter in this frame.
     pub(crate) address: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Compared {
 }
 
 impl Probed {
-    /// Compares this with the probe before it, and with what was noted in between.
+    /// Compares this probe with the one before it, using the returns tracked in between.
     pub(crate) fn since(&self, before: &Self, followed: &Followed) -> Compared {
         let (now, was) = (&self.frames, &before.frames);
         let same_thread = self.thread == before.thread;

@@ -1,5 +1,7 @@
-//! The processes that a gdb holds for one task: its own, and others that it forks where a person has
-//! told gdb to hold them too (`set detach-on-fork off`, `set follow-fork-mode child`).
+//! The processes that a gdb holds for one task.
+//!
+//! They are the task's own process, and others that it forks if the user has told gdb to hold these too (`set
+//! detach-on-fork off`, `set follow-fork-mode child`).
 
 use std::collections::BTreeSet;
 
@@ -10,9 +12,9 @@ pub(crate) struct Processes {
     own_group: String,
     /// The task's process, while there is one.
     own: Option<i32>,
-    /// The others: gdb's name of each one's group, and its pid.
+    /// The other processes: gdb's thread group and the pid of each.
     others: Vec<(String, i32)>,
-    /// True where one of the others has ended, and the stop that says so has not come yet.
+    /// True if one of the other processes has ended, and the stop that reports it has not come yet.
     other_ended: bool,
     /// The signal that went through to the own one last.
     last_signal: Option<String>,
@@ -26,9 +28,9 @@ pub(crate) struct Processes {
 enum Sight {
     #[default]
     Seen,
-    /// gdb has lost what it did last, and may never say that it has ended.
+    /// gdb has missed the process's last event, and may never report its end.
     Lost,
-    /// The same, and it was found dead once.
+    /// Like `Lost`, and the process was found dead once.
     FoundDead,
 }
 
@@ -62,22 +64,22 @@ impl Processes {
         self.sight = Sight::Lost;
     }
 
-    /// gdb has said something of the task's process again.
+    /// Records a new report of gdb about the task's process.
     pub(crate) fn regain_sight(&mut self) {
         self.sight = Sight::Seen;
     }
 
-    /// True where gdb may never say that the task's process has ended.
+    /// True if gdb may never report the end of the task's process.
     pub(crate) fn is_out_of_sight(&self) -> bool {
         self.sight != Sight::Seen
     }
 
-    /// The task's process was found dead; true the second time: gdb may have been about to say so.
+    /// Records that the task's process was found dead; true the second time, as gdb may have been about to report it.
     pub(crate) fn is_found_dead_again(&mut self) -> bool {
         std::mem::replace(&mut self.sight, Sight::FoundDead) == Sight::FoundDead
     }
 
-    /// gdb says that it holds a process.
+    /// Handles gdb's report of a new process.
     pub(crate) fn started(&mut self, group: &str, pid: Option<i32>) {
         match (self.own, pid) {
             (Some(own), Some(pid)) if group != self.own_group && own != pid => {
@@ -90,7 +92,7 @@ impl Processes {
         }
     }
 
-    /// gdb says that a process has gone. Where that was the task's own and another one is there, gdb has gone over
+    /// Handles gdb's report of an ended process. If it was the task's own and there is another one, gdb has switched
     /// to that.
     pub(crate) fn ended(&mut self, group: &str) {
         if self.own.is_some() && group != self.own_group {
@@ -110,7 +112,7 @@ impl Processes {
         std::mem::take(&mut self.other_ended)
     }
 
-    /// True where this is said for the first time.
+    /// True if this remark is new.
     pub(crate) fn is_new(&mut self, remark: &str) -> bool {
         self.said.len() < SAID_MAX && self.said.insert(remark.to_owned())
     }

@@ -13,7 +13,7 @@ use sdm_inspect::arrival::Arrival;
 pub(crate) struct Followed {
     /// The calls of the main thread.
     pub(crate) main: Returns,
-    /// Those of the other threads that were in a call of MPI's.
+    /// The tracked MPI calls of other threads.
     pub(crate) beside: Vec<Returns>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Followed {
 pub(crate) struct Returns {
     /// The return of the MPI call.
     pub(crate) call: Option<Rc<dyn Arrival>>,
-    /// True where it is in one that the kernel does not note.
+    /// True if the thread is in an MPI call whose return the kernel does not let us track.
     pub(crate) refused: bool,
     /// The returns of the user's functions, by return address.
     pub(crate) frames: Vec<(u64, Rc<dyn Arrival>)>,
@@ -37,8 +37,8 @@ impl Returns {
         }
     }
 
-    /// The outermost of the frames of then, which stood at these addresses, whose call has returned: its place among them. Of a function
-    /// that calls itself the outermost call is taken to be the one.
+    /// Index of the outermost frame of the last probe whose call has returned; `frames` has the addresses of those
+    /// frames. Of a recursive function the outermost call is taken.
     pub(crate) fn outermost(&self, frames: &[u64]) -> Option<usize> {
         let has_returned = |frame: &u64| self.has_returned(*frame);
         let inner = || {
@@ -48,12 +48,12 @@ impl Returns {
         frames.iter().position(has_returned).or_else(inner)
     }
 
-    /// True where it is noted whether something returns to this address.
+    /// True if returns to this address are tracked.
     pub(crate) fn has_followed(&self, caller: u64) -> bool {
         self.frames.iter().any(|(address, _)| *address == caller)
     }
 
-    /// True where it is noted that nothing has returned to this address.
+    /// True if returns to this address are tracked and none has happened.
     pub(crate) fn stays_below(&self, caller: u64) -> bool {
         self.has_followed(caller) && !self.has_returned(caller)
     }

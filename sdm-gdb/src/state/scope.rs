@@ -32,9 +32,9 @@ pub(crate) struct Scope {
     /// gdb's number of the selected thread.
     selected: Option<u32>,
     level: u32,
-    /// The others are being stopped.
+    /// True while the other threads are being stopped.
     stopping: bool,
-    /// The stop that the others are stopped for.
+    /// The first stop, for which the others are being stopped.
     first: Option<Results>,
     /// The next stop is that of threads which ran for nothing.
     dropped: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Scope {
 
 #[derive(Debug)]
 struct Thread {
-    /// Its number in the task, from 1.
+    /// Number in the task, from 1.
     number: u32,
     running: bool,
 }
@@ -52,11 +52,11 @@ struct Thread {
 /// The consequence of one thread's stop.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Stopped {
-    /// The task stands still: this is why.
+    /// All threads are stopped, for this reason.
     Whole(Results),
     /// The other threads are to be stopped first.
     StopOthers,
-    /// They are being stopped.
+    /// The other threads are being stopped.
     Wait,
 }
 
@@ -170,8 +170,8 @@ impl Scope {
         first
     }
 
-    /// The selected thread is about to step, and as long as it does the others run: what it waits for
-    /// can be theirs. Gives the commands that let them, to be sent before its own.
+    /// Lets the other threads run while the selected thread steps, as it may wait for them. Returns the commands for
+    /// that, to be sent before the step.
     pub(crate) fn let_others_run(&mut self) -> Vec<String> {
         let selected = self.selected.or(self.threads.keys().next().copied());
         let mut lines = Vec::new();
@@ -186,7 +186,7 @@ impl Scope {
         lines
     }
 
-    /// It did not step after all; true where the others are to be stopped again.
+    /// Handles a step that did not begin; true if the other threads must be stopped again.
     pub(crate) fn did_not_step(&mut self) -> bool {
         let selected = self.selected.or(self.threads.keys().next().copied());
         if let Some(thread) = selected.and_then(|id| self.threads.get_mut(&id)) {
@@ -198,12 +198,12 @@ impl Scope {
         !alone
     }
 
-    /// True while threads that ran beside a step that was refused are stopped again.
+    /// True while threads are being stopped again that ran for a refused step.
     pub(crate) fn runs_for_nothing(&self) -> bool {
         self.dropped
     }
 
-    /// The command as it is to be sent; nothing where it concerns only what is selected.
+    /// The command in the form to send; `None` if it only changes the selection.
     pub(crate) fn line(&mut self, line: &str) -> Option<String> {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         let group = &self.group;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nix::sys::signal::Signal;
 
-/// Signals that go through to the program; said in one line and otherwise left alone.
+/// Signals that are passed to the program without a stop, and reported in one line.
 pub(crate) const PASSED: [&str; 6] = [
     "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
 ];
@@ -16,20 +16,21 @@ const DEBUGGERS: [&str; 7] = [
 
 /// gdb's signal settings, as far as the driver decides by them.
 pub(crate) struct Handling {
-    /// The names of those that go through to the program and are told of.
+    /// Names of the signals that are passed to the program and reported.
     pub(crate) passed: BTreeSet<String>,
     /// The effect of a SIGINT.
     pub(crate) sigint: Sigint,
     /// Whether the next SIGCONT is reported.
     pub(crate) sigcont: Sigcont,
-    /// The names of those for which a person has said what is to happen.
+    /// Names of the signals whose handling the user has set.
     pub(crate) said: BTreeSet<String>,
     /// True where a handler was found to be possibly the program's own.
     pub(crate) own_handlers: bool,
 }
 
 impl Handling {
-    /// The number of a signal that does not stop the program where the program handles it: nobody has said otherwise.
+    /// The number of a signal that does not stop the program if the program handles it; `None` if the user has set
+    /// its handling.
     pub(crate) fn left_to_program(&self, name: &str) -> Option<i32> {
         let is_ours = DEBUGGERS.contains(&name) || self.said.contains(name);
         let signal = name.parse::<Signal>().ok();
@@ -42,16 +43,16 @@ impl Handling {
 pub(crate) enum Sigint {
     /// The program stops, so that it can be interrupted by one.
     Stops,
-    /// It goes through to the program.
+    /// The signal is passed to the program.
     Passes,
 }
 
 /// Whether a SIGCONT is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sigcont {
-    /// The front-end is told of it.
+    /// The signal is reported to the front-end.
     Told,
-    /// It was sent by the driver or is the launcher's: nobody is told.
+    /// The signal was sent by the driver or by the launcher, and is not reported.
     Unsaid,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Interrupts {
     pub(crate) int_sent: bool,
     /// A SIGSTOP is on its way to the program.
     pub(crate) stop_sent: bool,
-    /// gdb may have been interrupted: where it calls a function it passes the SIGINT on to the program.
+    /// True if gdb may have been interrupted: while gdb calls a function it passes the SIGINT on to the program.
     pub(crate) broke_off: bool,
 }
 

@@ -13,7 +13,7 @@ use sdm_debug::Command;
 
 use player::{Player, Source, record};
 
-/// Something that happens between a front-end and a program.
+/// A recorded session between a front-end and a program.
 struct Story {
     /// The behaviour that it shows.
     name: &'static str,
@@ -38,7 +38,7 @@ enum StoryStep {
     Ask(Command),
     /// A command; its answer comes when it comes.
     Send(Command),
-    /// Until gdb says a line that begins so.
+    /// Play until gdb sends a line with this prefix.
     Until(&'static str),
     /// Until every command is answered.
     Answers,

@@ -5,7 +5,7 @@ use super::*;
 /// The cause of the abandonment.
 #[derive(Clone, Copy, Debug)]
 enum Who {
-    /// Whoever asked for it: Ctrl-C.
+    /// The user, by Ctrl-C.
     Cancel,
     /// The end of the session: SIGTERM.
     End,
@@ -30,7 +30,8 @@ fn say_next(scene: &mut Scene, attached: &mut u32) -> bool {
     true
 }
 
-/// gdb is closed as soon as it has done what it was told: no time passes. A process that it was told to attach to is left first.
+/// gdb is closed as soon as it has finished its commands, without a delay. A process that gdb was told to attach to
+/// is detached first.
 #[test]
 fn an_attach_that_is_given_up_is_over_when_gdb_has_done_what_it_was_told() {
     for who in [Who::Cancel, Who::End] {
@@ -75,7 +76,7 @@ fn given_up_after(who: Who, steps: u32) -> bool {
     true
 }
 
-/// gdb reads symbols between the stop and its word of it: who is held by then is waited for.
+/// gdb reads symbols between the stop and its report: a process that is stopped by then is waited for.
 #[test]
 fn a_process_that_is_held_is_waited_for_while_gdb_reads_its_symbols() {
     for held in [true, false] {
@@ -102,7 +103,7 @@ fn a_process_that_is_held_is_waited_for_while_gdb_reads_its_symbols() {
     }
 }
 
-/// The kernel has stopped it, and gdb has no processor to say so.
+/// The kernel has stopped the process, and gdb gets no processor to report it.
 #[test]
 fn a_program_that_is_held_is_waited_for_while_gdb_does_not_say_that_it_has_stopped() {
     for held in [true, false] {

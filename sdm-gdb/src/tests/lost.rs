@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// gdb stumbles over a process that dies as it lets a signal through, and says no more of it.
+/// gdb fails at a process that dies as a signal is passed to it, and reports nothing more of it.
 #[test]
 fn the_end_of_a_process_that_gdb_has_lost_sight_of_is_told() {
     for error in [

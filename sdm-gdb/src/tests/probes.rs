@@ -12,7 +12,7 @@ impl Scene {
         self.probe_of(id, spec, |_| frames())
     }
 
-    /// `frames_after` has what gdb lists behind such a line.
+    /// Probes; `frames_after` is gdb's answer after such a line.
     fn probe_of(
         &mut self,
         id: u64,
@@ -53,7 +53,7 @@ fn frames() -> Vec<String> {
     FRAMES.iter().enumerate().map(frame).collect()
 }
 
-/// gdb goes on from Fortran's main program to what has called it at one time, and at another does not.
+/// gdb shows the caller of Fortran's main program at one time, and not at another.
 #[test]
 fn a_main_program_of_fortran_is_in_one_place() {
     let mut scene = Scene::at_main(FakeHost::default());
@@ -79,7 +79,7 @@ fn a_main_program_of_fortran_is_in_one_place() {
     assert_eq!(second.inner_changed, Some(false), "{second:?}");
 }
 
-/// That of the first look to that of the fourth, which is the last.
+/// The probe request of a first, second, third or fourth and last probe.
 fn spec(look: u64) -> ProbeSpec {
     ProbeSpec {
         compare: look > 1,
@@ -87,7 +87,7 @@ fn spec(look: u64) -> ProbeSpec {
     }
 }
 
-/// A call that lasts because much is on its way looks like one that waits.
+/// A call that takes long because much data is in transit looks like one that waits.
 #[test]
 fn data_that_is_exchanged_within_a_call_is_told() {
     for registers in [0, 4] {
@@ -106,7 +106,7 @@ fn data_that_is_exchanged_within_a_call_is_told() {
     }
 }
 
-/// A processor has four registers, and all of them are needed again after each look.
+/// A processor has four debug registers, and each probe needs all of them again.
 #[test]
 fn each_look_follows_the_calls_anew() {
     let host = FakeHost {

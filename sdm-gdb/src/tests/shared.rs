@@ -34,7 +34,7 @@ fn runs(scene: &mut Scene) {
     scene.gdb("*running,thread-id=\"1\"");
 }
 
-/// As gdb says it in non-stop mode.
+/// A stop as gdb reports it in non-stop mode.
 fn stopped(scene: &mut Scene) {
     scene.stop("reason=\"signal-received\",signal-name=\"0\",thread-id=\"1\"");
 }
@@ -86,7 +86,7 @@ fn a_stop_that_nobody_waits_for_any_more_is_nobodys() {
     assert!(!scene.answers.contains_key(&1), "{:?}", scene.answers);
 }
 
-/// A gdb that is told to let a process go on that it has left lets the others go on.
+/// A gdb that is told to resume a process after its detach resumes the others.
 #[test]
 fn a_task_that_is_being_left_is_told_nothing_more() {
     let mut scene = running();

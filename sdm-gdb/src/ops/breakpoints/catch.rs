@@ -9,8 +9,8 @@ use crate::gdb::Gdb;
 use crate::text::base_name;
 use sdm_mi::Results;
 
-/// Sets a catchpoint. MI has commands for only some of them, so all are made by the command line;
-/// gdb tells which breakpoint that has made.
+/// Sets a catchpoint. MI has commands for only some kinds, so the command line is used for all; gdb notifies of the
+/// new breakpoint's number.
 pub(crate) async fn insert(gdb: &Gdb, spec: CatchSpec) -> Result<Reply, Failure> {
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);

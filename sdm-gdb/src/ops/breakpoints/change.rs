@@ -118,7 +118,7 @@ pub(crate) fn commands(gdb: &Gdb, number: u32, lines: Vec<String>) -> Result<Rep
     Ok(Reply::Done)
 }
 
-/// The breakpoint that the task stands at passes by so many hits.
+/// Sets the ignore count of the breakpoint at which the task is stopped.
 pub(crate) async fn pass_by(gdb: &Gdb, count: u32) -> Result<(), Failure> {
     if count == 0 {
         return Ok(());

@@ -14,7 +14,8 @@ use crate::guards::Made;
 use crate::ops::evaluate::is_known;
 use crate::ops::values::evaluated;
 
-/// Has what gdb has made, with a condition that it could read, stop its task whatever the condition says: it is evaluated here.
+/// Makes a new breakpoint stop its task unconditionally, as the driver evaluates the condition; only in a gdb of
+/// several tasks. gdb has accepted the condition before.
 pub(super) async fn judge_here(
     gdb: &Gdb,
     made: &Made,
@@ -28,13 +29,13 @@ pub(super) async fn judge_here(
     }
 }
 
-/// Has a breakpoint of gdb's stop this task, and no other one, whenever it is met.
+/// Makes a breakpoint stop this task and no other one.
 pub(super) async fn set_owner(gdb: &Gdb, number: u32) -> Result<(), Failure> {
     let own = gdb.get().origin.scope().map(|scope| scope.restrict(None));
     make::set_condition(gdb, number, own.as_deref().unwrap_or_default()).await
 }
 
-/// So many hits of a breakpoint are to be passed by; nothing where gdb counts them itself.
+/// Sets the ignore count of a breakpoint whose hits the driver counts; `None` if gdb counts them.
 pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
     condition_of(gdb, number).filter(|(_, is_breakpoint)| *is_breakpoint)?;
     let mut state = gdb.edit();
@@ -54,8 +55,8 @@ fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
     Some((condition?, is_breakpoint))
 }
 
-/// The front-end's breakpoint at which the task that has met `number` is to stop: that one, or another at the same place; none where
-/// the task is to go on.
+/// The front-end's breakpoint at which a task that hit `number` stops: that one, or another at the same place. `None`
+/// if the task is to continue.
 pub(crate) async fn stopping_at(gdb: &Gdb, number: u32) -> Option<u32> {
     let beside = gdb.get().breakpoints.met_beside(number);
     for met in std::iter::once(number).chain(beside) {
@@ -66,7 +67,7 @@ pub(crate) async fn stopping_at(gdb: &Gdb, number: u32) -> Option<u32> {
     None
 }
 
-/// False where the task that has met the front-end's breakpoint or watchpoint of this number is to go on.
+/// False if the task that hit this breakpoint or watchpoint of the front-end is to continue.
 async fn counts(gdb: &Gdb, number: u32) -> bool {
     let untested = gdb.edit().breakpoints.untested.take();
     let Some((condition, is_breakpoint)) = condition_of(gdb, number) else {
@@ -96,7 +97,7 @@ async fn holds(gdb: &Gdb, condition: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Counts a hit whose condition holds; false where it is one of those that are passed by.
+/// Counts a hit with a true condition; false if the hit is to be ignored.
 async fn is_hit(gdb: &Gdb, number: u32) -> bool {
     let ends = {
         let mut state = gdb.edit();
@@ -117,7 +118,7 @@ async fn is_hit(gdb: &Gdb, number: u32) -> bool {
     true
 }
 
-/// Says why a condition cannot be evaluated, once for each reason.
+/// Reports why a condition cannot be evaluated, once for each reason.
 fn complain(gdb: &Gdb, number: u32, condition: &str, why: &str) {
     let is_new = {
         let mut state = gdb.edit();

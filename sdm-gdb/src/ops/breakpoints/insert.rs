@@ -13,7 +13,7 @@ use crate::state::points::place_of;
 use crate::wording::about_a_place;
 use sdm_mi::{Results, quote};
 
-/// The most places that one regular expression stands for.
+/// Most functions that one regular expression may match.
 const MATCHES_MAX: usize = 256;
 
 /// Inserts a breakpoint; a number that the task has already is refused.
@@ -77,7 +77,7 @@ fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
     spec.thread = spec.thread.and_then(|number| scope.id_of(number));
 }
 
-/// One breakpoint in each function with debug information whose name matches.
+/// Inserts a breakpoint in each function with debug information whose name matches.
 async fn insert_matching(gdb: &Gdb, spec: &BreakSpec) -> Result<(BreakpointPlace, Made), Failure> {
     let (file, pattern) = match spec.location.rsplit_once(':') {
         Some((file, pattern)) if !file.ends_with(':') => (Some(file), pattern),

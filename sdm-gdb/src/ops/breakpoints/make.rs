@@ -19,7 +19,7 @@ pub(super) fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
     state.breakpoints.refusal(number)
 }
 
-/// Has an MI command make a breakpoint; `number` finds gdb's number of it in the answer.
+/// Creates a breakpoint by an MI command; `number` extracts gdb's number from the answer.
 pub(super) async fn made_in(
     gdb: &Gdb,
     line: String,
@@ -33,8 +33,8 @@ pub(super) async fn made_in(
     .await
 }
 
-/// Has a line for gdb's command line make breakpoints. MI does not answer such a line with their numbers, gdb notifies
-/// of them.
+/// Creates breakpoints by a line for gdb's command line. MI's answer to such a line has no numbers, but gdb sends
+/// notifications.
 pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Failure> {
     let (maker, line) = (gdb.clone(), line.to_owned());
     gdb.finish(async move {
@@ -52,8 +52,8 @@ pub(crate) async fn made_by(gdb: &Gdb, line: &str) -> Result<Made, Failure> {
     .await
 }
 
-/// Has what was made stop the program only where the condition holds, and only from its `ignore + 1`th time on. Half of what was
-/// asked for is not what was asked for: where this fails, what was made is to be dropped.
+/// Sets condition and ignore count of new breakpoints: they stop the program from the `ignore + 1`th hit with a true
+/// condition on. If this fails, drop the breakpoints, as they would not be as requested.
 pub(super) async fn restrict(
     gdb: &Gdb,
     made: &Made,
@@ -72,7 +72,7 @@ pub(super) async fn restrict(
     Ok(())
 }
 
-/// Has a breakpoint of gdb's stop the program only where the condition holds; always, where that is empty.
+/// Sets the condition of one of gdb's breakpoints; an empty one removes it.
 pub(super) async fn set_condition(gdb: &Gdb, number: u32, condition: &str) -> Result<(), Failure> {
     let line = match (gdb.get().lacks.is_before_12, condition) {
         (true, _) => console_line(format!("condition {number} {condition}").trim_end()),
@@ -83,7 +83,7 @@ pub(super) async fn set_condition(gdb: &Gdb, number: u32, condition: &str) -> Re
     Ok(())
 }
 
-/// Enters what was made and stands at no place of the program into the books; gives what is answered.
+/// Enters new watchpoints or catchpoints, which have no location, into the driver's state, and returns the reply.
 pub(super) fn enter(gdb: &Gdb, point: PointSpec, made: Made) -> Reply {
     let place = BreakpointPlace {
         number: point.number(),

@@ -25,7 +25,7 @@ use crate::text::{console_bytes, console_line};
 const FORKS: [(&str, Internal); 2] = [("fork", Internal::Fork), ("vfork", Internal::Fork)];
 /// gdb's message when its remote connection has closed.
 const CLOSED: &str = "Remote connection closed";
-/// So many errors no program has.
+/// A number of errors that no program reaches.
 const NEVER: u32 = 999_999_999;
 const TOOL: &str = "Memcheck";
 
@@ -121,7 +121,8 @@ pub(crate) async fn read(gdb: &Gdb, sent: bool) -> Option<Finding> {
     })
 }
 
-/// True where Valgrind holds the program before its end: it stands in a function of Valgrind's then, that frees what libc has.
+/// True if Valgrind has stopped the program before its end: the program is then in a function of Valgrind's that
+/// frees libc's memory.
 async fn is_at_end(gdb: &Gdb) -> bool {
     let results = gdb.mi("-stack-info-frame").await.unwrap_or_default();
     let frame = results.tuple("frame");
@@ -146,7 +147,7 @@ pub(super) fn is_gone(gdb: &Gdb, text: &str) -> bool {
     runs && state.commands.pending.is_empty() && text.starts_with(CLOSED)
 }
 
-/// Has Valgrind do something; gives what it prints.
+/// Executes a monitor command of Valgrind, and returns its output.
 async fn monitor(gdb: &Gdb, command: &str) -> String {
     let line = console_line(&format!("monitor {command}"));
     let (_, printed) = gdb.send(line).capture().printed().await;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sdm_debug::fold::{FoldRules, RawFrame, innermost_user_frame};
 
-/// The most that is told of one finding, in bytes.
+/// Most bytes of one finding.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// MPI functions whose leaks occur once and cannot be freed by users.
 const OF_MPI: [&str; 5] = [
@@ -55,8 +55,8 @@ fn without_address(line: &str) -> Cow<'_, str> {
     cut.map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
-/// Of what a check for leaks prints, made [`plain`], the records of memory that the user's code has lost, and how much that is; `None` where
-/// it is none. What MPI loses when it begins and ends is the same in every program, and nobody's whose program it is.
+/// From the output of a leak check, made [`plain`]: the records of memory lost by the user's code, and the lost
+/// amount. `None` if there are none. Losses of MPI's start and end are the same in every program, and not the user's.
 pub(super) fn leaks(text: &str, rules: &FoldRules) -> Option<(String, String)> {
     let (mut told, mut bytes, mut blocks) = (String::new(), 0, 0);
     for record in text.split("\n\n") {
@@ -92,7 +92,7 @@ fn lost(line: &str) -> Option<((u64, u64), &str)> {
     Some(((number(bytes)?, number(blocks)?), head))
 }
 
-/// The frame in `   by f (a.c:1)` or `   by f (in /x.so)`, where it has a name.
+/// The frame in `   by f (a.c:1)` or `   by f (in /x.so)`; `None` without a name.
 fn frame(line: &str) -> Option<RawFrame> {
     let words = ["   at ", "   by "];
     let rest = words.iter().find_map(|word| line.strip_prefix(word))?;
