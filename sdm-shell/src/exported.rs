@@ -11,7 +11,7 @@ pub(crate) struct Exported {
     pub(crate) ranks: Vec<u32>,
     /// Number of elements in each dimension of one task's array. Empty for a single number.
     pub(crate) shape: Vec<usize>,
-    /// All numbers, those of one task beside each other.
+    /// All numbers; those of one task are contiguous.
     pub(crate) values: Vec<Parsed>,
 }
 

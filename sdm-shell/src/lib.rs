@@ -1,11 +1,11 @@
 //! gdb's command language over sets of tasks.
 //!
-//! [`commands::parse`] makes a [`commands::Line`] of a line of text: to which tasks, and what. A [`Shell`] carries lines out
-//! over a session ([`sdm_session::DebugSession`]) and says what comes of them to a [`sdm_view::View`]. [`Control`]s bring it lines and
-//! signals.
+//! [`commands::parse`] turns a line of text into a [`commands::Line`]: the target tasks and the command. A
+//! [`Shell`] carries lines out over a session ([`sdm_session::DebugSession`]) and passes the results to a
+//! [`sdm_view::View`]. Lines and signals reach it as [`Control`]s.
 //!
-//! There is no terminal here, no prompt and no argument of a command line: a front-end brings the lines, and the view that
-//! shows what comes of them.
+//! There is no terminal here, no prompt and no command-line argument. A front-end provides the lines, and
+//! the view that shows the results.
 
 pub mod commands;
 mod exported;

@@ -15,7 +15,7 @@ use crate::LocalMachine;
 pub struct NotWritten {
     /// The path of the file.
     pub file: PathBuf,
-    /// Why it could not be written.
+    /// The cause.
     pub error: io::Error,
 }
 
@@ -24,16 +24,16 @@ pub struct NotWritten {
 pub struct ReportFiles {
     /// The path of the page of HTML.
     pub page: PathBuf,
-    /// One screen of text; beside the page.
+    /// The path of the text file of one screen, next to the page.
     pub text: PathBuf,
-    /// For programs; beside the page.
+    /// The path of the JSON file, next to the page.
     pub json: PathBuf,
-    /// For a build server, where one is wanted.
+    /// The path of the JUnit file for a build server. None where it is not requested.
     pub junit: Option<PathBuf>,
 }
 
 impl ReportFiles {
-    /// A page and what stands beside it.
+    /// The page with the other files next to it.
     #[must_use]
     pub fn of_page(page: PathBuf, junit: Option<PathBuf>) -> Self {
         let mut files = Self {
@@ -52,8 +52,7 @@ impl ReportFiles {
         files
     }
 
-    /// Writes all of them on a machine, each as a whole or not at all: what was there before stays
-    /// until then.
+    /// Writes all files on a machine, each atomically. An existing file is kept until it is replaced.
     ///
     /// # Errors
     /// [`NotWritten`] names the first file that could not be written; those behind it were not tried.

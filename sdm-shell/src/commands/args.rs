@@ -113,7 +113,7 @@ pub(super) fn number(rest: &mut Cursor<'_>, command: &str) -> Result<u32, Comman
     }
 }
 
-/// Splits at the first `if` that stands as a word of its own.
+/// Splits at the first `if` that is a word of its own.
 fn split_condition(text: &str) -> (&str, Option<&str>) {
     let mut from = 0;
     while let Some(found) = text[from..].find("if") {
@@ -202,8 +202,8 @@ pub(super) fn format<'a>(rest: &mut Cursor<'a>) -> &'a str {
     &after[..end]
 }
 
-/// The arguments of a program. No shell looks at them: what would mean something to one is refused.
-/// `begin` is where they stand in the line.
+/// The arguments of a program, whose text begins at byte `begin` of the line. No shell interprets them, so
+/// text with a meaning for a shell is refused.
 pub(super) fn program_arguments(text: &str, begin: usize) -> Result<Vec<String>, CommandError> {
     let meant = outside_quotes(text).find(|(_, c)| "<>|;&`$*?".contains(*c));
     if let Some((at, c)) = meant {
@@ -215,7 +215,7 @@ pub(super) fn program_arguments(text: &str, begin: usize) -> Result<Vec<String>,
     shell_words::split(text).map_err(|_| CommandError::at(begin, "a quote is not closed"))
 }
 
-/// All that is left, an expression.
+/// Takes the rest of the line as an expression.
 pub(super) fn expression(command: &str, rest: &mut Cursor<'_>) -> Result<String, CommandError> {
     if rest.is_empty() {
         return Err(rest.error(format!("{command}: expected an expression")));
@@ -223,7 +223,7 @@ pub(super) fn expression(command: &str, rest: &mut Cursor<'_>) -> Result<String,
     Ok(rest.take_rest().to_owned())
 }
 
-/// All that is left, a file; `~/` is the home directory.
+/// Takes the rest of the line as a file name; `~/` is the home directory.
 pub(super) fn file(command: &str, rest: &mut Cursor<'_>) -> Result<String, CommandError> {
     if rest.is_empty() {
         return Err(rest.error(format!("{command}: expected a file")));

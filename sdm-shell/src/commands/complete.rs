@@ -9,7 +9,7 @@ use super::{PREDEFINED, table, words};
 /// The kind of completion that fits at the end of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wanted {
-    /// One of these; they begin at this byte of the line.
+    /// One of these words; the completed word begins at this byte of the line.
     Words(usize, Vec<String>),
     /// A file; its name begins at this byte.
     File(usize),

@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         self.skip_blanks();
     }
 
-    /// Takes what is up to the next blank.
+    /// Takes the text up to the next blank.
     pub(super) fn word(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         rest
     }
 
-    /// Takes `word` where it comes next and ends at a blank or the end of the line.
+    /// Takes `word` if it is next and ends at a blank or at the end of the line.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let mut ahead = *self;
         let found = ahead.word() == word;

@@ -22,14 +22,14 @@ pub use set::{NameError, PREDEFINED, Scope, SetExpr, SetName, fuzz_set_expr, res
 use sdm_debug::Command;
 use sdm_debug::command::{BreakSpec, CatchSpec, WatchSpec};
 
-/// One line: to whom, and what.
+/// A parsed line: the target set and the command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// To whom, where the line says so: `[0-3] print x`.
+    /// The target set in front of the command: `[0-3] print x`. None where the focus is meant.
     pub to: Option<SetExpr>,
     /// The command to carry out.
     pub command: UserCommand,
-    /// True where an empty line after this one says it again.
+    /// True where an empty line after this one repeats the command.
     pub repeats: bool,
 }
 
@@ -54,14 +54,14 @@ pub enum UserCommand {
     Point(Point),
     /// `condition N [COND]`.
     Condition {
-        /// Which; 0 for the last one made.
+        /// The breakpoint's number; 0 for the last one made.
         number: u32,
         /// Only where this holds; always where absent.
         condition: Option<String>,
     },
     /// `ignore N COUNT`.
     Ignore {
-        /// Which; 0 for the last one made.
+        /// The breakpoint's number; 0 for the last one made.
         number: u32,
         /// Number of hits to skip.
         count: u32,
@@ -82,7 +82,7 @@ pub enum UserCommand {
     Displays,
     /// `thread apply N... COMMAND`, `thread apply all COMMAND`.
     ThreadApply {
-        /// Which; none for all.
+        /// The threads' numbers; empty for all.
         threads: Vec<u32>,
         /// The command that is carried out for each of the threads.
         command: Box<UserCommand>,
@@ -105,7 +105,7 @@ pub enum UserCommand {
     Delete(Vec<u32>),
     /// `enable [N...]`, `disable [N...]`: these, or all.
     Enable {
-        /// Which; empty for all.
+        /// The numbers; empty for all.
         numbers: Vec<u32>,
         /// On or off.
         enabled: bool,
@@ -141,11 +141,11 @@ pub enum UserCommand {
     Memory,
     /// `info nodes|tree|links|sets`.
     About(Topic),
-    /// `focus [SET]`: to whom commands go from now on; without a set it is shown.
+    /// `focus [SET]`: sets the target set of later commands. Without a set it is shown.
     Focus(Option<SetExpr>),
     /// `defset NAME SET`.
     DefineSet {
-        /// Its name, without the `@`.
+        /// The name, without the `@`.
         name: String,
         /// The expression that the name stands for.
         set: SetExpr,
@@ -159,7 +159,7 @@ pub enum UserCommand {
         /// True for `freeze`.
         on: bool,
     },
-    /// `ranks [SET]`: who is in which state.
+    /// `ranks [SET]`: the states of tasks.
     Ranks(Option<SetExpr>),
     /// `stacks [--full]`.
     Stacks {
@@ -168,15 +168,15 @@ pub enum UserCommand {
     },
     /// `queues`.
     Queues,
-    /// `diagnose [SAMPLES] [for SECONDS]`: how often, and over how many seconds where that is said.
+    /// `diagnose [SAMPLES] [for SECONDS]`: number of samples, and the time that they cover if it is given.
     Diagnose(u32, Option<u32>),
-    /// `list [WHAT]`: what stands behind it, in gdb's words.
+    /// `list [WHAT]`: the argument, in gdb's syntax.
     List(String),
     /// A command on the values of one expression in all tasks.
     Values(ValuesCommand),
     /// `send SET TEXT`, `send SET --eof`.
     Send {
-        /// The tasks whose programs read it.
+        /// The tasks whose programs get the input.
         to: SetExpr,
         /// The text, without its line end.
         text: String,
@@ -187,9 +187,9 @@ pub enum UserCommand {
     Output(Option<bool>),
     /// `wait [SET] [SECONDS]`.
     Wait {
-        /// For whom; the focus where absent.
+        /// The tasks to wait for. None: the focus.
         to: Option<SetExpr>,
-        /// At most this long.
+        /// The time limit, in seconds.
         seconds: Option<u32>,
     },
     /// `source FILE`.
@@ -237,13 +237,13 @@ pub enum ValuesCommand {
 /// A command for the job as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobCommand {
-    /// `run [ARGS]`, `start [ARGS]`: the whole job anew.
+    /// `run [ARGS]`, `start [ARGS]`: restarts the whole job.
     Run {
-        /// In place of the arguments before.
+        /// New arguments. None: the previous ones.
         arguments: Option<Vec<String>>,
-        /// Held at `main`, as the first time.
+        /// True where all tasks stop at `main`.
         to_main: bool,
-        /// Does not wait.
+        /// True where the command does not wait.
         background: bool,
     },
     /// `set args [ARGS]`: for the next `run`.
@@ -270,15 +270,15 @@ pub enum Topic {
 /// A breakpoint, watchpoint or catchpoint. Its number is 0 here; the session assigns one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Point {
-    /// At a place.
+    /// A breakpoint.
     Break(BreakSpec),
-    /// At a change or a read of a value.
+    /// A watchpoint.
     Watch(WatchSpec),
-    /// At an event.
+    /// A catchpoint.
     Catch(CatchSpec),
 }
 
-/// Why a line is no command.
+/// An error in a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CommandError {

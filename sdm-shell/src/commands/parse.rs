@@ -1,4 +1,4 @@
-//! A line of text becomes a [`Line`].
+//! Parsing of a line of text into a [`Line`].
 
 use super::cursor::Cursor;
 use super::set::Until;
@@ -32,10 +32,10 @@ pub fn parse(line: &str) -> Result<Line, CommandError> {
     })
 }
 
-/// A line as a call: to whom, by which word, and what stands behind it.
+/// A line divided into its target set, the command's name, and the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called<'a> {
-    /// To whom, where the line says so.
+    /// The target set in front of the command. None where the line has none.
     pub to: Option<SetExpr>,
     /// The first word.
     pub word: &'a str,

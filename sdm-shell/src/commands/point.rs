@@ -26,7 +26,7 @@ impl Point {
         }
     }
 
-    /// True where its place depends on where the tasks stand: `break`, `break 12`, `break +1`.
+    /// True where the location depends on the tasks' position: `break`, `break 12`, `break +1`.
     #[must_use]
     pub fn is_relative(&self) -> bool {
         match self {
@@ -51,7 +51,7 @@ impl Point {
         }
     }
 
-    /// `watchpoint 3: x`, `catchpoint 4 (fork)`; nothing for what says where it stands.
+    /// `watchpoint 3: x`, `catchpoint 4 (fork)`. None for a breakpoint, whose location is shown instead.
     #[must_use]
     pub fn made(&self, number: u32) -> Option<String> {
         Some(match self {

@@ -3,14 +3,14 @@
 use super::cursor::Cursor;
 use super::{CommandError, UserCommand};
 
-/// Reads what follows the command's word; the name is given for errors.
+/// The argument parser of a command. It gets the command's name for errors.
 pub(super) type Parse =
     fn(name: &'static str, rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError>;
 
-/// One command. `help`, completion and the parser all take it from here.
+/// The specification of one command, which `help`, completion and the parser use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
-    /// Its full name.
+    /// The full name.
     pub(super) name: &'static str,
     /// gdb's abbreviations that are no unique prefix.
     pub(super) short: &'static [&'static str],
@@ -18,11 +18,11 @@ pub(super) struct Spec {
     pub(super) usage: &'static str,
     /// A summary of a few words for `help`.
     pub(super) what: &'static str,
-    /// Examples and what is worth knowing beside it; can be empty.
+    /// Examples and remarks for `help COMMAND`; can be empty.
     pub(super) more: &'static str,
     /// The kind of completion for its arguments.
     pub(super) completes: Completes,
-    /// True where an empty line after it says it again.
+    /// True where an empty line after it repeats it.
     pub(super) repeats: bool,
     /// Reads its arguments.
     pub(super) parse: Parse,

@@ -1,4 +1,4 @@
-//! All commands, and how a word finds one.
+//! The table of all commands, and look-up by name.
 
 use super::CommandError;
 use super::spec::Spec;
@@ -57,9 +57,9 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
     }
 }
 
-/// The command whose name is nearest to a word that names none, where one is near.
+/// The command with the most similar name, for a word that is not a command. None if none is similar.
 fn similar(word: &str) -> Option<&'static str> {
-    /// Of shorter words everything is near.
+    /// Shorter words are not compared, because every name would be similar.
     const LETTERS_MIN: usize = 3;
     /// No name is so long: a longer word is not compared.
     const LETTERS_MAX: usize = 32;

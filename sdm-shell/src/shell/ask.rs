@@ -35,7 +35,8 @@ impl SessionHandle {
         self.ask_merged(said, to, command, rule).await
     }
 
-    /// Asks a question whose answers are merged by a rule with its parameters, without showing them.
+    /// Sends a command whose answers are merged by a rule with these parameters, and waits for it. Nothing
+    /// is shown.
     pub(super) async fn ask_merged(
         &self,
         said: &str,
@@ -60,8 +61,8 @@ impl SessionHandle {
         (verdict, Some(open))
     }
 
-    /// Takes out a question that was waited for, and names those that have not answered; whom a signal has cut off
-    /// had no time to.
+    /// Removes a command that was waited for from the open ones, and marks tasks without an answer as
+    /// missing. After a signal they are not marked, because they had no time to answer.
     pub(super) fn take_answered(&self, id: CommandId, waited: Waited) -> Option<OpenCommand> {
         let mut open = self.edit(|model| model.open.remove(id))?;
         match waited {
@@ -74,7 +75,7 @@ impl SessionHandle {
         Some(open)
     }
 
-    /// The good answers to a question, merged by equality: what each task answered is compared.
+    /// The successful answers to a command, merged by equality.
     pub(super) async fn answers(
         &self,
         said: &str,
@@ -130,21 +131,22 @@ pub(super) async fn settle(session: &SessionHandle, ended: &IdSet) {
     });
 }
 
-/// Shows what came of a command that is over, and takes it out.
+/// Shows the result of a completed command and removes it from the open ones.
 pub(super) fn conclude(session: &SessionHandle, id: CommandId) -> Option<OpenCommand> {
     let open = session.edit(|model| model.open.remove(id))?;
     session.show(&Item::Answer(open.gathered.clone()));
     Some(open)
 }
 
-/// Shows what came of a command where it has failed on some task. Whom a signal has cut off did not fail.
+/// Shows the result of a command if it has failed on some task. Tasks that a signal has cut off did not
+/// fail.
 pub(super) fn show_unless_all_well(session: &SessionHandle, open: OpenCommand) {
     if open.has_failed() && !session.read(Model::is_cut_off) {
         session.show(&Item::Answer(open.gathered));
     }
 }
 
-/// Shows who answered something else, or did not.
+/// Shows the tasks with another answer or without one.
 pub(super) fn show_rest(session: &SessionHandle, rest: Gathered) {
     let empty = rest.ok.is_empty()
         && rest.failed.is_empty()

@@ -13,7 +13,8 @@ use super::{ask, memory_estimate};
 use crate::commands::{SetExpr, UserCommand};
 use sdm_view::item::Item;
 
-/// Has gdb attach to those of these tasks that were only looked at, or run without one so far, and stops these; false where there are no others, and that failed.
+/// Has gdb attach to those of these tasks that have none so far, and stops them. Returns false if gdb could
+/// attach to none and `to` has no other task.
 pub(super) async fn attach_as_needed(session: &SessionHandle, to: &IdSet) -> bool {
     let own = session.read(|model| model.without_gdb(&model.job.seized.intersection(to)).0);
     run::stop(session, &own).await;
@@ -30,7 +31,7 @@ pub(super) async fn attach_as_needed(session: &SessionHandle, to: &IdSet) -> boo
     !attached.is_empty() || wanted != *to
 }
 
-/// True for commands that say and do nothing of a task that only its gdb could.
+/// True for commands that need no gdb.
 pub(super) fn needs_no_gdb(command: &UserCommand) -> bool {
     use UserCommand as C;
     matches!(
@@ -79,8 +80,8 @@ pub(super) fn failed_attach(session: &SessionHandle) -> Ending {
     }
 }
 
-/// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
-/// will do, where nobody could be attached to.
+/// Attaches to the processes that the session's own launcher holds. Returns false on failure; with
+/// `partial`, only if it could attach to none.
 pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, partial: bool) -> bool {
     let all = session.all();
     let attached = attach_quietly(session, spec, &all).await.1;
@@ -89,7 +90,7 @@ pub(super) async fn attach_held(session: &SessionHandle, spec: AttachSpec, parti
     enough && !session.is_over()
 }
 
-/// `attach SET`: goes to what is in focus already, and the focus takes in what comes.
+/// `attach SET`: attaches to these tasks and adds them to the focus.
 pub(super) async fn attach_more(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -121,7 +122,7 @@ pub(super) async fn attach_more(
     verdict
 }
 
-/// Attaches; says who could not be attached to, and gives those who could.
+/// Attaches, and reports failures. Returns the tasks that are attached.
 pub(super) async fn attach_quietly(
     session: &SessionHandle,
     spec: AttachSpec,
@@ -131,7 +132,7 @@ pub(super) async fn attach_quietly(
     attach_unannounced(session, spec, to).await
 }
 
-/// Says whom the session is about.
+/// Shows the tasks and processes of the session.
 pub(super) fn announce(session: &SessionHandle, spec: &AttachSpec, to: &IdSet) {
     let item = Item::Start {
         session: session.session_name(),
@@ -142,7 +143,7 @@ pub(super) fn announce(session: &SessionHandle, spec: &AttachSpec, to: &IdSet) {
     session.show(&item);
 }
 
-/// As [`attach_quietly`], of tasks that were announced before.
+/// Like [`attach_quietly`], for tasks that were announced before.
 pub(super) async fn attach_unannounced(
     session: &SessionHandle,
     spec: AttachSpec,
@@ -174,8 +175,8 @@ pub(super) fn elsewhere(session: &SessionHandle) -> IdSet {
     elsewhere.unwrap_or_default()
 }
 
-/// A tree of servers does not grow: another one takes its place, with servers where `wanted` are, too.
-/// Those that were attached to are attached to again, and have their breakpoints.
+/// Replaces the tree of servers, which cannot grow, by one that also has servers for `wanted`. Tasks that
+/// were attached are attached again, with their breakpoints.
 async fn attach_anew(session: &SessionHandle, said: &Said<'_>, mut wanted: IdSet) -> Verdict {
     let label = sdm_idset::set_text(&wanted.intersection(&elsewhere(session)), 60);
     session.say(&format!(
@@ -241,7 +242,7 @@ async fn insert_again(
     }
 }
 
-/// `detach [SET]`: the focus is what is left.
+/// `detach [SET]`: detaches these tasks and removes them from the focus.
 pub(super) async fn detach(
     session: &SessionHandle,
     said: &Said<'_>,

@@ -8,9 +8,9 @@ use super::attach::{among, announce, attach_unannounced};
 use super::look::{Look, LookBy};
 use super::{SessionHandle, held_back, run};
 
-/// Attaches to the `first` of these processes, or looks at them and has gdb attach when a command needs one; false where that
-/// could be done with none, and where a person has interrupted it, however far it had come by then. The others are those that a
-/// server is beside, for `attach SET`.
+/// Attaches to the `first` of these processes, or reads their stacks and has gdb attach when a command
+/// needs it. Returns false if that succeeded for none, or if the user has interrupted it. The other
+/// processes have a server, for `attach SET`.
 pub(super) async fn attach(
     session: &SessionHandle,
     spec: AttachSpec,
@@ -40,7 +40,8 @@ pub(super) async fn attach(
     !there.is_empty() && !session.is_over()
 }
 
-/// Shows where all are. Gives who was looked at without gdb, and whom gdb has: all of whom a look cannot be had.
+/// Shows the stacks of all. Returns the tasks that were read without gdb, and those that gdb is attached to
+/// because the other way is not supported.
 async fn look_first(session: &SessionHandle, spec: &AttachSpec, first: &IdSet) -> (IdSet, IdSet) {
     let mut look = Look::of(spec.clone(), first.clone(), false);
     let Some(mut gathered) = look.take(session).await else {

@@ -41,13 +41,13 @@ pub struct Batch {
     pub hang_timeout: Option<Duration>,
 }
 
-/// Why a batch is over.
+/// The reason of a batch run's end.
 enum Why {
     /// All tasks have ended.
     Ended,
-    /// These tasks were ended by a signal, or are about to end so.
+    /// These tasks were ended by a signal, or are about to be.
     Crashed(IdSet),
-    /// It takes too long: a sentence for a person.
+    /// A time limit is reached: a sentence for a person.
     TimedOut(String),
     /// A person has pressed Ctrl-C.
     GivenUp,
@@ -55,8 +55,8 @@ enum Why {
     Over,
 }
 
-/// Lets all tasks run to their end; at the first crash, or when it takes too long, carries out
-/// the commands for that and ends. The exit code says what came of it.
+/// Runs all tasks to their end. At the first crash or a time limit it carries out the commands for that
+/// case, and ends. The exit code tells the outcome.
 pub(super) async fn run_batch(session: &SessionHandle, batch: &Batch) -> Ending {
     if report::writes_report(session) {
         report::look_at_versions(session).await;
@@ -173,7 +173,7 @@ fn too_long(
     ))
 }
 
-/// The exit code of a crash, and who it was.
+/// The exit code of a crash, and the text that names its tasks.
 fn crash_of(session: &SessionHandle, tasks: &IdSet) -> (u8, Option<String>) {
     let rows = session.read(|model| model.tasks.rows_of(tasks));
     let row = rows.first();
@@ -196,7 +196,8 @@ fn crash_of(session: &SessionHandle, tasks: &IdSet) -> (u8, Option<String>) {
     (code, Some(format!("{who}: {what}")))
 }
 
-/// 0 where all ended with 0; the status of whoever ended the job for all; 122 where that cannot be known; the one code that others ended with; else 1.
+/// The exit code at the end of all tasks: 0 if all exited with 0, or the status of an abort. 122 if a
+/// task's end is unknown. Otherwise the one code that others exited with, or 1.
 fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     let lost = session.read(|model| model.tasks.lost());
     if !lost.is_empty() {
@@ -268,7 +269,7 @@ fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     }
 }
 
-/// All of them, whatever becomes of each: what can be seen is seen.
+/// Carries out all lines, even if one fails.
 async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) {
     for text in lines {
         if session.is_over() {
@@ -283,7 +284,7 @@ async fn carry_out_all(session: &SessionHandle, origin: &str, lines: &[String]) 
     }
 }
 
-/// 128 and the signal's number, as a shell says it. Real-time signals have no names of their own: SIG34.
+/// 128 plus the signal's number, as in a shell. Real-time signals are named by their numbers: SIG34.
 fn code_of(signal: &str) -> u8 {
     const SIGNAL_MAX: u8 = 64;
     let named = signal.parse::<Signal>().map(|signal| signal as u8).ok();

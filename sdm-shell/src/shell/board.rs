@@ -17,7 +17,7 @@ use super::model::dialogue::ListFrom;
 use super::model::displays::{question, words};
 use super::model::goal::Goal;
 
-/// A view is told of changes no more often: nobody sees more than thirty frames a second.
+/// Minimum interval between two updates of the view: more than thirty frames a second are not perceived.
 const PERIOD: Duration = Duration::from_millis(33);
 /// Maximum number of callers that are searched for a frame with source.
 const CALLERS_MAX: u32 = 64;
@@ -26,7 +26,7 @@ const LINES_AROUND: u32 = 100;
 /// The command name that the status line shows while the query is under way.
 const SAID: &str = "look";
 
-/// When the view is to be told of what has changed; absent where nothing has.
+/// The time of the view's next update. None while nothing has changed.
 pub(super) fn due(session: &SessionHandle) -> Option<Instant> {
     if !session.shared().view.borrow().wants_board() {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn due(session: &SessionHandle) -> Option<Instant> {
     })
 }
 
-/// Tells the view what has changed, where it is time for that.
+/// Updates the view if it is due.
 pub(super) fn show_due(session: &SessionHandle) {
     let now = session.now();
     if due(session).is_some_and(|due| due <= now) {
@@ -68,7 +68,8 @@ fn board(model: &Model) -> Board {
     }
 }
 
-/// Looks at where the tasks stand, where a view wants to show that and they have moved since, or a command was carried out.
+/// Queries the state at the tasks' position, if a view shows it and tasks have moved or a command was
+/// carried out since the last query.
 pub(super) async fn look(session: &SessionHandle) {
     if !session.shared().view.borrow().wants_board() || session.is_over() {
         return;
@@ -142,7 +143,7 @@ async fn answer(session: &SessionHandle, id: CommandId) -> Option<Gathered> {
     session.take_answered(id, waited).map(|open| open.gathered)
 }
 
-/// The source where most stand, or where the nearest caller does that has some.
+/// The source at the position of most tasks, or that of the nearest caller with source.
 async fn source(session: &SessionHandle, frames: &Gathered) -> Option<SourceSight> {
     // Frames differ in the values of their arguments, too.
     let mut places: Vec<(IdSet, &Frame)> = Vec::new();
@@ -200,7 +201,8 @@ async fn caller(session: &SessionHandle, tasks: &IdSet, level: u32) -> Option<Fr
         .find(|frame| frame.level >= level && has_source(frame))
 }
 
-/// The lines of a frame's file, and the number of the first: the file of this machine, else what gdb has around the frame's line.
+/// The lines of a frame's file, and the number of the first one. They come from the file on this machine,
+/// or from gdb around the frame's line.
 async fn lines(
     session: &SessionHandle,
     tasks: &IdSet,
@@ -231,7 +233,7 @@ async fn lines(
     })
 }
 
-/// Whether the lines that are known have this one, with some around it.
+/// True if the known lines contain this one with some lines around it.
 fn covers(known: &SourceSight, line: u32) -> bool {
     let last = known
         .first

@@ -1,5 +1,5 @@
-//! `break`, `watch`, `catch`, and what changes them: a breakpoint has one number in the whole session, and the set of
-//! tasks that have it.
+//! `break`, `watch`, `catch`, and the commands that change breakpoints. A breakpoint has one number in the
+//! whole session, and a set of tasks.
 use sdm_debug::command::BreakSpec;
 use sdm_debug::{Command, Failure, FailureCode, Reply};
 use sdm_idset::IdSet;
@@ -135,7 +135,7 @@ pub(super) async fn set_ignore(
     verdict
 }
 
-/// `commands [N...]`: what follows up to `end` is done there.
+/// `commands [N...]`: the lines up to `end` run at each stop there.
 pub(super) fn begin_commands(session: &SessionHandle, numbers: &[u32]) -> Verdict {
     let last = session.read(|model| model.breaks.last_number());
     let numbers = if numbers.is_empty() { &[0] } else { numbers };
@@ -211,7 +211,7 @@ fn number_meant(session: &SessionHandle, number: u32) -> u32 {
     }
 }
 
-/// `delete [N...]`; a person is asked before all of them go.
+/// `delete [N...]`; the user is asked before all are deleted.
 pub(super) async fn delete_breakpoints(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -347,7 +347,7 @@ fn no_such_breakpoint(session: &SessionHandle, number: u32) -> Verdict {
     session.complain(format!("No breakpoint number {number}."), "")
 }
 
-/// Those who have the place of a breakpoint, where others have it not.
+/// The tasks in which a breakpoint's location exists, as text, where others do not have it.
 fn only_some(gathered: &Gathered) -> Option<String> {
     let lacks = |(_, failure): &(IdSet, Failure)| failure.code == FailureCode::NoSuchPlace;
     let set = gathered.done();
@@ -358,7 +358,7 @@ fn only_some(gathered: &Gathered) -> Option<String> {
     })
 }
 
-/// True where nobody has the place of a breakpoint: where gdb asks whether it is to wait for one.
+/// True where no task has a breakpoint's location. gdb then asks whether to make it pending.
 fn is_nowhere(gathered: &Gathered) -> bool {
     let mut codes = gathered.failed.iter().map(|(_, failure)| failure.code);
     gathered.ok.is_empty()

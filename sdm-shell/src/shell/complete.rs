@@ -19,7 +19,7 @@ pub(super) async fn complete(session: &SessionHandle, typed: &str) -> (usize, Ve
     }
 }
 
-/// Asks the gdb of one task that stands.
+/// Asks the gdb of one stopped task for completions.
 async fn complete_by_gdb(
     session: &SessionHandle,
     typed: &str,

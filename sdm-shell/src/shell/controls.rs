@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 /// Input to a shell from outside the session. The sender of one wakes the session.
 #[derive(Clone, Debug)]
 pub enum Control {
-    /// The line that was asked for.
+    /// The requested line.
     Line(ScriptLine),
     /// Completion of a partly typed line. The offset of the completed word, in bytes, and its candidates go
     /// to the sender.
@@ -18,15 +18,15 @@ pub enum Control {
     Interrupt,
     /// A person typed Ctrl-Z, or SIGTSTP came.
     Suspend,
-    /// A signal says that the time is nearly over.
+    /// A signal warns that the time limit is near.
     Warned,
-    /// A signal wants `sdm` to end: its number.
+    /// A signal requests the end of `sdm`: its number.
     Terminate(u8),
     /// Bytes for the programs' standard input, as requested; empty at end of file.
     Input(Vec<u8>),
 }
 
-/// A line, and where it stands.
+/// A line with its origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptLine {
     /// The text of the line, without its end.
@@ -35,19 +35,19 @@ pub struct ScriptLine {
     pub origin: String,
 }
 
-/// Gives one line after another, each when it is asked for.
+/// A source of lines, which delivers each on request.
 pub trait LineSource {
-    /// Asks for the next line: it comes as a [`Control`]. A question is no command: its answer
-    /// is not remembered.
+    /// Requests the next line, which arrives as a [`Control`]. A question is not a command, so its answer
+    /// is not kept in the history.
     fn request(&mut self, prompt: &str, question: bool);
 
     /// Tells the source a prompt that has changed since the line was requested.
     fn retell(&mut self, _prompt: &str) {}
 }
 
-/// Reads what programs are to read, piece by piece: each when it is asked for.
+/// A source of the programs' standard input, which delivers each piece on request.
 pub trait InputSource {
-    /// Asks for the next piece: it comes as [`Control::Input`].
+    /// Requests the next piece, which arrives as [`Control::Input`].
     fn request(&mut self);
 }
 

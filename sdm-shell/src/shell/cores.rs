@@ -26,7 +26,7 @@ pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool 
     !opened.is_empty() && !session.is_over()
 }
 
-/// Shows how processes ended and their merged stacks, by their core files, so many at a time.
+/// Shows the ends of processes and their merged stacks from their core files, `at_once` files at a time.
 pub(super) async fn show_cores(
     session: &SessionHandle,
     spec: &CoreSpec,

@@ -73,7 +73,8 @@ pub(super) async fn diagnose(
     Verdict::Done
 }
 
-/// Looks at processes without changing them, says what is stuck, and leaves them; `observed` is what was seen of them before.
+/// Samples processes without changing them, judges which are stuck, and detaches. `observed` has the
+/// observations made before.
 pub(super) async fn diagnose_target(
     session: &SessionHandle,
     spec: AttachSpec,
@@ -128,7 +129,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Looks at all once without gdb; gdb attaches to those of whom that cannot be had.
+    /// Samples all tasks once without gdb, and attaches gdb to those for which that is not supported.
     async fn look_first(
         &mut self,
         session: &SessionHandle,
@@ -163,7 +164,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Of whom gdb could know more, and what.
+    /// The tasks of which gdb could read more, and the reason. None if there are none.
     fn wanting(&self, (found, observed): &(Diagnosis, Observed)) -> Option<(IdSet, &'static str)> {
         if !found.doubtful.is_disjoint(&self.free) {
             let why = "others may change memory that is theirs, too";
@@ -229,7 +230,7 @@ impl Subject<'_> {
     }
 }
 
-/// True where it says whom a call waits for, and has no value. What has a name in MPI needs none.
+/// True for an argument that names a peer and has no value. Constants of MPI need no value.
 fn is_unread(argument: &CallArgument) -> bool {
     use ArgumentRole as R;
     let names = matches!(
@@ -255,8 +256,8 @@ fn undiagnosed(session: &SessionHandle, since: u64) -> Diagnosed {
     }
 }
 
-/// Samples tasks and judges what was seen, which is given too; `known` holds what is known beforehand. Gives nothing
-/// where a person did not wait for it: what was not seen then says nothing about the tasks.
+/// Samples tasks and judges the observations, which are returned too; `known` has those made before. None
+/// if the user has interrupted it, because an incomplete observation proves nothing.
 async fn diagnosis(
     to: &IdSet,
     sampler: &Sampler<'_>,
@@ -320,8 +321,8 @@ fn longer(looks: Looks, judged: &Diagnosis, observed: &Observed) -> Option<Durat
     times.find(|time| looks.between < *time)
 }
 
-/// Lets only those run of whom it would be proved that they wait for each other, if they did not exchange data: memory that they share with
-/// others can be changed by who goes on. True where that was seen.
+/// Runs only the tasks that would be proved deadlocked if they had not exchanged data: other running tasks
+/// can change memory that they share. Returns true if that was sampled.
 async fn look_at_doubtful(
     sampler: &Sampler<'_>,
     judged: &Diagnosis,
@@ -345,8 +346,8 @@ async fn look_at_doubtful(
     true
 }
 
-/// False where the last two samples alone would prove something else than all of them, or hold fewer to be waited for:
-/// some tasks have only come to where they wait.
+/// False if the last two samples alone would prove something else than all of them, or leave fewer tasks to
+/// wait for. Some tasks have then only just begun to wait.
 fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
     let earlier = observed.samples.len().saturating_sub(2);
     if earlier == 0 {
@@ -450,8 +451,8 @@ fn note_outside(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     observed.outside = others.union(&detached).difference(&gone);
 }
 
-/// Those that may run between samples. Who stands at a breakpoint or behind a step is where
-/// somebody wants it, and who was stopped by a signal stays stopped.
+/// The tasks that may run between samples. Tasks at a breakpoint or behind a step stay stopped, and so do
+/// those that a signal has stopped.
 fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed) -> IdSet {
     let free = free(session);
     let standing = session.standing().intersection(to);
@@ -476,7 +477,7 @@ fn let_run_between(session: &SessionHandle, to: &IdSet, observed: &mut Observed)
     standing.intersection(&free)
 }
 
-/// True for a stop that is a signal's own effect: the program would stand without a debugger too.
+/// True for a stop by a job control signal, which would stop the program without a debugger too.
 fn is_job_control(reason: &StopReason) -> bool {
     match reason {
         StopReason::Signal { name, .. } => {

@@ -1,4 +1,4 @@
-//! `display`: values that are shown after each stop; `list`: lines of source, with the tasks that stand at each.
+//! `display`: values that are shown after each stop; `list`: lines of source, with the tasks at each.
 use sdm_debug::reply::SourceText;
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
@@ -60,14 +60,15 @@ pub(super) fn show_all_displays(session: &SessionHandle) -> Verdict {
     Verdict::Done
 }
 
-/// All displays of those that have stopped.
+/// Shows all displays for the tasks that have stopped.
 pub(super) async fn show_displays(session: &SessionHandle, ran: &IdSet) {
     if !session.read(|model| model.displays.is_empty()) && !session.is_over() {
         show_some(session, "display", ran, None).await;
     }
 }
 
-/// One display, or all. What cannot be evaluated where a task stands is no failure of the run.
+/// Shows one display, or all. An expression that cannot be evaluated at a task's position is not a failure
+/// of the run.
 async fn show_some(session: &SessionHandle, line: &str, to: &IdSet, only: Option<u32>) -> Verdict {
     let to = session.standing().intersection(to);
     let mut verdict = Verdict::Done;
@@ -138,7 +139,7 @@ pub(super) async fn list(session: &SessionHandle, said: &Said<'_>, what: &str) -
     verdict
 }
 
-/// Lines of source, with who stands at each.
+/// Lines of source, with the tasks at each.
 fn listing(session: &SessionHandle, tasks: IdSet, source: SourceText) -> Listing {
     let SourceText {
         path, first, lines, ..

@@ -20,7 +20,7 @@ pub struct Application {
     pub view: Box<dyn View>,
     /// The machine where `sdm` runs.
     pub machine: Box<dyn LocalMachine>,
-    /// Lines, signals and input, as they come.
+    /// The channel of lines, signals and input.
     pub controls: Receiver<Control>,
     /// The clock of the shell, monotonic.
     pub clock: Box<dyn Fn() -> Instant>,
@@ -35,7 +35,7 @@ pub trait LocalMachine {
     /// The file cannot be read, is no text or too long.
     fn read_text(&mut self, file: &Path) -> io::Result<String>;
 
-    /// Writes a file as a whole or not at all.
+    /// Writes a file atomically.
     ///
     /// # Errors
     /// The file cannot be written; what was there before is there still.
@@ -88,7 +88,7 @@ pub struct LocalEnd {
     pub status: String,
 }
 
-/// Why no other session could be opened.
+/// The reason why no other session could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotOpened {
@@ -96,8 +96,8 @@ pub struct NotOpened {
     pub reason: String,
 }
 
-/// Ends a session and puts another in its place. Gives what was left undone at the end of the old
-/// one; fails where no new one could be opened, and leaves the one that is over.
+/// Ends a session and replaces it by another. Returns a note about problems at the end of the old one. On
+/// failure the ended session stays.
 pub type Restart<D> = Box<dyn FnMut(&mut D) -> Result<Option<String>, NotOpened>>;
 
 /// Opens servers on further hosts of the job.
@@ -108,15 +108,15 @@ pub struct Widening<D> {
     pub open: Widen<D>,
 }
 
-/// Lets all go, ends a session and puts one in its place whose servers are beside these ranks, and which is
-/// attached to nobody.
+/// Detaches all tasks, ends a session and replaces it by one whose servers are on the hosts of these ranks.
+/// The new session is attached to no task.
 pub type Widen<D> = Box<dyn FnMut(&mut D, &IdSet) -> Result<Widened, NotOpened>>;
 
 /// A session with servers on more hosts.
 pub struct Widened {
-    /// Everybody who can be attached to.
+    /// All processes that can be attached to.
     pub spec: AttachSpec,
-    /// Those of the ranks that were wanted.
+    /// Those of the requested ranks that are among them.
     pub wanted: IdSet,
     /// Ranks of the job that are on hosts without a server.
     pub elsewhere: IdSet,

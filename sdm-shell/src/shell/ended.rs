@@ -26,7 +26,7 @@ impl Ended {
         self.view.show(at, &Item::End { code, reason });
     }
 
-    /// Finishes the report, where there is one: what is to be said of it on a screen.
+    /// Finishes the report, if there is one. Returns a note about it for the screen.
     ///
     /// # Errors
     /// [`NotWritten`] names the file.

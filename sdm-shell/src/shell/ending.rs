@@ -19,17 +19,17 @@ pub struct Ending {
     pub code: u8,
     /// The treatment of the tasks: kill the started ones, or leave all running.
     pub policy: EndPolicy,
-    /// Why, where it was not asked for.
+    /// The reason, where the end was not requested.
     pub reason: Option<String>,
 }
 
-/// Why a look at a job came to nothing, where a person did not wait for it. How the processes were left is known when the session is
-/// closed.
+/// The reason of a command that the user has interrupted. The state in which the processes were left is
+/// known when the session is closed.
 const INTERRUPTED: &str = "interrupted";
 
 impl Ending {
-    /// Says of a look or an attach that a person gave up how the processes were left: `closed` where the session ended in order, and
-    /// `unsure` holds the tasks of which nobody said that they were let go.
+    /// Adds the state in which the processes were left by an interrupted command. `closed` is true if the
+    /// session ended in order; `unsure` has the tasks that may not be detached.
     pub fn tell_left(&mut self, closed: bool, unsure: &IdSet) {
         let given_up = StacksCode::Interrupted as u8;
         let is_given_up = self.code == given_up && self.policy == EndPolicy::Detach;
@@ -54,18 +54,18 @@ impl Ending {
 /// The result of `sdm stacks`, which is its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StacksCode {
-    /// All are in the same place.
+    /// All tasks are in the same place.
     Agree = 0,
-    /// Some stand elsewhere than others.
+    /// Some tasks are in other places than others.
     Differ = 1,
-    /// Not all could be looked at.
+    /// Some stacks could not be read.
     Error = 2,
     /// A person has given it up.
     Interrupted = 130,
 }
 
 impl StacksCode {
-    /// The same after stacks were seen; one that was not read to its end is none that was looked at.
+    /// The result after stacks were read. An incomplete stack counts as unread.
     #[must_use]
     pub(super) fn of_stacks(self, stacks: Option<&MergedStacks>) -> Self {
         match stacks {
@@ -75,14 +75,14 @@ impl StacksCode {
         }
     }
 
-    /// Why it is so, where that was not asked for.
+    /// The reason of this code, where it was not requested.
     #[must_use]
     pub fn reason(self) -> Option<String> {
         (self == Self::Interrupted).then(|| INTERRUPTED.to_owned())
     }
 }
 
-/// The exit code of what a signal ends, and why it does.
+/// The exit code and the reason of an end by this signal.
 pub(super) fn told_to_end(signal: u8) -> (u8, String) {
     let name = Signal::try_from(i32::from(signal)).map_or("", Signal::as_str);
     (128 + signal, format!("signal {signal} ({name})"))

@@ -1,7 +1,7 @@
-//! The one event loop of a shell: it polls the command that is under way and takes in what comes.
+//! The event loop of a shell: it polls the current command and handles events.
 //!
-//! Nothing else takes an event from the session, and no command can enter the loop: a command has
-//! a [`SessionHandle`](super::SessionHandle) only, and waits by awaiting.
+//! Nothing else takes an event from the session, and no command can enter the loop: a command has a
+//! [`SessionHandle`](super::SessionHandle) only, and waits by awaiting.
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -28,7 +28,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         }
     }
 
-    /// Takes in what has come from outside the session; false where nothing has.
+    /// Handles inputs from outside the session. Returns false if there was none.
     fn take_controls(&self) -> bool {
         let mut some = false;
         while let Ok(control) = self.controls.try_recv() {
@@ -39,7 +39,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         some
     }
 
-    /// Waits for one event and takes it in; then shows what has been held back for long enough.
+    /// Waits for one event and handles it, then shows the notices whose delay is over.
     fn take_event(&self) {
         let deadline = self.handle.read(|model| model.news.deadline());
         let next = [self.handle.wake_at(), deadline, board::due(&self.handle)]
@@ -60,7 +60,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     }
 }
 
-/// Carries out what the model wants done.
+/// Carries out the actions that the model requests.
 pub(super) fn perform_effects(session: &SessionHandle) {
     while let Some(effect) = session.edit(Model::poll_effect) {
         match effect {

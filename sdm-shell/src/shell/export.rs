@@ -13,7 +13,7 @@ use super::slices::Slices;
 use super::{SessionHandle, Verdict, ask, values};
 use crate::exported::Exported;
 
-/// So many tasks are asked at a time: distinct answers of more would not fit beside each other.
+/// Number of tasks that are asked at a time: more distinct answers would not fit into one message.
 const TASKS_AT_ONCE: usize = 64;
 /// The most numbers of all tasks together.
 const NUMBERS_MAX: usize = 1 << 24;

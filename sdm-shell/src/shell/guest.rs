@@ -24,7 +24,7 @@ use super::model::{Break, Model};
 use super::{Application, Options, SessionHandle, Verdict, event_loop, held_back, line};
 use crate::commands::Point;
 
-/// A shell that is a guest of a session which somebody else serves.
+/// A shell in a session that another front-end serves.
 pub struct GuestShell {
     handle: SessionHandle,
     under_way: Option<Pin<Box<dyn Future<Output = Verdict>>>>,
@@ -39,7 +39,7 @@ impl fmt::Debug for GuestShell {
 }
 
 impl GuestShell {
-    /// A shell in an application. `session` is asked for nothing but to send and to cancel.
+    /// A shell in an application. It uses `session` only to send and cancel commands.
     pub fn new(
         session: impl DebugSession + 'static,
         application: Application,
@@ -61,7 +61,7 @@ impl GuestShell {
             .edit(|model| model.tasks.set(tasks, state, last));
     }
 
-    /// Somebody else lets tasks run by this command.
+    /// Notes that the front-end lets tasks run by this command.
     pub fn note_run(&self, id: CommandId, to: &IdSet) {
         self.handle.edit(|model| {
             let mut open = OpenCommand::new("", to);
@@ -73,7 +73,7 @@ impl GuestShell {
         });
     }
 
-    /// The breakpoints that there are, each with its tasks: whoever serves the session keeps them.
+    /// Sets the breakpoints with their tasks, which the front-end manages.
     pub fn note_points(&self, points: &[(PointSpec, IdSet)]) {
         self.handle.edit(|model| {
             let known: Vec<u32> = model.breaks.rows().iter().map(|row| row.number).collect();
@@ -107,14 +107,14 @@ impl GuestShell {
         self.handle.edit(|model| model.note_shown(&item));
     }
 
-    /// Takes in what the session says at this time.
+    /// Handles an event of the session at this time.
     pub fn handle_event(&self, now: Instant, event: SessionEvent) {
         self.handle.edit(|model| model.handle_event(now, event));
         event_loop::perform_effects(&self.handle);
         held_back::show_due(&self.handle);
     }
 
-    /// Begins a line; where one is under way that is given up, and what it lets run runs on.
+    /// Begins a line. A line in progress is given up, and the tasks that it runs continue.
     pub fn begin_line(&mut self, text: &str) {
         let handle = self.handle.clone();
         let text = text.to_owned();
@@ -125,7 +125,8 @@ impl GuestShell {
         ));
     }
 
-    /// A person gives up waiting: what runs is stopped where `stop`, and runs on otherwise.
+    /// Interrupts the wait of the current line. With `stop`, the running tasks are stopped; otherwise they
+    /// run on.
     pub fn give_up(&self, stop: bool) {
         let asked = if stop {
             Break::Interrupt
@@ -135,12 +136,12 @@ impl GuestShell {
         self.handle.edit(|model| model.requests.add_break(asked));
     }
 
-    /// The line that is under way is no more, and what it has started on this machine is ended.
+    /// Drops the current line, and ends the local command that it has started.
     pub fn abandon(&mut self) {
         self.under_way = None;
     }
 
-    /// Goes on with the line that is under way; what became of it once it is over.
+    /// Continues the current line. Returns its outcome once it is complete.
     pub fn poll(&mut self) -> Option<Verdict> {
         let command = self.under_way.as_mut()?;
         let mut context = Context::from_waker(Waker::noop());
@@ -155,7 +156,7 @@ impl GuestShell {
         }
     }
 
-    /// When [`GuestShell::poll`] is wanted although nothing came.
+    /// The time at which [`GuestShell::poll`] has to be called even without an event.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let held = self.handle.read(|model| model.news.deadline());
@@ -163,7 +164,7 @@ impl GuestShell {
         [wanted, held].into_iter().flatten().min()
     }
 
-    /// Shows what was held back for long enough.
+    /// Shows the notices whose delay is over.
     pub fn show_due(&self) {
         held_back::show_due(&self.handle);
     }
@@ -174,7 +175,7 @@ impl GuestShell {
         self.under_way.is_some()
     }
 
-    /// True where the next line belongs to what was said before: it answers a question, or is one of a list.
+    /// True where the next line answers a question, or belongs to a block.
     #[must_use]
     pub fn wants_a_line(&self) -> bool {
         let dialogue = |model: &Model| {
@@ -183,7 +184,7 @@ impl GuestShell {
         self.handle.read(dialogue)
     }
 
-    /// True once a line has asked for the end.
+    /// True once a line has requested the end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.handle.is_over()

@@ -38,18 +38,18 @@ pub(super) struct SessionParts {
     pub(super) reporting: RefCell<Reporting>,
     /// Standard input of `sdm` for the programs. None where they get no input from it.
     pub(super) input: RefCell<Option<Box<dyn InputSource>>>,
-    /// Opens another session for `run`, where the job can be started anew.
+    /// Opens another session for `run`. None where the job cannot be restarted.
     pub(super) restart: RefCell<Option<SessionRestart>>,
-    /// Opens another session for `attach SET`, where servers can be had on more hosts.
+    /// Opens another session for `attach SET`. None where servers cannot be started on further hosts.
     pub(super) widening: RefCell<Option<SessionWidening>>,
     pub(super) clock: Box<dyn Fn() -> Instant>,
     pub(super) began: Instant,
-    /// When the command that waits wants to be polled although nothing came.
+    /// The time at which the waiting command is polled even without an event.
     wake_at: Cell<Option<Instant>>,
 }
 
 impl SessionHandle {
-    /// A handle of a session of which nothing has been heard yet.
+    /// A handle of a session before its first event.
     pub(super) fn new(
         session: Rc<RefCell<dyn DebugSession>>,
         application: Application,
@@ -105,7 +105,7 @@ impl SessionHandle {
         .await;
     }
 
-    /// When the command that waits is to be polled although nothing came.
+    /// The time at which the waiting command is polled even without an event.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         self.0.wake_at.get()
     }
@@ -120,12 +120,12 @@ impl SessionHandle {
         self.read(|model| model.all.clone())
     }
 
-    /// Tasks that stand and can be reached.
+    /// Tasks that are stopped and reachable.
     pub(super) fn standing(&self) -> IdSet {
         self.read(|model| model.tasks.standing())
     }
 
-    /// Tasks that run, or are on their way to `main`, and can be reached.
+    /// Tasks that run, or are being started, and are reachable.
     pub(super) fn running(&self) -> IdSet {
         self.read(|model| model.tasks.running())
     }
@@ -150,7 +150,7 @@ impl SessionHandle {
         self.read(|model| model.requests.interrupts)
     }
 
-    /// True where a person has given up waiting since there were so many interrupts.
+    /// True where the user has interrupted a wait since the number of interrupts was this one.
     pub(super) fn interrupted_since(&self, interrupts: u64) -> bool {
         self.interrupts() > interrupts
     }
@@ -160,7 +160,7 @@ impl SessionHandle {
         self.send_merged(said, to, command, (rule_of(command), Vec::new()))
     }
 
-    /// Sends a command whose answers are merged by a rule with its parameters, and keeps it open.
+    /// Sends a command whose answers are merged by a rule with these parameters, and keeps it open.
     pub(super) fn send_merged(
         &self,
         said: &str,
@@ -188,7 +188,7 @@ impl SessionHandle {
         id
     }
 
-    /// Sends a command that nobody waits for: what comes of it is shown when it is over.
+    /// Sends a command that no caller waits for. Its result is shown when it is complete.
     pub(super) fn send_unattended(
         &self,
         said: &str,
@@ -206,7 +206,7 @@ impl SessionHandle {
         id
     }
 
-    /// Something has happened to tasks that they do not tell by themselves.
+    /// Handles an event that the tasks do not report themselves.
     pub(super) fn happened(&self, tasks: &IdSet, what: Happening, end: RunEnd) {
         let now = self.now();
         self.edit(|model| model.happened(now, tasks, what, end));
@@ -222,7 +222,7 @@ impl SessionHandle {
         self.now().saturating_duration_since(self.0.began)
     }
 
-    /// Looks at what is recorded for the report, or changes it.
+    /// Accesses the record for the report.
     pub(super) fn reporting<T>(&self, change: impl FnOnce(&mut Reporting) -> T) -> T {
         change(&mut self.0.reporting.borrow_mut())
     }
@@ -233,7 +233,7 @@ impl SessionHandle {
         self.show_quietly(item);
     }
 
-    /// Shows an item whose classes are not those that `@1` means.
+    /// Shows an item without changing the meaning of `@1` and other classes.
     pub(super) fn show_quietly(&self, item: &Item) {
         let at = self.took();
         self.reporting(|reporting| reporting.record(at, item));
@@ -258,7 +258,7 @@ impl SessionHandle {
         self.show(&Item::Notice(text.to_owned()));
     }
 
-    /// Shows what is wrong with a command.
+    /// Shows an error of a command.
     pub(super) fn complain(&self, message: impl Into<String>, hint: &str) -> Verdict {
         self.show(&Item::Error(Problem {
             message: message.into(),
@@ -279,7 +279,7 @@ impl SessionHandle {
         Verdict::Failed
     }
 
-    /// Shows, changes or removes the line that says what goes on.
+    /// Shows, changes or removes the status line.
     pub(super) fn status(&self, line: Option<&str>) {
         self.0.view.borrow_mut().status(line);
     }

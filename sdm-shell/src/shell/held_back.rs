@@ -1,10 +1,10 @@
-//! Showing what has come and was held back, so that equal things are shown once.
+//! Showing of delayed notices and output, in which equal ones are merged.
 use sdm_idset::IdSet;
 use sdm_view::item::{Happening, Item};
 
 use super::SessionHandle;
 
-/// Shows what has been held back for long enough.
+/// Shows the notices and output whose delay is over.
 pub(super) fn show_due(session: &SessionHandle) {
     let now = session.now();
     let due = session.edit(|model| model.news.take_due(now));
@@ -19,7 +19,7 @@ pub(super) fn show_held(session: &SessionHandle) {
     session.show_group(&held);
 }
 
-/// Shows where these tasks stand, together with all that has been held back.
+/// Shows the positions of these tasks, together with all delayed notices and output.
 pub(super) fn show_places(session: &SessionHandle, tasks: &IdSet) {
     let now = session.now();
     session.edit(|model| {
@@ -32,7 +32,7 @@ pub(super) fn show_places(session: &SessionHandle, tasks: &IdSet) {
     show_held(session);
 }
 
-/// Shows what was told and held back, for where nothing else that has happened is of interest any more.
+/// Shows delayed notices only, and drops other delayed events, which no longer matter.
 pub(super) fn show_told(session: &SessionHandle) {
     let told = |item: &Item| {
         let what = match item {
@@ -47,7 +47,7 @@ pub(super) fn show_told(session: &SessionHandle) {
     }
 }
 
-/// Shows who and what is gone, without waiting for more.
+/// Shows lost tasks and the launcher's end without further delay.
 pub(super) fn show_gone(session: &SessionHandle) {
     for item in session.edit(|model| model.news.notices.take_gone()) {
         session.show(&item);

@@ -18,8 +18,8 @@ use sdm_view::item::{Happening, Item};
 /// Time limit for a launcher to end after all its processes have ended.
 const LAUNCHER_WAIT: Duration = Duration::from_secs(10);
 
-/// Detaches what lives, where the session is to end so, and stays with what was started and
-/// detached until it has ended; Ctrl-C kills it.
+/// Detaches living tasks if the session ends that way. Stays until programs that were started and then
+/// detached have ended; Ctrl-C kills them.
 pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending {
     held_back::show_told(session);
     let stays = session
@@ -70,7 +70,7 @@ fn after_signal(session: &SessionHandle, ending: Ending) -> Ending {
     }
 }
 
-/// Detaches what lives; true where all of it was.
+/// Detaches all living tasks. Returns true if all were detached.
 async fn detach_all(session: &SessionHandle) -> bool {
     let live = session.read(|model| model.tasks.live());
     if live.is_empty() {

@@ -1,4 +1,4 @@
-//! One line: whom it goes to, which command it is, and the file that carries that command out.
+//! Execution of one line: its target set, its command, and the function that carries the command out.
 use sdm_debug::Command;
 use sdm_view::item::Item;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::commands::{self, Line, SetExpr, UserCommand as C};
 
-/// Carries out one line; `depth` is how many files and commands of the user's own it stands in.
+/// Carries out one line. `depth` is the nesting depth of sourced files and user-defined commands around it.
 pub(super) async fn execute(session: &SessionHandle, line: &str, depth: u32) -> Verdict {
     if let Some(question) = session.edit(|model| model.dialogue.question.take()) {
         return answer(session, question, line.trim()).await;
@@ -45,7 +45,7 @@ async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verd
     }
 }
 
-/// Carries out a line whose command and set are known.
+/// Carries out a parsed line.
 async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth: u32) -> Verdict {
     if let Some(verdict) = rerun::refuse_jobless(session, &parsed.command) {
         return verdict;

@@ -9,10 +9,10 @@ use sdm_view::item::{Gathered, Happening, Item};
 use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict, ask, attach, run};
 
-/// By what processes are looked at.
+/// The way in which stacks are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LookBy {
-    /// They stand for an instant; gdb has those of which that cannot be had.
+    /// Without gdb: the process stops for an instant. gdb attaches where that is not supported.
     #[default]
     Snapshot,
     /// gdb alone.
@@ -34,7 +34,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// At all processes of an attachment; gdb attaches to them at once where it is the one.
+    /// A reader for all processes of an attachment. With [`LookBy::Gdb`], gdb attaches to them at once.
     pub(super) async fn new(
         session: &SessionHandle,
         spec: AttachSpec,
@@ -51,7 +51,7 @@ impl Look {
         look
     }
 
-    /// At these processes of an attachment, which no gdb has.
+    /// A reader for these processes of an attachment, which gdb is not attached to.
     pub(super) fn of(spec: AttachSpec, free: IdSet, full: bool) -> Self {
         Self {
             spec,
@@ -63,17 +63,17 @@ impl Look {
         }
     }
 
-    /// Whether there is anybody left to look at.
+    /// True where no process is left to read.
     pub(super) fn is_over(&self) -> bool {
         self.free.is_empty() && self.attached.is_empty()
     }
 
-    /// Those who are looked at without gdb.
+    /// The tasks that are read without gdb.
     pub(super) fn free(&self) -> &IdSet {
         &self.free
     }
 
-    /// Those whom gdb has.
+    /// The tasks that gdb is attached to.
     pub(super) fn attached(&self) -> &IdSet {
         &self.attached
     }
@@ -83,7 +83,7 @@ impl Look {
         &self.ended
     }
 
-    /// Whether not all could be looked at.
+    /// True where not all stacks could be read.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -161,14 +161,14 @@ impl Look {
         self.attached.union_with(&attached);
     }
 
-    /// Leaves those whom gdb has.
+    /// Detaches from the tasks that gdb is attached to.
     pub(super) async fn leave(&mut self, session: &SessionHandle) {
         if let Some(open) = self.leave_quietly(session).await {
             ask::show_unless_all_well(session, open);
         }
     }
 
-    /// The same; what came of it is not shown.
+    /// Detaches like [`Look::leave`], and returns the result instead of showing it.
     pub(super) async fn leave_quietly(&mut self, session: &SessionHandle) -> Option<OpenCommand> {
         let live = session.read(|model| model.tasks.live());
         let attached = self.attached.intersection(&live);

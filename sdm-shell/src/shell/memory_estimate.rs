@@ -1,4 +1,4 @@
-//! Whether hosts have the memory for the gdbs that a start would give them.
+//! Estimate whether the hosts have the memory for the gdbs of a start.
 use std::collections::BTreeMap;
 
 use sdm_debug::command::{Arrangement, AttachSpec, StartSpec};
@@ -10,7 +10,7 @@ use sdm_view::render::amount;
 
 use super::SessionHandle;
 
-/// So many gdbs fit on any host, and so many tasks into one gdb: nobody is asked.
+/// Number of gdbs that fit on any host, and of tasks that fit into one gdb. Below it no host is asked.
 const FEW: u64 = 4;
 /// Memory that a gdb of many tasks needs for each further task, in bytes. Measured as in the backend's
 /// estimate: 16 tasks 19 MB, 64 tasks 33 MB, gdb 13.1.

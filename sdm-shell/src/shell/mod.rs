@@ -1,11 +1,11 @@
-//! The command language of the prompt: gdb's words over sets of tasks.
+//! The command language of the prompt: gdb's commands over sets of tasks.
 //!
-//! A [`Shell`] carries out one command at a time over a [`DebugSession`], waits for what it must wait
-//! for, and says what comes of it to a [`View`]. It starts no thread, has no terminal and no files,
-//! and looks at no clock but the one it is given: what it needs done it has done by its
-//! [`Application`]; lines and signals reach it as [`Control`]s.
+//! A [`Shell`] carries out one command at a time over a [`DebugSession`], waits for its answers, and shows
+//! the result in a [`View`]. It starts no thread, has no terminal and no files, and reads no clock but the
+//! one that it is given. Services come from its [`Application`]; lines and signals reach it as
+//! [`Control`]s.
 //!
-//! `model` is what is known of the session, without I/O; `event_loop` feeds it; every other file
+//! `model` is the known state of the session, without I/O, and `event_loop` updates it. Every other file
 //! holds commands, which are async functions over a `SessionHandle`.
 
 mod ask;
@@ -145,7 +145,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.handle.is_over()
     }
 
-    /// The tasks of which nobody says whether they were let go: their gdb was killed, or their server is gone.
+    /// The tasks that may not be detached, because their gdb was killed or their server is lost.
     #[must_use]
     pub fn unsure(&self) -> IdSet {
         let is_dead = |state: &TaskState| *state == TaskState::GdbDead;
@@ -158,12 +158,12 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.handle.edit(|model| model.options.interactive = true);
     }
 
-    /// Shows a line of its own.
+    /// Shows a line.
     pub fn say(&mut self, text: &str) {
         self.handle.say(text);
     }
 
-    /// The job can be started anew by this.
+    /// Sets the function that restarts the job.
     pub fn set_restart(&mut self, mut restart: Restart<D>) {
         let session = Rc::clone(&self.session);
         let restart = Box::new(move || restart(&mut session.borrow_mut()));
@@ -182,7 +182,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         *self.handle.shared().widening.borrow_mut() = Some(SessionWidening { elsewhere, open });
     }
 
-    /// From now on the programs read what this gives, and `send` feeds nobody.
+    /// Sets the source of the programs' standard input. `send` then feeds no task.
     pub fn set_input(&mut self, source: Box<dyn InputSource>) {
         *self.handle.shared().input.borrow_mut() = Some(source);
         self.handle
@@ -195,7 +195,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         report::set_report(&self.handle, facts, names, files);
     }
 
-    /// The programs are on their way, and read.
+    /// Begins the standard input of programs that are being started.
     pub fn begin_input(&mut self) {
         program_input::begin_input(&self.handle);
     }
@@ -206,16 +206,16 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(start::start(&session, programs))
     }
 
-    /// Attaches to the `first` of these processes, or looks at them and has gdb attach when a command needs one; false where that
-    /// could be done with none, and where a person has interrupted it, however far it had come by then. The others are those that a
-    /// server is beside, for `attach SET`.
+    /// Attaches to the `first` of these processes, or reads their stacks and has gdb attach when a command
+    /// needs it. Returns false if that succeeded for none, or if the user has interrupted it. The other
+    /// processes have a server, for `attach SET`.
     pub fn attach(&mut self, spec: AttachSpec, first: &IdSet, by: LookBy) -> bool {
         let session = self.handle.clone();
         self.block_on(attachment::attach(&session, spec, first, by))
     }
 
-    /// Attaches to the processes that a launcher of our own holds; false where that failed, or where `partial`
-    /// will do, where nobody could be attached to.
+    /// Attaches to the processes that the session's own launcher holds. Returns false on failure; with
+    /// `partial`, only if it could attach to none.
     pub fn attach_held(&mut self, spec: AttachSpec, partial: bool) -> bool {
         let session = self.handle.clone();
         self.block_on(attach::attach_held(&session, spec, partial))
@@ -228,29 +228,29 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(script::run_lines(&session, source))
     }
 
-    /// Lets all tasks run to their end; at the first crash, or when it takes too long, carries out
-    /// the commands for that and ends. The exit code says what came of it.
+    /// Runs all tasks to their end. At the first crash or a time limit it carries out the commands for that
+    /// case, and ends. The exit code tells the outcome.
     pub fn run_batch(&mut self, batch: &Batch) -> Ending {
         let session = self.handle.clone();
         self.block_on(batch::run_batch(&session, batch))
     }
 
-    /// Stops everybody and, where a report is written, looks at them before it is too late: also
-    /// where a signal wants the end.
+    /// Stops all tasks and, if a report is written, reads their state for it, also after a signal that
+    /// requests the end.
     pub fn look_back(&mut self) {
         let session = self.handle.clone();
         self.block_on(report::look_back(&session, report::Values::Now));
     }
 
-    /// Detaches what lives, where the session is to end so, and stays with what was started and
-    /// detached until it has ended; Ctrl-C kills it.
+    /// Detaches living tasks if the session ends that way. Stays until programs that were started and then
+    /// detached have ended; Ctrl-C kills them.
     pub fn leave(&mut self, ending: Ending) -> Ending {
         let session = self.handle.clone();
         self.block_on(leave::leave(&session, ending))
     }
 
-    /// Whether the start failed in everybody for want of a program that can be run: there is nothing to be done in
-    /// such a session.
+    /// True where the start failed in all tasks because no program can be run, so that the session is of no
+    /// use.
     #[must_use]
     pub fn is_programless(&self) -> bool {
         self.handle.read(|model| model.job.programless.is_some())
@@ -298,8 +298,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(profile::profile_of(&session, spec, sampling))
     }
 
-    /// Looks at processes without changing them, says what is stuck, and leaves them; `observed`
-    /// is what was seen of them before.
+    /// Samples processes without changing them, judges which are stuck, and detaches. `observed` has the
+    /// observations made before.
     pub fn diagnose_target(
         &mut self,
         spec: AttachSpec,
@@ -316,7 +316,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(cores::open_cores(&session, spec))
     }
 
-    /// Shows how processes ended and their merged stacks, by their core files, so many at a time.
+    /// Shows the ends of processes and their merged stacks from their core files, `at_once` files at a
+    /// time.
     pub fn show_cores(&mut self, spec: &CoreSpec, full: bool, at_once: usize) -> StacksCode {
         let session = self.handle.clone();
         self.block_on(cores::show_cores(&session, spec, full, at_once))

@@ -22,17 +22,17 @@ pub struct Options {
     pub attached: bool,
     /// The tasks are numbered by their places in a list: no number is a rank.
     pub unranked: bool,
-    /// Ranks of the job that no task stands for.
+    /// Ranks of the job that are not tasks.
     pub outside: IdSet,
-    /// Those that were attached to were started by a launcher of this session's own, which ends with it.
+    /// True where the attached tasks were started by a launcher of this session, which ends with it.
     pub controlled: bool,
     /// Long output is shown a screen at a time.
     pub pagination: bool,
-    /// A person is asked before what was started is ended.
+    /// The user is asked before started programs are ended.
     pub confirm: bool,
-    /// Nothing is started where a host seems to lack the memory for so many gdbs.
+    /// A start is refused where a host seems to lack the memory for its gdbs.
     pub check_room: bool,
-    /// A start goes on without those whose server is lost, as long as one other stands.
+    /// A start continues without tasks whose server is lost, as long as one server is left.
     pub partial: bool,
 }
 

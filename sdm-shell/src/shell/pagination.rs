@@ -1,4 +1,4 @@
-//! Whether what is longer than the screen is shown a screen at a time, and whether all of the screen is used: the view knows how.
+//! Settings of the view: paging of long output, and full-screen mode.
 use sdm_view::item::Item;
 
 use super::{SessionHandle, Verdict};

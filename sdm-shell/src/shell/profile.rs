@@ -1,4 +1,4 @@
-//! `sdm profile`: processes are looked at many times a second for a while, and what was seen is merged.
+//! `sdm profile`: samples processes many times a second, and merges the samples.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use sdm_view::profile::Profile;
 use super::ending::StacksCode;
 use super::{SessionHandle, Verdict, attach, stacks};
 
-/// For so long servers gather what they see before they tell it: what a member holds stays small, and who asks can stop.
+/// Time after which servers report their samples. It bounds their memory, and lets the user stop early.
 const PART: Duration = Duration::from_secs(1);
 
-/// The way processes are looked at over a while.
+/// The duration and rate of sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// For so long.
+    /// The duration.
     pub span: Duration,
-    /// So often a second.
+    /// The rate, in samples per second.
     pub rate: u32,
     /// Unfolded, and every thread.
     pub full: bool,
 }
 
-/// Looks at processes without changing them for a while and shows where they were; Ctrl-C shows what there is until then.
+/// Samples processes without changing them, and shows their merged places. Ctrl-C shows the result so far.
 pub(super) async fn profile_of(
     session: &SessionHandle,
     spec: AttachSpec,
@@ -91,11 +91,11 @@ pub(super) async fn profile_of(
     (code, Some(profile))
 }
 
-/// The result so far, and the tasks that can still be looked at.
+/// The result so far, and the tasks that can still be sampled.
 struct Sampled {
     left: IdSet,
     profile: Profile,
-    /// Why others cannot.
+    /// Failures of the other tasks.
     failed: Gathered,
 }
 

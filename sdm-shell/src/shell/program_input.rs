@@ -1,5 +1,5 @@
-//! The standard input of the programs: a numbered stream of bytes for each task. A person feeds it by `send`; where
-//! there is no prompt, what `sdm` itself reads goes in, no faster than the programs read it.
+//! Standard input of the programs: a numbered stream of bytes for each task. The user feeds it by `send`.
+//! Without a prompt, it is the standard input of `sdm`, read no faster than the programs read.
 use std::io;
 
 use sdm_debug::Command;
@@ -11,7 +11,7 @@ use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::SetExpr;
 
-/// The programs are on their way, and read from the beginning of what `sdm` reads from now on.
+/// Notes that the programs are being started, and read the standard input of `sdm` from here on.
 pub(super) fn begin_input(session: &SessionHandle) {
     let before = session.edit(|model| {
         let to = model.options.stdin_tasks.intersection(&model.all);
@@ -67,7 +67,7 @@ pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
     }
 }
 
-/// Feeds what the launcher reads, or ends it; absent where the programs are fed by commands.
+/// Passes input to the launcher, or closes it. None where commands carry the input.
 fn feed(session: &SessionHandle, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
     session.shared().session.borrow_mut().feed(bytes, eof)
 }
@@ -125,7 +125,7 @@ pub(super) async fn send_input(
     verdict
 }
 
-/// Asks for the next piece of what the programs are to read.
+/// Requests the next piece of the programs' input.
 pub(super) fn request_input(session: &SessionHandle) {
     if let Some(source) = &mut *session.shared().input.borrow_mut() {
         source.request();

@@ -14,12 +14,12 @@ use super::reporting::Reporting;
 use super::{SessionHandle, Verdict, held_back, run};
 use crate::ReportFiles;
 
-/// The time of reading values of the ranks that stand alone. It takes gdb, beside which ranks without one go on.
+/// The time at which variables of outliers are read. That takes gdb, while ranks without gdb run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// With their stacks.
+    /// Together with their stacks.
     Now,
-    /// After what is done without gdb.
+    /// After all queries without gdb.
     Later,
 }
 
@@ -33,7 +33,7 @@ const LAST_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOKS_MAX: usize = 4;
 /// The most frames of such a stack.
 const FRAMES_MAX: u32 = 32;
-/// Of how many frames the variables are read.
+/// Number of frames whose variables are read.
 const LOCALS_FRAMES_MAX: usize = 4;
 
 /// Sets the facts of the run and the names of its tasks for the report. If there are `files`, the report is
@@ -72,7 +72,7 @@ pub(super) fn write_due_report(session: &SessionHandle) {
     }
 }
 
-/// Writes the files now. Where that fails it is said once, and tried again at the end only.
+/// Writes the files now. A failure is reported once, and the files are written again at the end only.
 fn write_report(session: &SessionHandle) {
     let Some(files) = session.reporting(|reporting| reporting.files.take()) else {
         return;
@@ -93,7 +93,7 @@ fn write_report(session: &SessionHandle) {
     }
 }
 
-/// All that is known now.
+/// The report at this time.
 fn report(session: &SessionHandle) -> Report {
     let took = session.took();
     let (all, states) = session.read(|model| {
@@ -109,7 +109,7 @@ pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Repor
     Some((files, report(session)))
 }
 
-/// `report FILE`: a page of what is known, and of where everybody is who stands.
+/// `report FILE`: writes a page with the state of the session and the stacks of stopped tasks.
 pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verdict {
     look(session, Values::Now).await;
     let files = ReportFiles::of_page(file.into(), None);
@@ -124,8 +124,8 @@ pub(super) async fn write_report_to(session: &SessionHandle, file: &str) -> Verd
     }
 }
 
-/// Stops everybody and, where a report is written, looks at them before it is too late: also
-/// where a signal wants the end.
+/// Stops all tasks and, if a report is written, reads their state for it, also after a signal that requests
+/// the end.
 pub(super) async fn look_back(session: &SessionHandle, values: Values) {
     let over = session.edit(|model| model.over.take());
     let asked_to_end = matches!(over, Some(Over::Terminated(_)));
@@ -162,7 +162,8 @@ pub(super) async fn look_closer(session: &SessionHandle) {
     }
 }
 
-/// Looks at those who stand, or run without a gdb: where all of them are, and closer at the crashed and at outliers.
+/// Reads the stacks of tasks that are stopped or run without a gdb, and further data of crashed tasks and
+/// outliers.
 async fn look(session: &SessionHandle, values: Values) {
     held_back::show_held(session);
     let standing = session.standing();
@@ -199,7 +200,7 @@ async fn look(session: &SessionHandle, values: Values) {
     });
 }
 
-/// The crashed, those first whose crash was told first.
+/// The stacks of crashed tasks, in the order in which the crashes were reported.
 async fn looks_at_crashed(session: &SessionHandle) -> Vec<Look> {
     let mut rows = session.read(|model| model.tasks.rows_of(&model.tasks.about_to_crash()));
     let first = session.reporting(|reporting| reporting.recorder.first_crash().cloned());
@@ -299,7 +300,7 @@ async fn answer_of(session: &SessionHandle, task: TaskId, command: &Command) -> 
     answers.into_iter().next().map(|(_, reply)| reply)
 }
 
-/// Which gdb and which MPI library, once, while somebody stands who can be asked.
+/// Records the versions of gdb and of the MPI library once, from a stopped task.
 pub(super) async fn look_at_versions(session: &SessionHandle) {
     let standing = session.standing();
     if standing.is_empty() || session.reporting(|reporting| reporting.recorder.knows("gdb")) {
@@ -359,7 +360,7 @@ fn is_mpi(path: &str) -> bool {
     .any(|start| name.starts_with(start))
 }
 
-/// A library's file, whose name often has the version that its link does not have.
+/// The target of a library's symbolic link, whose name often has the version.
 fn followed(session: &SessionHandle, path: &str) -> String {
     let file = session.machine(|machine| machine.without_links(path.as_ref()));
     file.display().to_string()

@@ -18,7 +18,7 @@ pub(super) struct Reporting {
 }
 
 impl Reporting {
-    /// Records, and writes nothing by itself.
+    /// A record without files.
     pub(super) fn new(now: Instant) -> Self {
         Self {
             recorder: Recorder::new(Vec::new(), Names::ranks()),

@@ -1,5 +1,5 @@
-//! `run` and `start`: the whole job is started anew. What belongs to the person stays (breakpoints, focus,
-//! sets, displays, settings, arguments); what belongs to the job goes with it.
+//! `run` and `start`: restart of the whole job. The user's state is kept (breakpoints, focus, sets,
+//! displays, settings, arguments). The state of the old job is dropped.
 use sdm_debug::command::StartSpec;
 use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
@@ -177,14 +177,14 @@ fn show_arguments(session: &SessionHandle, to: &IdSet) -> Verdict {
     Verdict::Done
 }
 
-/// A new session has taken the place of the old one: forgets what was heard of the old job.
+/// Resets the state of the old job after another session has replaced the old one.
 pub(super) fn forget_job(session: &SessionHandle) {
     let now = session.now();
     let tasks = session.shared().session.borrow().tasks().clone();
     session.edit(|model| model.forget_job(now, &tasks));
 }
 
-/// Whether a command can be carried out without a job.
+/// Refuses a command that needs a job. None if the command needs none.
 pub(super) fn refuse_jobless(session: &SessionHandle, command: &C) -> Option<Verdict> {
     let needs = !matches!(
         command,

@@ -35,7 +35,7 @@ pub(super) async fn run(
     await_run(session, said.line, &to, &[id], background).await
 }
 
-/// Waits for the end of runs, unless it is not to be waited for, and shows what came of them.
+/// Waits for the end of runs, unless they are in the background, and shows the result.
 pub(super) async fn await_run(
     session: &SessionHandle,
     line: &str,
@@ -72,8 +72,8 @@ pub(super) async fn await_run(
     verdict
 }
 
-/// Waits for the end of runs; gives how the command ends where they have not. Who waits for a rank that has crashed waits for
-/// ever, so a person has the prompt back then.
+/// Waits for the end of runs. Returns the outcome if they have not ended. A rank that waits for a crashed
+/// one waits forever, so an interactive user gets the prompt back then.
 async fn wait_for_run(session: &SessionHandle, line: &str, ids: &[CommandId]) -> Option<Verdict> {
     let run = Goal::Run(ids.to_vec());
     if !session.read(|model| model.options.interactive) {
@@ -114,7 +114,7 @@ fn not_reached(session: &SessionHandle, waited: Waited) -> Option<Verdict> {
     }
 }
 
-/// Shows what came of a command that is over, and whether that is a failure.
+/// Shows the result of a completed command. Returns its outcome.
 fn verdict_of(session: &SessionHandle, id: CommandId) -> Verdict {
     match ask::conclude(session, id) {
         Some(open) if open.has_failed() => Verdict::Failed,
@@ -122,7 +122,7 @@ fn verdict_of(session: &SessionHandle, id: CommandId) -> Verdict {
     }
 }
 
-/// Asks what a person wants to know. What gdb is told to be like it is in the next job, too.
+/// Carries out a query of the user. Settings of gdb are recorded for the next job.
 pub(super) async fn ask(session: &SessionHandle, said: &Said<'_>, command: &Command) -> Verdict {
     let (verdict, done) = session.ask(said.line, &said.to, command).await;
     session.edit(|model| model.job.remember_setting(&done, command));
@@ -197,7 +197,8 @@ pub(super) async fn end_tasks(
     verdict
 }
 
-/// Those that were only looked at are left alone from now on; true where there are no others.
+/// Marks tasks that were only sampled as detached, so that gdb no longer attaches to them on demand.
+/// Returns true if the line has no other live task.
 fn leave_unattached(session: &SessionHandle, said: &Said<'_>) -> bool {
     let left = session.read(|model| model.job.unattached.intersection(&said.to));
     if left.is_empty() {
@@ -312,7 +313,7 @@ pub(super) fn answer(gathered: Gathered, whole: bool) -> Item {
     }
 }
 
-/// Stops those of these tasks that run, and waits until they stand.
+/// Stops the running tasks among these, and waits until they are stopped.
 pub(super) async fn stop(session: &SessionHandle, tasks: &IdSet) {
     let running = session.running().intersection(tasks);
     if running.is_empty() || session.is_over() {

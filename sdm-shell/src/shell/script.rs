@@ -49,8 +49,8 @@ pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSour
     ending::ending(session)
 }
 
-/// Carries out a line of a person or of a script; `depth` is how many files and commands of the
-/// user's own it stands in.
+/// Carries out a line of a user or script. `depth` is the nesting depth of sourced files and user-defined
+/// commands around it.
 pub(super) async fn carry_out_line(
     session: &SessionHandle,
     line: &ScriptLine,

@@ -14,7 +14,7 @@ const NAMED_MAX: usize = 1024;
 const CLASSES_SHOWN_MAX: usize = 16;
 
 impl SessionHandle {
-    /// The tasks that a set means now; tasks are asked where it depends on them.
+    /// Resolves a set to its current tasks. Tasks are queried if it has a condition.
     pub(super) async fn resolve(&self, set: &SetExpr) -> Result<IdSet, CommandError> {
         self.resolve_among(set, &self.all()).await
     }
@@ -52,7 +52,7 @@ pub(super) async fn whom(
     }
 }
 
-/// Asks every task that stands; who cannot say is named.
+/// Evaluates a condition in every stopped task. Tasks that cannot evaluate it are reported.
 async fn where_it_holds(session: &SessionHandle, expression: &str) -> Result<IdSet, CommandError> {
     let standing = session.standing();
     if standing.is_empty() {
@@ -226,7 +226,7 @@ pub(super) async fn hold(
     Verdict::Done
 }
 
-/// Those of a run that are not held; who is held back is said.
+/// The tasks of a run that are not held. Held ones are reported.
 pub(super) fn not_held(session: &SessionHandle, said: &Said<'_>) -> IdSet {
     let held = session.read(|model| said.to.intersection(&model.sets.held));
     if held.is_empty() {

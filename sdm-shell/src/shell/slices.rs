@@ -1,11 +1,13 @@
-//! Slices of arrays in an expression: `cell[0:63]`, `grid[0:2][1:3]`, `rods[0:3].rank`; both ends belong to it.
+//! Slices of arrays in an expression: `cell[0:63]`, `grid[0:2][1:3]`, `rods[0:3].rank`. Both ends are
+//! included.
 //!
-//! gdb has them for Fortran (`cells(0:2)`) only. Of C and C++ the last slice, where nothing follows it, becomes gdb's
-//! `cell[0]@64`, which also works for pointers and for what has an `operator[]`; others are asked for index by index.
+//! gdb supports slices for Fortran (`cells(0:2)`) only. In C and C++ the last slice, if nothing follows it,
+//! becomes gdb's `cell[0]@64`. That also works for pointers and for types with an `operator[]`. Other
+//! slices are evaluated index by index.
 use sdm_debug::Command;
 use sdm_debug::quoted::outside_quotes;
 
-/// The most questions that one expression becomes.
+/// Maximum number of questions that one expression is expanded into.
 const QUESTIONS_MAX: usize = 256;
 /// The most elements of the slice that gdb takes at once.
 const LENGTH_MAX: u64 = 1 << 18;
@@ -22,19 +24,19 @@ pub(super) struct Slices {
     pub(super) any: bool,
 }
 
-/// Why an expression's slices cannot be taken.
+/// The reason why an expression's slices cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SliceError {
     /// An end that is no number.
     #[error("slice `{0}`: expected numbers, as in [0:63]")]
     NoNumber(String),
-    /// The last element stands before the first.
+    /// The last index is before the first.
     #[error("slice `{0}`: its last element stands before its first")]
     Backwards(String),
     /// More elements than are taken at once.
     #[error("slice `{slice}`: more than {max} elements")]
     TooLong {
-        /// As it was written.
+        /// The slice, as written.
         slice: String,
         /// The most that there can be.
         max: u64,

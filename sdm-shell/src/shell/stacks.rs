@@ -50,7 +50,8 @@ pub(super) fn code_of_nothing(session: &SessionHandle, since: u64) -> StacksCode
     }
 }
 
-/// `stacks [--full]`, all of them where it is full; those whom no gdb has are looked at without one.
+/// `stacks [--full]`: shows the merged stacks, with `--full` completely. Tasks that gdb is not attached to
+/// are read without it.
 pub(super) async fn show_stacks(session: &SessionHandle, said: &Said<'_>, full: bool) -> Verdict {
     let (free, spec) = session.read(|model| model.without_gdb(&said.to));
     let rest = said.to.difference(&free);

@@ -117,8 +117,8 @@ pub(super) fn finish_start(session: &SessionHandle, ids: &[CommandId], waited: W
     well
 }
 
-/// The exit code that a shell has where all whom a start went to lack their program: 127 where none of them has
-/// one, 126 where it cannot be run.
+/// The exit code of a shell where all tasks of a start lack their program: 127 if none has one, 126 if it
+/// cannot be run.
 fn lack_of_program(start: &OpenCommand) -> Option<u8> {
     let failed = &start.gathered.failed;
     let who = IdSet::union_all(failed.iter().map(|(tasks, _)| tasks));

@@ -1,4 +1,5 @@
-//! `shell COMMAND`, `make`: commands for this machine. They have the terminal, and the session goes on behind them.
+//! `shell COMMAND`, `make`: local commands. They own the terminal, and the session goes on in the
+//! background.
 use std::time::Duration;
 
 use super::{SessionHandle, Verdict, held_back};

@@ -1,4 +1,4 @@
-//! A shell over a scripted session: what it sends, what it shows, when it waits.
+//! Tests of a shell over a scripted session.
 
 mod diagnose;
 pub(super) mod fake;

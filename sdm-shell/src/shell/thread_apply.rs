@@ -120,7 +120,7 @@ pub(super) async fn with_thread(
     }
 }
 
-/// Which thread and frame of which tasks are selected.
+/// The selected threads and frames, with their tasks.
 async fn selected_threads(session: &SessionHandle, said: &Said<'_>) -> Vec<(u32, u32, IdSet)> {
     let (_, open) = session
         .ask_quietly(said.line, &said.to, &Command::Threads)
@@ -145,7 +145,7 @@ async fn selected_threads(session: &SessionHandle, said: &Said<'_>) -> Vec<(u32,
     selected
 }
 
-/// `thread`: which thread is selected, as gdb says it.
+/// `thread`: shows the selected thread, in gdb's words.
 pub(super) async fn show_selected(session: &SessionHandle, said: &Said<'_>) -> Verdict {
     let (verdict, open) = session
         .ask_quietly(said.line, &said.to, &Command::Threads)

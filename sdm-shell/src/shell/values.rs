@@ -15,7 +15,7 @@ use crate::commands::ValuesCommand;
 /// Values, each with the tasks that have it.
 type Values = Vec<(IdSet, Value)>;
 
-/// Of so many classes all of a value that was cut is asked for.
+/// Maximum number of classes of which a truncated value is evaluated again in full.
 const WHOLES_MAX: usize = 64;
 /// Number of bins in a histogram.
 const BINS: u16 = 12;
@@ -54,7 +54,7 @@ async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) 
     verdict
 }
 
-/// `compare EXPR`: where the values differ from what most have.
+/// `compare EXPR`: shows the differences from the most frequent value.
 async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
@@ -71,7 +71,8 @@ async fn compare(session: &SessionHandle, said: &Said<'_>, expression: String) -
     verdict
 }
 
-/// The distinct values of an expression, those that most have first, and what else was answered. A slice is asked for in parts.
+/// The distinct values of an expression, most frequent first, and the other answers. A slice is evaluated
+/// in parts.
 async fn values_of(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -148,7 +149,7 @@ impl Parts {
     }
 }
 
-/// The values of the parts of a slice as those of one array, with so many elements in each of its outer dimensions.
+/// Combines the values of a slice's parts into one array with these outer dimensions.
 fn nested(mut values: Vec<Value>, outer: &[usize]) -> Option<Value> {
     for size in outer.iter().rev() {
         let rows = values.chunks((*size).max(1));
@@ -165,7 +166,7 @@ fn texts(values: &[Value]) -> Vec<String> {
     values.iter().map(sdm_view::render::value_text).collect()
 }
 
-/// The values to compare: where some were cut, all of what one of each class has.
+/// The values to compare. If some are truncated, one task of each class evaluates the full value.
 async fn whole_values(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -197,7 +198,7 @@ async fn whole_values(
     wholes
 }
 
-/// `stats EXPR`: merged on their way up; the histogram takes a second question.
+/// `stats EXPR`: statistics that are merged in the tree. The histogram takes a second query.
 async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
     let slices = match Slices::of(&expression) {
         Ok(slices) => slices,
@@ -240,8 +241,8 @@ async fn stats(session: &SessionHandle, said: &Said<'_>, expression: String) -> 
     }
 }
 
-/// The commands that ask for all of an expression's numbers. Bytes are text and truth values to gdb, as long as it is not asked for them
-/// as numbers, with a sign or without.
+/// The commands for all numbers of an expression. gdb prints bytes as text and booleans as words unless a
+/// signed or unsigned format is requested.
 pub(super) async fn questions(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -295,7 +296,7 @@ fn is_array(reply: &Reply) -> bool {
     }
 }
 
-/// `stats` is of numbers: says how those of an array are meant, which these answered.
+/// Reports that the answers are arrays, and how `stats` is used for their elements.
 async fn complain_of_array(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -341,14 +342,14 @@ async fn number_of(
     })
 }
 
-/// Statistics, and of whom.
+/// Statistics with their tasks.
 #[derive(Default)]
 struct StatsOf {
     tasks: IdSet,
     stats: Stats,
 }
 
-/// The statistics of what is answered to some questions, and what was answered otherwise to the last of them.
+/// The statistics of the answers to some questions, and the other answers to the last of them.
 async fn stats_of(
     session: &SessionHandle,
     said: &Said<'_>,

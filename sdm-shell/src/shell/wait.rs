@@ -22,8 +22,8 @@ const TREE_GRACE: Duration = Duration::from_secs(15);
 pub const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
 impl SessionHandle {
-    /// Waits for a goal, at most until then; `said` is what the person said. Questions have a bound
-    /// of their own.
+    /// Waits for a goal, at most until this time. `said` is the user's line. Queries have a time limit of
+    /// their own.
     pub(super) async fn wait_for(&self, goal: &Goal, said: &str, until: Option<Instant>) -> Waited {
         let began = self.now();
         let timeout = self.edit(|model| {
@@ -85,7 +85,7 @@ async fn wait_until(
     }
 }
 
-/// The next line; absent where there is none to come. Until it comes the prompt follows what happens.
+/// The next line. None at the end of input. Meanwhile the prompt is kept up to date.
 pub(super) async fn next_line(
     session: &SessionHandle,
     mut prompt: String,

@@ -72,7 +72,7 @@ pub(super) async fn watch_stacks_of(
     }
 }
 
-/// Looks, and shows what differs from the last look; false where a person gave up waiting for it.
+/// Reads the stacks, and shows them if they have changed. Returns false if the user has interrupted it.
 async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch) -> bool {
     let Some(mut gathered) = look.take(session).await else {
         return false;
@@ -136,12 +136,12 @@ struct Watch {
     /// Stacks are shown as a whole.
     full: bool,
     began: Instant,
-    /// When the stacks last differed from those before.
+    /// Time of the last change of the stacks.
     changed: Instant,
     /// Number of samples.
     looks: u64,
     /// The stacks that were shown last.
     shown: Option<MergedStacks>,
-    /// The tasks that were said to be gone.
+    /// The tasks that were reported as ended.
     gone: IdSet,
 }

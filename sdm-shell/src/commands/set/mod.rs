@@ -27,7 +27,7 @@ use sdm_idset::IdSet;
 use super::CommandError;
 use super::cursor::Cursor;
 
-/// The words behind `@` that mean something in every session, and what.
+/// The predefined names behind `@`, with their descriptions.
 pub const PREDEFINED: &[(&str, &str)] = &[
     ("crashed", "those that a signal ended or is about to end"),
     ("exited", "those that have ended by themselves"),
@@ -39,10 +39,10 @@ pub const PREDEFINED: &[(&str, &str)] = &[
     ("stopped", "those that stand"),
 ];
 
-/// The beginnings of names that say where tasks are.
+/// The prefixes of names that select tasks by a property.
 pub(super) const PREFIXES: &[&str] = &["at:", "bp:", "host:", "if:("];
 
-/// A set of tasks as it was written; what it means can depend on the session.
+/// A set of tasks as it was written. Its value can depend on the session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetExpr {
     text: String,
@@ -103,7 +103,7 @@ pub trait Scope {
     fn named(&self, name: &SetName) -> Result<IdSet, NameError>;
 }
 
-/// Why a name of a set means nothing now.
+/// The reason why a set name cannot be resolved now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// No set has this name.
@@ -128,16 +128,16 @@ fn classes(count: usize) -> String {
 /// The end of a set inside its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// To the end.
+    /// The end of the line.
     End,
-    /// To the next blank outside of brackets.
+    /// The next blank outside of parentheses.
     Blank,
-    /// To the `]` that closes it.
+    /// The `]` that closes it.
     Bracket,
 }
 
 impl SetExpr {
-    /// Reads a set that is all of `text`; `at` is where it stands in its line, for errors.
+    /// Parses a text that is a set as a whole. `at` is its offset in the line, for errors.
     ///
     /// # Errors
     /// A text that is no set; the error points at the character.
@@ -169,7 +169,7 @@ impl SetExpr {
         self.thread
     }
 
-    /// The expressions that the tasks must be asked for before the set can be resolved.
+    /// The expressions that the tasks have to evaluate before the set can be resolved.
     #[must_use]
     pub fn conditions(&self) -> Vec<&str> {
         let mut found = Vec::new();
@@ -213,7 +213,7 @@ fn move_by(node: &mut Node, by: usize) {
     }
 }
 
-/// The tasks that a set means. It can be nobody.
+/// Resolves a set to its tasks, which can be none.
 ///
 /// # Errors
 /// A set that names tasks that the session does not have, or a name that means nothing.
@@ -265,18 +265,18 @@ fn within(ids: &IdSet, tasks: &IdSet, at: usize) -> Result<IdSet, CommandError> 
     ))
 }
 
-/// Why `defset` may not give a word to a set.
+/// The reason why `defset` cannot use a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SetNameError {
-    /// It is not made as names are.
+    /// The name is malformed.
     #[error("`{0}` is no name: a letter, then letters, digits, `_` and `-`")]
     Malformed(String),
-    /// It is a name that SDM gives a meaning to.
+    /// The name is predefined.
     #[error("`@{0}` has a meaning of its own")]
     Taken(String),
 }
 
-/// True for a word that `defset` may give to a set.
+/// Checks that `defset` can use a name.
 ///
 /// # Errors
 /// A [`SetNameError`] that says why not.
@@ -294,8 +294,8 @@ pub(super) fn check_name(word: &str) -> Result<(), SetNameError> {
     Ok(())
 }
 
-/// Feeds arbitrary bytes to the parser: no panic, errors point into the text, and what was read
-/// is read again from its own text.
+/// Feeds arbitrary bytes to the parser. It must not panic, errors must point into the text, and a parsed
+/// set must survive a round trip.
 pub fn fuzz_set_expr(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for until in [Until::End, Until::Blank, Until::Bracket] {

@@ -1,4 +1,4 @@
-//! The text of a set becomes a [`SetExpr`].
+//! Parsing of a set's text into a [`SetExpr`].
 
 use sdm_debug::quoted::outside_quotes;
 use sdm_hosts::hostlist::HostPattern;

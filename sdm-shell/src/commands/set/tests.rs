@@ -84,7 +84,7 @@ fn a_thread_stands_behind_a_dot() {
     }
 }
 
-/// The mark stands under the character that is to blame.
+/// The mark is below the wrong character.
 #[test]
 fn errors_point_at_the_character() {
     for text in [

@@ -266,7 +266,7 @@ fn catch(name: &'static str, rest: &mut Cursor<'_>, temporary: bool) -> Result<C
     })))
 }
 
-/// The place is the first word; what follows are expressions with commas in between.
+/// Parses `trace`: the first word is the location, and expressions separated by commas follow.
 fn trace(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let location = rest.word();
     if location.is_empty() {

@@ -189,7 +189,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// The file is the last word; what stands before it is the expression.
+/// Parses `export`: the last word is the file, and the text before it is the expression.
 fn export(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let here = *rest;
     let text = rest.take_rest();

@@ -1,4 +1,4 @@
-//! `info ...`: what SDM answers itself, and what goes to gdb.
+//! `info ...`: the topics that SDM answers itself; others go to gdb.
 
 use sdm_debug::Command;
 use sdm_debug::command::ValueFormat;
@@ -61,7 +61,7 @@ pub(in crate::commands) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|word| word.name)
 }
 
-/// Reads what follows `info`.
+/// Parses the rest of the line behind `info`.
 pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if rest.is_empty() {
         let names: Vec<_> = words().collect();

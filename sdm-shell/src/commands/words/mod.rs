@@ -1,4 +1,4 @@
-//! The commands, each a unit of its own with its help, in the groups in which `help` shows them.
+//! The specifications of all commands with their help, in the groups of `help`.
 
 mod breakpoints;
 mod data;
@@ -15,7 +15,7 @@ pub(super) use info::words as info_words;
 pub(super) struct Group {
     /// The subject of the group, as `help` shows it.
     pub(super) title: &'static str,
-    /// They, by name.
+    /// The commands, by name.
     pub(super) commands: &'static [Spec],
 }
 

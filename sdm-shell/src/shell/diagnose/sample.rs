@@ -42,7 +42,7 @@ pub struct Looks {
 }
 
 impl Looks {
-    /// So many looks, half a second apart, or over so many seconds where that is longer.
+    /// A number of samples, half a second apart, or spread over `seconds` if that is longer.
     #[must_use]
     pub fn of(samples: u32, seconds: Option<u32>) -> Self {
         let gaps = samples.saturating_sub(1).max(1);
@@ -61,7 +61,7 @@ pub(super) struct Sampler<'a> {
     pub(super) line: &'a str,
     /// Number of the user's interrupts when sampling began.
     pub(super) since: u64,
-    /// The processes of those that no gdb has: they run on, and stand for an instant at each look.
+    /// The processes that gdb is not attached to. They run, and stop for an instant at each sample.
     pub(super) free: &'a [(u32, i32)],
     /// A look that was had before: it is the first one.
     pub(super) first: Cell<Option<LookResult>>,
@@ -76,12 +76,13 @@ impl Sampler<'_> {
         self.session.is_over() || self.session.interrupted_since(self.since)
     }
 
-    /// Those that no gdb has.
+    /// The tasks that gdb is not attached to.
     pub(super) fn free_tasks(&self) -> IdSet {
         self.free.iter().map(|(task, _)| TaskId(*task)).collect()
     }
 
-    /// Looks at the tasks so often, and lets them run in between. Gives who was not seen at each look, and why.
+    /// Takes the samples, and lets the tasks run in between. Returns the tasks that are missing from a
+    /// sample, with the reason.
     pub(super) async fn sample(
         &self,
         (looked, looks): (&IdSet, Looks),
@@ -136,14 +137,15 @@ impl Sampler<'_> {
         missed
     }
 
-    /// Those that no gdb has and that a signal has stopped: they do not go on between looks.
+    /// Tasks without gdb that a signal has stopped. They do not run between samples.
     fn halted(&self, probes: &Probes) -> IdSet {
         let stopped = probes.processes.iter();
         let stopped = stopped.filter(|(_, process)| process.letter == STOPPED_LETTER);
         IdSet::union_all(stopped.map(|(tasks, _)| tasks)).intersection(&self.free_tasks())
     }
 
-    /// A stack that was not read to its end says nothing: those tasks run on for a moment and are looked at again.
+    /// Reads incomplete stacks again, after their tasks have run for a moment. An incomplete stack proves
+    /// nothing.
     async fn look_again(&self, probes: &mut Probes, (among, spec): (&IdSet, ProbeSpec)) {
         for _ in 0..RETRIES {
             let partial = probes.marks.partial.intersection(among);
@@ -186,7 +188,7 @@ impl Sampler<'_> {
         session.now() - began
     }
 
-    /// Asks all of the tasks one question, however many they are; gives who could not answer too, and why.
+    /// Sends one probe to all of the tasks. Returns also the tasks that could not answer.
     pub(super) async fn probe(&self, tasks: &IdSet, spec: ProbeSpec) -> LookResult {
         let free = tasks.intersection(&self.free_tasks());
         let look = Command::Look(LookSpec {
@@ -272,7 +274,7 @@ pub(in crate::shell) async fn stop_quietly(
     verdict != Verdict::GivenUp && waited != Waited::GivenUp
 }
 
-/// All of whom something is said.
+/// All tasks in a list of texts.
 pub(super) fn all_of(said: &[(IdSet, String)]) -> IdSet {
     IdSet::union_all(said.iter().map(|(tasks, _)| tasks))
 }
@@ -286,7 +288,7 @@ pub(super) fn where_stopped(session: &SessionHandle, is: fn(&StopReason) -> bool
     })
 }
 
-/// Those that stand because they were to be looked at, and for nothing else.
+/// Tasks that are stopped only because a sample or an attach has stopped them.
 pub(super) fn free(session: &SessionHandle) -> IdSet {
     let is_ours = |reason: &_| matches!(reason, StopReason::Interrupted | StopReason::Attached);
     where_stopped(session, is_ours).intersection(&session.standing())

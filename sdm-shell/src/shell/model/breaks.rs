@@ -19,7 +19,7 @@ pub(crate) struct Breaks {
     /// The tasks in which each breakpoint is disabled.
     disabled: BTreeMap<u32, IdSet>,
     last: u32,
-    /// Whether breakpoints are kept whose place is not loaded yet; absent: who is at the prompt is asked.
+    /// Whether breakpoints with an unresolved location become pending. None: the user is asked.
     pub(crate) pending: Option<bool>,
 }
 
@@ -29,7 +29,7 @@ impl Breaks {
         self.last + 1
     }
 
-    /// Numbers up to this one are somebody else's.
+    /// Reserves the numbers up to this one for others.
     pub(crate) fn reserve(&mut self, last: u32) {
         self.last = self.last.max(last);
     }
@@ -57,7 +57,7 @@ impl Breaks {
         self.points.insert(number, point);
     }
 
-    /// One of them is another now.
+    /// Changes a breakpoint.
     pub(crate) fn change(&mut self, number: u32, change: impl Fn(&mut Point)) {
         let Some(point) = self.points.get_mut(&number) else {
             return;
@@ -71,12 +71,12 @@ impl Breaks {
         }
     }
 
-    /// All of them, rising.
+    /// All breakpoints, in ascending order.
     pub(crate) fn rows(&self) -> &[BreakRow] {
         &self.rows
     }
 
-    /// One of them.
+    /// The breakpoint with this number.
     pub(crate) fn find(&mut self, number: u32) -> Option<&mut BreakRow> {
         self.rows.iter_mut().find(|row| row.number == number)
     }
@@ -86,7 +86,7 @@ impl Breaks {
         matches!(self.points.get(&number), Some(Point::Watch(_)))
     }
 
-    /// It no longer stands on these; true where it is gone altogether.
+    /// Removes a breakpoint from these tasks. Returns true if none is left.
     pub(crate) fn remove(&mut self, number: u32, tasks: &IdSet) {
         if let Some(row) = self.find(number) {
             row.tasks.subtract(tasks);
@@ -100,7 +100,7 @@ impl Breaks {
         }
     }
 
-    /// It is switched on or off in these.
+    /// Enables or disables a breakpoint in these tasks.
     pub(crate) fn enable(&mut self, number: u32, tasks: &IdSet, enabled: bool) {
         let disabled = self.disabled.entry(number).or_default();
         if enabled {
@@ -114,8 +114,8 @@ impl Breaks {
         }
     }
 
-    /// Its lines, each with those who have it there and whether it is on in them: what makes it
-    /// again wherever the tasks stand then.
+    /// The specifications that create a breakpoint again, independent of the tasks' position. Each has its
+    /// tasks, and whether it is enabled there.
     pub(crate) fn again(&self, row: &BreakRow) -> Vec<(IdSet, Point, bool)> {
         let Some(point) = self.points.get(&row.number) else {
             return Vec::new();
@@ -145,7 +145,7 @@ impl Breaks {
         again
     }
 
-    /// All of them, to be there when a program starts.
+    /// All breakpoints, for insertion at the start of a program.
     pub(crate) fn start_points(&self) -> Vec<StartPoint> {
         let rows = self.rows.iter();
         let start_points = rows.flat_map(|row| {
@@ -171,7 +171,7 @@ impl Breaks {
         }
     }
 
-    /// These tasks have been given what another one has.
+    /// Adds these tasks to all breakpoints of another task.
     pub(crate) fn copy(&mut self, from: u32, tasks: &IdSet) {
         let from = TaskId(from);
         for row in self.rows.iter_mut().filter(|it| it.tasks.contains(from)) {
@@ -217,7 +217,7 @@ impl Breaks {
     }
 }
 
-/// One hit more of each of these tasks.
+/// Counts one more hit for each of these tasks.
 fn count(hits: &mut Vec<(u64, IdSet)>, tasks: &IdSet) {
     let mut rest = tasks.clone();
     let mut more = Vec::new();

@@ -14,7 +14,7 @@ pub(crate) const LINES_MAX: usize = 1000;
 /// The state of the dialogue.
 #[derive(Debug, Default)]
 pub(crate) struct Dialogue {
-    /// The line that an empty line says again.
+    /// The line that an empty line repeats.
     pub(crate) repeated: Option<String>,
     /// The question that the next line answers.
     pub(crate) question: Option<Question>,
@@ -43,16 +43,16 @@ pub(crate) enum ListFrom {
 pub(crate) enum Question {
     /// Are the programs that were started to be killed?
     Quit,
-    /// Is the job to be ended so that it can be started anew?
+    /// Whether to end the job in order to restart it.
     Rerun(Rerun),
     /// Are these breakpoints all to be deleted?
     Delete(DeleteAll),
-    /// Is this breakpoint to be kept until its place is loaded?
+    /// Whether to keep a breakpoint as pending.
     Pending(Pending),
 }
 
 impl Question {
-    /// The question as the prompt asks it, in a session with so many live tasks.
+    /// The text of the question, in a session with this number of live tasks.
     pub(crate) fn text(&self, tasks: u64) -> String {
         let noun = if tasks == 1 { "task" } else { "tasks" };
         match self {
@@ -71,11 +71,11 @@ impl Question {
 /// A restart of the job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rerun {
-    /// The line as it was said.
+    /// The line, as entered.
     pub(crate) line: String,
     /// The tasks whose arguments are replaced.
     pub(crate) to: IdSet,
-    /// Their new arguments; absent where the old ones stay.
+    /// The new arguments. None: the previous ones.
     pub(crate) arguments: Option<Vec<String>>,
     /// True where every task is held at `main`.
     pub(crate) to_main: bool,
@@ -85,23 +85,23 @@ pub(crate) struct Rerun {
     pub(crate) depth: u32,
 }
 
-/// A breakpoint whose place no task has.
+/// A breakpoint whose location no task has.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pending {
-    /// The line as it was said.
+    /// The line, as entered.
     pub(crate) line: String,
-    /// The tasks that it was said to.
+    /// The target set of the line.
     pub(crate) to: IdSet,
-    /// The breakpoint, as it was asked for.
+    /// The breakpoint, as requested.
     pub(crate) spec: BreakSpec,
 }
 
 /// A `delete` without numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeleteAll {
-    /// The line as it was said.
+    /// The line, as entered.
     pub(crate) line: String,
-    /// The tasks that it was said to.
+    /// The target set of the line.
     pub(crate) to: IdSet,
     /// True where the line named the tasks.
     pub(crate) named: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Collecting {
 /// The use of a block of lines that is being read.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// To be done at these breakpoints.
+    /// Commands of these breakpoints.
     Breakpoints(Vec<u32>),
     /// A command of this name.
     Command(String),
@@ -128,9 +128,9 @@ pub(crate) enum Purpose {
 /// The outcome of adding a line to a block.
 #[derive(Debug)]
 pub(crate) enum Collected {
-    /// One line more; the next one is waited for.
+    /// One more line was added; the next one is requested.
     More(Collecting),
-    /// It was the `end`: all lines are here.
+    /// The block is complete.
     All(Purpose, Vec<String>),
     /// More than [`LINES_MAX`] lines: all of them are dropped.
     TooMany,

@@ -49,7 +49,7 @@ impl Displays {
         self.expressions.clear();
     }
 
-    /// All expressions, by rising number.
+    /// All displays, in ascending order of their numbers.
     pub(crate) fn all(&self) -> Vec<(u32, Displayed)> {
         let all = self.expressions.iter();
         all.map(|(number, it)| (*number, it.clone())).collect()
@@ -64,8 +64,8 @@ pub(crate) fn words(display: &Displayed) -> String {
     }
 }
 
-/// The command that asks for an expression's value. Instructions and strings are what stands at an
-/// address, all else are values.
+/// The command for an expression's value. The formats `i` and `s` examine memory at an address; all others
+/// evaluate.
 pub(crate) fn question(display: &Displayed) -> Command {
     let Displayed { format, expression } = display;
     if format.is_empty() {

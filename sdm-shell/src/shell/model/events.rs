@@ -19,7 +19,7 @@ use crate::Control;
 use sdm_view::gather::join;
 
 impl Model {
-    /// Takes in what the session says at this time.
+    /// Handles an event of the session at this time.
     pub(crate) fn handle_event(&mut self, now: Instant, event: SessionEvent) {
         if event != SessionEvent::Woken {
             self.glance.changes += 1;
@@ -58,7 +58,7 @@ impl Model {
         }
     }
 
-    /// Takes in what has come from outside the session.
+    /// Handles an input from outside the session.
     pub(crate) fn handle_control(&mut self, control: Control) {
         match control {
             Control::Interrupt => self.requests.add_break(Break::Interrupt),
@@ -76,7 +76,8 @@ impl Model {
         }
     }
 
-    /// A run is let go on these tasks; gives what was known of those that stood, for where it is refused.
+    /// Notes that a run begins on these tasks. Returns the previous rows of the stopped ones, for a refused
+    /// run.
     pub(crate) fn note_run(&mut self, to: &IdSet, command: &Command) -> Vec<Row> {
         let starts = matches!(command, Command::Start(_));
         let still = |state: &TaskState| starts || *state == TaskState::Stopped;
@@ -199,7 +200,7 @@ impl Model {
         }
     }
 
-    /// Whether a command that is over was a piece of input: then the next one is asked for.
+    /// True if the completed command carried a piece of input, so that the next one is requested.
     fn is_input_taken(&mut self, id: CommandId) -> bool {
         let Some(length) = self.input.carried_by(id) else {
             return false;
@@ -281,7 +282,7 @@ impl Model {
         }
     }
 
-    /// Something happened to tasks.
+    /// Handles an event of tasks.
     pub(crate) fn happened(&mut self, now: Instant, tasks: &IdSet, what: Happening, end: RunEnd) {
         let state = match &what {
             Happening::Stopped(_) => Some(TaskState::Stopped),

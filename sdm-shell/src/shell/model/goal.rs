@@ -19,9 +19,9 @@ const SLOWEST_AFTER: Duration = Duration::from_secs(10);
 pub(crate) enum Goal {
     /// A question is answered.
     Answered(CommandId),
-    /// A question is answered whose answer completes a line that is being typed: nothing is shown meanwhile.
+    /// A completion query is answered. No status line is shown meanwhile.
     Completed(CommandId),
-    /// Tasks are left: a person who does not wait for it does not break it off.
+    /// Tasks are detached. An interrupt ends only the wait, not the command.
     Left(CommandId),
     /// Every task that was let run has stopped or ended.
     Run(Vec<CommandId>),
@@ -29,11 +29,11 @@ pub(crate) enum Goal {
     RunOrCrash(Vec<CommandId>),
     /// The tasks are held at `main`.
     Held(Vec<CommandId>),
-    /// The tasks are on their way.
+    /// The programs of the tasks are being started.
     Started(Vec<CommandId>),
-    /// None of these tasks runs. The second says whether an interrupt that a person sends meanwhile is told of.
+    /// None of these tasks runs. The second field tells whether stops by a user's interrupt are shown.
     Still(IdSet, RunEnd),
-    /// All of these tasks, which were detached, have ended.
+    /// All of these tasks, which are detached, have ended.
     Gone(IdSet),
     /// The launcher has ended.
     LauncherEnded,
@@ -46,7 +46,7 @@ pub(crate) enum Waited {
     Reached,
     /// The time is over.
     TimedOut,
-    /// A person wants the prompt back.
+    /// The user has interrupted the wait.
     GivenUp,
     /// The session is over.
     Over,
@@ -114,13 +114,14 @@ impl Model {
         }
     }
 
-    /// True where only tasks are waited for whose servers are silent.
+    /// True where only tasks with silent servers are still waited for.
     pub(crate) fn only_silent_left(&self, goal: &Goal) -> bool {
         let left = self.left_of(goal);
         !left.is_empty() && left.is_subset(self.tasks.silent())
     }
 
-    /// The line that says how far a goal is; `said` is what the person said, `took` how long it has been waited for.
+    /// The status line for the progress of a goal. `said` is the user's line, `took` the time waited so
+    /// far.
     pub(crate) fn status_line(&self, goal: &Goal, said: &str, took: Duration) -> String {
         let seconds = took.as_secs();
         match goal {
@@ -161,13 +162,13 @@ impl Model {
         }
     }
 
-    /// Those that have crashed of the tasks which commands under way let run.
+    /// The crashed tasks among those that these commands let run.
     pub(crate) fn crashed_of(&self, ids: &[CommandId]) -> IdSet {
         let (to, left) = self.asked_and_left(ids);
         self.tasks.crashed().intersection(&to).difference(&left)
     }
 
-    /// Those that still run of the tasks which commands under way let run.
+    /// The running tasks among those that these commands let run.
     pub(crate) fn running_of(&self, ids: &[CommandId]) -> IdSet {
         self.asked_and_left(ids).1
     }

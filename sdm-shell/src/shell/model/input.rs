@@ -31,14 +31,14 @@ pub(crate) struct OwnInput {
 /// State of the next piece of input.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) enum Piece {
-    /// It was not asked for, as nobody would read it.
+    /// Not requested, because no program would read it.
     #[default]
     Unasked,
-    /// It was asked for.
+    /// Requested.
     Asked,
-    /// It has come, and there is no job.
+    /// Received while there is no job.
     Held(Vec<u8>),
-    /// It is on its way to the tasks by this command, so many bytes; none at the end of the input.
+    /// Sent to the tasks by this command; the number is its length in bytes, 0 at end of file.
     Sent(CommandId, usize),
     /// The input has ended.
     Ended,
@@ -62,7 +62,7 @@ impl Input {
         offsets
     }
 
-    /// These tasks were given all bytes up to here.
+    /// Notes that these tasks got all bytes up to this offset.
     pub(crate) fn advance(&mut self, tasks: &IdSet, offset: u64) {
         for (known, _) in &mut self.offsets {
             known.subtract(tasks);
@@ -81,8 +81,8 @@ impl Input {
 }
 
 impl OwnInput {
-    /// A piece of so many bytes has reached the tasks, and those `done` have taken it. True where
-    /// the next one is to be asked for.
+    /// Notes that a piece of this length has reached the tasks, and that those in `done` have accepted it.
+    /// Returns true if the next piece has to be requested.
     pub(crate) fn taken(&mut self, length: usize, done: &IdSet) -> bool {
         // A task that has ended, or closed its input, reads no more.
         self.to = self.to.intersection(done);

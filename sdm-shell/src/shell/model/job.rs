@@ -1,5 +1,4 @@
-//! The job of a session: what was started and how, how far the start has come, and whether the
-//! job is over.
+//! The job of a session: its programs, the progress of its start, and its end.
 use std::path::Path;
 
 use sdm_debug::command::{AttachSpec, StartSpec, StopAt};
@@ -20,7 +19,7 @@ const SETTINGS_MAX: usize = 256;
 pub(crate) struct Job {
     /// Progress of the job.
     pub(crate) stage: Stage,
-    /// Whether the launcher runs.
+    /// The state of the launcher.
     pub(crate) launcher: Launcher,
     /// Phases of the tasks' start.
     pub(crate) phases: Vec<(IdSet, Phase)>,
@@ -31,59 +30,59 @@ pub(crate) struct Job {
     /// The processes of a job that was running already which can be attached to; absent where the
     /// session has started its job.
     pub(crate) attachable: Option<AttachSpec>,
-    /// Those of them that were only looked at: gdb attaches to them when a command needs one.
+    /// Tasks of `attachable` that were only sampled. gdb attaches to them when a command needs it.
     pub(crate) unattached: IdSet,
     /// Tasks that this session has started and that run without a gdb so far.
     pub(crate) seized: IdSet,
-    /// Those of them that are looked at as they run, where others are stopped.
+    /// Tasks of `seized` that are sampled as they run, where other tasks are stopped.
     pub(crate) looked_at: IdSet,
-    /// Nobody could be started for want of a program: the exit code of that.
+    /// The exit code of a start that failed in all tasks, because no program can be run. None otherwise.
     pub(crate) programless: Option<u8>,
     /// The rank that has aborted the job for all tasks, and its status.
     pub(crate) aborted: Option<(u32, i32)>,
     /// The same as text: the rank, and `ended the job with status 17`.
     pub(crate) abort_words: Option<(u32, String)>,
-    /// True where the session can start the job anew.
+    /// True where the session can restart the job.
     pub(crate) can_rerun: bool,
 }
 
 /// Progress of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The tasks do not stand where their start has brought them, or something of theirs was changed.
+    /// Some task is not at the position where its start ended, or was changed.
     #[default]
     Touched,
-    /// The tasks stand where their start has brought them, and nothing of theirs was changed.
+    /// All tasks are at the position where their start ended, and unchanged.
     Untouched,
     /// The job is over, and the next one is not started.
     Over,
 }
 
-/// Whether a launcher runs.
+/// The state of the launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Launcher {
-    /// It has not ended, or there is none.
+    /// The launcher runs, or there is none.
     #[default]
     Running,
-    /// It has ended, and all that it started.
+    /// The launcher has ended, with all processes that it started.
     Ended,
 }
 
 impl Job {
-    /// Forgets what was heard of a job that is over; how it was started stays.
+    /// Resets the state of a job that is over. The programs are kept.
     pub(super) fn forget(&mut self) {
         self.phases.clear();
         self.launcher = Launcher::Running;
     }
 
-    /// Notes that a command goes to tasks: they may not be what their start has made them any more.
+    /// Notes that a command is sent to tasks, which may change them.
     pub(crate) fn note_sent(&mut self, command: &Command) {
         if self.stage == Stage::Untouched && disturbs(command) {
             self.stage = Stage::Touched;
         }
     }
 
-    /// The tasks that have come to a phase of their start.
+    /// The tasks that have reached a phase of their start.
     pub(crate) fn tasks_at(&self, phase: Phase) -> IdSet {
         let reached = self.phases.iter().filter(|(_, known)| *known >= phase);
         IdSet::union_all(reached.map(|(tasks, _)| tasks))
@@ -154,8 +153,8 @@ impl Job {
             .collect()
     }
 
-    /// True where a program as a whole has not what a command is about, and another one has it: that
-    /// is how programs differ, and no failure.
+    /// True where all failures come from programs that do not have the command's subject, while another
+    /// program has it. That is a difference between programs and not a failure.
     pub(crate) fn only_programs_differ(&self, open: &OpenCommand) -> bool {
         let gathered = &open.gathered;
         let refused = gathered.failed.iter();
@@ -178,7 +177,7 @@ impl Job {
 }
 
 impl Model {
-    /// The rows of `ranks`: tasks of different programs apart.
+    /// The rows of `ranks`; tasks of different programs are in different rows.
     pub(crate) fn rank_rows(&self, among: &IdSet) -> Vec<RankRow> {
         let programs = self.job.several_programs();
         if programs.is_empty() {
@@ -197,7 +196,8 @@ impl Model {
         programs.iter().flat_map(rows_of).collect()
     }
 
-    /// Those of these tasks that no gdb has, and what a look at them is told of their processes: the servers know those of their own.
+    /// The tasks among these that gdb is not attached to, and the processes to sample. Servers know the
+    /// processes that they have started.
     pub(crate) fn without_gdb(&self, among: &IdSet) -> (IdSet, AttachSpec) {
         let job = &self.job;
         let seized = job.seized.intersection(&self.tasks.running());
@@ -210,7 +210,7 @@ impl Model {
         (free, spec)
     }
 
-    /// True where every task still stands where its start has brought it, and nothing was changed.
+    /// True where all tasks are at the position where their start ended, and unchanged.
     pub(crate) fn is_untouched(&self) -> bool {
         // A breakpoint where tasks stand is met only by those that come there again.
         let met = |row: &BreakRow| {
@@ -223,7 +223,7 @@ impl Model {
             && !self.breaks.rows().iter().any(met)
     }
 
-    /// True where a task stands at this line.
+    /// True where a task is stopped at this line.
     fn is_met(&self, file: &str, line: u32) -> bool {
         let here = |last: &Happening| match last {
             Happening::Stopped(stop) => {
@@ -264,9 +264,9 @@ impl Model {
         programs
     }
 
-    /// The session is over by itself. A person keeps the prompt where the job can be started anew, and everybody does
-    /// where the job had come to its end: a resource manager may take back what servers ran in the moment its launcher
-    /// ends, before `quit` is read.
+    /// Handles the end of the session. The prompt is kept where the job can be restarted, or where the job
+    /// had ended before. A resource manager can kill the servers as soon as its launcher has ended, before
+    /// `quit` is read.
     pub(super) fn session_ended(&mut self, why: String) {
         let anew = self.options.interactive && self.job.can_rerun;
         let is_lost = !self.has_come_to_its_end();
@@ -304,7 +304,7 @@ pub(super) fn program_called(programs: &[(IdSet, StartSpec)], name: &str) -> Opt
     (!found.is_empty()).then_some(found)
 }
 
-/// True for a command after which a program is not what it was when it was started.
+/// True for a command after which a program is no longer in the state of its start.
 fn disturbs(command: &Command) -> bool {
     command.is_run_control()
         || matches!(

@@ -1,4 +1,5 @@
-//! Tasks that have come into being, as a task has started programs (`MPI_Comm_spawn`): from then on they are tasks like the others.
+//! Tasks that are created when a task spawns programs (`MPI_Comm_spawn`). They are then tasks like all
+//! others.
 use sdm_debug::command::{StartSpec, StopAt};
 use sdm_debug::{Joined, TaskState};
 use sdm_idset::IdSet;
@@ -7,7 +8,7 @@ use sdm_view::gather::join;
 use super::Model;
 
 impl Model {
-    /// Takes in tasks that have come into being; gives what is said of it.
+    /// Adds new tasks. Returns the notice about them.
     pub(super) fn take_in(&mut self, tasks: &IdSet, joined: Joined) -> String {
         let Joined {
             by,

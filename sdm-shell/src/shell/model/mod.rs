@@ -69,7 +69,7 @@ pub(crate) struct Model {
     pub(crate) requests: Requests,
     /// State of the full-screen view.
     pub(crate) glance: Glance,
-    /// Why nothing more can be done; absent while commands can be carried out.
+    /// The reason why no command can be carried out any more. None while commands can.
     pub(crate) over: Option<Over>,
     effects: VecDeque<Effect>,
 }
@@ -104,13 +104,13 @@ pub(crate) struct News {
 }
 
 impl News {
-    /// When something that is held back is to be shown; absent where nothing is.
+    /// The time at which delayed notices or output are due. None if there are none.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let deadlines = [self.output.deadline(), self.notices.deadline()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// Takes what has been held back for long enough.
+    /// Takes the notices and output whose delay is over.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Item> {
         let mut items = self.output.take_due(now);
         items.extend(self.notices.take_due(now));
@@ -164,7 +164,7 @@ impl Requests {
         self.lines_come += 1;
     }
 
-    /// Gives the next line. What was pressed before it came was not for it.
+    /// Takes the next line. Ctrl-C and Ctrl-Z from before the line arrived are dropped.
     pub(crate) fn take_line(&mut self) -> Option<Control> {
         let line = self.lines.pop_front()?;
         self.lines_given += 1;
@@ -191,25 +191,25 @@ impl Requests {
 pub(crate) enum Break {
     /// Ctrl-C: tasks that run are stopped, a question is given up.
     Interrupt,
-    /// Ctrl-Z: the prompt comes back, and tasks that run run on.
+    /// Ctrl-Z: the prompt returns, and running tasks run on.
     Suspend,
 }
 
-/// Why nothing more can be done.
+/// The reason why no command can be carried out any more.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Over {
-    /// A command has asked for the end.
+    /// A command has requested the end.
     Quit(EndPolicy),
-    /// The session is gone, and why.
+    /// The session has ended, with the reason.
     Ended(String),
-    /// A signal wants `sdm` to end: the signal's number.
+    /// A signal requests the end of `sdm`: its number.
     Terminated(u8),
-    /// Nobody reads what is shown.
+    /// The output is not read any more.
     Unread,
 }
 
 impl Model {
-    /// A model of a session of which nothing has been heard yet.
+    /// A model of a session before its first event.
     pub(crate) fn new(now: Instant, tasks: IdSet, options: Options) -> Self {
         Self {
             options,
@@ -238,7 +238,7 @@ impl Model {
         }
     }
 
-    /// Whether a signal has ended the session.
+    /// True where a signal has ended the session.
     pub(crate) fn is_cut_off(&self) -> bool {
         matches!(self.over, Some(Over::Terminated(_)))
     }
@@ -253,8 +253,8 @@ impl Model {
         self.over.get_or_insert(over);
     }
 
-    /// Another session of the same shell has taken the place of the old one: what was heard of
-    /// the old job is forgotten, and what belongs to the person stays.
+    /// Resets the state of the old job after another session has replaced the old one. The user's state is
+    /// kept.
     pub(crate) fn forget_job(&mut self, now: Instant, tasks: &IdSet) {
         self.all.clone_from(tasks);
         self.tasks = TaskTable::new(tasks);
@@ -271,7 +271,7 @@ impl Model {
         self.breaks.begin_anew(tasks);
     }
 
-    /// Remembers of an item that is shown what commands refer to later: `@1`, `more`.
+    /// Remembers the parts of a shown item that later commands refer to: `@1`, `more`.
     pub(crate) fn note_shown(&mut self, item: &Item) {
         match item {
             Item::Answer(gathered) => self.sets.note_classes(gathered.classes()),
@@ -290,8 +290,8 @@ impl Model {
         }
     }
 
-    /// True where a person who says a line is asked before something is lost; `depth` is how many
-    /// files and commands of the user's own the line stands in.
+    /// True where the user is asked before data is lost. `depth` is the nesting depth of sourced files and
+    /// user-defined commands around the line.
     pub(crate) fn asks(&self, depth: u32) -> bool {
         self.options.interactive && self.options.confirm && depth == 0
     }

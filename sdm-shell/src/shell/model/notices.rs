@@ -9,14 +9,14 @@ use sdm_view::gather::{Merged, join};
 /// The delay of notices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// It is shown once nothing more has come for this long...
+    /// Notices are shown once none has arrived for this long...
     quiet: Duration,
     /// ...or once it has been held back for this long.
     held_max: Duration,
 }
 
 impl Patience {
-    /// At the prompt.
+    /// The delay at the prompt.
     pub(crate) const IDLE: Patience = Patience {
         quiet: Duration::from_millis(300),
         held_max: Duration::from_secs(1),
@@ -26,7 +26,7 @@ impl Patience {
         quiet: Duration::from_millis(800),
         held_max: Duration::from_secs(2),
     };
-    /// While tasks are started: they come to `main` one after the other.
+    /// The delay while tasks are started, which reach `main` one after the other.
     pub(crate) const START: Patience = Patience {
         quiet: Duration::from_secs(10),
         held_max: Duration::from_secs(30),
@@ -44,7 +44,7 @@ const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Notices {
     happened: Merged<Happening>,
-    /// Commands that nobody waited for and that are over: said after what happened.
+    /// Completed commands that no caller waited for. They are shown after the events.
     concluded: Vec<Gathered>,
     first: Option<Instant>,
     newest: Option<Instant>,
@@ -77,34 +77,34 @@ impl Default for Notices {
 }
 
 impl Notices {
-    /// Something happened to tasks.
+    /// Adds an event of tasks.
     pub(crate) fn push(&mut self, now: Instant, tasks: &IdSet, what: Happening) {
         self.first.get_or_insert(now);
         self.newest = Some(now);
         self.happened.push(tasks.clone(), what);
     }
 
-    /// A command that nobody waited for is over.
+    /// Adds a completed command that no caller waited for.
     pub(crate) fn conclude(&mut self, now: Instant, gathered: Gathered) {
         self.first.get_or_insert(now);
         self.newest.get_or_insert(now);
         self.concluded.push(gathered);
     }
 
-    /// Tasks are not heard. That is often the beginning of a loss, of which more is known soon.
+    /// Notes silent tasks. Silence is often the beginning of a loss, which is then reported instead.
     pub(crate) fn silence(&mut self, now: Instant, tasks: &IdSet, why: String) {
         self.gone_since.get_or_insert(now);
         join(&mut self.silent, tasks, why);
     }
 
-    /// Tasks are heard again; gives those of them that had been shown as not heard.
+    /// Notes that tasks are reachable again. Returns those of them that were shown as silent.
     pub(crate) fn hear(&mut self, tasks: &IdSet) -> IdSet {
         let held = IdSet::union_all(self.silent.iter().map(|(silent, _)| silent));
         take_out(&mut self.silent, tasks);
         tasks.difference(&held)
     }
 
-    /// The servers of these tasks are gone; `ended` are those whose program has ended, which are not lost by that.
+    /// Notes that the servers of these tasks are lost. Tasks in `ended` have ended before and are not lost.
     pub(crate) fn lose(&mut self, now: Instant, tasks: &IdSet, ended: &IdSet, why: String) {
         take_out(&mut self.silent, tasks);
         let lost = tasks.difference(ended);
@@ -126,7 +126,7 @@ impl Notices {
         self.launcher = Some((status, words));
     }
 
-    /// When [`Notices::take_due`] has something.
+    /// The time at which [`Notices::take_due`] returns an item.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let quiet = self.newest.map(|newest| newest + self.patience.quiet);
         let held = self.first.map(|first| first + self.patience.held_max);
@@ -151,7 +151,7 @@ impl Notices {
         items
     }
 
-    /// All that happened to tasks.
+    /// Takes all events of tasks.
     pub(crate) fn take_happened(&mut self) -> Vec<Item> {
         self.first = None;
         self.newest = None;
@@ -202,7 +202,7 @@ fn take_out(entries: &mut Vec<(IdSet, String)>, tasks: &IdSet) {
     entries.retain(|(set, _)| !set.is_empty());
 }
 
-/// All entries as one: each names its own server, but to a person they are one thing.
+/// Merges all entries into one. Each names its own server, but a user sees them as one event.
 fn in_one(entries: Vec<(IdSet, String)>) -> Option<(IdSet, String)> {
     const NAMED_MAX: usize = 2;
     let tasks = IdSet::union_all(entries.iter().map(|(tasks, _)| tasks));

@@ -1,4 +1,4 @@
-//! The commands that were sent and are not over, and what has come of them.
+//! Commands that were sent and are not complete, with their answers so far.
 use std::collections::{BTreeMap, VecDeque};
 
 use sdm_core::CommandId;
@@ -16,12 +16,12 @@ const RECENT_MAX: usize = 256;
 /// Whether the stops that end a run are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RunEnd {
-    /// They are shown as they come.
+    /// Stops are shown as they arrive.
     #[default]
     Shown,
     /// The shell itself lets tasks run and interrupts them, for a look at them: that is not shown, any other stop is.
     Looked,
-    /// They are not shown: somebody else does that.
+    /// Stops are not shown, because another front-end shows them.
     Hidden,
 }
 
@@ -79,7 +79,7 @@ impl OpenCommand {
         }
     }
 
-    /// Takes in who did not answer.
+    /// Adds tasks that did not answer.
     pub(crate) fn miss(&mut self, missing: Vec<(IdSet, String)>, lost: &IdSet) {
         for (tasks, why) in missing {
             self.left.subtract(&tasks);
@@ -89,7 +89,7 @@ impl OpenCommand {
         self.gathered.lost.union_with(lost);
     }
 
-    /// Names those who are still open as missing.
+    /// Marks the tasks that are still open as missing.
     pub(crate) fn give_up(&mut self, why: &str) {
         let left = std::mem::take(&mut self.left);
         if !left.is_empty() {
@@ -97,7 +97,8 @@ impl OpenCommand {
         }
     }
 
-    /// It was to end tasks, and these have ended meanwhile, as is told by itself: why they did not do it is no news.
+    /// Notes that tasks have ended while a command was to end them. The end is reported separately, so the
+    /// command's failure on them is not shown.
     pub(crate) fn have_ended(&mut self, tasks: &IdSet) {
         let gathered = &mut self.gathered;
         let failed = gathered.failed.iter_mut().map(|(set, _)| set);
@@ -109,14 +110,15 @@ impl OpenCommand {
         self.stopped.union_with(tasks);
     }
 
-    /// True where the command failed: on some task, or for want of anybody who could do it.
+    /// True where the command failed: on some task, or because no task could carry it out.
     ///
     /// That some tasks run or have ended is no failure as long as others could do it.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed_without(&IdSet::new())
     }
 
-    /// The same where the loss of these is no failure, nor that nobody else could do it.
+    /// The same, without regard to the loss of these tasks, or to a command that no other task could carry
+    /// out.
     pub(crate) fn has_failed_without(&self, these: &IdSet) -> bool {
         let gathered = &self.gathered;
         let state = |code| {
@@ -132,12 +134,12 @@ impl OpenCommand {
             || (self.done().is_empty() && (these.is_empty() || !gathered.to.is_subset(these)))
     }
 
-    /// Those who have done it.
+    /// Tasks that have carried it out.
     pub(crate) fn done(&self) -> IdSet {
         self.gathered.done().union(&self.stopped)
     }
 
-    /// Those who answered `Done`.
+    /// Tasks that answered `Done`.
     pub(crate) fn plainly_done(&self) -> IdSet {
         let done = self.gathered.ok.iter();
         IdSet::union_all(
@@ -147,7 +149,7 @@ impl OpenCommand {
     }
 }
 
-/// All commands under way, and the names of some that are over.
+/// All open commands, and the names of some completed ones.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommands {
     open: BTreeMap<CommandId, OpenCommand>,
@@ -186,7 +188,7 @@ impl OpenCommands {
         }
     }
 
-    /// Whether the stops that end the runs under way are shown, if that is the shell's to do.
+    /// Sets whether the stops that end the current runs are shown, unless another front-end shows them.
     pub(crate) fn set_run_end(&mut self, end: RunEnd) {
         let runs = self.open.values_mut().filter(|open| open.run);
         for open in runs.filter(|open| open.run_end != RunEnd::Hidden) {
@@ -194,8 +196,8 @@ impl OpenCommands {
         }
     }
 
-    /// Nobody waits for a command any more: what came of it is shown when it is over. False where it
-    /// is over.
+    /// Notes that no caller waits for a command any more, so that its result is shown when it is complete.
+    /// Returns false if it is complete.
     pub(crate) fn leave_unattended(&mut self, id: CommandId) -> bool {
         match self.open.get_mut(&id) {
             Some(open) if !open.complete => {

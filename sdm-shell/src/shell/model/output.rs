@@ -48,7 +48,7 @@ struct Arrivals {
     outputs: IdSet,
 }
 
-/// Gathers what tasks print.
+/// Collects the output of tasks.
 #[derive(Debug)]
 pub(crate) struct Output {
     partials: Vec<Partial>,
@@ -107,7 +107,7 @@ impl Output {
         }
     }
 
-    /// No more will come of these on this stream.
+    /// Notes the end of a stream of these tasks.
     pub(crate) fn end(&mut self, tasks: &IdSet, stream: Stream) {
         match stream {
             Stream::Stdout => self.stdout_ended.union_with(tasks),
@@ -125,7 +125,7 @@ impl Output {
         self.forget_arrived(command);
     }
 
-    /// All that these had printed when the run ended has come.
+    /// Notes that all output of these tasks before the end of a run has arrived.
     pub(crate) fn complete(&mut self, command: CommandId, tasks: &IdSet) {
         let arrivals = self.stops.entry(command).or_default();
         arrivals
@@ -146,17 +146,17 @@ impl Output {
         }
     }
 
-    /// True where all has come that was printed before the stops that have come, but for who is lost.
+    /// True where all output before the stops that were received has arrived, except that of lost tasks.
     pub(crate) fn is_complete(&self, lost: &IdSet) -> bool {
         self.stops.values().all(|it| it.stops.is_subset(lost))
     }
 
-    /// Gives up waiting for what was printed before the stops that have come.
+    /// Gives up waiting for output before the stops that were received.
     pub(crate) fn give_up_stops(&mut self) {
         self.stops.clear();
     }
 
-    /// One for another job.
+    /// A new collector for another job.
     pub(crate) fn again(before: &Self) -> Self {
         Self {
             on: before.on,
@@ -169,12 +169,12 @@ impl Output {
         self.pieces
     }
 
-    /// True where no more will come of these.
+    /// True where both streams of these tasks have ended.
     pub(crate) fn has_ended(&self, tasks: &IdSet) -> bool {
         tasks.is_subset(&self.stdout_ended) && tasks.is_subset(&self.stderr_ended)
     }
 
-    /// When [`Output::take_due`] has something.
+    /// The time at which [`Output::take_due`] returns an item.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let lines = self.since.map(|since| since + LINES_WINDOW);
         let partials = self.partials.iter().map(|p| p.since + PARTIAL_WINDOW);
@@ -194,7 +194,7 @@ impl Output {
         Vec::new()
     }
 
-    /// All, lines without an end as well.
+    /// Takes all lines, including incomplete ones.
     pub(crate) fn take_all(&mut self) -> Vec<Item> {
         for partial in std::mem::take(&mut self.partials) {
             let line = PrintedLine {

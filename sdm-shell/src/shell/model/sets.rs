@@ -18,20 +18,20 @@ use crate::commands::{self, CommandError, NameError, Scope, SetExpr, SetName};
 pub(crate) struct Sets {
     /// The tasks that a line without a set in front goes to.
     pub(crate) focus: IdSet,
-    /// Those of `defset`.
+    /// The sets defined by `defset`.
     pub(crate) named: BTreeMap<String, IdSet>,
     /// The focus before this one.
     pub(crate) previous: IdSet,
     /// The classes of the last answer, in the order in which they were shown.
     pub(crate) classes: Vec<IdSet>,
-    /// To whom something happened since the last command, in the order in which it was shown.
+    /// The sets of tasks with an event since the last command, in display order.
     pub(crate) happened: Vec<IdSet>,
-    /// Those that no command lets run.
+    /// The tasks that no command lets run.
     pub(crate) held: IdSet,
 }
 
 impl Sets {
-    /// These are `@1`, `@2`, ... from now on.
+    /// Sets the meaning of `@1`, `@2`, ....
     pub(crate) fn note_classes(&mut self, classes: Vec<IdSet>) {
         if !classes.is_empty() {
             self.classes = classes;
@@ -165,7 +165,8 @@ impl Now<'_> {
     }
 }
 
-/// By its whole name, by the part behind the last `::`, or as the runtime function that it is in.
+/// True for a stop in this function: by its full name, by the part behind the last `::`, or as the called
+/// runtime function.
 fn is_in(stop: &Stop, function: &str) -> bool {
     let called = |name: &str| {
         let name = name.split('(').next().unwrap_or(name).trim();
@@ -175,7 +176,7 @@ fn is_in(stop: &Stop, function: &str) -> bool {
         || stop.frame.as_ref().is_some_and(|f| called(&f.function))
 }
 
-/// By its name or by a whole tail of its path.
+/// True for a stop at this line of a file, named by its name or a tail of its path.
 fn is_at(stop: &Stop, file: &str, line: u32) -> bool {
     stop.frame.as_ref().is_some_and(|frame| {
         let tail = frame.path.strip_suffix(file);

@@ -3,7 +3,7 @@ use sdm_debug::TaskState;
 use sdm_idset::IdSet;
 use sdm_view::item::{Happening, RankRow};
 
-/// The most distinct places kept apart; the rest is known by state only.
+/// Maximum number of distinct rows. Beyond it, tasks are known by their state only.
 const ROWS_MAX: usize = 4096;
 
 /// The states of all tasks of a session.
@@ -11,7 +11,7 @@ const ROWS_MAX: usize = 4096;
 pub(crate) struct TaskTable {
     rows: Vec<Row>,
     silent: IdSet,
-    /// Those whose server is gone.
+    /// Tasks whose server is lost.
     cut_off: IdSet,
     /// Number of times that tasks were moved or have changed.
     moves: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Row {
 }
 
 impl TaskTable {
-    /// All of them absent.
+    /// A table in which all tasks are absent.
     pub(crate) fn new(tasks: &IdSet) -> Self {
         let row = Row {
             tasks: tasks.clone(),
@@ -78,7 +78,7 @@ impl TaskTable {
         rows.filter(|row| !row.tasks.is_empty()).collect()
     }
 
-    /// Puts back what was known of `tasks`.
+    /// Restores the rows of `tasks`.
     pub(crate) fn restore(&mut self, rows: &[Row], tasks: &IdSet) {
         for row in rows {
             let tasks = row.tasks.intersection(tasks);
@@ -86,13 +86,13 @@ impl TaskTable {
         }
     }
 
-    /// All tasks in a state that `is` holds for.
+    /// All tasks in a state that `is` accepts.
     pub(crate) fn in_state(&self, is: impl Fn(&TaskState) -> bool) -> IdSet {
         let rows = self.rows.iter().filter(|row| is(&row.state));
         IdSet::union_all(rows.map(|row| &row.tasks))
     }
 
-    /// Tasks that run, or are on their way to `main`, and can be reached.
+    /// Tasks that run, or are being started, and are reachable.
     pub(crate) fn running(&self) -> IdSet {
         let running = |state: &TaskState| matches!(state, TaskState::Running | TaskState::Starting);
         self.in_state(running).difference(&self.cut_off)
@@ -103,7 +103,7 @@ impl TaskTable {
         self.in_state(TaskState::is_live).difference(&self.cut_off)
     }
 
-    /// Tasks that stand and can be reached.
+    /// Tasks that are stopped and reachable.
     pub(crate) fn standing(&self) -> IdSet {
         let standing = self.in_state(|state| *state == TaskState::Stopped);
         standing.difference(&self.cut_off)
@@ -115,12 +115,12 @@ impl TaskTable {
         detached.difference(&self.cut_off)
     }
 
-    /// Tasks that stand where they crashed, or are about to abort.
+    /// Tasks that are stopped at a crash, or about to abort.
     pub(crate) fn about_to_crash(&self) -> IdSet {
         self.where_last(|last| matches!(last, Happening::Stopped(stop) if stop.reason.is_crash()))
     }
 
-    /// Those that a signal has ended or is about to end, and those about to abort.
+    /// Tasks that a signal has ended or is about to end, and those about to abort.
     pub(crate) fn crashed(&self) -> IdSet {
         let killed = self.in_state(|state| matches!(state, TaskState::Signalled(_)));
         killed.union(&self.about_to_crash())
@@ -136,22 +136,22 @@ impl TaskTable {
         self.ended().intersection(tasks)
     }
 
-    /// Tasks whose server is gone: nothing more is heard of them.
+    /// Tasks whose server is lost, so that no further event arrives.
     pub(crate) fn cut_off(&self) -> &IdSet {
         &self.cut_off
     }
 
-    /// Tasks whose server is gone before their end was heard of: what has become of them nobody knows.
+    /// Tasks whose server was lost before their end was reported. Their state is unknown.
     pub(crate) fn lost(&self) -> IdSet {
         self.cut_off.difference(&self.ended())
     }
 
-    /// Tasks whose server has not been heard for a while.
+    /// Tasks whose server is silent.
     pub(crate) fn silent(&self) -> &IdSet {
         &self.silent
     }
 
-    /// Tasks that stand and whose last news `is` holds for.
+    /// Stopped tasks whose last event `is` accepts.
     pub(crate) fn where_last(&self, is: impl Fn(&Happening) -> bool) -> IdSet {
         let standing = |row: &&Row| row.state == TaskState::Stopped;
         let rows = self.rows.iter().filter(standing);
@@ -159,14 +159,14 @@ impl TaskTable {
         IdSet::union_all(rows.map(|row| &row.tasks))
     }
 
-    /// Tasks whose server is gone from now on.
+    /// Marks tasks whose server is lost.
     pub(crate) fn mark_lost(&mut self, tasks: &IdSet) {
         self.moves += 1;
         self.cut_off.union_with(tasks);
         self.silent.subtract(tasks);
     }
 
-    /// Tasks whose server has not been heard for a while.
+    /// Marks tasks whose server is silent.
     pub(crate) fn mark_silent(&mut self, tasks: &IdSet) {
         self.moves += 1;
         self.silent.union_with(tasks);

@@ -244,7 +244,7 @@ fn another_job_keeps_what_is_the_persons() {
     assert_eq!(model.sets.focus, set("0-1"));
 }
 
-/// Ctrl-C that gave up what was before is no reason to stop the line that is typed then.
+/// A Ctrl-C that ended the previous wait does not interrupt the line that is typed afterwards.
 #[test]
 fn what_is_pressed_before_a_line_is_not_for_it() {
     let mut requests = Requests::default();

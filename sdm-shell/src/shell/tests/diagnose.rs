@@ -17,7 +17,7 @@ fn stacks(frames: &[(&str, u32)]) -> TaskStacks {
     TaskStacks::of_main(frames.iter().map(frame).collect(), 0)
 }
 
-/// Each odd task waits in a receive of its own; two threads of task 1 wait for each other's locks.
+/// Each odd task waits in a receive of its own. Two threads of task 1 wait for each other's locks.
 fn probe(task: TaskId, spec: ProbeSpec) -> TaskProbe {
     let receives = !task.0.is_multiple_of(2);
     let call = || Call {
@@ -145,7 +145,7 @@ fn a_diagnosis_sends_as_many_commands_to_many_tasks_as_to_few() {
     }
 }
 
-/// Task 3 does not answer the second look of so many rounds.
+/// Task 3 does not answer the second sample in this number of rounds.
 #[test]
 fn who_was_not_seen_at_each_look_is_looked_at_again_and_not_judged() {
     for (rounds, looks) in [(1, 6), (9, 9)] {

@@ -23,7 +23,7 @@ use crate::{
 pub(in crate::shell) type Responder =
     Box<dyn FnMut(CommandId, &IdSet, &Command) -> Vec<(u64, Said)>>;
 
-/// Something that comes from the session, or from a person.
+/// An event of the session, or an input of the user.
 pub(in crate::shell) enum Said {
     Event(SessionEvent),
     Control(Control),
@@ -157,7 +157,7 @@ pub(in crate::shell) fn run(
     })
 }
 
-/// Has something done with such a session.
+/// Runs `act` on a shell over such a session.
 pub(in crate::shell) fn act(
     (count, width): (u32, usize),
     options: Options,
@@ -227,7 +227,8 @@ pub(in crate::shell) fn answer(id: CommandId, classes: Vec<Class>) -> Said {
     })
 }
 
-/// Has every stop followed by the word that all output before it was told, as servers do, unless that is said.
+/// Adds after each stop the event that all output before it has arrived, as servers do, unless the script
+/// has it.
 fn with_output_complete(said: Vec<(u64, Said)>) -> Vec<(u64, Said)> {
     let says = |(_, said): &(u64, Said)| match said {
         Said::Event(SessionEvent::Events(events)) => events
@@ -263,7 +264,7 @@ pub(in crate::shell) fn complete(id: CommandId) -> Said {
     Said::Event(SessionEvent::Complete { id })
 }
 
-/// All answer at once, and the command is over.
+/// All tasks answer at once, and the command is complete.
 pub(in crate::shell) fn all(id: CommandId, classes: Vec<Class>) -> Vec<(u64, Said)> {
     vec![(1, answer(id, classes)), (1, complete(id))]
 }

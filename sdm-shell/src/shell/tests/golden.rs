@@ -47,7 +47,7 @@ fn stacks(places: &[(&str, u32)]) -> Reply {
     Reply::Stacks(TaskStacks::of_main(frames, 2))
 }
 
-/// A halo exchange on 8 ranks in which rank 5 waits for what nobody sends.
+/// A halo exchange on 8 ranks in which rank 5 waits for a message that no rank sends.
 fn hang() -> Responder {
     Box::new(|id, to, command| match command {
         Command::Start(_) => {

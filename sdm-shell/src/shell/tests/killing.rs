@@ -1,4 +1,4 @@
-//! `kill`: what happened to every task is said once, in whatever order it comes.
+//! Tests of `kill`: the end of each task is reported once, whatever the order of events.
 use sdm_core::CommandId;
 use sdm_debug::reply::StopReason;
 use sdm_debug::{Command, Event, FailureCode, Reply};
@@ -48,7 +48,7 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
     orders
 }
 
-/// The ranks of the lines that say it, each as often as it is said.
+/// The ranks in lines that report a kill, each as often as it is reported.
 fn said_killed(screen: &str) -> Vec<u32> {
     let lines = screen.lines();
     let sets = lines.filter_map(|line| line.strip_suffix(": killed (SIGKILL)"));
@@ -63,7 +63,7 @@ fn said_killed(screen: &str) -> Vec<u32> {
     ids
 }
 
-/// Rank 1's gdb has not begun to let it run when the `kill` comes, and refuses that then.
+/// Rank 1's gdb has not begun to let it run when the `kill` arrives, and then refuses the run.
 #[test]
 fn a_run_that_a_kill_has_overtaken_is_no_news() {
     for order in orders(5) {
@@ -103,8 +103,8 @@ fn a_run_that_a_kill_has_overtaken_is_no_news() {
     }
 }
 
-/// A launcher ends the job, and the servers with it, when the first rank is gone: the others are ended before the `kill` has come
-/// to them, or their servers are gone before they have answered it.
+/// A launcher ends the job and its servers when the first rank has ended. The others end before the `kill`
+/// reaches them, or their servers are lost before they answer it.
 #[test]
 fn who_has_ended_before_a_kill_could_end_it_is_told_as_ended() {
     for (order, answers) in orders(3)
@@ -156,7 +156,7 @@ fn lost(id: CommandId) -> Said {
     })
 }
 
-/// One that had ended before is told why it cannot be killed.
+/// A task that had ended before reports why it cannot be killed.
 #[test]
 fn who_had_ended_before_a_kill_is_no_success() {
     let respond: Responder = Box::new(|id, to, command| match command {

@@ -89,7 +89,7 @@ fn a_breakpoint_belongs_to_its_set() {
     assert!(run.screen.ends_with(said), "{}", run.screen);
 }
 
-/// Every value asked for is the question itself.
+/// Answers each evaluation with its own expression.
 fn echoes() -> Responder {
     Box::new(|id, to, command| match command {
         Command::Start(_) => at_main(id, to),

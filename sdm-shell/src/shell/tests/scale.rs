@@ -11,7 +11,7 @@ const RANKS: u32 = 10_000;
 /// Lines of a screen, plus one that says how many were folded.
 const LINES_MAX: usize = 41;
 
-/// Every rank in one of so many classes: the later half of the classes are of one rank each.
+/// Puts every rank into one of `count` classes. Each class in the later half has one rank.
 fn classes(to: &IdSet, count: u32, reply: impl Fn(u32) -> Reply) -> Vec<Class> {
     let single = count / 2;
     let big = count - single;

@@ -15,7 +15,7 @@ use super::fake::*;
 
 use crate::shell::{Control, Diagnosed, Ending, LookBy, Looks, Options, Script, ScriptLine, Shell};
 
-/// Two tasks do all that they are told, but at the command `when` a signal comes.
+/// Two tasks carry out all commands, but at the command `when` a signal arrives.
 fn until(when: fn(&Command) -> bool, signal: u8) -> Responder {
     Box::new(move |id, to, command| match command {
         command if when(command) => vec![(10, Said::Control(Control::Terminate(signal)))],
@@ -62,7 +62,7 @@ fn attach(shell: &mut Shell<Fake>) -> Ending {
     }
 }
 
-/// Attaches, and asks where everybody is.
+/// Attaches, and queries the backtraces.
 fn backtrace(shell: &mut Shell<Fake>, controls: Sender<Control>) -> Ending {
     assert_eq!(attach(shell).code, 0);
     let line = ScriptLine {
@@ -115,7 +115,7 @@ fn a_signal_gives_its_own_code_wherever_it_comes() {
     }
 }
 
-/// Two tasks that are attached to and looked at; Ctrl-C comes while they run.
+/// Two tasks that are attached and sampled; Ctrl-C arrives while they run.
 fn watched() -> Responder {
     let mut run = None;
     Box::new(move |id, to, command| match command {

@@ -1,4 +1,4 @@
-//! When the shell waits, for whom, and what Ctrl-C and Ctrl-Z do meanwhile.
+//! Tests of waiting: its conditions, and the effect of Ctrl-C and Ctrl-Z.
 use sdm_core::message::Health;
 use sdm_debug::command::StartSpec;
 use sdm_debug::event::Phase;
@@ -72,7 +72,7 @@ fn what_goes_on_is_shown_and_ctrl_c_stops_who_still_runs() {
     assert_eq!(run.ending.code, 0);
 }
 
-/// Of 4 ranks number 3 crashes and number 2 runs on; number 1 stops a second later than number 0.
+/// Of 4 ranks number 3 crashes and number 2 runs on. Number 1 stops a second later than number 0.
 fn one_crashes() -> Responder {
     let mut run = None;
     Box::new(move |id, to, command| match command {

@@ -1,4 +1,4 @@
-//! Source, displays, and what `save` writes and `load` reads.
+//! Tests of source, displays, `save` and `load`.
 
 use sdm_debug::reply::{BreakpointPlace, SourceText, StopReason};
 use sdm_debug::{Command, FailureCode, Reply};

@@ -1,4 +1,4 @@
-//! Sets, what values are compared and counted by, and one thread for one command.
+//! Tests of sets, of comparisons and statistics of values, and of commands for one thread.
 
 use sdm_debug::reply::{FrameView, StopReason, ThreadView};
 use sdm_debug::{Command, Reply};
