@@ -22,8 +22,8 @@ pub trait Backend {
     /// Begins a command on tasks of this server.
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command);
 
-    /// The same; where all of `tasks` have one answer at once, and this changed nothing that the owner would have to be told of, it may be
-    /// given back, and is in no output then.
+    /// Like `execute`. If all of `tasks` give one answer at once, without any change that the owner must learn of, it
+    /// may be returned here in place of an output.
     fn execute_at_once(
         &mut self,
         now: Instant,
@@ -69,11 +69,10 @@ pub trait Backend {
         let _ = (now, paused);
     }
 
-    /// Begins the end: every task is killed or detached as `policy` says, every gdb ended.
+    /// Begins the end: every task is killed or detached according to `policy`, and every gdb is ended.
     fn shut_down(&mut self, now: Instant, policy: EndPolicy);
 
-    /// True once nothing of ours is left behind the backend, but for programs that
-    /// [`LauncherDuties::is_leaving`] speaks of.
+    /// True once nothing is left behind the backend, except for programs that [`LauncherDuties::is_leaving`] reports.
     fn is_down(&self) -> bool;
 
     /// The task's breakpoints, watchpoints and catchpoints, to be set for another task too.
@@ -83,7 +82,8 @@ pub trait Backend {
     }
 }
 
-/// A backend that has started programs, or has processes that a launcher started for its tasks: somebody waits for these to end.
+/// A backend that has started programs, or has processes that a launcher started for its tasks, whose ends the
+/// launcher waits for.
 pub trait LauncherDuties: Backend {
     /// True while programs that were started here and detached have not ended: they run on and
     /// their streams end here, so the owner stays and calls as before, also after the end.
@@ -96,7 +96,8 @@ pub trait LauncherDuties: Backend {
         let _ = signal;
     }
 
-    /// Sends a signal to the programs of these tasks that were started here: to those that stand still only where `standing` says so.
+    /// Sends a signal to the programs of these tasks that were started here; to stopped ones only if `standing` is
+    /// set.
     fn signal_programs(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         let _ = (tasks, signal, standing);
     }
@@ -117,8 +118,8 @@ pub trait LauncherDuties: Backend {
         false
     }
 
-    /// The last call: the session is over and all that was to be said has been said. Those processes end now, with the codes
-    /// of their tasks.
+    /// The last call, after the end of the session and its last output. The launcher's processes end now, with the
+    /// exit codes of their tasks.
     fn dismiss(&mut self) {}
 }
 
@@ -134,7 +135,7 @@ pub enum BackendOutput {
         /// The task's reply, or the reason why the command failed on it.
         result: Result<Reply, Failure>,
     },
-    /// Something happened that no command asked for.
+    /// An event that no command asked for.
     Event {
         /// The task that it happened to.
         task: TaskId,
@@ -167,7 +168,7 @@ pub enum InterestChange {
 pub struct Program {
     /// The task.
     pub task: TaskId,
-    /// Its process, while there is one that is debugged.
+    /// Its debugged process; `None` if there is none.
     pub pid: Option<i32>,
     /// The state of its task.
     pub state: TaskState,

@@ -11,8 +11,8 @@ pub use specs::{
     ValueFormat, WatchKind, WatchSpec,
 };
 
-/// A command to a set of tasks. What each answers stands beside it; every one can also fail with
-/// `gdb_dead`, `gdb` and `timed_out`.
+/// A command to a set of tasks. The doc of each gives its reply; every command can also fail with `gdb_dead`, `gdb`
+/// and `timed_out`.
 ///
 /// The list is only appended to: its order is the wire form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,8 +53,8 @@ pub enum Command {
     },
     /// Runs until the selected function returns; answered like `Continue`, with the value returned.
     Finish,
-    /// Stops running tasks: `Done` when the task has stopped (its open run is answered too), or at
-    /// once where it is stopped already. Fails: `not_running`, `not_stoppable`.
+    /// Stops running tasks: `Done` when the task has stopped (its open run is answered too), or at once if it is
+    /// already stopped. Fails: `not_running`, `not_stoppable`.
     Interrupt,
     /// The frames of the selected thread, innermost first: [`crate::Reply::Backtrace`].
     Backtrace(BacktraceSpec),
@@ -93,7 +93,7 @@ pub enum Command {
         offset: u64,
         /// Input for the program; empty if only `eof` is set.
         bytes: Vec<u8>,
-        /// True where the stream ends behind them.
+        /// True if the stream ends after them.
         eof: bool,
     },
     /// Asks for the state of the tasks: [`crate::Reply::Status`].
@@ -103,8 +103,8 @@ pub enum Command {
         /// The line, as a person would type it to gdb.
         line: String,
     },
-    /// A GDB/MI command without a token, as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it
-    /// begins is nobody's: its stop is an event. Fails: `bad_command` where it is no MI command.
+    /// A GDB/MI command without a token, such as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it begins
+    /// belongs to no command: its stop is an event. Fails: `bad_command` if it is no MI command.
     Mi {
         /// The command, from its `-` on.
         line: String,
@@ -116,7 +116,7 @@ pub enum Command {
         /// The new condition; `None` for none.
         condition: Option<String>,
     },
-    /// Passes a breakpoint by so many times more: `Done`. Fails: `no_such_thing`.
+    /// Sets a breakpoint's ignore count: `Done`. Fails: `no_such_thing`.
     BreakIgnore {
         /// The front-end's number.
         number: u32,
@@ -139,31 +139,31 @@ pub enum Command {
     WatchInsert(WatchSpec),
     /// Stops at an event: [`crate::Reply::Breakpoint`]. Fails: `gdb`.
     CatchInsert(CatchSpec),
-    /// Like `Continue`, but passes by the breakpoint that the task stands at so many times: gdb's
-    /// `continue N` is `count` N. Fails as `Continue`, and `no_such_thing` where it stands at none.
+    /// Like `Continue`, but first sets the ignore count of the breakpoint at which the task is stopped: `count` is
+    /// the N of gdb's `continue N`. Fails as `Continue`, and `no_such_thing` if the task is at no breakpoint.
     ContinuePast {
         /// 1 or more; 1 is `Continue`.
         count: u32,
     },
-    /// Runs to a location in the current frame, or past the current line forward where it names
-    /// none; answered like `Continue`.
+    /// Runs to a location in the current frame, or without one forward past the current line; answered like
+    /// `Continue`.
     Until {
-        /// Where, in gdb's words.
+        /// The location in gdb's syntax.
         location: Option<String>,
     },
     /// Runs to a location, or until the current frame returns; answered like `Continue`.
     Advance {
-        /// Where, in gdb's words.
+        /// The location in gdb's syntax.
         location: String,
     },
     /// Continues at another place; answered like `Continue`.
     Jump {
-        /// Where, in gdb's words.
+        /// The location in gdb's syntax.
         location: String,
     },
     /// Continues with a signal; answered like `Continue`.
     ContinueSignal {
-        /// The signal's name, or `0` to drop the one that the task stopped for.
+        /// The signal's name, or `0` to discard the one that the task stopped for.
         signal: String,
     },
     /// Runs backward through what gdb has recorded (`record`) to the last breakpoint, or to the
@@ -176,8 +176,8 @@ pub enum Command {
         /// The number of steps, 1 or more.
         count: u32,
     },
-    /// Calls a function of the program: [`crate::Reply::Value`], or `Done` where it returns nothing.
-    /// Fails: `gdb`, also where it was stopped on its way; the task then stands in it.
+    /// Calls a function of the program: [`crate::Reply::Value`], or `Done` if it returns nothing. Fails: `gdb`, also
+    /// if the call is stopped on its way; the task then stays in it.
     Call {
         /// The call, for example `reset (grid)`.
         expression: String,
@@ -195,16 +195,16 @@ pub enum Command {
         /// Number of bytes, at most [`crate::reply::MEMORY_BYTES_MAX`].
         length: u32,
     },
-    /// Writes memory: `Done`. Fails: `gdb` where it cannot be written.
+    /// Writes memory: `Done`. Fails: `gdb` if it cannot be written.
     MemoryWrite {
         /// Address of the first byte, an expression.
         address: String,
         /// reply :: The bytes to write, at most [`crate::reply::MEMORY_BYTES_MAX`].
         bytes: Vec<u8>,
     },
-    /// Registers of the selected frame: [`crate::Reply::Variables`]; in the natural form a whole number stands behind
-    /// itself in hexadecimal, as gdb's `info registers` has it. Fails: `no_such_thing` for a name that the processor does
-    /// not have.
+    /// Registers of the selected frame: [`crate::Reply::Variables`]. In the natural form an integer follows its
+    /// hexadecimal form, as in gdb's `info registers`. Fails: `no_such_thing` for a name that the processor does not
+    /// have.
     Registers {
         /// The registers, without `$`; all but the vector registers if empty.
         names: Vec<String>,
@@ -216,8 +216,7 @@ pub enum Command {
         /// An expression for an address in it; the selected frame's where absent.
         address: Option<String>,
     },
-    /// Lines of source as gdb's `list` gives them: [`crate::Reply::Source`]. Each task remembers where
-    /// it stands, as gdb does.
+    /// Lines of source, as in gdb's `list`: [`crate::Reply::Source`]. Each task keeps its position, as gdb does.
     List {
         /// The argument of gdb's `list`: empty, `-`, `12`, `5,9`, `solve`, `halo.c:40`.
         what: String,
@@ -236,7 +235,7 @@ pub enum Command {
         names: Vec<String>,
         /// Stop the task; absent: as it was.
         stop: Option<bool>,
-        /// Say that it came; absent: as it was.
+        /// Report the signal; `None` leaves the setting as it is.
         print: Option<bool>,
         /// Let the program have it; absent: as it was.
         pass: Option<bool>,
@@ -245,17 +244,17 @@ pub enum Command {
     TypeOf {
         /// An expression of the program's language, or a type's name.
         expression: String,
-        /// With the definition, as gdb's `ptype`; else its name only, as `whatis`.
+        /// True for the definition, as in gdb's `ptype`; false for the name only, as in `whatis`.
         full: bool,
     },
-    /// Makes a variable object, whose children are fetched when they are looked at:
-    /// [`crate::Reply::VarObject`]. Fails: `gdb`, `limit`.
+    /// Creates a variable object, whose children are fetched on demand: [`crate::Reply::VarObject`]. Fails: `gdb`,
+    /// `limit`.
     VarCreate {
         /// The name of the new object: a letter, then letters, digits, `_`.
         name: String,
         /// The expression, in the selected frame.
         expression: String,
-        /// Looked up again in whatever frame is selected at each update.
+        /// True if it is evaluated in the frame selected at each update.
         floating: bool,
     },
     /// Children of a variable object: [`crate::Reply::VarChildren`]. Fails: `no_such_thing`.
@@ -292,9 +291,8 @@ pub enum Command {
         /// The object, by the name that it was given.
         name: String,
     },
-    /// Opens core files, one per task: [`crate::Reply::Stopped`] with
-    /// [`crate::reply::StopReason::Core`]. Such a task can be looked at and detached, and does not
-    /// run. Fails: `no_gdb`, `no_program`, `not_found`, `gdb`.
+    /// Opens core files, one per task: [`crate::Reply::Stopped`] with [`crate::reply::StopReason::Core`]. Such a task
+    /// can be inspected and detached, but not run. Fails: `no_gdb`, `no_program`, `not_found`, `gdb`.
     LoadCore(CoreSpec),
     /// Compares the memory that a gdb for this program would need with the free memory on the task's host:
     /// [`crate::Reply::Room`]. Nothing is started. Fails: `no_program`.
@@ -304,7 +302,7 @@ pub enum Command {
     Print {
         /// The format letters of `print/`: `x`, `4c`; empty for the natural form.
         format: String,
-        /// The expression, in the program's language; gdb's options of `print` may stand before it.
+        /// The expression, in the program's language; options of gdb's `print` may precede it.
         expression: String,
     },
     /// Probes a task, everything at once: [`crate::Reply::Probe`], merged by [`crate::rules::RULE_PROBE`]. The
@@ -317,14 +315,15 @@ pub enum Command {
     /// them: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`,
     /// `unsupported` where the MPI library has no debug library, or its layout is not known.
     Queues,
-    /// The folded stacks of processes that nothing is attached to, each of which stands for an instant only: [`crate::Reply::Stacks`],
-    /// merged as those are; or what they are doing: [`crate::Reply::Probe`]. Fails: `not_running` where the process has ended, `unsupported` where it takes a gdb.
+    /// Inspects processes without a debugger, each stopped only for an instant. The reply has their folded stacks:
+    /// [`crate::Reply::Stacks`], merged as those are; or their state: [`crate::Reply::Probe`]. Fails: `not_running`
+    /// if the process has ended, `unsupported` if only a gdb could do it.
     Look(LookSpec),
-    /// The same, again and again for a while: [`crate::Reply::Samples`], merged by [`crate::rules::RULE_SAMPLES`]. Where it is given up
-    /// what was seen until then is the answer. Fails as that does.
+    /// Like `Look`, repeated for some time: [`crate::Reply::Samples`], merged by [`crate::rules::RULE_SAMPLES`]. A
+    /// cancel answers with the samples so far. Fails as `Look`.
     Sample(SampleSpec),
-    /// A program that runs without a gdb stands from now on, but for looks, until a gdb comes or it is killed: [`crate::Reply::Done`], of others at
-    /// once.
+    /// Stops a program that runs without a gdb, until a gdb attaches or it is killed: [`crate::Reply::Done`].
+    /// Inspections remain possible. Other tasks answer at once.
     Hold,
 }
 

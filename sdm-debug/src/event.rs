@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reply::Stop;
 
-/// Something that no command asked for.
+/// An event that no command asked for.
 ///
 /// The list is only appended to: its order is the wire form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub enum Event {
         /// The output; whole lines if the program prints lines.
         bytes: Vec<u8>,
     },
-    /// No more output will come on this stream. Bulk lane.
+    /// The end of the output on this stream. Bulk lane.
     OutputEnd {
         /// The stream that has ended.
         stream: Stream,
@@ -25,7 +25,7 @@ pub enum Event {
     Stopped(Stop),
     /// The program ended and no run was open.
     Exited {
-        /// Its exit code.
+        /// The exit code.
         code: i32,
     },
     /// A signal ended the program and no run was open.
@@ -38,7 +38,7 @@ pub enum Event {
         /// The signal's name.
         name: String,
     },
-    /// The task's gdb is gone; what it said last.
+    /// The task's gdb is gone.
     GdbDied {
         /// The way in which gdb ended, and its last message.
         text: String,
@@ -47,9 +47,9 @@ pub enum Event {
     Progress(Phase),
     /// A pending breakpoint found its place.
     BreakpointPlaced(crate::reply::BreakpointPlace),
-    /// Something a person should know, in words.
+    /// A notice for users.
     Notice {
-        /// The words: lower case, no full stop.
+        /// The text: lower case, no full stop.
         text: String,
     },
     /// Output of a breakpoint's commands.
@@ -67,9 +67,9 @@ pub enum Event {
         /// Why: lower case, no full stop.
         text: String,
     },
-    /// All that the program had printed when it stopped at the end of a run, on both streams, was told before this. Bulk
-    /// lane, behind that output; late while the lane has no credit. Only of tasks that were started, and not of runs that the
-    /// program's end has ended: see [`Event::OutputEnd`].
+    /// Marks the point at which all output is delivered that the program had printed on both streams by the stop of a
+    /// run. Bulk lane, after that output; late while the lane has no credit. Only for tasks that were started, and
+    /// not for runs that the program's end has ended: see [`Event::OutputEnd`].
     OutputComplete {
         /// The number of the command that was answered by the stop.
         command: u64,
@@ -80,11 +80,11 @@ pub enum Event {
         by: u32,
         /// The status that it gives the job.
         status: i32,
-        /// Why, in its words; it may be empty.
+        /// The reason in its words; may be empty.
         text: String,
     },
-    /// These tasks have come into being, as a task has started programs (`MPI_Comm_spawn`). Nothing was heard of them before; they
-    /// run, or will soon.
+    /// New tasks, as a task has started programs (`MPI_Comm_spawn`). They were unknown before; they run, or will
+    /// soon.
     Joined(Joined),
     /// The task's rank in `MPI_COMM_WORLD`, where its launcher has given it another one, or none and it is alone.
     World {
@@ -102,9 +102,9 @@ pub struct Joined {
     pub by: Option<u32>,
     /// The number of the task whose breakpoints they have.
     pub like: u32,
-    /// Their program, as that task named it.
+    /// The program, as named by that task.
     pub program: Vec<u8>,
-    /// Its arguments, without the program itself.
+    /// Arguments, without the program itself.
     pub args: Vec<Vec<u8>>,
 }
 
@@ -128,7 +128,7 @@ pub enum Phase {
     Running,
 }
 
-/// Says that a task's rank in `MPI_COMM_WORLD` is not its launcher's: for [`Event::World`].
+/// The notice that a task's rank in `MPI_COMM_WORLD` is not its launcher's: for [`Event::World`].
 #[must_use]
 pub fn world_notice(rank: u32, size: u32) -> String {
     format!(

@@ -31,10 +31,10 @@ const LIBC_START: &str = "__libc_start_main";
 /// gdb's name of the frame between a signal handler and the interrupted function.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
-/// One frame as gdb gives it.
+/// One frame from gdb.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RawFrame {
-    /// The function; absent where it has no name.
+    /// The function; `None` if it has no name.
     pub function: Option<String>,
     /// The source file without directories, where known.
     pub file: Option<String>,
@@ -62,9 +62,9 @@ pub struct RawThread {
 /// The innermost frame that the user wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserFrame {
-    /// Its index, 0 = innermost.
+    /// The index; 0 is the innermost.
     pub index: usize,
-    /// The runtime's function that it called, where it is inside one: `MPI_Recv`, `sleep`.
+    /// The runtime function that it called: `MPI_Recv`, `sleep`; `None` if the thread is in the frame's own code.
     pub inside: Option<String>,
 }
 
@@ -308,8 +308,8 @@ pub fn is_of_standard_library(function: &str) -> bool {
     BEGINNINGS.iter().any(|space| function.starts_with(space))
 }
 
-/// The one frame that a run of runtime frames (innermost first) is shown as: its outermost entry,
-/// else its outermost frame with a name, else its module.
+/// The frame that represents a run of runtime frames (innermost first): its outermost entry, else its outermost frame
+/// with a name, else its module.
 fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
     let outermost = |want: &dyn Fn(&RawFrame, Kind) -> bool| {
         let mut run = frames.iter().zip(kinds).rev();

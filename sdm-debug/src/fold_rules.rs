@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Functions through which programs enter a runtime. Names that nobody else gives count wherever
-/// they stand; the lower-case ones only in a shared object or without source, since a program may
-/// have an `mpi_setup_` or an `ncclish` of its own.
+/// Functions through which programs enter a runtime. Unambiguous names count in any module. Lower-case ones count
+/// only in a shared object or without source, as a program may have an `mpi_setup_` or an `ncclish` of its own.
 const ENTRIES: &[&str] = &[
     "MPI_*",
     "PMPI_*",
@@ -158,7 +157,7 @@ const MODULES: &[&str] = &[
     "libze_*",
 ];
 
-/// Functions that are only on the way to somebody's function, in whatever module.
+/// Functions that only lead to other functions, in any module.
 const PLUMBING: &[&str] = &[
     "_start",
     "__libc_start_main*",
@@ -205,8 +204,8 @@ const VARIANTS: &[&str] = &[
     "_power",
 ];
 
-/// Which frames belong to a runtime and not to the program: patterns in which `*` stands for any
-/// text and `?` for one character. [`Default`] knows the usual runtimes.
+/// The frames that belong to a runtime and not to the program, as patterns: `*` matches any text and `?` one
+/// character. [`Default`] knows the usual runtimes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoldRules {
     /// Functions through which a program enters a runtime: `MPI_*`. One that begins with a
@@ -214,7 +213,7 @@ pub struct FoldRules {
     pub entries: Vec<String>,
     /// Base names of shared objects that are a runtime's: `libmpi.so*`.
     pub modules: Vec<String>,
-    /// Functions that are never shown, wherever they stand: `start_thread`.
+    /// Functions that are never shown, in any module: `start_thread`.
     pub plumbing: Vec<String>,
 }
 
@@ -230,8 +229,7 @@ impl Default for FoldRules {
 }
 
 impl FoldRules {
-    /// True where `function` is an entry into a runtime; `common` says that the frame stands in
-    /// the program itself with its source known.
+    /// True if `function` is an entry into a runtime; `common` if the frame is in the program itself and has source.
     pub(crate) fn is_entry(&self, function: &str, common: bool) -> bool {
         self.entries.iter().any(|pattern| {
             let shy = common && pattern.starts_with(|first: char| first.is_ascii_lowercase());
@@ -253,8 +251,8 @@ impl FoldRules {
     }
 }
 
-/// True where `text` fits `pattern`, in which `*` stands for any text and `?` for one character.
-/// Takes at most `pattern.len() * text.len()` steps.
+/// True if `text` matches `pattern`, in which `*` matches any text and `?` one character. Takes at most
+/// `pattern.len() * text.len()` steps.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);

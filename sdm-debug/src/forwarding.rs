@@ -32,7 +32,7 @@ pub struct Forwarding<B> {
 }
 
 impl<B> Forwarding<B> {
-    /// Without handlers.
+    /// A wrapper without handlers.
     #[must_use]
     pub fn new(backend: B) -> Self {
         Self {

@@ -10,7 +10,7 @@ use sdm_core::failure::{RawFailure, codes};
 pub struct Failure {
     /// Which kind of failure; see [`FailureCode`].
     pub code: FailureCode,
-    /// Who, what and where, for a person: lower case, no full stop.
+    /// The message for users, with subject, problem and place: lower case, no full stop.
     pub text: String,
     /// Advice for the user; empty if there is none.
     pub hint: String,
@@ -26,7 +26,7 @@ impl Failure {
         }
     }
 
-    /// The same failure with a hint.
+    /// The failure with a hint added.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
@@ -35,7 +35,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// The payload of a failed answer, as [`RawFailure::encode`] says.
+    /// The payload of a failed answer, as by [`RawFailure::encode`].
     #[must_use]
     pub fn encode(&self) -> Bytes {
         RawFailure::new(self.code.number(), self.text.as_str())
@@ -43,8 +43,8 @@ impl Failure {
             .encode()
     }
 
-    /// Reads the payload of a failed answer. Bytes that are no failure give one that says so, with
-    /// the code [`FailureCode::Unknown`]; a text that is too long is cut.
+    /// Decodes the payload of a failed answer. Bytes that are no failure give a failure with the code
+    /// [`FailureCode::Unknown`]. Too long a text is cut.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Self {
         let RawFailure { code, text, hint } = RawFailure::decode(payload);
@@ -76,8 +76,8 @@ impl fmt::Display for Failure {
 
 macro_rules! failure_codes {
     ($($(#[$doc:meta])* $name:ident = $number:expr, $text:literal;)*) => {
-        /// The closed list of failures; only appended to, numbers are never reused. Numbers below 16 are the tree's
-        /// own ([`sdm_core::failure::codes`]), the others are the debug protocol's.
+        /// The closed list of failures; it is only appended to, and numbers are never reused. Numbers below 16 are
+        /// the tree's own ([`sdm_core::failure::codes`]), the others are the debug protocol's.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[non_exhaustive]
         pub enum FailureCode {

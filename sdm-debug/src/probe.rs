@@ -13,8 +13,8 @@ use crate::reply::{StackFrame, TaskStacks, Value};
 pub struct ProbeSpec {
     /// Compared with the probe before; a probe that is not compared begins a row of them.
     pub compare: bool,
-    /// With what the threads wait in and the arguments of the call. These cost some questions to gdb
-    /// per thread that waits.
+    /// True to include the threads' waits and the arguments of the call. These cost some gdb questions per waiting
+    /// thread.
     pub waits: bool,
 }
 
@@ -23,25 +23,24 @@ pub struct ProbeSpec {
 pub struct TaskProbe {
     /// The folded stacks of its threads; absent too where the main thread's could not be read to its end.
     pub stacks: Option<TaskStacks>,
-    /// True where the main thread's stack could not be read to its end, as in the middle of a function of which
-    /// gdb does not know how to leave it: nothing is said of it then, and it is to be looked at again.
+    /// True if the main thread's stack could not be unwound to its end, for example in the middle of a function that
+    /// gdb cannot unwind. The probe then says nothing about it, and should be repeated.
     pub partial: bool,
-    /// True where the state of the main thread's innermost user frame is another than at the last whole probe:
-    /// where it stands, its variables, its part of the stack and the registers that it keeps; absent where nothing
-    /// was compared.
+    /// True if the main thread's innermost user frame has changed since the last complete probe: its place, its
+    /// variables, its part of the stack, or its callee-saved registers. `None` if there was no comparison.
     pub inner_changed: Option<bool>,
-    /// The same of the frames that called it.
+    /// True if one of the outer user frames has changed likewise.
     pub outer_changed: Option<bool>,
     /// The innermost function that the main thread has not left since the last complete probe.
     pub within: Option<Within>,
-    /// True where it was not on a processor at all since the probe before, though it waits in no system call: that
-    /// nothing changed says nothing then.
+    /// True if the main thread did not run at all since the probe before, although it waits in no system call:
+    /// unchanged state then means nothing.
     pub starved: bool,
-    /// True where it is in the same call of MPI's as at the last whole probe by all that was seen, and nobody has noted whether that one has
-    /// returned: the kernel refused to.
+    /// True if the thread appears to be in the same MPI call as at the last complete probe, but the call's return
+    /// could not be tracked, as the kernel refused.
     pub unfollowed: bool,
-    /// True where it is in the same call of MPI's as at the last whole probe by all that was seen, and something has changed by which its process
-    /// exchanges data with others: shared memory, TCP.
+    /// True if the thread appears to be in the same MPI call as at the last complete probe. Meanwhile its process has
+    /// exchanged data with others, by shared memory or TCP.
     pub exchanged: bool,
     /// The waits of its threads; `None` if they were not requested.
     pub waits: Option<TaskWaits>,
@@ -60,7 +59,7 @@ pub struct Within {
     pub frame: StackFrame,
     /// True where its own state has changed: a loop goes round.
     pub changed: bool,
-    /// True where it was noted that its call has not returned; else it is the same by all that was seen.
+    /// True if tracking shows that its call has not returned; otherwise only its observed state is the same.
     pub noted: bool,
 }
 
@@ -69,7 +68,7 @@ pub struct Within {
 pub struct ProcessState {
     /// The letter of its state in `/proc`: `R`, `S`, `D`, `T`, `t` (held by a debugger), `Z`.
     pub letter: char,
-    /// The kernel's function that it waits in; empty where the kernel does not say.
+    /// The kernel function in which it waits; empty if the kernel does not say.
     pub wait_channel: String,
 }
 
@@ -88,16 +87,16 @@ pub struct TaskWaits {
 /// A lock that a process has of a window of MPI's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WindowLock {
-    /// The number that tells the window from others at all ranks, as [`ArgumentRole::Context`] does it of the window of a call.
+    /// The context id of the window, as in [`ArgumentRole::Context`]: equal at all ranks.
     pub window: i64,
-    /// The rank in the job whose part of the window it is of; absent where it is of those of all.
+    /// Rank in the job of the locked part; `None` if the parts of all ranks are locked.
     pub target: Option<u32>,
 }
 
 /// A thread that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadWait {
-    /// Its number in the task, from 1.
+    /// Number in the task, from 1.
     pub thread: u32,
     /// The object of the wait.
     pub what: WaitFor,
@@ -110,11 +109,11 @@ pub enum WaitFor {
     Lock(LockWait),
     /// A system call, by name; `number N` for one without a name here.
     SystemCall(String),
-    /// Something outside of the process.
+    /// A resource outside the process.
     Resource(ResourceWait),
     /// The end of another thread.
     Join(JoinWait),
-    /// Nothing of the kernel's: in an operation of MPI's that reads or writes files it is at no file, but asks for others again and again.
+    /// No resource: the thread polls for other ranks in an MPI file operation, and is not accessing a file.
     Polling,
     /// Another thread of its process, of which there is none.
     Nobody,
@@ -123,7 +122,7 @@ pub enum WaitFor {
 /// A thread whose end another one of its process waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinWait {
-    /// Its number in the task, from 1.
+    /// Number in the task, from 1.
     pub thread: u32,
     /// The user's frame that waits for it.
     pub place: StackFrame,
@@ -143,9 +142,9 @@ pub struct ResourceWait {
 /// A process that holds what another one waits for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Holder {
-    /// Its number.
+    /// The pid.
     pub pid: i32,
-    /// Its program's name.
+    /// Name of its program.
     pub name: String,
     /// The letter of its state.
     pub letter: char,
@@ -164,14 +163,14 @@ pub struct LockWait {
     pub orphaned: bool,
 }
 
-/// A call of a runtime, with those of its arguments that say whom it waits for.
+/// A call of a runtime, with those of its arguments that identify its partners.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// The runtime's function: `MPI_Recv`.
     pub function: String,
     /// The user's frame that called it.
     pub place: StackFrame,
-    /// The line of source there, trimmed; empty where it is not known.
+    /// The source line there, trimmed; empty if unknown.
     pub source: String,
     /// The arguments that [`crate::calls::roles`] names, in its order.
     pub arguments: Vec<CallArgument>,
@@ -182,11 +181,11 @@ pub struct Call {
 pub struct CallArgument {
     /// Its role in the call.
     pub role: ArgumentRole,
-    /// As it stands in the source; the parameter's name where it was read from the debug information.
+    /// The expression in the source, or the parameter's name if the argument was read by debug information.
     pub expression: String,
-    /// Its value, where it could be evaluated and is no number.
+    /// The value, if it was evaluated and is not an integer.
     pub value: Option<Value>,
-    /// Its value, where it is a number. In merged probes 0 in place of what each task has, which is kept beside.
+    /// The value, if it is an integer. In merged probes 0, as the tasks' values are kept separately.
     pub number: Option<i64>,
     /// The source of the value.
     pub known: Known,
@@ -195,11 +194,11 @@ pub struct CallArgument {
 /// The source of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Known {
-    /// It was evaluated in the caller's frame, as the source has it.
+    /// Evaluated in the caller's frame, from the source's expression.
     Source,
-    /// The debug information of the function that is called says where it is.
+    /// Read by the debug information of the called function.
     Callee,
-    /// It lies where the call has put it: in a register that the function that is called has kept, or on the stack.
+    /// Read from the place to which the call has put it: a register that the called function has kept, or the stack.
     Kept,
 }
 
@@ -231,7 +230,8 @@ impl TaskWaits {
 }
 
 impl ResourceWait {
-    /// True for a lock, which one has who does not give it back; what comes by a pipe may never have been sent.
+    /// True for a file lock, which a holder does not release. In contrast, the data of a pipe may never have been
+    /// sent.
     #[must_use]
     pub fn is_lock(&self) -> bool {
         self.what.starts_with(LOCK_ON)

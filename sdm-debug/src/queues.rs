@@ -8,11 +8,11 @@ pub const TASK_MESSAGES_MAX: usize = 4096;
 /// The messages of a task: the answer to [`crate::Command::Queues`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskQueues {
-    /// Its messages, at most [`TASK_MESSAGES_MAX`]: those of one kind in the order of their peers.
+    /// Messages, at most [`TASK_MESSAGES_MAX`]; those of one kind are in the order of their peers.
     pub messages: Vec<QueueMessage>,
     /// Number of further messages that are not listed.
     pub more: u64,
-    /// False where the MPI library does not tell debuggers of messages that nobody has received.
+    /// False if the MPI library does not show unexpected messages to debuggers.
     pub knows_unexpected: bool,
 }
 
@@ -21,9 +21,9 @@ pub struct TaskQueues {
 pub struct QueueMessage {
     /// The part that is equal for many messages.
     pub kind: MessageKind,
-    /// The other one's rank in `MPI_COMM_WORLD`; absent for any, and where it is not known.
+    /// The peer's rank in `MPI_COMM_WORLD`; `None` for any source, or if unknown.
     pub world_peer: Option<i64>,
-    /// The other one's rank in the communicator, or in its other group; absent for any.
+    /// The peer's rank in the communicator, or in its remote group; `None` for any source.
     pub peer: Option<i64>,
     /// The address of the buffer.
     pub buffer: u64,
@@ -55,6 +55,6 @@ pub enum QueueName {
     Sends,
     /// Receives that have not completed.
     Receives,
-    /// Messages that have come and that nobody has received.
+    /// Messages that have arrived and were not received.
     Unexpected,
 }

@@ -23,15 +23,15 @@ pub use stop::{Access, CatchHit, Finding, Stop, StopReason, WatchHit};
 /// The list is only appended to: its order is the wire form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// It is done.
+    /// The command is done.
     Done,
     /// The task has stopped.
     Stopped(Stop),
     /// The program ended by itself.
     Exited {
-        /// Its exit code, 0..=255.
+        /// The exit code, 0..=255.
         code: i32,
-        /// True where it had called `MPI_Init` and ended without `MPI_Finalize`.
+        /// True if the program had called `MPI_Init` and ended without `MPI_Finalize`.
         before_finalize: bool,
     },
     /// A signal ended the program.
@@ -97,16 +97,16 @@ pub enum Reply {
     Usage(Usage),
     /// The messages of its MPI library that have not completed.
     Queues(TaskQueues),
-    /// Its stacks over a while.
+    /// Sampled stacks.
     Samples(Box<TaskSamples>),
 }
 
-/// One frame of a stack, as it is shown.
+/// One frame of a stack, for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
     /// 0 is the innermost.
     pub level: u32,
-    /// The function; `module+offset` where it has no name.
+    /// The function; `module+offset` if it has no name.
     pub function: String,
     /// The source file as compiled, without directories; empty where unknown.
     pub file: String,
@@ -145,14 +145,14 @@ pub struct FrameView {
 pub struct Variable {
     /// The name of the variable or argument, as in the source.
     pub name: String,
-    /// Its value when it was asked for.
+    /// The value at the time of the command.
     pub value: Value,
 }
 
 /// A value as gdb prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Value {
-    /// The text, cut where `cut` says so.
+    /// The text; cut if `cut` is set.
     pub text: String,
     /// For a cut text: length in bytes and xxh3-64 of the whole text, so that different values with an equal
     /// beginning compare as different.
@@ -162,12 +162,12 @@ pub struct Value {
     pub cut: Option<(u64, u64)>,
 }
 
-/// One thread of a task, and where it is.
+/// One thread of a task, with its innermost frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadView {
-    /// Its number in the task, from 1.
+    /// Number in the task, from 1.
     pub number: u32,
-    /// The name that the system gives to it; empty where it has none.
+    /// The thread's name in the system; empty if it has none.
     pub name: String,
     /// Its innermost frame, level 0; `None` while it runs.
     pub frame: Option<Frame>,
@@ -180,7 +180,7 @@ pub struct ThreadView {
 pub struct BreakpointPlace {
     /// The front-end's number.
     pub number: u32,
-    /// True where it waits for its place to be loaded.
+    /// True while it is pending.
     pub pending: bool,
     /// The places, each `function`, `file`, `line`; several for templates and inlines.
     pub places: Vec<(String, String, u32)>,
@@ -196,8 +196,8 @@ pub struct TaskStacks {
 }
 
 impl TaskStacks {
-    /// Those of a task whose main thread stands there, outermost first, and that has no other but so
-    /// many helpers.
+    /// The stacks of a task whose main thread has these frames, outermost first, and that has only helpers as other
+    /// threads.
     #[must_use]
     pub fn of_main(frames: Vec<StackFrame>, helpers: u32) -> Self {
         let main = ThreadStack {
@@ -212,7 +212,7 @@ impl TaskStacks {
     }
 }
 
-/// One folded stack, shared by threads that are in the same place.
+/// One folded stack, shared by threads with equal frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadStack {
     /// Number of the task's threads with this stack, from 1.
@@ -223,7 +223,7 @@ pub struct ThreadStack {
     pub frames: Vec<StackFrame>,
 }
 
-/// One node of a merged stack: equal fields are the same place.
+/// One node of a merged stack: nodes with equal fields are the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackFrame {
     /// The shared object; empty for the program itself.

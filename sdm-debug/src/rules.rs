@@ -1,4 +1,4 @@
-//! Merge rules: how the tree merges answers whose meaning it knows by number only.
+//! Merge rules for answers: the tree knows each rule by its number only.
 //!
 //! | number | rule | a task's own answer | merged |
 //! |---|---|---|---|
@@ -7,13 +7,13 @@
 //! | [`RULE_STATS`] | statistics of numbers | [`crate::Reply::Value`], or a [`crate::Reply::Text`] with an array's elements | [`Stats`] |
 //! | [`RULE_LINES`] | distinct lines | [`crate::Reply::Text`], [`crate::Reply::Value`] | [`Lines`] |
 //! | [`RULE_PROBE`] | the parts of probes, each by itself | [`crate::Reply::Probe`] | [`Probes`] |
-//! | [`RULE_USAGE`] | memory in all, and who uses the most | [`crate::Reply::Usage`] | [`TotalUsage`] |
-//! | [`RULE_QUEUES`] | messages that have not completed, each kind with who has it | [`crate::Reply::Queues`] | [`MergedQueues`] |
-//! | [`RULE_SAMPLES`] | distinct stacks over a while, with how often | [`crate::Reply::Samples`] | [`Samples`] |
+//! | [`RULE_USAGE`] | total memory, and the largest tasks | [`crate::Reply::Usage`] | [`TotalUsage`] |
+//! | [`RULE_QUEUES`] | pending messages, each kind with its tasks | [`crate::Reply::Queues`] | [`MergedQueues`] |
+//! | [`RULE_SAMPLES`] | distinct sampled stacks, with their counts | [`crate::Reply::Samples`] | [`Samples`] |
 //!
-//! Every rule is associative and commutative, caps included (the floating-point moments of
-//! [`Stats`] within rounding), and takes what another node made of its part. Merged payloads begin
-//! with the byte `0xfe`, with which no reply begins, and the rule's number.
+//! Every rule is associative and commutative, including its limits (the floating-point moments of [`Stats`] within
+//! rounding), and accepts the merged payloads of other nodes. A merged payload begins with the byte `0xfe`, with which
+//! no reply begins, and the rule's number.
 
 mod array;
 mod bins;

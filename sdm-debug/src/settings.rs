@@ -26,10 +26,11 @@ pub enum BackendSettings {
     },
 }
 
-/// A job that PMIx servers of ours serve, one on each node.
+/// A job with PMIx servers of SDM's, one on each node.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct PmixJob {
-    /// Nothing is started where there can be no PMIx server; otherwise programs are started without one then, and it is said.
+    /// True if nothing may be started without a PMIx server; otherwise programs are then started without one, and a
+    /// notice says so.
     pub needed: bool,
     /// Each is its node's own server too (`pmix.sys.HOST`), where the node has none.
     pub is_system: bool,
@@ -44,9 +45,9 @@ pub struct PmixJob {
 pub struct GdbOptions {
     /// More commands for every gdb's own command line, before it reads a program.
     pub settings: Vec<String>,
-    /// Debug information of the system's libraries is read too, where it is installed.
+    /// True to read debug information of system libraries too, if installed.
     pub system_debug: bool,
-    /// Debug information is fetched by debuginfod, as the environment says.
+    /// True to fetch debug information by debuginfod, as the environment configures it.
     pub debuginfod: bool,
     /// The user's own `.gdbinit` files are read.
     pub init_files: bool,

@@ -7,27 +7,27 @@ use crate::outcome::{Failure, FailureCode};
 /// The state of a task. The reason of a stop is in the reply or event that reported it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum TaskState {
-    /// Not started yet.
+    /// The task has not started yet.
     #[default]
     Absent,
     /// gdb is being started, or the program is on its way to `main`.
     Starting,
-    /// It stands still.
+    /// The task is stopped.
     Stopped,
     /// The program runs: most questions cannot be asked.
     Running,
-    /// It ended by itself with this exit code.
+    /// The program ended by itself with this exit code.
     Exited(i32),
-    /// This signal ended it.
+    /// This signal ended the program.
     Signalled(String),
-    /// It was left running.
+    /// The program was detached and runs on.
     Detached,
-    /// Its gdb is gone.
+    /// The task's gdb is gone.
     GdbDead,
 }
 
 impl TaskState {
-    /// The word for it in `ranks` and `--json`.
+    /// The state's name in `ranks` and `--json`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl TaskState {
         }
     }
 
-    /// True where a process stands behind the task and gdb holds it.
+    /// True if the task has a process and gdb holds it.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Starting | Self::Stopped | Self::Running)

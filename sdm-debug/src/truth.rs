@@ -1,10 +1,10 @@
 //! Truth of a value in the program's language, for `@if` and for `if` and `while` in a breakpoint's commands.
 
-/// Words for false and for no object, in the languages that gdb knows; in lower case.
+/// Words for false and for null pointers, in the languages that gdb knows; in lower case.
 const FALSE_WORDS: [&str; 6] = ["false", ".false.", "null", "nullptr", "nil", "none"];
 
-/// True where a value, as gdb prints it, is what a program takes for true: any number but zero, any pointer but null, any
-/// word that does not mean false. What gdb cannot print (`<optimized out>`) is not true.
+/// True if a program takes gdb's printed value for true: any number but zero, any pointer but null, any word that
+/// does not mean false. A value that gdb cannot print (`<optimized out>`) is not true.
 #[must_use]
 pub fn is_true(value: &str) -> bool {
     let value = value.trim();

@@ -12,7 +12,7 @@ use crate::{Command, Event, Reply};
 pub struct PayloadError {
     /// The type that it should have been: `Reply`.
     pub what: &'static str,
-    /// Its length, in bytes.
+    /// Length in bytes.
     pub len: usize,
 }
 

@@ -23,7 +23,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// By the extension of a file's name, as compilers do.
+    /// The form by the extension of a file's name, as compilers choose it.
     #[must_use]
     pub fn of(file: &str) -> Self {
         let extension = file.rsplit_once('.').map(|(_, it)| it.to_ascii_lowercase());
@@ -67,7 +67,7 @@ impl Form {
         self == Self::Free && code.ends_with('&')
     }
 
-    /// True for a line that continues the one before.
+    /// True for a continuation line.
     fn continues(self, code: &str) -> bool {
         if self == Self::Free {
             return false;
@@ -222,7 +222,7 @@ fn designator(text: &str) -> Option<usize> {
     (depth == 0 && begin < text.len()).then_some(begin)
 }
 
-/// True where what gdb says of a type is an array: its bounds are at the end, where a function has its arguments.
+/// True if gdb's text of a type is an array: it ends in bounds, where a function type has its arguments.
 #[must_use]
 pub fn is_array_type(text: &str) -> bool {
     let Some(rest) = text.trim_end().strip_suffix(')') else {

@@ -13,16 +13,15 @@ pub use fortran::{
 pub use source::{call_arguments, is_harmless};
 pub use waiting::{is_file, is_join, is_lock, is_mutex, is_once, is_sleep, plain};
 
-/// The function that a user has called, by the name that stands in the source: Open MPI's own functions stand in the
-/// place of those that end by calling them.
+/// The function's name as in the user's source. Open MPI's internal functions replace public ones that end in a jump
+/// to them.
 #[must_use]
 pub fn spoken(function: &str) -> String {
     let function = plain(function);
     outer_name(function).unwrap_or_else(|| function.to_owned())
 }
 
-/// The arguments of a call that say whom it waits for, each with its place from 0; none for a call that
-/// is not known here.
+/// The arguments of a call that identify its partners, each with its index from 0; empty for an unknown call.
 #[must_use]
 pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
     match mpi_name(function) {

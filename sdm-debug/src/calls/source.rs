@@ -19,7 +19,7 @@ pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     in_plain(&without_comments(&text[..end]), function)
 }
 
-/// The same in text without comments.
+/// Like `call_arguments`, for text without comments.
 pub(super) fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
     let lower = text.to_ascii_lowercase();
     let name = function.to_ascii_lowercase();
@@ -52,7 +52,7 @@ pub(super) fn in_plain(text: &str, function: &str) -> Option<Vec<String>> {
 }
 
 /// True for an expression whose evaluation changes nothing in the program and runs none of it: no call, no
-/// assignment, no `++` or `--`. What looks like a call is taken for one, an element of a Fortran array too.
+/// assignment, no `++` or `--`. An element of a Fortran array looks like a call and counts as one.
 #[must_use]
 pub fn is_harmless(expression: &str) -> bool {
     let plain: String = outside_quotes(expression).map(|(_, c)| c).collect();
@@ -98,7 +98,7 @@ fn arguments(text: &str) -> Option<Vec<String>> {
     None
 }
 
-/// One line, without continuation marks.
+/// The text as one line, without continuation marks.
 pub(super) fn tidy(text: &str) -> String {
     let lines = text.lines();
     let lines = lines.map(|line| line.trim().trim_end_matches(['&', '\\']));

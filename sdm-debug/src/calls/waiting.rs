@@ -1,6 +1,6 @@
 //! Functions of the C and C++ libraries and of OpenMP that wait: for a lock, for a thread, for a file, for some time.
 
-/// Functions that wait for a lock or for another thread, for as long as it takes: who gives up after some time goes on by itself.
+/// Functions that wait for a lock or for another thread without a time limit.
 const LOCKS: &[&str] = &[
     "pthread_mutex_lock",
     "pthread_rwlock_rdlock",
@@ -94,7 +94,7 @@ const JOINS: &[&str] = &["pthread_join", "std::thread::join", "thrd_join"];
 /// Functions that wait for a mutex.
 const MUTEXES: &[&str] = &["mtx_lock", "pthread_mutex_lock", "std::mutex::lock"];
 
-/// Functions that call another one once, and wait for who does so.
+/// Functions that call another one once, and wait while another thread does so.
 const ONCE: &[&str] = &[
     "__gthread_once",
     "call_once",
@@ -126,8 +126,7 @@ pub fn is_file(function: &str) -> bool {
     FILES.contains(&plain(function))
 }
 
-/// The name without what the C library puts in front of its own names and behind versioned ones, and without the arguments of those of
-/// C++'s.
+/// The name without the C library's prefixes and version suffixes, and for C++ without the parameters.
 #[must_use]
 pub fn plain(function: &str) -> &str {
     let function = function.split('@').next().unwrap_or(function);

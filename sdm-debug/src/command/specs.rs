@@ -8,9 +8,9 @@ use crate::probe::ProbeSpec;
 /// The start of a program.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct StartSpec {
-    /// The program's path, or a name looked up on `PATH`.
+    /// Path of the program, or a name looked up on `PATH`.
     pub program: Vec<u8>,
-    /// Its arguments, without the program itself.
+    /// Arguments, without the program itself.
     pub args: Vec<Vec<u8>>,
     /// Changes to the environment: a name, and a value or `None` to remove it.
     pub environment: Vec<(Vec<u8>, Option<Vec<u8>>)>,
@@ -20,16 +20,17 @@ pub struct StartSpec {
     pub stop: StopAt,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
-    /// The tasks whose standard input the front-end feeds; the others read an empty one.
+    /// The tasks whose standard input the front-end feeds; for the others it is empty.
     pub stdin_tasks: IdSet,
-    /// A command and its arguments that runs the program in its own process (`numactl -N 0`, a
-    /// site's binding script), in any number of `exec`s; none where empty. `valgrind` alone: Valgrind runs it, as `--memcheck` says.
+    /// A command with arguments that runs the program in its own process (`numactl -N 0`, a site's binding script)
+    /// after any number of `exec`s; empty for none. `valgrind` alone runs the program under Valgrind, as `--memcheck`
+    /// describes.
     pub wrapper: Vec<Vec<u8>>,
     /// Breakpoints to set before the program runs. One that cannot be set is reported as
     /// [`crate::Event::BreakpointRefused`]; the others are not affected.
     pub points: Vec<StartPoint>,
-    /// Lines for gdb's command line before the program runs, each with its tasks. One that gdb
-    /// refuses is told by a notice.
+    /// Lines for gdb's command line before the program runs, each with its tasks. A notice reports one that gdb
+    /// refuses.
     pub settings: Vec<(IdSet, String)>,
     /// A gdb is started for it only when something needs one, where the host and the program allow that.
     pub gdb_when_needed: bool,
@@ -49,11 +50,11 @@ pub struct StartPoint {
 /// A request for a breakpoint, watchpoint or catchpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PointSpec {
-    /// At a place.
+    /// A breakpoint at a location.
     Break(BreakSpec),
-    /// At a change or a read of a value.
+    /// A watchpoint on a value.
     Watch(WatchSpec),
-    /// At an event.
+    /// A catchpoint on an event.
     Catch(CatchSpec),
 }
 
@@ -72,7 +73,7 @@ impl PointSpec {
 /// The place at which a started program is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum StopAt {
-    /// At `main`; at the entry point where there is none.
+    /// Stop at `main`, or at the entry point if there is none.
     #[default]
     Main,
     /// Nowhere: it runs. `Start` is then answered like `Continue`.
@@ -86,8 +87,8 @@ pub struct AttachSpec {
     pub pids: Vec<(u32, i32)>,
     /// True where nothing of the process may be changed: no breakpoint is ever inserted.
     pub read_only: bool,
-    /// True where a launcher holds the processes for a debugger: those that it has stopped are so no more
-    /// once they are let run or let go.
+    /// True if a launcher holds the processes for a debugger. A process that the launcher has stopped is resumed by a
+    /// continue or a detach.
     pub held: bool,
     /// Which gdb; found on `PATH` where absent.
     pub gdb: Option<Vec<u8>>,
@@ -102,7 +103,7 @@ pub struct LookSpec {
     pub pids: Vec<(u32, i32)>,
     /// Unfolded, and every thread.
     pub full: bool,
-    /// In place of the stacks what they are doing.
+    /// The options of a probe, if states are wanted in place of stacks.
     pub probe: Option<ProbeSpec>,
 }
 
@@ -115,14 +116,14 @@ pub struct SampleSpec {
     pub span_ms: u32,
     /// Time from one sample to the next, in milliseconds.
     pub period_ms: u32,
-    /// True where it goes on from another one: what has changed since that one's last look has moved.
+    /// True if it continues an earlier sampling: a change since the last sample of that one counts as a move.
     pub goes_on: bool,
 }
 
 /// Distribution of the tasks of one server over gdbs at an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Arrangement {
-    /// One gdb for all where the server has several tasks.
+    /// One gdb for all tasks if the server has several.
     #[default]
     Auto,
     /// A gdb for each task.
@@ -147,24 +148,23 @@ pub struct CoreSpec {
 pub struct BreakSpec {
     /// The front-end's number for it.
     pub number: u32,
-    /// Where, in gdb's words: `file.c:12`, `function`, `*0x1234`.
+    /// The location in gdb's syntax: `file.c:12`, `function`, `*0x1234`.
     pub location: String,
     /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// True where it is removed at its first stop.
+    /// True if it is deleted at its first stop.
     pub temporary: bool,
-    /// True where it is kept although its place is not loaded yet.
+    /// True if it may stay pending until its location is loaded.
     pub pending: bool,
     /// Number of hits to ignore before one stops the task.
     pub ignore: u32,
-    /// True where it takes one of the processor's breakpoint registers.
+    /// True if it uses one of the processor's debug registers.
     pub hardware: bool,
     /// The number of the only thread that it stops; absent for all.
     pub thread: Option<u32>,
-    /// Lines for gdb's command line, carried out at each hit before anybody is told of the stop;
-    /// what they print is [`crate::Event::Printed`]. A line `continue` lets the task run on, `silent`
-    /// is taken and means nothing here; `if`, `else`, `while`, `loop_break`, `loop_continue` and
-    /// `end` are as in gdb.
+    /// Lines for gdb's command line, carried out at each hit before the stop is reported; their output is
+    /// [`crate::Event::Printed`]. A line `continue` resumes the task, and `silent` is accepted without effect. `if`,
+    /// `else`, `while`, `loop_break`, `loop_continue` and `end` are as in gdb.
     pub commands: Vec<String>,
     /// `location` is a regular expression, `FILE:REGEX` or `REGEX`: one breakpoint in every function
     /// of the program whose name matches.
@@ -189,7 +189,7 @@ pub struct WatchSpec {
 }
 
 impl WatchSpec {
-    /// One that stops at every such access of an expression.
+    /// A watchpoint that stops at every such access of an expression.
     pub fn new(number: u32, expression: impl Into<String>, kind: WatchKind) -> Self {
         Self {
             number,
@@ -221,12 +221,12 @@ pub struct CatchSpec {
     pub event: CatchEvent,
     /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// True where it is removed at its first stop.
+    /// True if it is deleted at its first stop.
     pub temporary: bool,
 }
 
 impl CatchSpec {
-    /// One that stops every time.
+    /// A catchpoint that stops every time.
     #[must_use]
     pub fn new(number: u32, event: CatchEvent) -> Self {
         Self {
@@ -247,9 +247,9 @@ pub enum CatchEvent {
     Vfork,
     /// `exec`, in the new program.
     Exec,
-    /// These system calls, by name or number; any where empty. At entry and at return.
+    /// System calls by name or number, at entry and at return; any if empty.
     Syscall(Vec<String>),
-    /// These signals; any but the debugger's own where empty.
+    /// Signals by name; any but the debugger's own if empty.
     Signal(Vec<String>),
     /// A C++ exception is thrown.
     Throw,
@@ -266,51 +266,51 @@ pub enum CatchEvent {
 /// The output format of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ValueFormat {
-    /// As the type suggests.
+    /// The natural form of the type.
     #[default]
     Natural,
-    /// In hexadecimal, with `0x` before it.
+    /// Hexadecimal, with `0x`.
     Hexadecimal,
-    /// In decimal, signed where the type is.
+    /// Decimal, signed if the type is.
     Decimal,
-    /// In octal, with `0` before it.
+    /// Octal, with a leading `0`.
     Octal,
-    /// In binary, without a mark before it.
+    /// Binary, without a prefix.
     Binary,
-    /// In hexadecimal, with the leading zeros.
+    /// Hexadecimal, with leading zeros.
     ZeroHexadecimal,
 }
 
 /// Kinds of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepKind {
-    /// To another line, into functions: `step`.
+    /// Steps to another line, into functions: `step`.
     Into,
-    /// To another line, over functions: `next`.
+    /// Steps to another line, over functions: `next`.
     Over,
-    /// One instruction: `stepi`.
+    /// Steps one instruction: `stepi`.
     Instruction,
-    /// One instruction, over calls: `nexti`.
+    /// Steps one instruction, over calls: `nexti`.
     InstructionOver,
 }
 
 /// The extent of a backtrace.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct BacktraceSpec {
-    /// At most this many frames; 0 for no bound but the backend's own.
+    /// Most frames; 0 for no limit but the backend's own.
     pub limit: u32,
-    /// With the values of arguments.
+    /// True to include the values of arguments.
     pub args: bool,
-    /// With frames inside runtimes, libc start and the like, which are left out otherwise.
+    /// True to include frames inside runtimes, of libc's start and the like.
     pub full: bool,
 }
 
 /// Which frame to select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FrameSelect {
-    /// The one already selected: just show it.
+    /// The frame already selected: only show it.
     Current,
-    /// By level: 0 is the innermost.
+    /// The frame of this level; 0 is the innermost.
     Level(u32),
     /// Outward (`up`) by this many where positive, inward (`down`) where negative.
     Move(i32),

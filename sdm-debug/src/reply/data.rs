@@ -11,7 +11,7 @@ pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
 /// A breakpoint, watchpoint or catchpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakpointView {
-    /// Its number and where it stands.
+    /// The number, and the locations.
     pub place: BreakpointPlace,
     /// gdb's type of it: `breakpoint`, `hw watchpoint`, `catchpoint`.
     pub kind: String,
@@ -19,9 +19,9 @@ pub struct BreakpointView {
     pub what: String,
     /// The condition that must hold for it to stop; absent for none.
     pub condition: Option<String>,
-    /// False where it is switched off.
+    /// False while it is disabled.
     pub enabled: bool,
-    /// True where it is removed at its first stop.
+    /// True if it is deleted at its first stop.
     pub temporary: bool,
     /// Number of hits, with and without a stop.
     pub hits: u64,
@@ -38,18 +38,18 @@ pub struct MemoryBlock {
     pub bytes: Vec<u8>,
 }
 
-/// One instruction of a disassembly, and where it lies.
+/// One instruction of a disassembly, with its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instruction {
     /// The address of its first byte.
     pub address: u64,
     /// The function; empty where unknown.
     pub function: String,
-    /// Its distance from the function's beginning, in bytes.
+    /// Offset from the function's start, in bytes.
     pub offset: u32,
     /// The instruction in assembler, as gdb writes it.
     pub text: String,
-    /// True for the one that the selected frame is at.
+    /// True for the selected frame's current instruction.
     pub current: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Instruction {
 pub struct SourceText {
     /// The source file as compiled, without directories.
     pub file: String,
-    /// Its full path; empty where unknown.
+    /// Full path; empty if unknown.
     pub path: String,
     /// The number of the first line, from 1.
     pub first: u32,
@@ -69,7 +69,7 @@ pub struct SourceText {
 /// A shared library.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Library {
-    /// Its path in the task.
+    /// Path in the task.
     pub path: String,
     /// True where gdb has read its symbols.
     pub symbols: bool,
@@ -82,7 +82,7 @@ pub struct SignalView {
     pub name: String,
     /// The task stops.
     pub stop: bool,
-    /// It is said that it came.
+    /// True if the signal is reported.
     pub print: bool,
     /// The program gets it.
     pub pass: bool,
@@ -90,16 +90,16 @@ pub struct SignalView {
     pub meaning: String,
 }
 
-/// A variable object: a value whose children are fetched when they are looked at.
+/// A variable object: a value whose children are fetched on demand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct VarObject {
     /// The name in commands.
     pub name: String,
     /// The name for users: the expression, a member's name, an index.
     pub expression: String,
-    /// Its type; empty where gdb says none (`public`, `private`).
+    /// The type; empty if gdb gives none (`public`, `private`).
     pub type_name: String,
-    /// Its value when it was made or last updated.
+    /// The value at its creation or last update.
     pub value: Value,
     /// Number of children; for a container shown by a pretty-printer the number known so far.
     pub children: u32,
@@ -114,9 +114,9 @@ pub struct VarObject {
 pub struct VarChange {
     /// The name of the object, as in commands.
     pub name: String,
-    /// Its value now; absent where it is out of scope.
+    /// The present value; `None` if it is out of scope.
     pub value: Option<Value>,
-    /// Its new type, where that has changed; the children are gone then.
+    /// The new type; `None` if unchanged. With a new type the children are gone.
     pub type_name: Option<String>,
     /// The new number of children; `None` if unchanged.
     pub children: Option<u32>,

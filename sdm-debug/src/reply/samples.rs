@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{StackFrame, TaskStacks};
 use crate::fold::STACKS_MAX;
 
-/// The folded stacks of one task over several looks.
+/// The folded stacks of one task over several samples.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskSamples {
     /// Number of samples.
@@ -16,23 +16,23 @@ pub struct TaskSamples {
     pub stacks: Vec<(u64, Vec<StackFrame>)>,
     /// Number of times that a thread was left out, as a helper of a runtime or for lack of room.
     pub helpers: u64,
-    /// The price of the looks.
+    /// The cost of the samples.
     pub cost: Cost,
 }
 
-/// The price of looks, in microseconds.
+/// The cost of samples, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// For how long it stood, over all looks.
+    /// Total time that the task was stopped.
     pub stood_us: u64,
-    /// For how long at most in one.
+    /// Longest time that it was stopped for one sample.
     pub longest_us: u64,
     /// Processor time of the looker; of one task of each server that of all.
     pub processor_us: u64,
 }
 
 impl TaskSamples {
-    /// Takes in the next look; `moved` where it is seen elsewhere than before.
+    /// Adds a sample; `moved` if it differs from the one before.
     pub fn add(&mut self, stacks: TaskStacks, moved: bool, stood_us: u64) {
         self.looks = self.looks.saturating_add(1);
         self.moves = self.moves.saturating_add(moved.into());

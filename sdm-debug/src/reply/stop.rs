@@ -12,8 +12,8 @@ pub struct Stop {
     /// Where: the frame that is selected now. Its level is 0 also where the stop was inside a
     /// runtime: how deep inside differs between tasks that wait in the same place.
     pub frame: Option<Frame>,
-    /// The outermost runtime function above the selected frame, where the stop was inside one:
-    /// `MPI_Recv`. The innermost user frame is selected then, and this says why.
+    /// The outermost runtime function above the selected frame, if the stop was inside one: `MPI_Recv`. In that case
+    /// the innermost user frame is selected.
     pub inside: Option<String>,
     /// The line of source there, where known.
     pub source: Option<String>,
@@ -42,9 +42,9 @@ pub enum StopReason {
     Interrupted,
     /// A signal that stops.
     Signal {
-        /// Its name, for example `SIGSEGV`.
+        /// The name, for example `SIGSEGV`.
         name: String,
-        /// Its meaning, for example `Segmentation fault`.
+        /// The meaning, for example `Segmentation fault`.
         meaning: String,
     },
     /// A breakpoint of SDM's own: the program is about to abort or to leave before `MPI_Finalize`.
@@ -54,7 +54,7 @@ pub enum StopReason {
     },
     /// After an attach.
     Attached,
-    /// Anything else, in gdb's words.
+    /// Any other reason, in gdb's words.
     Other(String),
     /// A watchpoint of the front-end's.
     Watchpoint(Box<WatchHit>),
@@ -76,11 +76,11 @@ pub enum StopReason {
     LocationReached,
     /// The end of what was recorded, in either direction.
     NoHistory,
-    /// A core file: the signal that ended the program, where it says so.
+    /// A core file, with the signal that ended the program, if recorded.
     Core {
-        /// Its name; empty where unknown.
+        /// The signal's name; empty if unknown.
         signal: String,
-        /// Its meaning; empty where unknown.
+        /// The signal's meaning; empty if unknown.
         meaning: String,
     },
     /// A tool that watches the program's memory has found an error in it.
@@ -88,8 +88,8 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// True for a stop after which a program does not go on by itself: a signal, an abort, a core
-    /// file that a signal left. A core file of a process that a debugger held is none.
+    /// True for a stop after which a program does not continue by itself: a signal, an abort, a core file that a
+    /// signal left. False for a core file of a process that a debugger held.
     #[must_use]
     pub fn is_crash(&self) -> bool {
         match self {
@@ -109,7 +109,7 @@ pub struct Finding {
     pub tool: String,
     /// The kind of error, in the tool's words: `heap-buffer-overflow`.
     pub kind: String,
-    /// The access that was wrong, where it is one and known.
+    /// The faulty access; `None` if the error is none, or if it is unknown.
     pub access: Option<Access>,
 }
 
@@ -117,7 +117,7 @@ impl Finding {
     /// The name of the tool that finds errors in the use of MPI.
     pub const MPI_CHECK: &str = "MPI check";
 
-    /// True for an error in the use of MPI, at which a program stops before it makes it, and after which it goes on.
+    /// True for an error in the use of MPI: the program stops before the faulty call, and can continue.
     #[must_use]
     pub fn is_of_check(&self) -> bool {
         self.tool == Self::MPI_CHECK
@@ -140,9 +140,9 @@ pub struct WatchHit {
     pub number: u32,
     /// The expression that is watched.
     pub expression: String,
-    /// The value before, where it is a change.
+    /// The value before; `None` if it has not changed.
     pub old: Option<Value>,
-    /// The value now, where it could be read.
+    /// The present value; `None` if it could not be read.
     pub new: Option<Value>,
 }
 
@@ -160,12 +160,12 @@ pub enum CatchHit {
     },
     /// A system call begins.
     SyscallEntry {
-        /// Its name, or number.
+        /// The name or number of the system call.
         name: String,
     },
     /// A system call has returned.
     SyscallReturn {
-        /// Its name, or number.
+        /// The name or number of the system call.
         name: String,
     },
     /// A signal came.
@@ -180,9 +180,9 @@ pub enum CatchHit {
     },
     /// Libraries were loaded or unloaded.
     Libraries {
-        /// Their names, without directories.
+        /// Names of the loaded libraries, without directories.
         loaded: Vec<String>,
-        /// Their names, without directories.
+        /// Names of the unloaded libraries, without directories.
         unloaded: Vec<String>,
     },
 }

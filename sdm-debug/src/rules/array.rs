@@ -13,12 +13,12 @@ const DIMENSIONS_MAX: usize = 8;
 pub struct NumberArray {
     /// Number of elements in each dimension, in gdb's nesting order: outermost first.
     pub shape: Vec<usize>,
-    /// All elements, the innermost dimension's beside each other.
+    /// All elements; those of the innermost dimension are adjacent.
     pub elements: Vec<Parsed>,
 }
 
 impl NumberArray {
-    /// Reads a value; nothing where something in it is no number, where its rows differ in length, and where it is too large.
+    /// Parses a value; `None` if an element is no number, if rows differ in length, or if it is too large.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut array = Self {
@@ -79,7 +79,8 @@ impl NumberArray {
     }
 }
 
-/// Feeds arbitrary bytes to [`NumberArray::parse`]: no panic, and an array has as many elements as its shape says.
+/// Feeds arbitrary bytes to [`NumberArray::parse`]: it must not panic, and an array must have as many elements as its
+/// shape says.
 pub fn fuzz_array(bytes: &[u8]) {
     if let Some(array) = NumberArray::parse(&String::from_utf8_lossy(bytes)) {
         let count: usize = array.shape.iter().product();

@@ -19,7 +19,7 @@ const ENTRY_BYTES: usize = 512;
 
 /// A key of the map.
 pub(super) trait Thing: Ord + Clone {
-    /// Its bytes, or an upper bound of them.
+    /// The size in bytes, or an upper bound.
     fn cost(&self) -> usize;
     /// A hash that is the same in every member of the tree.
     fn hash(&self) -> u64;
@@ -31,7 +31,7 @@ pub(super) struct Held {
     pub(super) tasks: IdSet,
     /// Total count over all tasks.
     pub(super) count: u64,
-    /// The smallest position at which anybody has it.
+    /// The smallest position at which any task has it.
     pub(super) at: u64,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Capped<K: Thing> {
     entries: BTreeMap<(u64, K), Held>,
     cost: usize,
     budget: usize,
-    /// Everything from this hash on was cut.
+    /// The smallest hash that was cut; everything from it on was cut.
     cut: Option<u64>,
     pub(super) others: IdSet,
     pub(super) others_count: u64,
@@ -151,7 +151,7 @@ impl<K: Thing> Capped<K> {
         }
     }
 
-    /// Writes all but the things: the cut, and the others where `named`.
+    /// Writes everything except the things: the cut, and the others if `named`.
     pub(super) fn write_rest(&self, writer: &mut Writer, named: bool) {
         match self.cut {
             None => writer.number(0),
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// A thing whose hash is chosen: its first number; the second tells equal hashes apart.
+    /// A thing with a chosen hash, the first number; the second number tells things with equal hashes apart.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
     struct Chosen(u64, u8);
 

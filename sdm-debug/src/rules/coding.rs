@@ -65,13 +65,14 @@ impl Writer {
         set.encode(0, &mut self.out);
     }
 
-    /// In place of a set that there is no room for: all the sources of the payload.
+    /// Writes all sources of the payload, in place of a set beyond the limit.
     pub(super) fn all_sources(&mut self) {
         self.out.push(SET_ALL);
     }
 }
 
-/// Reads a merged payload; every error says that it is none. What its sets may own has the bound that those of a message have.
+/// A reader of merged payloads; every error says that the payload is none. The memory of its sets has the same limit
+/// as in a message.
 pub(super) struct Reader<'a> {
     inner: codec::Reader<'a>,
     sources: &'a IdSet,
@@ -146,7 +147,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All of it was read.
+    /// Checks that everything was read.
     pub(super) fn end(self) -> Result<(), Rejected> {
         self.inner.finish(WHAT).map_err(broken)
     }

@@ -18,7 +18,7 @@ fn frame_cost(frame: &StackFrame) -> usize {
     16 + frame.module.len() + frame.function.len() + frame.file.len()
 }
 
-/// Writes stacks, best those that begin alike behind one another.
+/// A writer of stacks, which is best used in an order in which equal beginnings are adjacent.
 #[derive(Default)]
 pub(super) struct FramesWriter<'a> {
     /// The distinct texts, in the order in which they came.
@@ -43,7 +43,7 @@ impl<'a> FramesWriter<'a> {
         self.before = frames;
     }
 
-    /// Writes the texts, which are to stand in front of the stacks.
+    /// Writes the strings, which precede the stacks.
     pub(super) fn write_texts(self, writer: &mut Writer) {
         writer.size(self.texts.len());
         for text in self.texts {

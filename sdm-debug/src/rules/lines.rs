@@ -14,13 +14,13 @@ use crate::{Reply, wire};
 /// The longest line kept, in bytes; a longer one is cut and carries the hash of the whole.
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// Distinct lines with who said them: what `RULE_LINES` makes of texts and values.
+/// Distinct lines with their tasks: the merged form of texts and values, by `RULE_LINES`.
 ///
-/// Merged payload: `fe 03`, cut, count and set of the others, count of lines, then for each its
-/// text, count, first position and set.
+/// Merged payload: `fe 03`, cut, count and set of the others, count of lines, then for each its text, count, first
+/// position and set.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Lines {
-    /// The lines, in the order of the place where they first stand.
+    /// The lines, in the order of their first position.
     pub lines: Vec<LineClass>,
     /// Tasks with lines beyond the limit.
     pub others: IdSet,
@@ -28,12 +28,12 @@ pub struct Lines {
     pub others_count: u64,
 }
 
-/// A distinct line, and who said it.
+/// A distinct line with its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineClass {
     /// The line, without its end and at most [`LINE_BYTES_MAX`] bytes.
     pub text: String,
-    /// The tasks that said it.
+    /// The tasks that printed it.
     pub tasks: IdSet,
     /// Number of times that it was printed, over all tasks.
     pub count: u64,

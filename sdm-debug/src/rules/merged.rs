@@ -14,19 +14,19 @@ use crate::Reply;
 /// A merged answer, by its rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Merged {
-    /// By [`RULE_STACK_TREE`].
+    /// Stacks, by [`RULE_STACK_TREE`].
     Stacks(Stacks),
-    /// By [`RULE_STATS`].
+    /// Statistics, by [`RULE_STATS`].
     Stats(Box<Stats>),
-    /// By [`RULE_LINES`].
+    /// Lines, by [`RULE_LINES`].
     Lines(Lines),
-    /// By [`RULE_PROBE`].
+    /// Probes, by [`RULE_PROBE`].
     Probes(Box<Probes>),
-    /// By [`RULE_USAGE`].
+    /// Memory usage, by [`RULE_USAGE`].
     Usage(TotalUsage),
-    /// By [`RULE_QUEUES`].
+    /// Message queues, by [`RULE_QUEUES`].
     Queues(MergedQueues),
-    /// By [`RULE_SAMPLES`].
+    /// Sampled stacks, by [`RULE_SAMPLES`].
     Samples(Box<Samples>),
 }
 

@@ -10,7 +10,7 @@ const INT_BITS: u32 = 64;
 pub enum Number {
     /// An integer of magnitude below 2^64: exact. gdb prints whole floating-point numbers alike.
     Int(i128),
-    /// Anything else, finite.
+    /// Any other finite number.
     Float(f64),
 }
 
@@ -51,7 +51,7 @@ impl Number {
         }
     }
 
-    /// True for what [`Number`] says of its parts.
+    /// True if the parts keep the promises of [`Number`].
     pub(super) fn is_valid(self) -> bool {
         match self {
             Self::Int(int) => int.unsigned_abs() >> INT_BITS == 0,
@@ -61,7 +61,7 @@ impl Number {
 }
 
 impl Ord for Number {
-    /// By value, exactly: an integer is never rounded.
+    /// Exact order by value: an integer is never rounded.
     fn cmp(&self, other: &Self) -> Ordering {
         match (*self, *other) {
             (Self::Int(a), Self::Int(b)) => a.cmp(&b),

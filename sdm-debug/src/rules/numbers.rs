@@ -11,7 +11,7 @@ use super::coding::{Reader, Writer};
 /// The number of each of some tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Numbers {
-    /// In the order of the tasks, each task once.
+    /// Numbers by ascending task; each task occurs once.
     points: Vec<(u32, i64)>,
 }
 
@@ -36,7 +36,7 @@ impl Numbers {
         self.points.extend(other.points);
     }
 
-    /// In order: what was taken in last of a task counts. To be called before anything is read.
+    /// Sorts the numbers; of several for a task the last one counts. Call it before any read.
     pub(super) fn settle(&mut self) {
         self.points.sort_by_key(|(task, _)| *task);
         self.points.reverse();
@@ -145,7 +145,7 @@ impl Numbers {
 }
 
 impl FromIterator<(TaskId, i64)> for Numbers {
-    /// Those of these tasks; of a task that is there twice the last one counts.
+    /// Collects the tasks' numbers; of several for a task the last one counts.
     fn from_iter<I: IntoIterator<Item = (TaskId, i64)>>(each: I) -> Self {
         let points = each.into_iter().map(|(task, number)| (task.0, number));
         let mut numbers = Self {

@@ -14,7 +14,7 @@ pub(super) trait Gathers: Default + Send + 'static {
     /// Takes in what another has gathered; associative and commutative.
     fn absorb(&mut self, other: Self);
 
-    /// The merged payload, in at most so many bytes.
+    /// The merged payload, at most `bytes_max` bytes.
     fn write(self, bytes_max: usize) -> Vec<u8>;
 }
 

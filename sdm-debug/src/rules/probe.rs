@@ -54,7 +54,7 @@ impl Probes {
         read(sources, payload).map(|parts| parts.probes())
     }
 
-    /// One task's own answer, or the equal answers of these tasks.
+    /// The answer of one task, or the equal answers of several.
     #[must_use]
     pub fn of(tasks: &IdSet, probe: TaskProbe) -> Self {
         let mut parts = Parts::default();
@@ -81,7 +81,7 @@ impl Probes {
         self.numbers.get(&role)?.of(task)
     }
 
-    /// Takes what was seen of these tasks out, to be replaced by what is seen at another look.
+    /// Removes the data of these tasks, to be replaced by another probe.
     pub fn forget(&mut self, tasks: &IdSet) {
         self.marks.forget(tasks);
         self.cut.subtract(tasks);

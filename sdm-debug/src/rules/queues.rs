@@ -57,7 +57,7 @@ impl MergedQueues {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
     /// # Errors
-    /// A payload that tells of no queues.
+    /// The payload has no message queues.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload).map(QueueParts::merged)
     }

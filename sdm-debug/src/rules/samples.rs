@@ -13,7 +13,7 @@ use crate::fold::STACK_FRAMES_MAX;
 use crate::reply::{Reply, StackFrame, TaskSamples};
 use crate::wire;
 
-/// A stack and how often each of some tasks was seen in it: so many of its threads, over all looks.
+/// A stack, and the number of times that each of some tasks was seen in it, counted by thread over all samples.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
     /// Outermost first.
@@ -103,7 +103,7 @@ impl Samples {
         self.capped.absorb(other.capped);
     }
 
-    /// The stacks, each with who was seen there so often, in no order that means anything.
+    /// The stacks, each with the tasks that were seen in it as often; in no particular order.
     pub fn seen(&self) -> impl ExactSizeIterator<Item = (&Seen, &IdSet)> {
         self.capped
             .entries()

@@ -17,9 +17,9 @@ use crate::wire;
 
 /// The stacks of many tasks as one prefix tree.
 ///
-/// On the wire the tree is its distinct stacks, each as what it has beyond the one before: `fe
-/// 01`, helpers, cut, count and set of the others, a table of texts, then the stacks. A node's
-/// set is that of the stacks through it; it is made where the tree is shown.
+/// On the wire the tree is its distinct stacks, each as its difference from the one before: `fe 01`, helpers, cut,
+/// count and set of the others, a table of strings, then the stacks. A node's set is the union of the sets of the
+/// stacks through it, and is computed for display.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct StackTree {
     /// The outermost frames, those of most tasks first.
@@ -82,7 +82,7 @@ impl Thing for Stack {
     }
 }
 
-/// The distinct stacks of many tasks, each with who has it.
+/// The distinct stacks of many tasks, each with its tasks.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stacks {
     capped: Capped<Stack>,
@@ -139,7 +139,7 @@ impl Stacks {
     }
 }
 
-/// The stacks in the order of their frames: those that begin alike stand together.
+/// The stacks in the order of their frames, such that equal beginnings are adjacent.
 fn sorted(capped: &Capped<Stack>) -> Vec<(&[StackFrame], &Held)> {
     let mut stacks: Vec<_> = capped.entries().map(|(s, held)| (&s.0[..], held)).collect();
     stacks.sort_by(|a, b| a.0.cmp(b.0));

@@ -15,15 +15,15 @@ use crate::{Reply, wire};
 
 /// Statistics of the numbers that tasks answered.
 ///
-/// Merged payload: `fe 02`, counts, the sums (`i128` and `f64`, little-endian), mean and squared
-/// deviations, the extremes with who holds them, who has no number, and the bins.
+/// Merged payload: `fe 02`, counts, the sums (`i128` and `f64`, little-endian), mean and squared deviations, the
+/// extremes with their tasks, the tasks without a number, and the bins.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stats {
     /// Count of finite numbers: one for each task, or the elements of an array.
     pub count: u64,
     /// The sum of the integers among them: exact.
     pub int_sum: i128,
-    /// The sum of the others, within rounding.
+    /// The sum of the other numbers, within rounding.
     pub float_sum: f64,
     /// The mean of the finite numbers, within rounding.
     pub mean: f64,
@@ -104,7 +104,7 @@ impl Stats {
         own(sources, payload, None)
     }
 
-    /// Of nobody's numbers, which are counted in these bins.
+    /// Empty statistics, with these bins.
     #[must_use]
     pub fn over(bins: Option<Bins>) -> Self {
         Self {
@@ -113,10 +113,10 @@ impl Stats {
         }
     }
 
-    /// Of the number, or the elements of the array, that each of these tasks has answered.
+    /// Statistics of the number, or the array's elements, that each of these tasks has answered.
     ///
     /// # Errors
-    /// It is no number.
+    /// The answer is no number.
     pub fn of(tasks: &IdSet, reply: &Reply, bins: Option<Bins>) -> Result<Self, Rejected> {
         let mut stats = Self::over(bins);
         let who = Who::of(tasks);
@@ -135,7 +135,7 @@ impl Stats {
         Ok(stats)
     }
 
-    /// True where nobody answered a number, an infinite one or none (`nan`).
+    /// True if no task answered a number, infinite and `nan` included.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let odd = [&self.not_a_number, &self.infinite_up, &self.infinite_down];

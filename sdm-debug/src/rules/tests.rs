@@ -8,7 +8,7 @@ use super::*;
 use crate::reply::{Reply, StackFrame, TaskSamples, TaskStacks, ThreadStack, Usage, Value};
 use crate::wire;
 
-/// Payloads with their sources, merged in pairs as `picks` say, through bytes every time.
+/// Merges payloads with their sources in pairs, in the order of `picks`, through bytes every time.
 fn merge_in_order(
     number: u16,
     params: &[u8],
@@ -39,7 +39,7 @@ fn merge_in_order(
     join(&parts.iter().collect::<Vec<_>>())
 }
 
-/// Everything at once.
+/// Merges everything at once.
 fn merge_flat(number: u16, params: &[u8], payloads: &[Vec<u8>]) -> (IdSet, Bytes) {
     merge_in_order(number, params, payloads, &[], 4 << 20)
 }
@@ -87,7 +87,7 @@ fn stacks(threads: &[(u32, &str)], helpers: u32) -> Vec<u8> {
     }))
 }
 
-/// A tree in short, a line per node: depth, function, line, tasks, threads, who stands here.
+/// A short form of a tree, a line per node: depth, function, line, tasks, threads, tasks with this innermost frame.
 fn show(tree: &StackTree) -> Vec<String> {
     let mut lines = vec![];
     tree.walk(|depth, node| {

@@ -33,7 +33,7 @@ impl TotalUsage {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
     /// # Errors
-    /// [`Rejected`]: a payload that says nothing of memory.
+    /// [`Rejected`]: a payload without memory usage.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         if is_merged(payload) {
             return read(sources, payload);

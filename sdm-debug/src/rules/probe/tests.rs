@@ -14,7 +14,7 @@ fn stacks(line: u32) -> TaskStacks {
     TaskStacks::of_main(vec![StackFrame::own("main", "a.c", line)], 0)
 }
 
-/// A task that stands at a line, has used so much time, and whose variables are what they were or not.
+/// A task at a line, with this processor time, and with changed or unchanged variables.
 fn probe(line: u32, cpu_ms: u64, changed: bool) -> TaskProbe {
     TaskProbe {
         stacks: Some(stacks(line)),
