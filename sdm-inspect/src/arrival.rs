@@ -10,7 +10,7 @@ use crate::sys;
 
 /// A watch on one address for one thread; drop ends it.
 pub trait Arrival: Debug {
-    /// True where the thread has come there; false too where nobody can say any more.
+    /// True if the thread has reached the address; false also if the state is unknown.
     fn has_happened(&self) -> bool;
 }
 
@@ -19,8 +19,8 @@ pub trait Arrival: Debug {
 pub struct Noted(File);
 
 impl Noted {
-    /// Begins to look; nothing where the kernel refuses (`kernel.perf_event_paranoid` above 2, no register left, a container that
-    /// forbids it).
+    /// Starts a watch; `None` if the kernel refuses (`kernel.perf_event_paranoid` above 2, no free debug register, a
+    /// container that forbids it).
     pub fn at(thread: i32, address: u64) -> Option<Self> {
         let event = sys::note_arrival(thread, address).ok()?;
         Some(Self(File::from(event)))

@@ -2,7 +2,7 @@
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction};
 
-/// The instructions of some code that stands at an address: where each begins, and its text in AT&T's syntax.
+/// Disassembles code at an address: the start of each instruction, and its text in AT&T syntax.
 pub(crate) fn assembly(begin: u64, code: &[u8]) -> Vec<(u64, String)> {
     let mut formatter = GasFormatter::new();
     let options = formatter.options_mut();

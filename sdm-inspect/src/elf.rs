@@ -29,13 +29,13 @@ struct Segment {
     address: u64,
     offset: u64,
     bytes: u64,
-    /// In memory, where more can follow.
+    /// Size in memory, at least `bytes`.
     memory_bytes: u64,
     is_executable: bool,
 }
 
 impl Image {
-    /// Reads a file; `None` where it is none of this machine's.
+    /// Parses a file; `None` if it is not for this architecture.
     pub(crate) fn parse(bytes: &'static [u8]) -> Option<Self> {
         let file = File::parse(bytes).ok()?;
         let endian = file.endian();
@@ -78,7 +78,7 @@ impl Image {
         Some(self.file.section_by_name(name)?.address())
     }
 
-    /// So many bytes of its code, at an address as the file has it.
+    /// Bytes of its code, at an address of the file.
     pub(crate) fn code(&self, address: u64, count: u64) -> Option<&'static [u8]> {
         let segment = self.segments.iter().find(|it| {
             let within = address.checked_sub(it.address);
@@ -104,7 +104,7 @@ impl Image {
         self.file.build_id().ok().flatten()
     }
 
-    /// The name by which programs ask the loader for it, where it has one.
+    /// Its `DT_SONAME`, by which programs request it from the loader; `None` if it has none.
     pub(crate) fn name(&self) -> Option<String> {
         let (endian, data) = (self.file.endian(), self.file.data());
         let sections = self.file.elf_section_table();
@@ -115,9 +115,9 @@ impl Image {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// By how much it was moved where this of it is mapped: to be added to an address of the file, and taken from one of the process.
+    /// Load bias of the file in this mapping: process address minus file address.
     ///
-    /// Neighbouring segments can have a page of the file in common: only that counts which has the mapping's rights.
+    /// Adjacent segments can share a page of the file. Only the segment with the mapping's permissions counts.
     pub(crate) fn bias(&self, mapping: &Mapping) -> Option<u64> {
         let is_in = |segment: &&Segment| {
             let first = segment.offset - segment.offset % PAGE_BYTES;

@@ -30,10 +30,11 @@ impl Opened {
         })
     }
 
-    /// Opens the file that a process has mapped: by its name below `root`, or, where it is the program, as the process holds it.
+    /// Opens the file that a process has mapped: by its name below `root`, or for the program itself by the process's
+    /// own link.
     ///
     /// # Errors
-    /// It is not there any more, and another one may have its name.
+    /// The file is gone, or another one has its name.
     pub(crate) fn mapped(process: &Process, root: &Path, mapping: &Mapping) -> io::Result<Self> {
         let path = mapping.file().ok_or(io::ErrorKind::NotFound)?;
         for path in [below(root, path), process.path("exe")] {
@@ -101,7 +102,8 @@ pub(crate) fn base_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Whether a file is the one that is mapped. The kernel names another device than `stat` where a file system has several below it.
+/// True if a file is the mapped one. The device numbers of kernel and `stat` differ on a file system with several
+/// subvolumes.
 fn is_mapped(found: &Metadata, mapping: &Mapping) -> bool {
     let device = format!("{:02x}:{:02x}", major(found.dev()), minor(found.dev()));
     found.ino() == mapping.inode && (device == mapping.device || major(found.dev()) == 0)

@@ -32,8 +32,8 @@ pub fn waits_for_own((number, arguments): (i64, [u64; 6])) -> bool {
     number == libc::SYS_futex && arguments[TIME_LIMIT] == 0 && arguments[1] & private != 0
 }
 
-/// The name of a system call in which a thread can wait; `number N` for another one, and `None` for none, and for the one
-/// by which the kernel goes on with a call that was interrupted, which does not say what that was.
+/// The name of a system call in which a thread can wait; `number N` for any other. `None` for no call, and for
+/// `restart_syscall`, which does not name the interrupted call.
 pub fn name_of(number: i64) -> Option<String> {
     if number < 0 || number == libc::SYS_restart_syscall {
         return None;

@@ -2,7 +2,7 @@
 
 /// The memory of a process.
 pub trait Memory {
-    /// Fills `to` with what stands at an address; `None` where not all of that can be read.
+    /// Fills `to` from an address; `None` if not all of it can be read.
     fn read(&self, address: u64, to: &mut [u8]) -> Option<()>;
 }
 

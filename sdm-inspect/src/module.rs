@@ -64,7 +64,7 @@ impl Module {
         })
     }
 
-    /// Its names.
+    /// Its symbols.
     pub(crate) fn symbols(&self) -> &Symbols {
         self.symbols
             .get_or_init(|| Symbols::of(&self.image, &self.opened, &self.path, self.of_system))
@@ -103,20 +103,20 @@ fn remember<T>(known: &RefCell<HashMap<u64, T>>, address: u64, what: T) {
 /// Which file that is: device, number, and name.
 type Key = (String, u64, OsString);
 
-/// All that were seen.
+/// All modules seen so far.
 pub(crate) struct Modules {
     known: HashMap<Key, Option<Rc<Module>>>,
     of_system: bool,
 }
 
 impl Modules {
-    /// None yet. `of_system`: their debug information is also looked for where systems keep it.
+    /// No modules yet. With `of_system` the system's debug information is used too.
     pub(crate) fn new(of_system: bool) -> Self {
         let known = HashMap::new();
         Self { known, of_system }
     }
 
-    /// That of a mapping of a process; `None` where there is none, or it cannot be read.
+    /// The module of a process's mapping; `None` for a mapping without a file, or if it cannot be read.
     pub(crate) fn of(&mut self, process: &Process, mapping: &Mapping) -> Option<Rc<Module>> {
         let key = (mapping.device.clone(), mapping.inode, mapping.name.clone());
         let of_system = self.of_system;
@@ -146,7 +146,7 @@ fn root_of(process: &Process) -> PathBuf {
     }
 }
 
-/// The kernel gives every process the same: this one's own is read.
+/// The kernel's own code, read from this process: it is the same in every process.
 fn of_kernel() -> Option<Module> {
     let own = proc::own();
     let maps = own.maps().ok()?;

@@ -67,8 +67,8 @@ fn lock(pid: i32, descriptor: u64) -> Option<(String, Vec<Holder>)> {
     Some((what, holders.take(HOLDERS_MAX).map(holder).collect()))
 }
 
-/// The processes that hold a lock on a file, by the kernel's table: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0 EOF`;
-/// who only waits for one has an arrow behind its number.
+/// The processes that hold a lock on a file, from the kernel's table: `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0
+/// EOF`. A process that only waits for one has an arrow after its number.
 fn holders(table: &str, device: u64, inode: u64) -> Vec<i32> {
     let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
     let wanted = format!("{major:02x}:{minor:02x}:{inode}");
@@ -152,7 +152,7 @@ fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
     timeout.is_ok_and(|timeout| timeout == TimeVal::new(0, 0))
 }
 
-/// The FIFO that a process opens whose other end nobody has opened.
+/// The FIFO that a process is opening, if its other end is not open.
 fn unopened(pid: i32, arguments: [u64; 6]) -> Option<String> {
     use std::os::unix::fs::{FileExt, FileTypeExt};
     let process = proc::of(pid);

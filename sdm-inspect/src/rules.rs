@@ -26,15 +26,15 @@ pub(crate) struct Step {
 
 /// Why there is none.
 pub(crate) enum NoStep {
-    /// It has no caller.
+    /// The function has no caller.
     Bottom,
-    /// It is not known how.
+    /// No rule is known.
     Unknown,
-    /// That stands at an address that was not read.
+    /// The rule needs memory at this address, which was not read.
     Missing(u64),
 }
 
-/// Both tables of a file: what it is loaded with, and what debuggers have in its place.
+/// The unwind tables of a file: `.eh_frame`, and `.debug_frame`.
 pub(crate) struct Rules {
     eh_frame: EhFrame<Slice>,
     index: Option<ParsedEhFrameHdr<Slice>>,
@@ -43,7 +43,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of a file; `debug` is the file that holds its debug information, where that is another one.
+    /// The tables of a file; `debug` is the separate file with its debug information, if there is one.
     pub(crate) fn of(image: &Image, debug: Option<&Image>) -> Self {
         let mut bases = BaseAddresses::default();
         let address = |name| image.section_address(name);
@@ -91,7 +91,7 @@ impl Rules {
         At(&self.debug_frame, &self.bases, &entry, address).step(thread, registers)
     }
 
-    /// Whether the file says something of the function at an address.
+    /// True if the file has a rule for the function at an address.
     pub(crate) fn is_known(&self, address: u64) -> bool {
         self.begins(address).is_some()
     }

@@ -32,9 +32,9 @@ struct Code {
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) module: &'a Module,
-    /// As the file has it.
+    /// The address in the file.
     pub(crate) address: u64,
-    /// By how much the file was moved.
+    /// Load bias of the file.
     bias: u64,
 }
 
@@ -44,7 +44,7 @@ impl Place<'_> {
         address.wrapping_add(self.bias)
     }
 
-    /// By how much its file was moved.
+    /// Load bias of its file.
     pub(crate) fn bias(&self) -> u64 {
         self.bias
     }
@@ -56,7 +56,7 @@ impl Place<'_> {
 }
 
 impl Space {
-    /// That of a process. All files are opened here.
+    /// The mappings of a process. All files are opened here.
     pub(crate) fn of(pid: i32, modules: &mut Modules) -> std::io::Result<Self> {
         let process = proc::of(pid);
         let mappings = process.maps()?;
@@ -106,13 +106,13 @@ impl Space {
         })
     }
 
-    /// So many bytes of code at an address.
+    /// Bytes of code at an address.
     pub(crate) fn code(&self, address: u64, count: u64) -> Option<&[u8]> {
         let place = self.place(address)?;
         place.module.image.code(place.address, count)
     }
 
-    /// Whether a function begins at an address that nothing stands in front of: no call can be there.
+    /// True if a function begins at an address without code in front of it: no call can precede it.
     pub(crate) fn begins_at(&self, address: u64) -> bool {
         let is_known = |address: u64| {
             let place = self.place(address);
@@ -158,7 +158,7 @@ impl Space {
         Some(place.in_process(begin))
     }
 
-    /// The name of the program's file; empty where it is not known.
+    /// Name of the program's file; empty if unknown.
     pub(crate) fn program(&self) -> &str {
         self.program.as_deref().unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use nix::libc;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 use nix::unistd::{ForkResult, fork};
 
-/// The words of `struct user_regs_struct`.
+/// Number of words in `struct user_regs_struct`.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const REGISTER_WORDS: usize = 27;
 #[cfg(not(target_arch = "x86_64"))]
@@ -46,7 +46,7 @@ pub(crate) fn wait_any() -> io::Result<Option<(i32, i32)>> {
     }
 }
 
-/// Lets a stopped thread go on, with a signal of any number or with none (0).
+/// Detaches from a stopped thread, which resumes with a signal of this number or without one (0).
 pub(crate) fn detach(id: i32, signal: i32) -> io::Result<()> {
     let nothing = std::ptr::null_mut::<libc::c_void>();
     let signal = std::ptr::without_provenance_mut::<libc::c_void>(signal.unsigned_abs() as usize);
@@ -57,8 +57,8 @@ pub(crate) fn detach(id: i32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// The general registers of a stopped thread, in the kernel's order; `None` where it has others than this process: it is of another
-/// architecture.
+/// The general registers of a stopped thread, in the kernel's order; `None` if the thread has another architecture
+/// than this process.
 pub(crate) fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
     let mut words = [0_u64; REGISTER_WORDS];
     let mut place = libc::iovec {
@@ -74,12 +74,12 @@ pub(crate) fn registers(id: i32) -> io::Result<Option<[u64; REGISTER_WORDS]>> {
     Ok((place.iov_len == size_of_val(&words)).then_some(words))
 }
 
-/// A file in memory, for as long as this process lives: what is made of it can be kept without end.
+/// Maps a file for the life of this process, so that references to it never expire.
 ///
-/// Who makes the file shorter has this process killed (SIGBUS) where it reads on. It holds no other process then.
+/// If the file is truncated later a read kills this process by SIGBUS. The process traces no other process then.
 ///
 /// # Errors
-/// [`io::Error`] where it is empty or cannot be mapped.
+/// [`io::Error`] if the file is empty or cannot be mapped.
 pub(crate) fn map_for_good(file: &File) -> io::Result<&'static [u8]> {
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let length = NonZeroUsize::new(length).ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -122,14 +122,14 @@ struct PerfEvent {
     address_bytes: u64,
 }
 
-/// Has the kernel count when a thread comes to an address, once: what is given back reads as the count.
+/// Has the kernel count, once, that a thread reaches an address: the returned descriptor reads as the count.
 pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
     const PERF_TYPE_BREAKPOINT: u32 = 5;
     const HW_BREAKPOINT_X: u32 = 4;
     /// Disabled, and without the kernel and what is below it.
     const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
     const PERF_FLAG_FD_CLOEXEC: libc::c_long = 8;
-    /// Enables it, for so many overflows as its argument says.
+    /// Enables the event for as many overflows as its argument says.
     const PERF_EVENT_IOC_REFRESH: libc::Ioctl = 0x2402;
     let event = PerfEvent {
         kind: PERF_TYPE_BREAKPOINT,

@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 use sdm_system::{copy_descriptor, proc, tcp_traffic};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Of more sockets only so many are looked at.
+/// Most sockets examined.
 const SOCKETS_MAX: usize = 4096;
 
-/// Adds how many bytes have come and gone on each of a process's TCP connections. A socket that may not be looked at is left out.
+/// Adds the byte counts of a process's TCP connections to the hash. Sockets without permission are left out.
 ///
 /// # Errors
-/// [`io::Error`] where the process is gone, or may not be looked at.
+/// [`io::Error`] if the process is gone, or may not be inspected.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     let process = proc::of(pid);
     let is_socket = |number: &i32| {

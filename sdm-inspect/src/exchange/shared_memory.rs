@@ -8,7 +8,8 @@ use sdm_system::pagemap;
 use sdm_system::proc::{self, Mapping};
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Of more than so many bytes only these are looked at, of the smallest mappings: MPI's own segments are smaller than what programs share.
+/// Most bytes of shared memory examined, the smallest mappings first: MPI's own segments are smaller than those that
+/// programs share.
 const BYTES_MAX: usize = 64 << 20;
 /// Number of pages read at once.
 const CHUNK: usize = 16;

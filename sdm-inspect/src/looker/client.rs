@@ -26,26 +26,26 @@ pub struct Answer {
     pub pid: i32,
     /// The result, or the reason why there is none.
     pub seen: Result<View, Refusal>,
-    /// True where it is looked at no more.
+    /// True for the last answer about this process.
     pub is_last: bool,
     /// Processor time of the looker from its start on.
     pub processor: Duration,
 }
 
-/// A process that looks at others. Dropped, it is ended.
+/// A looker process. Drop kills it.
 pub struct Looker {
     child: Child,
     socket: UnixStream,
     frames: Frames,
     unsent: Vec<u8>,
-    /// Which processes are to be told of, by the numbers of questions.
+    /// Processes still to be answered, by the number of the request.
     open: BTreeMap<u64, Vec<i32>>,
     until: Option<Instant>,
 }
 
 impl Looker {
-    /// Starts one: `program` is an executable that calls [`super::run`]; `of_system`: it looks for debug information also where systems
-    /// keep it.
+    /// Starts a looker: `program` is an executable that calls [`super::run`]. With `of_system` it also uses the
+    /// system's debug information.
     ///
     /// # Errors
     /// [`io::Error`] of the system.
@@ -75,7 +75,7 @@ impl Looker {
         })
     }
 
-    /// Asks this of these processes; each is answered once, and each time that it is looked at.
+    /// Requests this of these processes. Each process is answered once, or for samples at each sample.
     pub fn ask(&mut self, now: Instant, number: u64, pids: Vec<i32>, question: Question) {
         let period = match question {
             Question::Samples { period, .. } => period,
@@ -93,19 +93,19 @@ impl Looker {
         self.send();
     }
 
-    /// Its number.
+    /// Its pid.
     #[must_use]
     pub fn pid(&self) -> i32 {
         self.child.id().cast_signed()
     }
 
-    /// The descriptor that becomes readable when it has said something, or is gone.
+    /// The descriptor that becomes readable when there is an answer, or when the looker is gone.
     #[must_use]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The same to watch for reading, and whether for writing.
+    /// The descriptor to poll for reading, and whether to poll it for writing too.
     #[must_use]
     pub fn interest(&self) -> (RawFd, bool) {
         (self.socket.as_raw_fd(), !self.unsent.is_empty())
@@ -117,7 +117,7 @@ impl Looker {
         self.until
     }
 
-    /// Takes what it has said; true where it is gone, or says what is no answer: nothing more comes of it then.
+    /// Receives answers; true if the looker is gone or has sent an invalid answer: nothing more will come.
     pub fn take(&mut self, now: Instant, answers: &mut Vec<Answer>) -> bool {
         self.send();
         let mut bytes = [0; READ_BYTES];

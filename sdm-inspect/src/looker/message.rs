@@ -16,7 +16,7 @@ use crate::stack::ProcessStacks;
 
 /// The longest message, in bytes.
 const BYTES_MAX: usize = 64 << 20;
-/// Those of the length.
+/// Size of the length prefix, in bytes.
 const LENGTH_BYTES: usize = 4;
 
 /// A request to the looker.
@@ -24,7 +24,7 @@ const LENGTH_BYTES: usize = 4;
 pub(super) struct Ask {
     /// The number of the question.
     pub(super) number: u64,
-    /// The processes that are to be looked at.
+    /// The processes to inspect.
     pub(super) pids: Vec<i32>,
     pub(super) question: Question,
 }
@@ -32,15 +32,15 @@ pub(super) struct Ask {
 /// The facts wanted of processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Their stacks, once.
+    /// The stacks, once.
     Stacks,
-    /// The same with an interpreter's functions in place of the interpreter's own, folded by these rules then.
+    /// The folded stacks with the interpreter's frames replaced by the functions that it runs.
     Woven(FoldRules),
-    /// Their stacks at once, and then whenever the period is over.
+    /// The stacks now, and repeatedly after each period.
     Samples {
-        /// For so long they are looked at.
+        /// Duration of the sampling.
         span: Duration,
-        /// From one look to the next.
+        /// Time from one sample to the next.
         period: Duration,
     },
     /// A probe of each; the rules name the frames of runtimes.
@@ -56,7 +56,7 @@ pub(super) struct Told {
     pub(super) pid: i32,
     /// The result, or the reason why there is none.
     pub(super) seen: Result<View, Refusal>,
-    /// True where it is looked at no more.
+    /// True for the last answer about this process.
     pub(super) is_last: bool,
     /// Processor time of the looker so far.
     pub(super) processor: Duration,
@@ -65,9 +65,9 @@ pub(super) struct Told {
 /// The result of one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum View {
-    /// Its stacks.
+    /// The stacks.
     Stacks(ProcessStacks),
-    /// Its stacks where an interpreter's functions are among them: see [`Question::Woven`].
+    /// The folded stacks with an interpreter's functions: see [`Question::Woven`].
     Woven(TaskStacks),
     /// The facts of a probe.
     Probe(Box<TaskProbe>),
@@ -97,10 +97,10 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next message, once all of it is there.
+    /// The next message, once it is complete.
     ///
     /// # Errors
-    /// [`io::Error`] where it is too long, or none.
+    /// [`io::Error`] if it is too long, or invalid.
     pub(super) fn take<M: DeserializeOwned>(&mut self) -> io::Result<Option<M>> {
         let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);

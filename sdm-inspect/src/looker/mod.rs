@@ -30,9 +30,9 @@ use sdm_debug::reply::TaskStacks;
 use crate::snapshot::Refusal;
 use crate::stack::{Inspection, Inspector};
 
-/// The first word of its command line.
+/// The first argument, which selects this mode.
 const MODE: &str = "--look";
-/// The second, where debug information is also looked for where systems keep it.
+/// The second argument, if the system's debug information is to be used too.
 const OF_SYSTEM: &str = "--system-debug";
 /// Time that a process has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,7 +49,7 @@ pub trait Prober {
     /// Probes a process.
     ///
     /// # Errors
-    /// [`Failure`] where it cannot be told.
+    /// [`Failure`] if its state cannot be determined.
     fn probe(
         &mut self,
         inspection: &Inspection,
@@ -60,7 +60,7 @@ pub trait Prober {
     /// The last probe of a process does not count: the next one is compared with what it was compared with.
     fn take_back(&mut self, pid: i32);
 
-    /// The stacks of a process with the functions of an interpreter in them; nothing where it carries out none.
+    /// The stacks of a process with an interpreter's functions; `None` if it runs no interpreter.
     fn woven(
         &mut self,
         inspection: &Inspection,
@@ -76,7 +76,7 @@ pub struct ProbeResult<T> {
     pub certain_from: Vec<(usize, usize)>,
 }
 
-/// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
+/// Serves requests until the end of the input, if this process was started as a looker; `None` otherwise.
 #[must_use]
 pub fn run(prober: &mut dyn Prober) -> Option<io::Result<()>> {
     let mut words = std::env::args_os().skip(1);
@@ -114,7 +114,7 @@ fn serve(of_system: bool, prober: &mut dyn Prober) -> io::Result<()> {
     }
 }
 
-/// Looks once.
+/// Answers a request once.
 fn answer(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,
@@ -156,7 +156,7 @@ fn answer(
     }
 }
 
-/// Looks as often as is asked for. A look that takes longer than the period costs those that were to come meanwhile.
+/// Samples repeatedly. A sample that takes longer than the period replaces those that fall due meanwhile.
 fn sample(
     inspector: &mut Inspector,
     ask: &Ask,
@@ -186,7 +186,7 @@ fn sample(
     }
 }
 
-/// Says what was seen of each process.
+/// Sends the result of each process.
 fn tell(
     ask: &Ask,
     seen: Vec<Result<View, Refusal>>,
@@ -236,7 +236,7 @@ type See<'a> = &'a dyn Fn(&mut dyn Prober, &Inspection) -> Result<ProbeResult<Vi
 /// Discards the result for a process that has moved; returns the refusal to report if this was the last attempt.
 type TakeBack<'a> = &'a dyn Fn(&mut dyn Prober, i32) -> Option<Refusal>;
 
-/// Sees processes. Of one that has moved while its memory was read it is done anew, as far as that helps.
+/// Inspects processes. For one that has moved while its memory was read the inspection is repeated, up to a limit.
 fn still(
     inspector: &mut Inspector,
     prober: &mut dyn Prober,
@@ -280,7 +280,7 @@ fn still(
     pids.iter().map(seen_of).collect()
 }
 
-/// Whether it has read so much that it shall begin anew.
+/// True if the files read so far use so much memory that the looker should be replaced.
 fn is_full() -> bool {
     let status = sdm_system::proc::own().status();
     let own = status.ok().and_then(|status| status.bytes("RssAnon"));

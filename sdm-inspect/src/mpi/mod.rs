@@ -15,20 +15,20 @@ const WORD: usize = 8;
 /// The ranks of a communicator as ranks of the job, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// It is within one group.
+    /// An intracommunicator.
     Of(Vec<u32>),
-    /// It is between two groups: that of the caller, and that whose ranks calls name.
+    /// An intercommunicator: the caller's group, and the remote group, whose ranks calls name.
     Between(Vec<u32>, Vec<u32>),
-    /// It is one to processes that are not of this job.
+    /// An intercommunicator with processes outside this job.
     WithOtherJobs,
 }
 
 /// The message of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The other one's rank in the job.
+    /// The peer's rank in the job.
     pub peer: u32,
-    /// Its tag.
+    /// The tag.
     pub tag: i32,
     /// Which way it goes, where that is known.
     pub direction: Option<Direction>,
@@ -37,13 +37,13 @@ pub struct Message {
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// To the other one.
+    /// To the peer.
     Sent,
-    /// From the other one.
+    /// From the peer.
     Received,
 }
 
-/// The most windows of a process that are looked at.
+/// Most windows of a process that are examined.
 const WINDOWS_MAX: u32 = 64;
 
 /// A communicator as calls name it.
@@ -59,7 +59,7 @@ pub enum Communicator {
 pub struct Piece(Vec<u8>);
 
 impl Piece {
-    /// So many bytes at an address; none where they cannot all be read.
+    /// Reads bytes at an address; `None` if not all of them can be read.
     pub fn read(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         if address == 0 || !address.is_multiple_of(4) {
             return None;
@@ -69,7 +69,7 @@ impl Piece {
         Some(Self(block))
     }
 
-    /// As many of these bytes as there are, where there is less than so much: memory ends where a page does.
+    /// Reads at most this many bytes: fewer if the memory ends before, at a page boundary.
     pub fn read_some(memory: &dyn Memory, address: u64, bytes: usize) -> Option<Self> {
         const PAGE: usize = 4096;
         let whole = Self::read(memory, address, bytes);
@@ -82,13 +82,13 @@ impl Piece {
         })
     }
 
-    /// The word at a distance from its beginning, which has to be in it.
+    /// The word at an offset, which must be inside.
     pub fn word(&self, at: usize) -> u64 {
         let bytes = self.0.get(at..at + WORD).and_then(|it| it.try_into().ok());
         bytes.map_or(0, u64::from_ne_bytes)
     }
 
-    /// All its words; what is left behind the last one is none.
+    /// All complete words.
     fn words(&self) -> impl Iterator<Item = u64> {
         (0..self.0.len() / WORD).map(|at| self.word(at * WORD))
     }

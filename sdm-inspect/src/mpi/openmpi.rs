@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Direction, Members, Message, Piece, WORD, WORLD_NAME, only};
 use crate::memory::Memory;
 
-/// The most of a name that is looked at, in bytes.
+/// Most bytes of a name that are examined.
 const NAME_BYTES: usize = 64;
 /// Prefix of communicator names that Open MPI assigns itself.
 const NAMED_BY_LIBRARY: &[u8] = b"MPI COMM";
@@ -28,20 +28,20 @@ const COMMUNICATOR_BYTES: usize = 512;
 const GROUP_BYTES: usize = 96;
 const PROCESS_BYTES: usize = 128;
 const REQUEST_BYTES: usize = 1024;
-/// The part of a request in which its state stands, in bytes.
+/// Bytes of a request in which its state is.
 const STATE_BYTES: usize = 256;
-/// Of fewer ranks a list could be one by chance.
+/// Fewest ranks with which a matching list is no coincidence.
 const RANKS_MIN: usize = 4;
 /// The rank of a process in a group that it does not belong to.
 const UNDEFINED: i32 = -32766;
 const RANKS_MAX: usize = 1 << 20;
-/// So many processes at the beginning of a list, and the last one, are looked at while the layout is learned.
+/// Number of processes at the start of a list that are examined to learn the layout; the last one is examined too.
 const CHECKED: usize = 64;
 
 /// Offsets of the fields in Open MPI's structures, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RankLayout {
-    /// The groups of a communicator: the same twice, where it is no one between two groups.
+    /// Offsets of a communicator's groups: the same group twice in an intracommunicator.
     groups: Vec<usize>,
     count: usize,
     processes: usize,
@@ -51,9 +51,9 @@ struct RankLayout {
 /// The means to find a process's rank in its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ToldBy {
-    /// By the number at this place in it; the job's number is in front of it.
+    /// Offset of the rank in the process object; the job's number precedes it.
     Number(usize),
-    /// By its place among these.
+    /// Its position among these addresses.
     Place(Vec<u64>),
 }
 
@@ -62,9 +62,9 @@ enum ToldBy {
 pub struct OwnObjects {
     /// The communicator of all ranks.
     pub world: u64,
-    /// That of this one alone.
+    /// `MPI_COMM_SELF`.
     pub alone: u64,
-    /// The group without a process, where the library tells it.
+    /// `MPI_GROUP_EMPTY`; `None` if the library has no symbol for it.
     pub empty: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ enum NameAt {
 }
 
 impl NameAt {
-    /// By the communicator of all.
+    /// Learns it from `MPI_COMM_WORLD`.
     fn learn(memory: &dyn Memory, world: &Piece) -> Option<Self> {
         let mut parts = world.0.windows(WORLD_NAME.len());
         if let Some(at) = parts.position(|part| part == WORLD_NAME) {
@@ -102,8 +102,7 @@ pub struct OpenMpi<'a> {
 }
 
 impl<'a> OpenMpi<'a> {
-    /// Learns the layout from the communicator of all and from that of each rank alone; nothing where it is not told apart
-    /// from other layouts.
+    /// Learns the layout from `MPI_COMM_WORLD` and `MPI_COMM_SELF`; `None` if it is ambiguous.
     pub fn learn(memory: &'a dyn Memory, objects: OwnObjects) -> Option<Self> {
         Self::learn_many(memory, objects).or_else(|| Self::learn_few(memory, objects))
     }
@@ -313,7 +312,7 @@ impl<'a> OpenMpi<'a> {
         Some(list)
     }
 
-    /// The processes of a group, which are no more than so many.
+    /// The processes of a group; `None` if there are more than this.
     fn group(&self, address: u64, most: usize) -> Option<Vec<u64>> {
         let group = Piece::read(self.memory, address, GROUP_BYTES)?;
         let count = usize::try_from(group.number(self.layout.count)).ok()?;
@@ -340,9 +339,9 @@ impl<'a> OpenMpi<'a> {
 
 /// Offset of the group in a communicator, and of the size in a group, as the empty group shows it.
 struct Groups {
-    /// In a communicator, in bytes.
+    /// Offsets in a communicator, in bytes.
     at: Vec<usize>,
-    /// In a group, in bytes; the process's own rank is behind it.
+    /// Offset in a group, in bytes; the process's own rank follows it.
     count: usize,
     /// Number of ranks in the job, and this process's rank.
     world: (usize, usize),
@@ -386,7 +385,7 @@ impl Groups {
     }
 }
 
-/// False for what stands in the place of a process that nothing was sent to yet.
+/// False for the placeholder of a process that was never sent anything.
 fn is_address(process: u64) -> bool {
     process != 0 && process.is_multiple_of(WORD as u64)
 }

@@ -27,7 +27,7 @@ pub(super) struct ThreadLayout {
     /// A thread's next one, and the kernel's number of it.
     pub(super) next: u64,
     pub(super) native_id: u64,
-    /// Its innermost frame; up to 3.12 that stands there in a `_PyCFrame`.
+    /// The innermost frame; up to 3.12 inside a `_PyCFrame`.
     pub(super) current: u64,
     pub(super) in_c_frame: Option<u64>,
 }
@@ -36,7 +36,7 @@ pub(super) struct ThreadLayout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockLayout {
     pub(super) place: LockPlace,
-    /// The state of the thread that has it, or had it last; and whether it is had.
+    /// The thread state of the holder, or of the last one; and the flag that the lock is held.
     pub(super) holder: u64,
     pub(super) held: u64,
 }
@@ -44,7 +44,7 @@ pub(super) struct LockLayout {
 /// The location of the interpreter lock (GIL).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockPlace {
-    /// In the runtime.
+    /// At this offset in the runtime.
     Runtime(u64),
     /// An interpreter has a pointer to it at this offset.
     Interpreter(u64),
@@ -64,7 +64,7 @@ pub(super) struct FrameLayout {
 pub(super) enum Boundary {
     /// The outermost has this flag.
     IsEntry(u64),
-    /// Behind the outermost stands a frame of the interpreter's own, whose owner here is 3 or more.
+    /// The frame outside the outermost one is the interpreter's own, with an owner of 3 or more at this offset.
     Owner(u64),
 }
 
@@ -85,13 +85,13 @@ pub(super) struct ObjectLayout {
     pub(super) text_length: u64,
     /// The characters of a text in ASCII.
     pub(super) ascii: u64,
-    /// Those of another.
+    /// The characters of any other string.
     pub(super) compact: u64,
     pub(super) bytes_length: u64,
     pub(super) bytes: u64,
 }
 
-/// No structure is larger.
+/// Upper limit of offsets: no structure is larger.
 const OFFSET_MAX: u64 = 1 << 20;
 
 /// The version in `Py_Version`: `0x030b02f0`.
@@ -101,7 +101,7 @@ fn version(number: u64) -> (u8, u8) {
 }
 
 impl Layout {
-    /// That of a process whose `_PyRuntime` and `Py_Version` are at these addresses.
+    /// The offsets for a process whose `_PyRuntime` and `Py_Version` are at these addresses.
     pub(super) fn of(memory: &dyn Memory, runtime: u64, py_version: Option<u64>) -> Option<Self> {
         const COOKIE: u64 = u64::from_ne_bytes(*b"xdebugpy");
         if read_u64(memory, runtime)? == COOKIE {

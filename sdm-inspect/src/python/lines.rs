@@ -1,6 +1,6 @@
 //! The line of an instruction, from the line table of a code object (3.11 and later).
 
-/// The line of the instruction that begins `at` so many bytes; `None` where none belongs to it.
+/// The line of the instruction at byte offset `at`; `None` if it has no line.
 pub(super) fn line_of(table: &[u8], first_line: i64, at: u64) -> Option<u32> {
     let mut bytes = table.iter().copied();
     let mut line = first_line;

@@ -21,17 +21,17 @@ pub const FRAMES_MAX: usize = 1024;
 const TEXT_MAX: u64 = 1024;
 const TABLE_BYTES_MAX: u64 = 1 << 20;
 
-/// No process has an address that is as large.
+/// Upper limit of addresses in any process.
 const ADDRESS_MAX: u64 = 1 << 62;
 
-/// One frame of Python's.
+/// One Python frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonFrame {
     /// `Solver.step`.
     pub function: String,
-    /// As the interpreter has it: mostly an absolute path.
+    /// The path in the interpreter: mostly absolute.
     pub path: String,
-    /// From 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
 }
 
@@ -55,7 +55,7 @@ pub struct PythonThread {
     /// A group for each call of the interpreter's evaluating function, the innermost first; the frames in it, the
     /// innermost first.
     pub groups: Vec<Vec<PythonFrame>>,
-    /// True for the one that has the interpreter's lock: no other carries out Python meanwhile.
+    /// True for the thread with the interpreter's lock: no other thread runs Python meanwhile.
     pub has_lock: bool,
 }
 
@@ -90,7 +90,7 @@ struct CodeObject {
 struct Reader<'a> {
     memory: &'a dyn Memory,
     layout: Layout,
-    /// By address: threads are in the same functions.
+    /// Code objects by address: threads often run the same functions.
     codes: BTreeMap<u64, Option<CodeObject>>,
 }
 
@@ -214,7 +214,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A `str`, cut where it is too long.
+    /// A `str`, cut if it is too long.
     fn text(&self, text: u64) -> Option<String> {
         let layout = self.layout.objects;
         let state = read_u64(self.memory, text.checked_add(layout.text_state)?)?;
@@ -303,7 +303,7 @@ mod tests {
         }
     }
 
-    /// As 3.11 and full of small numbers that point into themselves.
+    /// A layout as in 3.11, in memory full of small numbers that point into themselves.
     struct Ring;
 
     impl Memory for Ring {

@@ -144,12 +144,12 @@ pub const VARIABLES: [&str; 4] = [
     SENDS,
     RECEIVES,
 ];
-/// Those by which the layout is checked.
+/// The communicators by which the layout is checked.
 pub const COMMUNICATORS: [&str; 2] = [sdm_mpi::OPEN_MPI_WORLD, "ompi_mpi_comm_self"];
 const SENDS: &str = "mca_pml_base_send_requests";
 const RECEIVES: &str = "mca_pml_base_recv_requests";
 
-/// The size of a class, and where it has what.
+/// Size of a class object, and its field offsets, in bytes.
 const CLASS_BYTES: usize = 64;
 const CLASS_NAME: usize = 0;
 const CLASS_PARENT: usize = 8;
@@ -186,9 +186,9 @@ pub fn class_symbol(name: &str) -> String {
     format!("{name}_class")
 }
 
-/// A process of Open MPI whose layout is looked at.
+/// An Open MPI process whose layout is checked.
 pub struct Looked<'a> {
-    /// Its memory.
+    /// The memory of the process.
     pub memory: &'a dyn Memory,
     /// The addresses of its symbols.
     pub symbols: &'a BTreeMap<String, u64>,
@@ -197,10 +197,11 @@ pub struct Looked<'a> {
 }
 
 impl Looked<'_> {
-    /// Holds the layout against the process.
+    /// Checks the layout against the process.
     ///
     /// # Errors
-    /// Where the process lies in another way, or its messages are not where the library looks: which, and how.
+    /// The process has another layout, or its messages are not where the library looks; the text names the
+    /// difference.
     pub fn check(&self) -> Result<(), Failure> {
         self.check_sizes()?;
         self.check_classes()?;

@@ -29,7 +29,7 @@ pub trait PendingAnswer {
     fn poll(&mut self) -> Option<Result<ProcessQueues, Failure>>;
 }
 
-/// The process that has the debug library in it. It is killed where nobody waits for it any more.
+/// The process that runs the debug library. It is killed when its answer is no longer wanted.
 pub struct Helper {
     child: Child,
     socket: UnixStream,
@@ -87,7 +87,7 @@ impl Helper {
         }
     }
 
-    /// Why there is no answer, where it is gone.
+    /// The reason why there is no answer, after its end.
     fn ended(&mut self) -> Failure {
         // It may have closed its end and live on; where it has ended this changes nothing.
         let _ = self.child.kill();
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// A helper that says this, and then ends or waits, as a script.
+    /// A shell script as helper, which writes these bytes, and then ends or waits.
     fn helper(script: &str, says: &[u8]) -> Helper {
         let (socket, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(says).unwrap();

@@ -75,7 +75,8 @@ fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io:
     Ok(())
 }
 
-/// In the child. After the first that could not be taken it ends: a thread may be left that does not stand yet, and could not be let go.
+/// Runs in the child. After the first failure it exits: a thread may remain that is not stopped yet, and could not be
+/// detached.
 fn take_and_tell(wanted: &[Wanted], mut to: File, parent: Pid) {
     let bound = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     if bound.is_err() || getppid() != parent {

@@ -21,9 +21,9 @@ pub use take::{WINDOW_BYTES, WINDOW_BYTES_MAX, Wanted};
 pub struct Snapshot {
     /// The process.
     pub pid: i32,
-    /// Its threads, the one that runs `main` first.
+    /// The threads; the one that runs `main` is first.
     pub threads: Vec<Thread>,
-    /// For how long they stood, at most: from the first one's being asked to stop until all went on.
+    /// Longest time that they were stopped: from the first stop request until all were resumed.
     pub stood: Duration,
 }
 
@@ -32,7 +32,7 @@ pub struct Snapshot {
 pub struct Thread {
     /// The kernel's number of it.
     pub id: i32,
-    /// Its registers.
+    /// The registers.
     pub registers: Registers,
     /// The number of the system call that it was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
@@ -58,7 +58,7 @@ impl Thread {
         Some(u64::from_ne_bytes(bytes.try_into().ok()?))
     }
 
-    /// So many bytes at an address; `None` where not all of them were read.
+    /// Bytes at an address; `None` if not all of them were read.
     #[must_use]
     pub fn bytes(&self, address: u64, count: usize) -> Option<&[u8]> {
         self.windows.iter().find_map(|window| {

@@ -6,11 +6,11 @@ use nix::errno::Errno;
 use sdm_system::proc;
 use serde::{Deserialize, Serialize};
 
-/// Why a process was not looked at. It runs as it did. Nothing in the words tells one process from another: who meets the same says
-/// so together.
+/// The reason why a process was not inspected. It runs unchanged. The texts contain nothing that differs between
+/// processes, so that equal reasons merge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    /// There is no such process any more.
+    /// The process does not exist any more.
     #[error("it has ended")]
     Ended,
     /// A debugger has it.
@@ -22,25 +22,25 @@ pub enum Refusal {
     /// The kernel does not allow it.
     #[error("the kernel does not let it be traced: {why}")]
     NotAllowed {
-        /// The rule that is known to say so.
+        /// The rule that forbids it, if known.
         why: String,
     },
-    /// It did not stop in time.
+    /// The process did not stop in time.
     #[error("it did not stop in time")]
     Stuck,
-    /// It became another program in the middle of the look.
+    /// The process executed another program during the inspection.
     #[error("it has just begun another program")]
     Executed,
-    /// It has more threads than are looked at.
+    /// The process has too many threads.
     #[error("it has too many threads")]
     TooManyThreads,
-    /// It is not of this architecture.
+    /// The process has another architecture.
     #[error("it is of another architecture")]
     Architecture,
     /// Another error of the system.
     #[error("{text}")]
     System {
-        /// The system's words.
+        /// The system's error text.
         text: String,
     },
 }

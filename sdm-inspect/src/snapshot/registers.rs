@@ -12,7 +12,7 @@ pub const FRAME_POINTER: u16 = 6;
 pub const STACK_POINTER: u16 = 7;
 /// DWARF's number of the return address: the program counter.
 pub const RETURN_ADDRESS: u16 = 16;
-/// Those that a function gives back as it found them, beside the stack pointer.
+/// The callee-saved registers, except the stack pointer.
 const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
 /// Index of each in the kernel's `user_regs_struct`.
 const OF_KERNEL: [usize; COUNT] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
@@ -27,17 +27,17 @@ pub(crate) fn system_call(words: &[u64; REGISTER_WORDS]) -> (i64, [u64; 6]) {
     (number, SYSTEM_CALL_ARGUMENTS.map(|at| words[at]))
 }
 
-/// The general registers of a thread, each by DWARF's number of it; absent where it is not known.
+/// The general registers of a thread, by DWARF number; `None` if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Registers([Option<u64>; COUNT]);
 
 impl Registers {
-    /// Those that the kernel gives.
+    /// Converts the kernel's `user_regs_struct`.
     pub(crate) fn of_kernel(words: &[u64; REGISTER_WORDS]) -> Self {
         Self(OF_KERNEL.map(|at| Some(words[at])))
     }
 
-    /// A register's value, where it is known.
+    /// The value of a register; `None` if unknown.
     #[must_use]
     pub fn get(&self, number: u16) -> Option<u64> {
         self.0.get(usize::from(number)).copied().flatten()

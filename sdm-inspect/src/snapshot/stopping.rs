@@ -17,24 +17,24 @@ use sdm_system::proc;
 use super::Refusal;
 use crate::sys;
 
-/// The most threads of a process that are looked at.
+/// Most threads of a process.
 const THREADS_MAX: usize = 4096;
 /// Most listings of a process's threads in search of new ones.
 const LISTINGS_MAX: usize = 16;
 
-/// The threads of a process that are traced by this one. Dropped, it lets go those that stand.
+/// The threads of a process that this process traces. Drop detaches from the stopped ones.
 pub(super) struct Held {
     pid: i32,
-    /// `/proc/PID/task`, open before anything stands.
+    /// `/proc/PID/task`, opened before any thread is stopped.
     folder: Dir,
     threads: Vec<HeldThread>,
 }
 
-/// A thread, and the signal that it was about to have; `None` where it does not stand yet.
+/// A thread, with the signal that it was about to receive; `None` while it is not stopped.
 struct HeldThread {
     id: i32,
     stopped: Option<i32>,
-    /// It is one of the process; one that was begun can be another process.
+    /// True if it belongs to the process; a newly cloned one may be another process.
     is_listed: bool,
 }
 
@@ -43,9 +43,9 @@ struct HeldThread {
 enum Change {
     Ended,
     Executed,
-    /// It stands, and has just begun another one, or a process.
+    /// The thread is stopped, and has just created a thread or a process.
     Cloned,
-    /// It stands; with the signal that it is to have when it goes on, or 0.
+    /// The thread is stopped, with the signal to deliver when it resumes, or 0.
     Stopped(i32),
 }
 
@@ -64,7 +64,7 @@ impl Change {
 }
 
 impl Held {
-    /// Of a process of which nothing is traced yet.
+    /// A process without traced threads yet.
     pub(super) fn new(pid: i32) -> Result<Self, Refusal> {
         let path = proc::of(pid).path("task");
         let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
@@ -82,7 +82,7 @@ impl Held {
         self.folder.iter().count()
     }
 
-    /// The threads of the process that stand.
+    /// The stopped threads of the process.
     pub(super) fn ids(&self) -> impl Iterator<Item = i32> {
         let is_here = |id: i32| {
             let name = id.to_string();
@@ -96,7 +96,7 @@ impl Held {
         self.threads.iter().any(|thread| thread.id == id)
     }
 
-    /// Stops all its threads. Where one does not stop this does not return: who waits for it ends this process.
+    /// Stops all its threads. This does not return if one does not stop: the waiting parent then kills this process.
     pub(super) fn stop(&mut self) -> Result<(), Refusal> {
         // All are seized before the first one stands: while it stands, so do those that wait for it.
         for _ in 0..LISTINGS_MAX {
@@ -202,7 +202,8 @@ impl Held {
         Ok(())
     }
 
-    /// One that is traced from its first instruction: it stops by itself, before or after its beginner tells of it.
+    /// Adds a thread that is traced from its first instruction: it stops by itself, before or after its creator
+    /// reports it.
     fn add_begun(&mut self, id: i32, stopped: Option<i32>) {
         self.threads.push(HeldThread {
             id,
@@ -211,7 +212,7 @@ impl Held {
         });
     }
 
-    /// Lets all go; fails where one could not be, which stands no more then only because this process ends.
+    /// Detaches from all threads; fails if one could not be detached. That one resumes when this process ends.
     pub(super) fn release(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         for thread in self.threads.drain(..) {

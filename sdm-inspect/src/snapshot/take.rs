@@ -21,7 +21,7 @@ const RED_ZONE_BYTES: u64 = 128;
 const FURTHER_MAX: usize = 4;
 /// The most bytes that are read of one process.
 const PROCESS_BYTES_MAX: usize = 256 << 20;
-/// Threads that come while the others are being stopped.
+/// Room for threads that are created while the others are being stopped.
 const NEW_THREADS: usize = 8;
 const PAGE_BYTES: u64 = 4096;
 /// Number of pages read by one call.
@@ -55,7 +55,7 @@ impl Wanted {
 struct Room {
     bytes: Vec<u8>,
     used: usize,
-    /// Thread, address, and what of the bytes is what stands there.
+    /// Thread index, address, and the range of the bytes read there.
     pieces: Vec<(usize, u64, std::ops::Range<usize>)>,
     threads: Vec<(i32, Registers, (i64, [u64; 6]))>,
 }

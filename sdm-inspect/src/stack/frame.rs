@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct ProcessStacks {
     /// The name of its program's file.
     pub program: String,
-    /// Those of its threads, that of the one that runs `main` first.
+    /// The stacks of the threads; the one that runs `main` is first.
     pub threads: Vec<ThreadStack>,
-    /// For how long they stood for it, at most.
+    /// Longest time that the threads were stopped for it.
     pub stood: Duration,
 }
 
@@ -22,7 +22,7 @@ pub struct ThreadStack {
     pub thread: i32,
     /// Innermost first.
     pub frames: Vec<StackFrame>,
-    /// True where it was followed to its end.
+    /// True if it was unwound to its end.
     pub is_whole: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct ThreadStack {
 pub struct StackFrame {
     /// Address at which the function continues.
     pub address: u64,
-    /// The function; absent where it has no name.
+    /// The function; `None` if it has no name.
     pub function: Option<String>,
     /// The function named by the caller's call instruction; `None` if the frame has a name of its own.
     pub called: Option<String>,
@@ -43,6 +43,6 @@ pub struct StackFrame {
     pub module: String,
     /// Offset from the file's first mapping; `None` if the frame has a name.
     pub offset: Option<u64>,
-    /// True where it was put into its caller's code.
+    /// True if it was inlined into its caller.
     pub is_inlined: bool,
 }

@@ -35,7 +35,7 @@ impl Inspection {
         }
     }
 
-    /// The same with what is mapped as it is known by now.
+    /// The same snapshot with newer mappings.
     pub(super) fn within_space(self, space: &Rc<Space>) -> Self {
         Self::of(self.snapshot, space)
     }
@@ -59,7 +59,7 @@ impl Inspection {
         self.threads.iter().filter_map(missing).collect()
     }
 
-    /// The stacks of its threads, that of the one that runs `main` first, as they were.
+    /// Copies of the threads' stacks; the thread that runs `main` is first.
     pub(crate) fn to_stacks(&self) -> ProcessStacks {
         ProcessStacks {
             program: self.space.program().to_owned(),
@@ -74,13 +74,13 @@ impl Inspection {
         self.snapshot.pid
     }
 
-    /// The name of its program's file; empty where it is not known.
+    /// Name of the program's file; empty if unknown.
     #[must_use]
     pub fn program(&self) -> &str {
         self.space.program()
     }
 
-    /// The stacks of its threads, that of the one that runs `main` first.
+    /// The threads' stacks; the thread that runs `main` is first.
     pub fn stacks(&self) -> impl Iterator<Item = &ThreadStack> {
         self.threads.iter().map(|thread| &thread.stack)
     }
@@ -173,8 +173,8 @@ impl Inspection {
             .collect()
     }
 
-    /// The value of an expression in a frame, where it is a plain one: a number, an enumerator's name, an address with the name of what
-    /// is there.
+    /// The value of an expression in a frame, if it is plain: a number, an enumerator's name, an address with its
+    /// symbol.
     #[must_use]
     pub fn evaluate(&self, thread: usize, level: usize, expression: &str) -> Option<String> {
         let variable = |name: &str| self.variable(name);
@@ -187,8 +187,8 @@ impl Inspection {
         self.text(&value?)
     }
 
-    /// The frame of the function around the one of a frame, where no name of an expression is one of the inner function's own. Of several
-    /// frames it is not known which one's variables are meant.
+    /// Level of the enclosing function's frame, if no name of the expression belongs to the inner function. `None` if
+    /// there are several such frames, as the right one is unknown.
     fn host(&self, thread: usize, level: usize, expression: &str) -> Option<usize> {
         let hosts = self.within(thread, level, |scope| {
             let is_own = scope.has_any_of(expression);
@@ -226,7 +226,8 @@ impl Inspection {
         }
     }
 
-    /// True where a thread has not left a frame since an earlier moment, and nobody has changed what it and those around it keep.
+    /// True if a thread has not left a frame since an earlier moment, and its data and that of the outer frames is
+    /// unchanged.
     #[must_use]
     pub fn is_still_in(&self, earlier: &Self, thread: usize, level: usize) -> bool {
         let Some((now, was)) = (self.snapshot.threads.get(thread))
@@ -253,7 +254,7 @@ impl Inspection {
             && has_same_stack(now, was, registers.sp())
     }
 
-    /// Its memory: what was read while it stood, and as it is now where nothing was.
+    /// The process's memory: bytes of the snapshot, and for other addresses the present ones.
     #[must_use]
     pub fn memory(&self, thread: usize) -> impl Memory {
         StoodMemory {

@@ -19,10 +19,10 @@ use crate::space::Space;
 /// Most snapshots of one process for one answer: a stack may be deeper than was read, or a thread may have a second
 /// one.
 const LOOKS_MAX: usize = 4;
-/// By how much more is read of a stack that is deeper.
+/// Factor by which more of a deeper stack is read.
 const DEEPER: usize = 16;
 
-/// Looks at processes of this host. What it reads of files is kept.
+/// Inspects processes of this host. Files that it has read are cached.
 pub struct Inspector {
     modules: Modules,
 }
@@ -30,12 +30,12 @@ pub struct Inspector {
 /// Processes whose files are open.
 pub struct Spaces {
     processes: Vec<(i32, Result<Rc<Space>, Refusal>)>,
-    /// No look was taken since.
+    /// True until the first snapshot is taken.
     is_new: bool,
 }
 
 impl Inspector {
-    /// One that knows nothing yet. `of_system`: debug information is also looked for where systems keep it, which takes longer.
+    /// An empty inspector. With `of_system` the system's debug information is used too, which takes longer.
     #[must_use]
     pub fn new(of_system: bool) -> Self {
         let modules = Modules::new(of_system);
@@ -52,7 +52,7 @@ impl Inspector {
         self.look(&mut spaces, patience)
     }
 
-    /// Looks at each of these processes, each of which has so long to stop.
+    /// Inspects each of these processes, each with this time limit to stop.
     pub fn inspect(
         &mut self,
         pids: &[i32],
@@ -62,7 +62,8 @@ impl Inspector {
         self.inspect_open(&mut spaces, patience)
     }
 
-    /// Opens the files of processes that are to be looked at more than once within a moment: that takes longer than a look.
+    /// Opens the files of processes that are to be inspected repeatedly at short intervals: that takes longer than an
+    /// inspection.
     pub fn open(&mut self, pids: &[i32]) -> Spaces {
         let processes = pids.iter().map(|pid| (*pid, self.space(*pid)));
         Spaces {

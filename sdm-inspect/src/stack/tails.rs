@@ -12,10 +12,10 @@ use crate::unwind::Frame;
 const WAY_MAX: usize = 16;
 /// The most ways that are compared.
 const WAYS_MAX: usize = 64;
-/// The most calls that are looked at for one way.
+/// Most calls that are examined for one chain.
 const CALLS_MAX: usize = 1 << 14;
 
-/// The same frames with such functions among them.
+/// The frames with the tail-calling functions inserted.
 pub(super) fn insert(space: &Space, frames: &[Frame]) -> Vec<Frame> {
     let mut all = Vec::with_capacity(frames.len());
     for (at, frame) in frames.iter().enumerate() {
@@ -79,7 +79,7 @@ struct Search<'a> {
     /// The reached function, and its start.
     reached: Place<'a>,
     goal: u64,
-    /// The addresses behind the jumps so far, and where the functions begin that were gone through.
+    /// The addresses behind the jumps so far, and the starts of the functions on the way.
     way: Vec<u64>,
     open: Vec<u64>,
     ways: Vec<Vec<u64>>,
@@ -87,7 +87,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Goes on to what is called from somewhere; `None` where that is not known, so that no way is certain.
+    /// Continues the search at a call's target; `None` if the target is unknown, so that no chain is certain.
     fn follow(&mut self, from: Place<'_>, target: &Target) -> Option<()> {
         let entry = match target {
             Target::At(address) => from.in_process(*address),

@@ -15,7 +15,7 @@ const SIGNAL_FRAME: &str = "<signal handler called>";
 /// The stack of a thread, and what else is known of its frames.
 pub(super) struct ThreadInspection {
     pub(super) stack: ThreadStack,
-    /// As many as there are frames.
+    /// Details of each frame, in the same order.
     pub(super) details: Vec<Detail>,
     pub(super) end: End,
 }
@@ -100,7 +100,7 @@ fn name_all(frame: Frame, space: &Space, named: &mut Vec<(StackFrame, Detail)>) 
     }
 }
 
-/// A frame of which nothing is known but where it stands.
+/// A frame of which only the address is known.
 fn unnamed(space: &Space, address: u64) -> StackFrame {
     let (name, offset) = space.offset(address).unzip();
     let name = name.map(base_name);

@@ -5,20 +5,20 @@ use gimli::{AttributeValue, UnitOffset, UnitRef};
 use super::names::text;
 use crate::elf::Slice;
 
-/// The most calls of a function that are looked at.
+/// Most calls of a function that are examined.
 const CALLS_MAX: usize = 4096;
 
 /// A function.
 pub(crate) struct Function {
     /// Start of the function.
     pub(crate) entry: u64,
-    /// Its calls.
+    /// The calls in it.
     pub(crate) calls: Vec<Call>,
 }
 
 /// A call.
 pub(crate) struct Call {
-    /// The address behind it.
+    /// The return address of the call.
     pub(crate) after: u64,
     /// True where the function ends by it: it jumps.
     pub(crate) is_tail: bool,
@@ -35,7 +35,7 @@ pub(crate) enum Target {
 }
 
 impl Function {
-    /// That of an entry.
+    /// Reads the function of an entry.
     pub(super) fn read(unit: UnitRef<'_, Slice>, offset: UnitOffset) -> Option<Self> {
         let entry = begins(unit, offset)?;
         let mut calls = Vec::new();

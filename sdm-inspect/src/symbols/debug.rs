@@ -39,7 +39,7 @@ pub(super) struct Debug {
 pub(crate) struct FunctionEntry<'a> {
     pub(crate) unit: UnitRef<'a, Slice>,
     pub(crate) offset: UnitOffset,
-    /// By what the function that it was put into finds its variables.
+    /// The frame base by which the function, or the one that it is inlined into, finds its variables.
     pub(crate) frame_base: Option<Expression<Slice>>,
 }
 
@@ -52,7 +52,7 @@ struct Pieces {
 }
 
 impl Debug {
-    /// That of a file which lies at a path; `None` where it has none.
+    /// The debug information of a file at a path; `None` if it has none.
     pub(super) fn of(image: &Image, opened: &Opened, path: &Path) -> Option<Self> {
         if image.section(".debug_info").is_empty() {
             return None;
@@ -131,7 +131,8 @@ impl Debug {
         Function::read(unit, outermost?)
     }
 
-    /// The entry of the function at an address, of several the one that so many are inlined into.
+    /// The entry of the function at an address; `inlined` counts the functions inlined into it that are to be
+    /// skipped.
     pub(super) fn entry(&self, address: u64, inlined: usize) -> Option<FunctionEntry<'_>> {
         let unit = self.whole(self.context.find_dwarf_and_unit(address))?;
         let mut frames = self.whole(self.context.find_frames(address)).ok()?;
@@ -190,7 +191,7 @@ impl Pieces {
         piece.clone()
     }
 
-    /// A piece in the one file that holds all of a program.
+    /// A split unit in the package file of a program (`.dwp`).
     fn packed(&self, wanted: &SplitDwarfLoad<Slice>) -> Option<Dwarf<Slice>> {
         let package = self.package.get_or_init(|| {
             let mut path = self.path.clone().into_os_string();
@@ -209,7 +210,7 @@ impl Pieces {
             .ok()?
     }
 
-    /// A piece in a file of its own.
+    /// A split unit in a file of its own (`.dwo`).
     fn alone(&self, wanted: &SplitDwarfLoad<Slice>) -> Option<Dwarf<Slice>> {
         let path = |bytes: Option<Slice>| {
             let bytes = bytes?.slice();

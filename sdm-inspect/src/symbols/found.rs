@@ -11,18 +11,18 @@ use crate::files::Opened;
 
 /// Directory of the system's debug information.
 const FOLDER: &str = "/usr/lib/debug";
-/// A folder beside the stripped file.
+/// Directory beside the stripped file.
 const FOLDER_BESIDE: &str = ".debug";
 
-/// Such a file.
+/// A separate file with debug information.
 pub(super) struct Found {
     pub(super) image: Image,
     pub(super) path: PathBuf,
 }
 
 impl Found {
-    /// That of a file which lies at a path: by the number that its maker gave both, or by the name that stands in it.
-    /// `of_system`: also in the system's folder.
+    /// Finds the debug information of a file at a path: by the build id of both, or by the name in `.gnu_debuglink`.
+    /// With `of_system` also in the system's directory.
     pub(super) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Option<Self> {
         let by_number = image.build_id().and_then(numbered);
         let by_number = by_number.filter(|_| of_system);
@@ -31,7 +31,7 @@ impl Found {
         places.find_map(|place| Self::at(place, image, opened))
     }
 
-    /// The one that is shared with other files, which a file with debug information names.
+    /// The supplementary file shared with other files, which a file with debug information names.
     pub(super) fn shared(image: &Image, opened: &Opened, path: &Path) -> Option<Self> {
         let (name, number) = image.file.gnu_debugaltlink().ok()??;
         let name = Path::new(OsStr::from_bytes(name));

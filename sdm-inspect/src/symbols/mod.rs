@@ -24,7 +24,7 @@ use crate::files::Opened;
 
 /// The symbols of a file.
 pub(crate) struct Symbols {
-    /// The file that the linker's names and the debug information stand in, where it is another one.
+    /// The separate file with symbols and debug information, if there is one.
     other: Option<Found>,
     table: Table,
     imports: HashMap<u64, &'static str>,
@@ -95,7 +95,8 @@ impl Symbols {
         self.debug.as_ref()?.function(address)
     }
 
-    /// The entry of the function at an address, of several the one that so many are inlined into, and by what it finds its variables.
+    /// The entry of the function at an address, with its frame base; `inlined` counts the functions inlined into it
+    /// that are to be skipped.
     pub(crate) fn entry(&self, address: u64, inlined: usize) -> Option<FunctionEntry<'_>> {
         self.debug.as_ref()?.entry(address, inlined)
     }

@@ -12,12 +12,12 @@ use crate::elf::Slice;
 const HOPS_MAX: usize = 16;
 /// Deepest nesting of entries.
 const DEPTH_MAX: usize = 256;
-/// The longest name, in bytes; a longer one is cut where it is shown.
+/// Longest name, in bytes; a longer one is cut for display.
 const NAME_BYTES_MAX: usize = 1 << 16;
 
 type Entry = DebuggingInformationEntry<Slice>;
 
-/// The unit that an entry is in, and where all units begin: of its file, and of the one that is shared.
+/// The unit of an entry, and the starts of all units: of its file, and of the supplementary one.
 pub(super) struct Names<'a> {
     pub(super) unit: UnitRef<'a, Slice>,
     pub(super) units: &'a [Vec<UnitHeader<Slice>>; 2],
@@ -121,7 +121,7 @@ impl Names<'_> {
         Some((Home::Other(dwarf, Box::new(unit)), within))
     }
 
-    /// A name behind those of what its entry stands in.
+    /// A name qualified by the scopes of its entry.
     fn scoped(
         &self,
         unit: UnitRef<'_, Slice>,

@@ -51,7 +51,7 @@ pub(super) fn line(unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u3
     Some((path(unit, file)?, u32::try_from(line).ok()?))
 }
 
-/// The path of a unit's file: each part of it counts from the one before.
+/// Path of a unit's file: each part is relative to the one before.
 fn path(unit: UnitRef<'_, Slice>, file: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(file)?;

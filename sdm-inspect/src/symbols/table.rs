@@ -6,7 +6,7 @@ use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget, SymbolKi
 
 use crate::elf::Image;
 
-/// A name, where it begins and how much it names; 0 where that is not said.
+/// A symbol with its address and size; size 0 if unknown.
 struct Named {
     address: u64,
     bytes: u64,
@@ -14,11 +14,11 @@ struct Named {
     name: &'static str,
 }
 
-/// All of a file, by rising address.
+/// All function symbols of a file, by ascending address.
 pub(super) struct Table(Vec<Named>);
 
 impl Table {
-    /// Those of these files, which are the same one but for what was stripped from them.
+    /// Collects the symbols of these files, which are the same file in stripped and unstripped form.
     pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
         let mut all = Vec::new();
         for image in images {
@@ -72,7 +72,7 @@ impl Table {
 pub(super) struct Variables(Vec<Named>);
 
 impl Variables {
-    /// Those of these files, which are the same one but for what was stripped from them.
+    /// Collects the symbols of these files, which are the same file in stripped and unstripped form.
     pub(super) fn of<'a>(images: impl Iterator<Item = &'a Image>) -> Self {
         let symbols = images.flat_map(|it| it.file.symbols().chain(it.file.dynamic_symbols()));
         let variables = symbols.filter(|it| it.kind() == SymbolKind::Data && it.is_definition());

@@ -9,7 +9,7 @@ use crate::space::Space;
 const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
 /// Offset of the interrupted registers above the stack pointer there, in bytes.
 const INTERRUPTED: u64 = 40;
-/// By their numbers of DWARF, in that order.
+/// DWARF numbers of these registers, in that order.
 const INTERRUPTED_ORDER: [u16; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
 /// Instruction with which functions may begin if indirect branches are checked (`endbr64`).
 const BRANCH_TARGET: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
@@ -19,7 +19,7 @@ const RETURN: u8 = 0xc3;
 const CALL_BYTES_MAX: usize = 7;
 const WORD: u64 = 8;
 
-/// Steps out of a function. `is_innermost`: it can be anywhere in it; others stand at a call.
+/// Steps out of a function. An innermost frame can be at any instruction of it; outer ones are at a call.
 pub(super) fn step(
     space: &Space,
     thread: &Thread,
@@ -88,7 +88,7 @@ impl Guess<'_> {
     }
 }
 
-/// Whether an instruction that calls stands in front of an address.
+/// True if a call instruction precedes an address.
 fn follows_call(space: &Space, pc: u64) -> bool {
     let from = pc.saturating_sub(CALL_BYTES_MAX as u64);
     let Some(code) = space.code(from, CALL_BYTES_MAX as u64) else {

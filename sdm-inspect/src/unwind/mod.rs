@@ -16,9 +16,9 @@ pub(crate) struct Frame {
     pub(crate) pc: u64,
     /// Address for lookups: a return address is behind its call, and can be the start of another function.
     pub(crate) lookup: u64,
-    /// It is none: a signal came here.
+    /// True for the frame of a signal's arrival, which is no function.
     pub(crate) is_signal: bool,
-    /// It is on the stack no more: it ended by jumping to what it called.
+    /// True for a restored tail call: the function has ended in a jump to the one it called.
     pub(crate) is_tail: bool,
     /// The registers in it, as far as they are known.
     pub(crate) registers: Registers,
@@ -29,11 +29,11 @@ pub(crate) struct Frame {
 /// The reason why unwinding ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// To what has no caller.
+    /// To a function without a caller.
     Whole,
     /// The way out was lost, or there are more functions than are read.
     Cut,
-    /// To where memory is wanted that was not read.
+    /// Up to memory at this address, which was not read.
     Missing(u64),
 }
 

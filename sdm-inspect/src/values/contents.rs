@@ -20,7 +20,7 @@ impl Scope<'_> {
         contents.collect()
     }
 
-    /// Its parameters, in their order, with their values where these are plain.
+    /// The parameters in order, with values if these are plain.
     pub(crate) fn parameters(&self) -> Vec<(String, Option<Value>)> {
         let locals = self.locals().into_iter();
         let parameters = locals.filter(|local| local.is_parameter);

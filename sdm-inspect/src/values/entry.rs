@@ -8,7 +8,7 @@ use crate::symbols::{is_fortran, text};
 
 /// Most references from an entry to the one that it is a copy of.
 const HOPS_MAX: usize = 8;
-/// The most entries of a function or a file that are looked at.
+/// Most entries of a function or a file that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
 
 pub(super) type Entry = gimli::DebuggingInformationEntry<Slice>;
@@ -23,7 +23,7 @@ pub(super) struct Local {
 }
 
 impl Scope<'_> {
-    /// An attribute of an entry, or of the one that this is a copy of.
+    /// An attribute of an entry, or of its abstract origin or specification.
     pub(super) fn attribute(
         &self,
         offset: UnitOffset,
@@ -45,7 +45,7 @@ impl Scope<'_> {
         None
     }
 
-    /// The name of an entry, or of the one that this is a copy of.
+    /// The name of an entry, or of its abstract origin.
     pub(super) fn name(&self, offset: UnitOffset) -> Option<String> {
         let mut offset = offset;
         for _ in 0..HOPS_MAX {
@@ -76,7 +76,7 @@ impl Scope<'_> {
         Some(Object { place, kind })
     }
 
-    /// The variables of the function that are there where it stands.
+    /// The variables of the function in scope at its current address.
     pub(super) fn locals(&self) -> Vec<Local> {
         let mut locals = Vec::new();
         let Ok(mut entries) = self.unit.entries_at_offset(self.function) else {
@@ -148,7 +148,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The variable of this name of a function around this one, where it is in no frame.
+    /// The variable of this name in an enclosing function that has no frame.
     fn of_host(&self, name: &str) -> Option<UnitOffset> {
         let mut hosts = self.hosts().into_iter().rev();
         hosts.find_map(|host| {

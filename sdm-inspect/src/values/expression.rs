@@ -10,7 +10,7 @@ const BYTES_MAX: usize = 1024;
 /// Deepest nesting of an expression.
 const DEPTH_MAX: u32 = 32;
 
-/// The operators between two values, each with how tightly it binds; a longer one stands before one that it begins with.
+/// The binary operators with their precedence; a longer operator precedes its own prefixes.
 const OPERATORS: [(&str, u32); 18] = [
     ("||", 1),
     ("&&", 2),
@@ -286,7 +286,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Those of an element, up to the parenthesis behind them.
+    /// The indices of an element, up to the closing parenthesis.
     fn indices(&mut self) -> Option<Vec<i128>> {
         let mut indices = Vec::new();
         loop {

@@ -72,7 +72,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The one location that an expression comes to.
+    /// The single location that an expression evaluates to.
     fn pieces(
         &self,
         expression: Expression<Slice>,
@@ -131,7 +131,7 @@ impl Scope<'_> {
         }
     }
 
-    /// True for a variable that is at one address, whichever function stands where.
+    /// True for a static variable, whose address does not depend on a frame.
     pub(super) fn is_fixed(&self, offset: UnitOffset) -> bool {
         let Some(AttributeValue::Exprloc(expression)) =
             self.attribute(offset, gimli::DW_AT_location)
@@ -154,7 +154,7 @@ impl Scope<'_> {
         ValueType::from_entry(&entry).ok()?
     }
 
-    /// So many bytes from the beginning of a place on.
+    /// Bytes from the start of a location on.
     pub(super) fn bytes(&self, place: &Storage, count: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(count.min(BYTES_MAX)).ok()?;
         match place {

@@ -6,16 +6,16 @@ use crate::elf::Slice;
 use crate::memory::Memory;
 use crate::snapshot::Registers;
 
-/// A function that stands on a stack.
+/// A function on a stack.
 pub(crate) struct Scope<'a> {
     pub(crate) unit: UnitRef<'a, Slice>,
-    /// Its entry.
+    /// Its entry in the debug information.
     pub(crate) function: UnitOffset,
-    /// By what the one that it was put into finds its variables.
+    /// The frame base by which the function, or the one that it is inlined into, finds its variables.
     pub(crate) frame_base: Option<Expression<Slice>>,
     /// Its current address, as in the file.
     pub(crate) address: u64,
-    /// By how much the file was moved.
+    /// Load bias of the file.
     pub(crate) bias: u64,
     pub(crate) registers: &'a Registers,
     /// Canonical frame address; 0 if unknown.
@@ -23,7 +23,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) memory: &'a dyn Memory,
 }
 
-/// A variable: where it is and of which type.
+/// A variable's location and type.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) place: Storage,
@@ -33,8 +33,8 @@ pub(super) struct Object {
 /// The location of a variable.
 #[derive(Clone, Debug)]
 pub(super) enum Storage {
-    /// In memory.
+    /// In memory at this address.
     At(u64),
-    /// In a register, or nowhere but in the debug information.
+    /// The bytes themselves, from a register or from the debug information.
     Bytes(Vec<u8>),
 }

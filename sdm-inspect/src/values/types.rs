@@ -7,7 +7,7 @@ use super::value::{Number, ObjectValue, Value};
 
 /// Most typedefs, qualifiers and nested parts of a type.
 const HOPS_MAX: usize = 32;
-/// The most entries of a type that are looked at.
+/// Most entries of a type that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
 /// Deepest nesting of anonymous members.
 const DEPTH_MAX: usize = 8;
@@ -98,7 +98,7 @@ impl Scope<'_> {
         counts.collect()
     }
 
-    /// An element of an array of Fortran's, which a descriptor can tell of in place of its type.
+    /// An element of a Fortran array; its bounds may be in a descriptor in place of its type.
     pub(super) fn element(&self, array: &Object, indices: &[i128]) -> Option<Object> {
         let (kind, tag) = self.bare(array.kind)?;
         let Storage::At(descriptor) = array.place else {

@@ -12,7 +12,7 @@ const INT_BYTES: u64 = 4;
 pub(crate) enum Value {
     /// A whole number.
     Number(Number),
-    /// An address, and the type of what is there, where it has one.
+    /// An address, and the type of its target, if known.
     Pointer { at: u64, to: Option<UnitOffset> },
     /// A value that is not plain.
     Object(ObjectValue),
@@ -39,7 +39,7 @@ impl Number {
         }
     }
 
-    /// One that came of others; nothing where their type does not hold it.
+    /// The result of an operation on two numbers; `None` if their common type cannot hold it.
     pub(super) fn of(value: i128, one: &Self, other: &Self) -> Option<Self> {
         let bytes = one.bytes.max(other.bytes).max(INT_BYTES);
         let is_unsigned = [one, other]

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::Row;
 
-/// Those of so many threads, innermost first, past `main` too.
+/// The stacks of this many threads, innermost frame first, beyond `main` too.
 pub(crate) fn stacks(pid: i32, threads: usize) -> Vec<Vec<Row>> {
     let mut gdb = Command::new("gdb")
         .args(["-nx", "-q", "-i=mi", "-p", &pid.to_string()])
@@ -41,7 +41,7 @@ fn rows(frames: &str) -> Vec<Row> {
         .collect()
 }
 
-/// A field's text, without the marks that stand before quotes.
+/// A field's text, without the backslashes before quotes.
 fn text(frame: &str, name: &str) -> Option<String> {
     let begin = format!("{name}=\"");
     let at = frame.match_indices(&begin).find(|(at, _)| {

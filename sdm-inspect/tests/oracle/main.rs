@@ -31,7 +31,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A frame in words that can be compared.
+/// A frame in comparable form.
 type Row = (String, String, u32, String);
 
 fn ours(frame: &StackFrame) -> Row {
@@ -133,7 +133,7 @@ fn stacks_of_fortran_and_rust_are_as_gdb_has_them() {
     check(&some(RUST, &["O0", "O2"]));
 }
 
-/// All languages by all ways to compile.
+/// All languages with all compiler variants.
 #[test]
 fn every_variant_is_as_gdb_has_it() {
     for language in [C, CXX, CLANG, FORTRAN] {
@@ -151,5 +151,5 @@ fn who_has_ended_is_said_to_have() {
     assert_eq!(look(&[pid]), [Err(Refusal::Ended)]);
 }
 
-/// The pause of a rank has a bound beyond which it is let go.
+/// Time limit of each wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

@@ -37,7 +37,7 @@ pub(crate) const AGAIN: Language = Language {
     source: "again.c",
     ..C
 };
-/// Of 32 bits; no such C library is needed.
+/// A 32-bit program; no 32-bit C library is needed.
 pub(crate) const NARROW: Language = Language {
     source: "narrow.s",
     compiler: "gcc",
@@ -109,7 +109,7 @@ fn options(variant: &str) -> &'static [&'static str] {
     }
 }
 
-/// A program in a folder of its own, which goes with it.
+/// A compiled program in a directory of its own; drop deletes the directory.
 pub(crate) struct Program {
     language: Language,
     variant: String,
@@ -131,7 +131,7 @@ impl Program {
         Self::of(language, variant, options)
     }
 
-    /// The one in C with a small C library.
+    /// The C program with musl.
     pub(crate) fn musl(options: &[&'static str]) -> Self {
         let language = Language {
             compiler: "musl-gcc",
@@ -212,7 +212,7 @@ impl Program {
         assert!(status.unwrap().success(), "{name}");
     }
 
-    /// Starts it, and waits until all its threads wait; `None` where it cannot be compiled.
+    /// Starts the program, and waits until all its threads wait; `None` if it cannot be compiled.
     pub(crate) fn run(&self) -> Option<Running> {
         let mut command = Command::new(self.make()?);
         let child = command.stdout(Stdio::null()).spawn().unwrap();

@@ -88,7 +88,7 @@ fn who_is_traced_is_left_alone() {
     assert_eq!(look(&[running.pid()]), [Err(Refusal::Traced { tracer })]);
 }
 
-/// A program that says a number at the end of its input: how many signals it has had, where it counts them.
+/// A program that prints a number at the end of its input: the count of signals it has received, if it counts them.
 pub(crate) struct Counting {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -179,7 +179,7 @@ fn processes_that_begin_during_looks_are_not_its_threads() {
     look_at_one_that_begins("processes");
 }
 
-/// The calls that `strace` has noted of a look at two processes.
+/// The system calls that `strace` records for an inspection of two processes.
 fn calls_of_a_look() -> Vec<String> {
     let program = Program::new(BUSY, "O0");
     let counting = [

@@ -1,4 +1,4 @@
-//! Looks at processes, as a server's executable does in that mode.
+//! A looker as a separate executable: the mode of a server's executable that inspects processes.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use sdm_debug::{Failure, FailureCode};
 use sdm_inspect::looker::{ProbeResult, Prober};
 use sdm_inspect::stack::Inspection;
 
-/// Stacks alone are looked at here.
+/// A prober that is never used, as only stacks are inspected here.
 struct NoProber;
 
 impl Prober for NoProber {

@@ -22,7 +22,7 @@ use crate::memory::Memory;
 const WORLD: i32 = sdm_mpi::MPICH_WORLD;
 const ALONE: i32 = 0x4400_0001;
 const ALONE_NAME: &[u8; 14] = b"MPI_COMM_SELF\0";
-/// At the beginning: the handle, and how many own it.
+/// Size of the head of an object: the handle, and its reference count.
 const HEAD_BYTES: usize = 8;
 /// The most bytes of a communicator.
 const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
@@ -32,7 +32,8 @@ const VARIABLES_BYTES_MAX: usize = 16 << 20;
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
 const RANKS_MAX: i32 = 1 << 20;
 
-/// A table of ranks: how they are told, of which processes, how many, and as what: first, distance, block; or where.
+/// A table of ranks: its kind, group, count, and for a regular mapping first, distance and block; otherwise the
+/// address of a list.
 const TABLE_BYTES: usize = 40;
 const TABLE_GROUP: usize = 4;
 const TABLE_COUNT: usize = 8;
@@ -47,7 +48,7 @@ pub struct Mpich<'a> {
     memory: &'a dyn Memory,
     /// The library's variables.
     variables: Vec<Piece>,
-    /// Those that were made later than the two that are known, where there are any.
+    /// Communicators other than the two predefined ones, if there are any.
     communicators: Option<Objects>,
     /// Offset in a communicator of its size. The process's rank follows, and the context id precedes it.
     count: usize,
@@ -60,8 +61,7 @@ pub struct Mpich<'a> {
 }
 
 impl<'a> Mpich<'a> {
-    /// Learns the layout from the communicators of all and of one, which are in the library's variables; nothing where it
-    /// is not told apart from other layouts.
+    /// Learns the layout from the two predefined communicators in the library's variables; `None` if it is ambiguous.
     pub fn learn(memory: &'a dyn Memory, variables: &[Range<u64>]) -> Option<Self> {
         let variables = blocks(memory, variables);
         let (world, alone) = only(variables.iter().filter_map(predefined))?;
@@ -100,7 +100,7 @@ impl<'a> Mpich<'a> {
         is_later(handle, COMMUNICATORS)
     }
 
-    /// True for handles of communicators whose ranks are told: all but that of all.
+    /// True for handles of communicators other than `MPI_COMM_WORLD`, whose ranks can be read.
     pub fn is_of_some(handle: u32) -> bool {
         handle == ALONE.cast_unsigned() || Self::is_later_communicator(handle)
     }
@@ -208,7 +208,7 @@ impl<'a> Mpich<'a> {
     }
 }
 
-/// The library's variables, as far as they are looked at.
+/// The library's variables, within the limit.
 fn blocks(memory: &dyn Memory, variables: &[Range<u64>]) -> Vec<Piece> {
     let mut left = VARIABLES_BYTES_MAX;
     let mut blocks = Vec::new();
@@ -221,7 +221,8 @@ fn blocks(memory: &dyn Memory, variables: &[Range<u64>]) -> Vec<Piece> {
     blocks
 }
 
-/// The communicators of all and of one in a block of variables: equally large, one behind the other, each with its name at the same place.
+/// The predefined communicators in a block of variables: of equal size, adjacent, each with its name at the same
+/// offset.
 fn predefined(block: &Piece) -> Option<(Piece, Piece)> {
     let places = |handle, area: Range<usize>| {
         let places = area.step_by(WORD);

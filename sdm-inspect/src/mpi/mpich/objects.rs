@@ -17,13 +17,13 @@ const DIRECT: u32 = 0b10;
 const INDIRECT: u32 = 0b11;
 const BYTES_MIN: usize = 64;
 const BYTES_MAX: usize = 8 << 10;
-/// So many words in front of the size of what it keeps MPICH has where its blocks are.
+/// Distance from the object size in MPICH's description of a kind back to the address of its blocks, in words.
 const BLOCKS_WORDS: usize = 6;
 
-/// All objects of a kind.
+/// The objects of one kind.
 pub(super) struct Objects {
     kind: u32,
-    /// Of each, in bytes.
+    /// Size of each, in bytes.
     size_bytes: usize,
     /// Address of the array of the first objects.
     first: u64,
@@ -32,7 +32,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Those of a kind, by what MPICH keeps of them among its variables: the kind, how large each is, and where the first are.
+    /// Finds the objects of a kind by MPICH's description among its variables: the kind, the object size, and the
+    /// address of the first objects.
     pub(super) fn find(
         memory: &dyn Memory,
         variables: &[Piece],
@@ -63,12 +64,12 @@ impl Objects {
         variables.iter().find_map(in_block)
     }
 
-    /// The object of a handle that somebody owns, and where it is.
+    /// The object of a handle with a reference, and its address.
     pub(super) fn object(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         self.any(memory, handle).filter(|(_, one)| is_owned(one))
     }
 
-    /// The same, also of one that was freed, which keeps its handle, and of those whose owners are not counted.
+    /// Like `object`, also for freed objects, which keep their handles, and for those without a reference count.
     pub(super) fn any(&self, memory: &dyn Memory, handle: u32) -> Option<(u64, Piece)> {
         let index = handle & INDEX;
         let at = |list: u64, index: u32| {
@@ -91,13 +92,13 @@ impl Objects {
         }
     }
 
-    /// Those of the first list and of the first block that somebody owns, among so many of each.
+    /// The objects with a reference in the first array and in the first block, at most this many of each.
     pub(super) fn all(&self, memory: &dyn Memory, most: u32) -> impl Iterator<Item = Piece> {
         let every = self.every(memory, most).map(|(_, one)| one);
         every.filter(is_owned)
     }
 
-    /// The same, also of those that were freed, and of those whose owners are not counted, each with its address.
+    /// Like `all`, also for freed objects and for those without a reference count, each with its address.
     pub(super) fn every(
         &self,
         memory: &dyn Memory,
@@ -117,7 +118,7 @@ pub(super) fn is_later(handle: u32, kind: u32) -> bool {
     [DIRECT, INDIRECT].map(of_kind).contains(&(handle >> KIND))
 }
 
-/// True where somebody owns an object.
+/// True for an object with a reference.
 fn is_owned(one: &Piece) -> bool {
     one.number(4) > 0
 }

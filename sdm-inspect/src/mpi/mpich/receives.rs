@@ -15,7 +15,7 @@ const KIND: usize = 8;
 const RECEIVE: i32 = 2;
 const PERSISTENT_RECEIVE: i32 = 4;
 const COLLECTIVE: i32 = 10;
-/// The part of a request in which it is said how much of it is to come, in bytes.
+/// Bytes of a request in which its completion counter is.
 const COUNTER_BYTES: usize = 64;
 /// Bytes in front of MPICH's part of a receive that are read of UCX's part.
 const UCX_BYTES: usize = 0x140;
@@ -28,21 +28,21 @@ const RANKS: u64 = 0xffff;
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE_TAG: u64 = 0x0fff_ffff;
 const NEVER: u64 = 0x6000_0000;
-/// The most communicators that are looked at, and the most requests.
+/// Most communicators and most requests that are examined.
 const COMMUNICATORS_MAX: u32 = 256;
 const REQUESTS_MAX: u32 = 256;
-/// Each receive of UCX's leads to the same worker, and each of its words may be that: so many are looked at.
+/// Most UCX receives examined. Each of them refers to the same worker, and any of its words may be that reference.
 const RECEIVES_MAX: usize = 4;
-/// The part of UCX's worker that is looked at, in which the messages begin that have come, in bytes.
+/// Bytes of UCX's worker that are examined, in which the list of received messages begins.
 const WORKER_BYTES: usize = 4096;
-/// Behind a message's place in that list: its length, the length of its head, and its number. In bytes.
+/// Offsets after a message's list node: its length, the length of its header, and its number. In bytes.
 const MESSAGE_BYTES: usize = 40;
 const LENGTH: usize = 16;
 const HEAD_LENGTH: usize = 20;
 const NUMBER: usize = 32;
 /// The length of a message's head: its number.
 const MESSAGE_HEAD: i32 = 8;
-/// The most messages that are looked at.
+/// Most messages that are examined.
 const MESSAGES_MAX: usize = 64;
 
 /// The receives of a process.
@@ -202,7 +202,7 @@ impl Receives<'_> {
         }))
     }
 
-    /// The words that UCX has of a receive with this request, where it is that.
+    /// UCX's words of the receive with this request; `None` if it is not one.
     fn of_ucx(&self, address: u64, request: u64) -> Option<Vec<u64>> {
         let from = address.checked_sub(UCX_BYTES as u64)?;
         let block = Piece::read(self.mpich.memory, from, UCX_BYTES)?;
@@ -210,7 +210,7 @@ impl Receives<'_> {
         words.contains(&request).then_some(words)
     }
 
-    /// The ranks of the one communicator of this number: no more than the number of a rank has bits for.
+    /// The ranks of the only communicator with this context id; no more than a rank's bits in the number allow.
     fn ranks_of(&self, context: u16) -> Option<Vec<u32>> {
         let [one] = &self.communicators.get(&context)?[..] else {
             return None;
@@ -222,7 +222,7 @@ impl Receives<'_> {
     }
 }
 
-/// True where a request's counter, of which it knows where it is, says that something is to come.
+/// True if a request's completion counter, which it refers to, shows that the request is pending.
 fn is_to_come(address: u64, block: &Piece) -> bool {
     let mut words = block.words().take(COUNTER_BYTES / WORD);
     let counter = words.find_map(|word| {

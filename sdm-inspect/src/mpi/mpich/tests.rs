@@ -18,7 +18,7 @@ const LIST: u64 = 0x50_0000;
 /// The beginning of handles of communicators: in one list, and in blocks.
 const DIRECT: u32 = 0x8400_0000;
 const INDIRECT: u32 = 0xc400_0000;
-/// Of 8 ranks this one is looked at.
+/// The rank, of 8, that is examined.
 const RANK: i32 = 5;
 
 /// The numbers in a communicator's table of ranks.
@@ -315,7 +315,7 @@ fn a_rank_of_which_not_all_bits_are_kept_is_not_told() {
     assert_eq!(message_of(&memory, REQUEST), None);
 }
 
-/// Of two ranks the first one, which has as many owners of the communicator of all as there are ranks.
+/// The first of two ranks: `MPI_COMM_WORLD` has as many references as there are ranks.
 #[test]
 fn how_many_own_it_is_not_how_many_are_in_it() {
     let mut memory = memory();
@@ -397,7 +397,7 @@ fn locks_of_windows_that_are_there_are_found() {
     assert_eq!(learn(&memory).unwrap().window_locks(), []);
 }
 
-/// Whatever stands in the memory, ranks are those of the job.
+/// With any memory contents the ranks are those of the job.
 #[test]
 fn any_memory_is_read_to_its_end() {
     let mut state = 88_172_645_463_325_252_u64;

@@ -10,18 +10,18 @@ use super::objects::{Objects, WINDOWS, is_later};
 use super::{Members, Mpich};
 use crate::mpi::{Piece, WINDOWS_MAX, WORD};
 
-/// The part of a rank's object that is looked at, in bytes.
+/// Bytes of a rank's object that are examined.
 const TARGET_BYTES: usize = 160;
-/// In the table's part: the one that follows, and where the number is, behind which stands how long that is. In bytes.
+/// Offsets in the hash handle, in bytes: the next one, and the pointer to the key, followed by the key's length.
 const NEXT: usize = 16;
 const KEY: usize = 40;
-/// In front of the rank: of what kind the epoch is, and whether the lock is there. In bytes.
+/// Offsets in front of the rank, in bytes: the kind of epoch, and the lock state.
 const EPOCH: usize = 12;
 const LOCKED: usize = 8;
 /// The kind of epoch that a lock begins, and that one of the locks of all.
 const IS_LOCK: i32 = 1;
 const IS_LOCK_OF_ALL: i32 = 6;
-/// Behind the kind of a window's own epoch it stands how many ranks have given the lock, in bytes.
+/// Offset of the count of granted locks after the kind of a window's own epoch, in bytes.
 const GIVEN: usize = 32;
 const TARGETS_MAX: usize = 4096;
 
@@ -31,7 +31,7 @@ impl Mpich<'_> {
         is_later(handle, WINDOWS)
     }
 
-    /// The number that tells a window's communicator from others at all its ranks, and these ranks.
+    /// The context id of a window's communicator, and its ranks.
     pub fn window(&self, handle: u32) -> Option<(i64, Members)> {
         let (_, window) = self.windows()?.any(self.memory, handle)?;
         let (context, ranks) = self.of_window(&window)?;
@@ -105,7 +105,7 @@ impl Mpich<'_> {
     }
 }
 
-/// True for a window of so many ranks whose locks this process has all.
+/// True for a window of which this process holds the locks of all ranks.
 fn has_all(window: &Piece, count: usize) -> bool {
     let mut places = (0..window.0.len().saturating_sub(GIVEN)).step_by(4);
     places.any(|at| {

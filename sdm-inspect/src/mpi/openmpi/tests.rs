@@ -215,7 +215,7 @@ fn a_collective_operation_that_does_not_block_has_a_communicator() {
 }
 
 impl MemoryPieces {
-    /// An object of a class whose name is told at another address.
+    /// An object of a class whose name is stored at another address.
     fn object(&mut self, address: u64, at: usize, (class, name): (u64, &[u8])) {
         self.set(address, at, &class.to_ne_bytes());
         self.set(class, 0, &(class + 0x100).to_ne_bytes());

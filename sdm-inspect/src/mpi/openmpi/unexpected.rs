@@ -20,7 +20,7 @@ const NEXT: usize = 16;
 const MESSAGE_BYTES: usize = 80;
 const SOURCE: usize = 60;
 const TAG: usize = 64;
-/// The most messages of a rank that are looked at.
+/// Most messages of a rank that are examined.
 const MESSAGES_MAX: usize = 64;
 
 impl OpenMpi<'_> {

@@ -14,24 +14,26 @@ const TABLE: &str = "opal_hash_table_t";
 const MUTEX: &str = "opal_mutex_t";
 const OF_PT2PT: &str = "ompi_osc_pt2pt_sync_t";
 const OF_RDMA: &str = "ompi_osc_rdma_sync_t";
-/// The parts of a window and of its module that are looked at, in bytes: the path of a file stands in that of `sm`.
+/// Bytes of a window and of its module that are examined; `sm`'s module contains a file path.
 const WINDOW_BYTES: usize = 1024;
 const MODULE_BYTES: usize = 8 << 10;
-/// Which words of a module are functions in any case, and how large the library that has them is at most, in bytes.
+/// Words of a module that are functions in any version, and the largest size of the library with these functions, in
+/// bytes.
 const FUNCTIONS: std::ops::Range<usize> = 3..19;
 const LIBRARY_BYTES: u64 = 64 << 20;
-/// The part of the list of all windows in which its address stands, in bytes.
+/// Bytes of the list of all windows in which its array's address is.
 const LIST_BYTES: usize = 192;
-/// In a table: its entries, the number that it has room for, and the size of each. In bytes.
+/// Offsets in a table: its entries, its capacity, and the size of an entry. In bytes.
 const TABLE_ENTRIES: usize = 16;
 const TABLE_ROOM: usize = 24;
 const ENTRY_BYTES: usize = 32;
-/// The most entries that are looked at.
+/// Most entries that are examined.
 const ENTRIES_MAX: usize = 1 << 16;
-/// Of more ranks `rdma` has a table in the place of a list.
+/// Number of ranks above which `rdma` has a table in place of a list.
 const LISTED_MAX: usize = 256;
-/// The part of a lock's object that is looked at; behind the module that it is of stand its type and whose part of the window it is of, and, with
-/// `pt2pt`, how many answers are to come, and whether it may be used. All in bytes.
+/// Bytes of a lock object that are examined. The reference to its module is followed by the lock type and the target
+/// rank. With `pt2pt` the number of outstanding acknowledgements follows, and whether the lock is active. Offsets in
+/// bytes.
 const LOCK_BYTES: usize = 256;
 const LOCK_TYPE: usize = 8;
 const LOCK_TARGET: usize = 16;
@@ -39,15 +41,15 @@ const LOCK_EXPECTED: usize = 44;
 const LOCK_ACTIVE: usize = 48;
 /// The type of what is kept of locks.
 const IS_LOCK: i32 = 1;
-/// In front of the mutex of `sm`, in bytes: the list of what this process has of each rank, what all ranks share, what is this one's of it, and that
-/// of the first rank.
+/// Offsets in front of `sm`'s mutex, in bytes: the list of lock states by rank, the shared part, this rank's part of
+/// it, and the first rank's part.
 const SM_LOCKS: usize = 40;
 const SM_SHARED: usize = 32;
 const SM_OWN: usize = 24;
 const SM_FIRST: usize = 16;
-/// The first rank's part lies so near behind the common one, in bytes.
+/// Largest distance from the common part to the first rank's part, in bytes.
 const SM_SHARED_BYTES: u64 = 4096;
-/// The numbers that `sm` has for a lock that nobody else may have, and for one that several may have, its greatest one.
+/// `sm`'s states of an exclusive and of a shared lock; the latter is the greatest state.
 const SM_HELD: [i32; 2] = [2, 3];
 
 /// A window's module, and its communicator.
@@ -59,7 +61,7 @@ struct WindowModule {
 }
 
 impl OpenMpi<'_> {
-    /// The number that tells a window's communicator from others at all its ranks, and these ranks.
+    /// The context id of a window's communicator, and its ranks.
     pub fn window(&self, window: u64) -> Option<(i64, Members)> {
         let module = self.module(window)?;
         Some((module.context, Members::Of(module.ranks)))
@@ -124,7 +126,7 @@ impl OpenMpi<'_> {
         })
     }
 
-    /// Of which ranks the modules `pt2pt` and `rdma` keep a lock that they have.
+    /// Ranks with a lock that the modules `pt2pt` and `rdma` keep an object for.
     fn kept<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
         let places = (0..module.piece.0.len() / WORD).map(|at| at * WORD);
         let kept = places.flat_map(move |at| {
@@ -144,7 +146,7 @@ impl OpenMpi<'_> {
         kept.filter_map(move |address| self.lock(module, address))
     }
 
-    /// The words that lead to the entries of a table, which stands in a module.
+    /// The references to the entries of a table inside a module.
     fn entries(&self, module: &Piece, at: usize) -> Option<Vec<u64>> {
         let room = usize::try_from(module.word(at + TABLE_ROOM)).ok()?;
         let room = Some(room).filter(|room| *room <= ENTRIES_MAX)?;
@@ -153,7 +155,7 @@ impl OpenMpi<'_> {
         Some(entries.words().filter(|word| *word != 0).collect())
     }
 
-    /// The rank of which an object says that its part of a window is locked; less than 0 for those of all.
+    /// The locked rank of a lock object; negative if the parts of all ranks are locked.
     fn lock(&self, module: &WindowModule, address: u64) -> Option<i32> {
         let class = self.class_at(Some(address).filter(|it| is_address(*it))?)?;
         if class != OF_PT2PT && class != OF_RDMA {
@@ -167,7 +169,7 @@ impl OpenMpi<'_> {
         (is_lock && is_there).then(|| piece.number(at + LOCK_TARGET))
     }
 
-    /// Of which ranks the module `sm` has locks.
+    /// Ranks with a lock that the module `sm` holds.
     fn shared<'b>(&'b self, module: &'b WindowModule) -> impl Iterator<Item = i32> + 'b {
         let count = module.ranks.len().min(RANKS_MAX);
         let places = (SM_LOCKS..module.piece.0.len()).step_by(WORD);
