@@ -1,4 +1,4 @@
-//! An agent as a process, and a client that remembers what it was told.
+//! An agent as a process, and a client that stores the reported elements.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ pub struct Talk {
     /// Its process.
     pub child: Child,
     input: ChildStdin,
-    /// What it writes, until it ends.
+    /// Bytes that the agent writes, until it ends.
     output: Receiver<Vec<u8>>,
     client: Client,
     /// The attributes of elements by their ids.

@@ -1,4 +1,4 @@
-//! A browser without a screen, to look at pages as a person would.
+//! A headless browser that renders pages.
 
 use std::fs;
 use std::path::Path;
@@ -76,8 +76,8 @@ impl Browser {
         text
     }
 
-    /// What a page measures in a window: `width`, `window`, `height`, `texts` of the picture, how many
-    /// of them run `over` their frame, how many characters are `seen`.
+    /// Measures a page in a window: `width`, `window`, `height`, `texts` of the picture, the number
+    /// of texts that run `over` their frame, and the number of characters `seen`.
     ///
     /// # Panics
     /// Where the browser fails.

@@ -1,4 +1,4 @@
-//! A person's shell, with clusters and a configuration of his own.
+//! A user's shell, with clusters and a configuration of its own.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,22 +14,22 @@ use crate::place::{MARK_VARIABLE, Place};
 use crate::run::BOUND;
 use crate::{binaries, ordinary};
 
-/// An ordinary user with a configuration and clusters of his own.
+/// An ordinary user's shell with its own configuration and clusters.
 pub struct Shell {
-    /// Where all that is his lies.
+    /// The folder with all its files.
     pub place: Place,
     variables: Vec<(String, String)>,
     /// A process in whose namespaces he is.
     namespaces_of: Option<String>,
 }
 
-/// What came of a command.
+/// Outcome of a command: exit code and output.
 pub struct Said {
     /// Its exit code; none where a signal has ended it.
     pub code: Option<i32>,
-    /// What it has printed.
+    /// Standard output.
     pub out: String,
-    /// What it has said on standard error.
+    /// Standard error.
     pub err: String,
 }
 
@@ -150,7 +150,7 @@ impl Shell {
         all
     }
 
-    /// What comes of `sdm` with these words, parted by spaces.
+    /// Runs `sdm` with these arguments, separated by spaces.
     ///
     /// # Panics
     /// Where it does not run.
@@ -160,10 +160,10 @@ impl Shell {
         self.words(&words)
     }
 
-    /// What comes of `sdm` with these words.
+    /// Runs `sdm` with these arguments.
     ///
     /// # Panics
-    /// Where it does not run, or what it says is no text.
+    /// Where it does not run, or its output is not text.
     #[must_use]
     pub fn words(&self, words: &[&str]) -> Said {
         let Output {
@@ -222,10 +222,10 @@ impl Shell {
         }
     }
 
-    /// What `sdm cluster list` says of a cluster.
+    /// The record of `sdm cluster list` about a cluster.
     ///
     /// # Panics
-    /// Where it says nothing of it.
+    /// Where there is none.
     #[must_use]
     pub fn state(&self, cluster: &str) -> Value {
         let listed = self.sdm("cluster list --json").done();

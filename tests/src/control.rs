@@ -79,7 +79,7 @@ pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn F
     assert_eq!(attached.finish().code, None);
 }
 
-/// What kills `sdm` when it is started by it, or for it.
+/// A script that kills `sdm` as soon as it is started, by `sdm` or on its behalf.
 fn killer(place: &Place, pid: &Path) -> PathBuf {
     let path = place.path().join("killer");
     let (pid, own) = (pid.display(), place.mark());

@@ -1,4 +1,4 @@
-//! Servers that do something else than they should.
+//! Servers that misbehave.
 
 use std::fs;
 use std::io::Write;

@@ -1,11 +1,11 @@
-//! What `sdm doctor --json` is to find.
+//! Expected findings of `sdm doctor --json`.
 
 use sdm_doctor::{Check, Verdict};
 use serde_json::Value;
 
 use crate::sdm::Done;
 
-/// What one check is to find; of texts, a part.
+/// Expected finding of one check; texts are parts of the real ones.
 pub struct Expected<'a> {
     check: Check,
     verdict: Verdict,

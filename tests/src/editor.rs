@@ -19,7 +19,7 @@ use crate::run::{BOUND, connect};
 use crate::schema::Schema;
 use crate::sdm::command;
 
-/// Where an adapter listens.
+/// Address at which an adapter listens.
 #[derive(Clone, Debug)]
 enum Address {
     Tcp(String),
@@ -31,7 +31,7 @@ pub struct Editor<'a> {
     place: &'a Place,
     /// The adapter; absent where another editor has started it.
     child: Option<Child>,
-    /// Where the adapter listens.
+    /// Address at which the adapter listens; `None` over its standard streams.
     address: Option<Address>,
     input: Option<Box<dyn Write>>,
     messages: Receiver<Value>,
@@ -298,7 +298,7 @@ impl<'a> Editor<'a> {
         request["arguments"].clone()
     }
 
-    /// How many events of this name came and were not waited for.
+    /// Number of events of this name that came and were not waited for.
     #[must_use]
     pub fn unread(&self, name: &str) -> usize {
         self.waiting
@@ -333,7 +333,7 @@ impl<'a> Editor<'a> {
         }
     }
 
-    /// What came, a line each.
+    /// The messages received so far, one line each.
     fn told(&self) -> String {
         let lines = self.transcript.iter().map(Value::to_string);
         lines.collect::<Vec<_>>().join("\n")
@@ -374,10 +374,10 @@ impl<'a> Editor<'a> {
         self.below(scope)
     }
 
-    /// What is below a scope or variable.
+    /// The children of a scope or variable.
     ///
     /// # Panics
-    /// Where it is refused.
+    /// Where the request is refused.
     pub fn below(&mut self, variable: &Value) -> Vec<Value> {
         let reference = &variable["variablesReference"];
         let body = self.ask("variables", &json!({"variablesReference": reference}));

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Who compiles a program.
+/// Compiler of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compiler {
     /// No MPI.
@@ -104,7 +104,7 @@ pub fn cache() -> PathBuf {
     folder
 }
 
-/// Where compiled programs are kept: below `target`, where this user may write there.
+/// Folder of compiled programs: below `target`, where this user may write there.
 fn kept_in() -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let target = test

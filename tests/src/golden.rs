@@ -59,7 +59,7 @@ pub fn normalised(text: &str, place: &Place) -> String {
     normal
 }
 
-/// How many characters of a kind stand behind `head` and in front of `tail`, where there are any.
+/// Number of characters of a kind between `head` and `tail` at the beginning of a text; `None` where there are none.
 fn run_behind(text: &str, head: &str, is: impl Fn(char) -> bool, tail: &str) -> Option<usize> {
     let rest = text.strip_prefix(head)?;
     let end = rest.find(|c| !is(c)).unwrap_or(rest.len());

@@ -1,8 +1,8 @@
-//! Every session that the documentation shows, run as it stands there. `UPDATE_GOLDEN=1` writes down
-//! what came of those that have changed.
+//! Every session that the documentation shows, run as it is written there. `UPDATE_GOLDEN=1` rewrites
+//! the output of those that have changed.
 //!
-//! A block marked `console` holds commands behind `$ `, what is said at prompts behind `(sdm) `, and what
-//! came of both. The blocks of a file are one story, in one folder that holds the programs of
+//! A block marked `console` holds commands behind `$ `, lines for prompts behind `(sdm) `, and the output
+//! of both. The blocks of a file are one session, in one folder that holds the programs of
 //! `tests/fixtures`. A line `...` stands for any lines; times, addresses and pids are not compared.
 
 use std::fmt::Write as _;
@@ -171,7 +171,7 @@ fn in_a_time(c: char) -> bool {
     c.is_ascii_digit() || "-:TZ".contains(c)
 }
 
-/// What differs between two runs is left out.
+/// A line without the parts that differ between two runs.
 fn normal(line: &str) -> String {
     let mut normal = String::new();
     let mut rest = line.trim_end();

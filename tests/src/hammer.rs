@@ -1,5 +1,5 @@
-//! Every decoder under bytes that are almost right: the fuzz entries of all crates in one table,
-//! and a mutator that starts from what real members send.
+//! Fuzzing of every decoder with almost valid bytes: a table of the fuzz entries of all crates,
+//! and a mutator that starts from messages of real members.
 
 mod arrays;
 mod editors;
@@ -24,16 +24,16 @@ use seeds::{
 
 use foreign::{core_files, first_words, host_lists, kernel_tables, memories, objects, scenarios};
 
-/// A decoder, and what it should be able to read.
+/// A decoder, and valid inputs for it.
 pub struct Target {
     /// Its name in what a test says.
     pub name: &'static str,
-    /// What panics where a law is broken.
+    /// The entry point, which panics where an invariant is violated.
     pub run: fn(&[u8]),
     /// Inputs to begin with.
     pub seeds: Vec<Vec<u8>>,
-    /// How many executions a test run has time for: a few bytes can be a set of millions, and a
-    /// handshake is mostly arithmetic.
+    /// Number of executions in a test run. It is small where a few bytes can be a set of millions, or where the
+    /// work is mostly cryptography, as in a handshake.
     pub quick: u64,
 }
 
@@ -179,7 +179,7 @@ impl Mutator {
     }
 }
 
-/// What the servers of a session and their PMIx servers say, and these to those of other hosts.
+/// Messages between the servers of a session and their PMIx servers, and between PMIx servers of different hosts.
 fn fuzz_pmix(bytes: &[u8]) {
     sdm_foreign::wire::fuzz_frames(bytes);
     sdm_foreign::notes::fuzz_notes(bytes);

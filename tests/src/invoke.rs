@@ -12,7 +12,7 @@ use crate::binaries;
 use crate::clusters::Shell;
 use crate::run::BOUND;
 
-/// What the server has said.
+/// A reply or notification of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A line of standard output.

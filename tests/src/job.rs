@@ -1,4 +1,4 @@
-//! Jobs that run without a debugger, and proof that they run on as before.
+//! Jobs that run without a debugger, and checks that they continue as before.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -170,7 +170,7 @@ impl Drop for HeldJob {
     }
 }
 
-/// What the threads of all processes below one do, for who reads of a test that failed.
+/// States of the threads of all processes below one, for the message of a failed test.
 fn threads_below(root: u32) -> String {
     let mut text = String::new();
     for pid in descendants(root) {
@@ -189,7 +189,7 @@ fn threads_below(root: u32) -> String {
     text
 }
 
-/// What can be seen of a process from outside that a debugger could have changed.
+/// State of a process, visible from outside, that a debugger could have changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
     signals: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What `sdm` is told to do where any process may be seconds late: how many lines tell what comes of it is not promised.
+//! Runs of `sdm` while any process may be seconds late, so that the number of lines that report a result is not fixed.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,15 +8,16 @@ use crate::screen::Screen;
 use crate::sdm::Running;
 use nix::sys::signal::Signal;
 
-/// What `sh -c` makes of it writes `waits` again and again until there is the file `seen`, and is `mpi_held GO 0` then. Who follows what it
-/// writes can be waited for by that: only what is written after a tool has come reaches it.
+/// A command for `sh -c` that writes `waits` again and again until the file `seen` exists, and then becomes
+/// `mpi_held GO 0`. Only lines written after a tool has connected reach that tool. So a test can wait for a tool by
+/// the lines that it gets.
 #[must_use]
 pub fn waits_for_tools(seen: &Path, held: &Path, go: &Path) -> String {
     let [seen, held, go] = [seen, held, go].map(Path::display);
     format!("until [ -e {seen} ]; do echo waits; sleep 0.1; done; exec {held} {go} 0")
 }
 
-/// A command that goes on beside the test.
+/// A command that runs concurrently with the test.
 pub struct Beside {
     /// Its process.
     pub child: Child,

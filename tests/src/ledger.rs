@@ -7,20 +7,20 @@ use sdm_debug::{Reply, TaskState};
 use sdm_idset::{IdSet, TaskId};
 use sdm_session::{Class, ClassAnswer};
 
-/// What has come of one command.
+/// State of one command's destinations.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Whom it went to.
+    /// The command's destinations.
     pub to: IdSet,
-    /// Nothing is known of them yet.
+    /// Destinations without an outcome yet.
     pub open: IdSet,
-    /// They answered.
+    /// Destinations that answered.
     pub answered: IdSet,
-    /// They answered with a failure.
+    /// Destinations that answered with a failure.
     pub failed: IdSet,
-    /// They did not answer in time.
+    /// Destinations that did not answer in time.
     pub missing: IdSet,
-    /// Their server is gone.
+    /// Destinations whose server is gone.
     pub lost: IdSet,
     /// Those of the answered and failed ones that had been named missing or lost before.
     pub late: IdSet,

@@ -7,7 +7,7 @@ use sdm_system::proc;
 
 use crate::processes;
 
-/// How long what was killed from outside may take to be gone: the ten seconds that are promised, three times over, as the
+/// Time limit for the processes of a killed session to end: three times the promised ten seconds, as the
 /// machine that runs the tests is a busy one.
 pub const GONE_WITHIN: Duration = Duration::from_secs(30);
 

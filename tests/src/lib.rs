@@ -1,4 +1,4 @@
-//! What the tests across crates share: the binaries, sessions, and a look for what was left behind.
+//! Helpers that the tests across crates share: the binaries, sessions, and a check for leftover processes.
 
 pub mod agent;
 pub mod binaries;

@@ -1,6 +1,6 @@
-//! Two ordinary users and root on one machine: what one of them plants, another one comes across.
+//! Two ordinary users and root on one machine: one of them plants files, which another one meets.
 //!
-//! Only root can be three users; elsewhere such a test says so and is skipped.
+//! Only root can act as three users; otherwise such a test reports that and is skipped.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -23,14 +23,14 @@ pub use crate::ordinary::USER;
 /// The neighbour's; no machine has a name for it.
 pub const NEIGHBOUR: u32 = 65533;
 
-/// Who does something, or whose something is.
+/// A user of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Who supports all users, and looks at their jobs.
+    /// The administrator, who supports all users and inspects their jobs.
     Root,
-    /// Who uses `sdm`, and must come to no harm.
+    /// The user of `sdm`, who must not be harmed.
     User,
-    /// Who is not trusted.
+    /// Another user, who is not trusted.
     Neighbour,
 }
 
@@ -172,7 +172,7 @@ impl Neighbour {
         path
     }
 
-    /// What a planted thing leaves where it is executed.
+    /// The file that a planted program makes if it is executed.
     #[must_use]
     pub fn marker(&self, name: &str) -> Marker {
         Marker(self.folder.join("marks").join(name))
@@ -204,7 +204,7 @@ impl Neighbour {
         command
     }
 
-    /// What all processes of it have in their environment or command line.
+    /// A text that all its processes have in their environment or command line.
     #[must_use]
     pub fn mark(&self) -> &str {
         let name = self.folder.file_name().and_then(OsStr::to_str);
@@ -340,7 +340,7 @@ pub fn said(output: &Output) -> String {
     format!("{out}{err}")
 }
 
-/// How a command ended, and all that it said.
+/// A command's exit code and output.
 #[derive(Debug)]
 pub struct Outcome {
     /// Its exit code; absent where a signal ended it.

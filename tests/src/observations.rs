@@ -1,4 +1,5 @@
-//! What was observed of jobs that hang, kept in `golden/observations/MPI/WAY.json`: `scripts/observations renew` records it anew.
+//! Recorded observations of jobs that hang, in `golden/observations/MPI/WAY.json`; `scripts/observations renew`
+//! records them anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +19,7 @@ pub const MPIS: [(Compiler, &str); 3] = [
     (Compiler::OpenMpi5, "open_mpi_5"),
 ];
 
-/// How long all jobs were looked at, and how long ranks computed: only whether they did matters.
+/// Normalised duration of the observation, and of a rank's computing; only whether it computed matters.
 const SPAN_NS: u64 = 1_000_000_000;
 const BUSY_MS: u64 = 250;
 
@@ -41,13 +42,13 @@ pub fn folder_of(compiler: Compiler) -> &'static str {
     known.expect("it is an MPI's").1
 }
 
-/// Where the observations are that are kept.
+/// Folder of the recorded observations.
 #[must_use]
 pub fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/observations")
 }
 
-/// What was observed, judged anew: what is said of it stands beside.
+/// Recorded observations with a new verdict in place of the recorded one.
 ///
 /// # Panics
 /// Where the text holds no observations.
@@ -59,11 +60,12 @@ pub fn judged(text: &str) -> Observations {
     kept
 }
 
-/// What `sdm diagnose --observations` has written of a job in this folder, without what differs from run to run and cannot
-/// matter to the verdict: times, and the numbers of processes, pipes, ports and addresses.
+/// Observations of a job that `sdm diagnose --observations` has written in this folder, without values that differ
+/// from run to run and cannot matter to the verdict: times, and the numbers of processes, pipes, ports and
+/// addresses.
 ///
 /// # Panics
-/// Where it is no such text, or the verdict is another one without these.
+/// Where the text is malformed, or the verdict changes without these values.
 #[must_use]
 pub fn normalised(text: &str, folder: &Path) -> String {
     let mut file: Value = serde_json::from_str(text).expect("it is JSON");
@@ -92,7 +94,7 @@ pub fn normalised(text: &str, folder: &Path) -> String {
 /// Numbers that differ from run to run, by those that stand in their place.
 #[derive(Default)]
 struct Names {
-    /// Who was on a processor between any two looks.
+    /// Tasks that used a processor between any two samples.
     busy: IdSet,
     pids: BTreeMap<i64, i64>,
     others: BTreeMap<String, usize>,
@@ -120,7 +122,7 @@ impl Names {
         }
     }
 
-    /// Who is known to have been on a processor, and who was on none.
+    /// Normalised processor times: one for the busy tasks, and 0 for the others.
     fn in_times(&self, list: &Value) -> Value {
         let all = list.as_array().into_iter().flatten().map(tasks_of);
         let all = all.fold(IdSet::new(), |all, more| all.union(&more));
@@ -169,7 +171,7 @@ fn ranks(file: &Value) -> BTreeMap<i64, i64> {
     pids.filter_map(number).collect()
 }
 
-/// Who was on a processor between any two looks: more than that of processor times does not matter to a verdict.
+/// Tasks that used a processor between any two samples: nothing else of processor times matters to a verdict.
 fn busy(file: &Value) -> IdSet {
     let samples = file["samples"].as_array().into_iter().flatten();
     let times = samples.flat_map(|sample| sample["cpu"].as_array().into_iter().flatten());

@@ -1,4 +1,4 @@
-//! An ordinary user: who most people are, and root is not.
+//! An ordinary user, under whom tests run `sdm`.
 //!
 //! A test that root runs, as it sets up what only root can, starts everything else as that user.
 
@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use crate::place::{Compiler, Place};
 use crate::sdm::Sdm;
 
-/// Whom root becomes: `nobody`, whom every machine has. The group has the same number.
+/// User id of `nobody`, which every machine has and under which root runs programs. The group has the same number.
 pub const USER: u32 = 65534;
 
 /// Has a command run by the ordinary user where this is root.

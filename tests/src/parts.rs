@@ -27,7 +27,7 @@ pub fn editors() -> Option<PathBuf> {
     installed(FOLDER.get_or_init(|| install("editors")))
 }
 
-/// What a script of `scripts/` has installed for this build, or why it has not.
+/// Path of a part that a script of `scripts/` has installed for this build, or the reason of its absence.
 fn install(name: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(script(name));
     // Where this build is, as the script sees it.

@@ -1,4 +1,5 @@
-//! A folder for one test: its programs lie in it, and all processes of its sessions bear its name.
+//! A folder for one test: its programs are in it, and all processes of its sessions have its name in their command
+//! line or environment.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -60,7 +61,7 @@ impl Place {
         &self.directory
     }
 
-    /// What all processes of its sessions have in their environment or command line.
+    /// A text that all processes of its sessions have in their environment or command line.
     #[must_use]
     pub fn mark(&self) -> &str {
         let name = self.directory.file_name().and_then(|name| name.to_str());

@@ -1,4 +1,4 @@
-//! The processes of a session, found from outside, and what is done to them.
+//! The processes of a session, found from outside, and actions on them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -24,13 +24,13 @@ fn server_number(pid: u32) -> Option<u32> {
     name(pid).strip_prefix("sdm-srv-")?.parse().ok()
 }
 
-/// What the kernel says of a process.
+/// The process's folder in `/proc`.
 #[must_use]
 pub fn of(pid: u32) -> Process {
     proc::of(pid.cast_signed())
 }
 
-/// What the kernel calls a process; empty where it is gone.
+/// The kernel's name of a process; empty where it is gone.
 #[must_use]
 pub fn name(pid: u32) -> String {
     of(pid).name().unwrap_or_default()
@@ -43,7 +43,7 @@ pub fn parent(pid: u32) -> Option<u32> {
     Some(parent.cast_unsigned())
 }
 
-/// Who traces a process.
+/// Pid of the process's tracer.
 #[must_use]
 pub fn tracer(pid: u32) -> Option<u32> {
     let tracer = of(pid).status().ok()?.tracer()?;
@@ -118,13 +118,13 @@ pub fn wait_state(pid: u32, states: &str) {
     }
 }
 
-/// How much memory a process has in use now, in bytes.
+/// Resident memory of a process now, in bytes.
 #[must_use]
 pub fn resident_bytes(pid: u32) -> u64 {
     status_bytes(pid, "VmRSS")
 }
 
-/// How much memory a process has had in use at most, in bytes.
+/// Maximum resident memory of a process so far, in bytes.
 #[must_use]
 pub fn peak_bytes(pid: u32) -> u64 {
     status_bytes(pid, "VmHWM")

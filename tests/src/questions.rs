@@ -1,4 +1,4 @@
-//! The questions that a test has asked of a session or a job: none is asked a second time unless the test says why.
+//! The questions of a test to a session or a job. A repeated question fails the test unless the test gives a reason.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -41,7 +41,7 @@ pub struct Questions {
     is_granted: bool,
 }
 
-/// What a session was told last of running and stopping.
+/// The last change of running and stopping of a session's tasks.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     is_resumed: bool,

@@ -1,4 +1,4 @@
-//! A gdb that is held at a moment of its talk with its server, so that a test finds it there for certain.
+//! A gdb that is held at a point of its dialogue with its server, so that a test finds it there for certain.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::sdm::Running;
 
 const RELAY: &str = include_str!("../fixtures/gdb_relay.py");
 
-/// Where a gdb is held: at the `number`th command that has `pattern` in it.
+/// The point at which a gdb is held: the `number`th command that matches `pattern`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hold {
     /// True where the answer is held, false where gdb is not given the command.

@@ -88,17 +88,17 @@ pub fn within(wait: Duration) -> SendOptions {
     }
 }
 
-/// A session and all that it has said.
+/// A session and all its events.
 pub struct Run {
     /// The session.
     pub session: Session,
-    /// What every command has come to.
+    /// State of every command's destinations.
     pub ledgers: BTreeMap<CommandId, Ledger>,
     /// The last word on each task's reachability, where there was one.
     pub health: BTreeMap<TaskId, Health>,
-    /// What was said of reachability, in order.
+    /// Messages about reachability, in order.
     pub health_words: Vec<String>,
-    /// What nobody asked for, output included, in order.
+    /// Unsolicited events, output included, in order.
     pub events: Vec<(IdSet, Event)>,
     /// Why the session is over, once it is.
     pub ended: Option<String>,
@@ -144,7 +144,7 @@ impl Run {
         }
     }
 
-    /// What every process of the session has in its first environment.
+    /// A text that every process of the session has in its initial environment.
     #[must_use]
     pub fn mark(&self) -> &str {
         &self.mark

@@ -1,4 +1,4 @@
-//! What a process has printed so far, to be waited on.
+//! Output of a process so far, on which a test can wait.
 
 use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -49,14 +49,14 @@ impl Screen {
         String::from_utf8_lossy(&self.lock().bytes).into_owned()
     }
 
-    /// What stands on it: what was erased or written over is not there. Lines are as long as they
+    /// The visible text: without text that was erased or overwritten. Lines are as long as they
     /// were written.
     #[must_use]
     pub fn shown(&self) -> String {
         shown(&String::from_utf8_lossy(&self.lock().bytes))
     }
 
-    /// How much text has come, in bytes, to be given to [`Screen::wait`].
+    /// Length of the text so far, in bytes, for [`Screen::wait`].
     #[must_use]
     pub fn mark(&self) -> usize {
         self.text().len()

@@ -1,4 +1,4 @@
-//! The command `sdm`, run as a person or a script runs it.
+//! The command `sdm`, run as a user or a script runs it.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -288,7 +288,7 @@ impl Done {
         self
     }
 
-    /// What came of a command line: what stands between its echo and the next one's.
+    /// The answer to a command line: the text between its echo and the next one's.
     ///
     /// # Panics
     /// Where there was no such command.
@@ -311,7 +311,7 @@ impl Done {
         united(&self.out)
     }
 
-    /// What came before the first command, put together as by [`Done::united`].
+    /// The text before the first command, joined as by [`Done::united`].
     #[must_use]
     pub fn beginning(&self) -> String {
         let united = self.united();

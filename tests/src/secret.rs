@@ -1,4 +1,4 @@
-//! Who shows what nobody should see.
+//! Search for secrets in processes: in their memory and in `/proc`.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -54,19 +54,19 @@ echo "$place" >"$0.$$.place"
 mv "$0.$$.told" "$0.told"; mv "$0.$$.place" "$0.place"
 "#;
 
-/// What such servers have told.
+/// The key and the place that such servers have reported.
 pub struct Told {
     /// The session's key, in hexadecimal.
     pub key: String,
-    /// Where it was to be fetched.
+    /// The place from which the key was to be fetched.
     pub place: String,
 }
 
 impl Told {
-    /// What they have told there.
+    /// Reads the report of the servers.
     ///
     /// # Panics
-    /// Where they have not.
+    /// Where there is none.
     #[must_use]
     pub fn in_town(town: &Disturbed) -> Self {
         let read = |what: &str| {

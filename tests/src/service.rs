@@ -19,7 +19,7 @@ use nix::unistd::{Pid, getppid};
 use crate::leftovers::{GONE_WITHIN, descendants_living, named};
 use crate::{binaries, parts, processes};
 
-/// What the kernel calls a keeper.
+/// The kernel's name of a keeper's process.
 pub const KEEPER: &CStr = c"sdm-keeper";
 /// The process with whose end services end: `scripts/test`, or whatever runs the tests.
 pub const RUN_VARIABLE: &str = "SDM_TEST_RUN";
@@ -32,7 +32,7 @@ pub struct Service {
     name: &'static str,
     script: &'static str,
     tools: &'static [&'static str],
-    /// What its own processes are called that come and go.
+    /// Names of its own processes that come and go.
     daemons: &'static [&'static str],
 }
 
@@ -204,7 +204,7 @@ impl Part {
         Some(part)
     }
 
-    /// What is not as it was before the test: what the service knows itself, and processes that are none of its own.
+    /// Differences from the state before the test: those that the service reports, and foreign processes.
     ///
     /// # Panics
     /// Where its script cannot be run.

@@ -1,4 +1,4 @@
-//! `sdm` on a terminal of its own, as a person has it.
+//! `sdm` on a terminal of its own, as a user has it.
 
 use std::io::Write;
 use std::path::Path;
@@ -106,7 +106,7 @@ impl<'a> Terminal<'a> {
         came
     }
 
-    /// What stands on the terminal now, where each cell is: lines without blanks at their ends.
+    /// Present contents of the terminal, by cells; lines without blanks at their ends.
     ///
     /// # Panics
     /// Where it has no size.
@@ -194,13 +194,13 @@ impl<'a> Terminal<'a> {
         self.wait(wanted) + &self.wait("(sdm) ")
     }
 
-    /// What stands on the screen and above it.
+    /// Text on the screen and above it.
     #[must_use]
     pub fn shown(&self) -> String {
         self.screen.shown()
     }
 
-    /// What stands there with equal things of several tasks put together: see [`united`].
+    /// Text on the screen and above it, with equal lines of several tasks joined: see [`united`].
     #[must_use]
     pub fn united(&self) -> String {
         united(&self.shown())

@@ -1,8 +1,8 @@
-//! What tasks print and what happens to them, put together again.
+//! Joins `sdm`'s lines about tasks' output and events again.
 //!
-//! `sdm` holds both back for a moment, so that equal things are said once. On a busy machine some come
-//! after that moment and are said again, of other tasks: how many there are of a line is not promised,
-//! who they are of together is.
+//! `sdm` delays both for a moment, so that equal lines of several tasks are shown once. On a busy machine some come
+//! later and are shown again, for other tasks. So the number of such lines is not fixed;
+//! the union of their tasks is.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ pub fn united(screen: &str) -> String {
     kept.iter().map(Entry::to_text).collect()
 }
 
-/// Whose line it is, where it begins `rank 3: ` or `ranks 0-1 (2): `, and what it says of them.
+/// The tasks and the text of a line about an event, where it begins `rank 3: ` or `ranks 0-1 (2): `.
 #[must_use]
 pub fn told_of(line: &str) -> Option<(IdSet, &str)> {
     let (kind, tasks, text) = label(line)?;
@@ -147,7 +147,7 @@ fn entries(screen: &str) -> Vec<Entry> {
     entries
 }
 
-/// What stands at a prompt, `(sdm) ` or `[all 4: 4 stopped] (sdm) `.
+/// The text typed at a prompt, `(sdm) ` or `[all 4: 4 stopped] (sdm) `.
 fn command(line: &str) -> Option<&str> {
     let (focus, command) = line.split_once("(sdm) ")?;
     let is_focus = focus.starts_with('[') && focus.ends_with("] ");
@@ -190,7 +190,7 @@ fn belongs_below(line: &str, above: &Entry) -> bool {
 }
 
 impl Entry {
-    /// Whose it is, where it says the same.
+    /// The task set of this entry, where the entry is of this kind and equal to `other` but for the tasks.
     fn equal(&mut self, kind: Kind, other: &Entry) -> Option<&mut IdSet> {
         let equal = self.text == other.text && self.below == other.below;
         let (of, set) = self.who.as_mut()?;

@@ -1,5 +1,5 @@
-//! The ways to hang of `fixtures/hangs.c`, and what is to be said of each: of jobs that run (`launchers`), and of what was
-//! observed of such a job once (`house`).
+//! The ways to hang of `fixtures/hangs.c`, and the expected diagnosis of each: of running jobs (`launchers`), and
+//! of recorded observations (`house`).
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ pub const RANKS: usize = 8;
 /// Those of a larger one.
 pub const MANY: usize = 32;
 
-/// What is to be found: the way, the step, whom it names (to blame, or held up by), and what its words hold.
+/// Expected diagnosis: the way, the step, the tasks that it names (to blame, or held up by), and a part of its text.
 pub type Case = (&'static str, &'static str, &'static str, &'static str);
 
-/// What hangs, and whose fault that is.
+/// Ways that hang, each with the culprits.
 pub const HANGS: &[Case] = &[
     ("receive", "deadlock", "3-4", "from 4 (who)"),
     ("probe", "deadlock", "3-4", "MPI_Probe"),
@@ -99,7 +99,7 @@ pub const HANGS: &[Case] = &[
     ("some_compute", "held_up", "5", "which compute"),
 ];
 
-/// What a rank waits for outside of MPI, and what the kernel says of it.
+/// Waits of a rank outside of MPI, with a part of the kernel's information about them.
 pub const OUTSIDE: &[Case] = &[
     ("fifo", "held_up", "3", "who opens the other end of "),
     ("connection", "deadlock", "3", "for what 127.0.0.1:"),
@@ -113,7 +113,7 @@ pub const OUTSIDE: &[Case] = &[
     ("in_kernel", "cannot_tell", "", "state D"),
 ];
 
-/// What is said otherwise in the larger job: there the four in the circle are fewer than those in the barrier.
+/// Cases that differ in the larger job: there the four in the circle are fewer than those in the barrier.
 const OF_MANY: &[Case] = &[
     ("ring", "deadlock", "", "0 -> 31 -> 30 -> 29"),
     ("grid", "deadlock", "0,3-4,7", "(0 -> 3 -> 7 -> 4 -> 0)"),
@@ -121,7 +121,7 @@ const OF_MANY: &[Case] = &[
     ("wrong_source", "deadlock", "", "0 -> 31 -> 30 -> 29"),
 ];
 
-/// What does not hang.
+/// Ways that do not hang.
 pub const HEALTHY: &[&str] = &[
     "balanced",
     "uneven",
@@ -150,7 +150,7 @@ pub fn in_job_of(ranks: usize, case: Case) -> Case {
     *others.find(|other| other.0 == case.0).unwrap_or(&case)
 }
 
-/// What is to be said of a way.
+/// Expectation for a way.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
     /// This.
@@ -171,7 +171,8 @@ impl Expect {
         }
     }
 
-    /// What is wrong with what was found (the record `diagnosis`), where something is; `counted` where the kernel lets one count.
+    /// The difference between a found diagnosis (the record `diagnosis`) and this expectation; `None` where they
+    /// agree. `counted` where the kernel allows counting.
     #[must_use]
     pub fn fault(self, found: &Value, counted: bool) -> Option<String> {
         let step = found["step"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How an editor and its adapter end: in order, or not.
+//! Ends of an editor and its adapter, orderly or not.
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
-//! What editors say, as inputs to begin with.
+//! Seeds: messages of editors.
 
 /// Requests by their names and arguments.
 type Requests = &'static [(&'static str, &'static str)];
 
-/// How a session begins.
+/// Requests that begin a session.
 const BEGIN: Requests = &[
     (
         "initialize",
@@ -28,7 +28,7 @@ const BEGIN: Requests = &[
     ("configurationDone", "{}"),
 ];
 
-/// What is looked at and changed.
+/// Requests that read and change values.
 const LOOK: Requests = &[
     ("threads", "{}"),
     ("stackTrace", r#"{"threadId":1,"startFrame":0,"levels":20}"#),
@@ -75,7 +75,7 @@ const LOOK: Requests = &[
     ("sdm/scope", r#"{"scope":"class"}"#),
 ];
 
-/// What moves tasks, and the end.
+/// Requests that let tasks run, and requests that end the session.
 const MOVE: Requests = &[
     ("next", r#"{"threadId":1,"granularity":"instruction"}"#),
     ("continue", r#"{"threadId":1,"singleThread":true}"#),

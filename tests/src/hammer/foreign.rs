@@ -1,4 +1,4 @@
-//! Texts and bytes of the system, of programs, files and people, as inputs to begin with.
+//! Seeds: texts and bytes of the system, of programs, files and people.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What PMIx servers and the servers of a session say to one another, to begin with.
+//! Seeds: messages between PMIx servers and the servers of a session.
 
 use sdm_foreign::queues::{
     CommunicatorQueues, ProcessQueues, QUEUES_VERSION, QueueKind, QueuedMessage, QueuesAnswer,
@@ -7,7 +7,7 @@ use sdm_foreign::queues::{
 use sdm_foreign::wire::{VERSION, frame};
 use sdm_foreign::{FromHost, HostJob, HostNode, HostProgram, ToHost};
 
-/// What a session's servers and their PMIx server say to one another.
+/// Frames between a session's servers and their PMIx server.
 pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
     let node = |name: &str, ranks: &str| HostNode {
         name: name.to_owned(),
@@ -71,7 +71,7 @@ pub(super) fn pmix_frames() -> Vec<Vec<u8>> {
     frames.into_iter().flatten().collect()
 }
 
-/// What a server and the helper with a debug library say to one another.
+/// Frames between a server and the helper with a debug library.
 pub(super) fn queue_frames() -> Vec<Vec<u8>> {
     let ask = QueuesAsk {
         version: QUEUES_VERSION,

@@ -1,4 +1,4 @@
-//! Inputs to begin with: what real members send.
+//! Seeds: messages of real members.
 
 use bytes::Bytes;
 use sdm_core::codec::{encode_message, encode_slice};
@@ -68,7 +68,7 @@ fn exchange(step: ExchangeStep) -> Message {
     Message::Exchange(Box::new(ExchangeMessage { id, step }))
 }
 
-/// What programs that meet send one another.
+/// Messages of exchanges and letters.
 fn meetings(sets: &[IdSet], payload: &Bytes) -> Vec<Message> {
     vec![
         exchange(ExchangeStep::Taken(sets[2].clone())),
@@ -242,7 +242,7 @@ pub(super) fn keeper_frames() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What PTP's own client and agents wrote.
+/// Messages that PTP's own client and agents wrote.
 pub(super) fn proxy_messages() -> Vec<Vec<u8>> {
     [
         "00000041 0001:00000000:00000002 0000000b:version=2.0 0000000b:baseId=1000",
@@ -298,7 +298,7 @@ pub(super) fn slices() -> Vec<Vec<u8>> {
     plans().into_iter().map(encoded).collect()
 }
 
-/// What happens to a member, as `sdm_core::node::fuzz_member` reads it.
+/// A sequence of inputs of a member, as `sdm_core::node::fuzz_member` reads it.
 #[derive(Clone, Default)]
 struct Steps(Vec<u8>);
 
@@ -391,7 +391,7 @@ pub(super) fn lives() -> Vec<Vec<u8>> {
     lives
 }
 
-/// What Slurm's programs and hosts answer.
+/// Answers of Slurm's programs and of hosts.
 pub(super) fn manager_answers() -> Vec<Vec<u8>> {
     let part = '\u{1f}';
     let fields = "12 (null) 12_3 RUNNING None ann (null) normal debug 4 n[1-2,7] 1795410403 N/A 1795410400 1-02:03:00 /home j";
@@ -416,7 +416,7 @@ pub(super) fn manager_answers() -> Vec<Vec<u8>> {
     all.map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
-/// What a GridRPC client asks.
+/// Requests of a GridRPC client.
 pub(super) fn invoke_lines() -> Vec<Vec<u8>> {
     let job = "JOB_CREATE 1\r\nhostname localhost\r\nport 0\r\nclient_name c\r\nexecutable_path /bin/true\r\nbackend \
                NORMAL\r\ncount 1\r\nstaging false\r\nargument -x\r\nredirect_enable false\r\nstatus_polling \

@@ -1,4 +1,4 @@
-//! Who may import whom: the arrows of ARCHITECTURE.md held against the Cargo.toml files.
+//! Imports between crates: the table of ARCHITECTURE.md compared with the Cargo.toml files.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! Circles of modules within a crate: files that each need the others. Those that are left are listed here, each with its reason.
+//! Cycles of modules within a crate: files that each need the others. The remaining ones are listed here, each with
+//! its reason.
 //!
-//! Module A needs module B where a path in A's text leads to something that B defines: `crate::b::Thing`, `super::b::make`,
-//! `b::make` of a child, and names that a module between has imported from B. What a module passes on (`pub use`) it does not need,
-//! and methods are not seen, which name no path. Tests are left out.
+//! Module A needs module B where a path in A's text leads to an item that B defines: `crate::b::Thing`,
+//! `super::b::make`, `b::make` of a child, and names that a module between has imported from B. A re-export (`pub
+//! use`) is not a need. Methods are not seen, because they are called without a path. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -183,9 +184,9 @@ type Words = Vec<String>;
 /// One module's text, as far as paths go.
 #[derive(Default)]
 struct Paths {
-    /// What each imported name stands for.
+    /// The path of each imported name.
     imports: BTreeMap<String, Words>,
-    /// What it needs.
+    /// The paths that the module needs.
     needed: Vec<Words>,
 }
 

@@ -1,4 +1,4 @@
-//! What the documents cite is there: files, scripts, and tests by their names.
+//! Existence of everything that the documents cite: files, scripts, and tests by their names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn sources() -> Vec<PathBuf> {
     found
 }
 
-/// What stands between backticks outside of examples.
+/// Texts between backticks, outside of examples.
 fn quoted(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     prose

@@ -6,7 +6,7 @@ use crate::sources;
 
 /// Members whose errors no user sees.
 const OTHERS: [&str; 4] = ["tests", "benches", "sdm-sim", "sdm-xstate"];
-/// What stands before the text of an error.
+/// Attribute before the text of an error.
 const ATTRIBUTE: &str = "#[error(";
 
 #[test]
@@ -45,7 +45,7 @@ fn every_text_has_a_cause_and_a_remedy() {
     );
 }
 
-/// What a cell shows as code: one that has marks of code itself stands between two of them and blanks.
+/// The code in a table's cell; code with backticks of its own is between two of them and blanks.
 fn code(cell: &str) -> Option<&str> {
     let doubled = cell
         .strip_prefix("`` ")

@@ -1,8 +1,8 @@
-//! Errors have types of their own: a text says nothing that the next one up could decide by.
+//! Errors have types of their own: a caller cannot decide by a text.
 
 use crate::sources;
 
-/// How the last part of a `Result` looks whose error is a text.
+/// End of a `Result` type whose error is a text.
 const TEXT: &str = ", String>";
 
 #[test]

@@ -1,6 +1,6 @@
-//! How large crates, files and types may be, and that a crate calls two types by two names.
+//! Maximum sizes of crates, files and types, and unique names of types in a crate.
 //!
-//! Who is larger than that says why: the documentation of the type, or the head of the file, has a sentence that begins
+//! A larger one needs a reason: the documentation of the type, or the head of the file, has a sentence that begins
 //! with [`REASON`], and the list here names it.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const LINES_MAX: usize = 500;
 const FIELDS_MAX: usize = 20;
 /// The most methods of a type, those of traits not counted.
 const METHODS_MAX: usize = 40;
-/// How the sentence begins that says why something is larger.
+/// Beginning of the sentence with the reason for a larger size.
 const REASON: &str = "Large because ";
 
 /// Larger files.
@@ -49,7 +49,7 @@ struct Size {
     doc: String,
 }
 
-/// What stands behind `pub`, `pub(super)` and the like.
+/// The line without `pub`, `pub(super)` and the like.
 fn bare(line: &str) -> &str {
     let line = line.trim_start();
     match line.strip_prefix("pub") {
@@ -89,7 +89,7 @@ fn body<'a>(lines: &'a [&'a str], at: usize) -> Option<(String, &'a [&'a str])> 
     Some((head, &lines[opens + 1..opens + 1 + end]))
 }
 
-/// What stands one step further in than an item that begins so.
+/// Lines of the body that are indented one step further than the item.
 fn inside<'a>(item: &str, body: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     let depth = indent(item) + 4;
     let lines = body.iter().filter(move |line| indent(line) == depth);

@@ -1,4 +1,4 @@
-//! What the project says of itself, and every decoder: no debugger is started.
+//! Tests of the project's own rules and documents, and of every decoder: no debugger is started.
 
 mod arrows;
 #[cfg(feature = "full")]

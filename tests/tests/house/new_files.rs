@@ -2,7 +2,7 @@
 
 use crate::sources;
 
-/// What makes a file, or empties one.
+/// Calls that make a file, or empty one.
 const WAYS: [&str; 9] = [
     "fs::write(",
     "fs::copy(",

@@ -1,4 +1,4 @@
-//! What `scripts/install-deps` says to a newcomer whose machine lacks something that it cannot install.
+//! Messages of `scripts/install-deps` on a machine that lacks something that it cannot install.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use sdm_tests::place::script;
 
-/// What the script itself needs.
+/// Tools that the script itself needs.
 const TOOLS: [&str; 4] = ["sh", "sed", "dirname", "echo"];
 
 /// A machine of programs that answer as is said.

@@ -1,5 +1,5 @@
-//! What was observed of every way to hang, under each MPI, judged again: a verdict that is another one is a change of the kept
-//! file. `UPDATE_GOLDEN=1` writes the verdicts anew, `scripts/observations renew` the observations.
+//! Recorded observations of every way to hang, under each MPI, judged again: a different verdict is a change of the
+//! recorded file. `UPDATE_GOLDEN=1` rewrites the verdicts, `scripts/observations renew` the observations.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use sdm_tests::place::Place;
 use sdm_tests::sdm::Sdm;
 use sdm_tests::ways::{self, RANKS};
 
-/// What is wrong with what is kept of one job, where something is.
+/// The fault of one job's record; `None` where there is none.
 fn fault(text: &str, expect: ways::Expect) -> Option<String> {
     let before = match Observations::decode(text) {
         Ok(before) => before,

@@ -1,8 +1,8 @@
-//! Files of `/proc` are read in one place: by `sdm_system::proc`, which knows what no text in them may look like.
+//! Files of `/proc` are read in one place: by `sdm_system::proc`, which rejects malformed text in them.
 
 use crate::sources;
 
-/// Who reads some by itself, and why.
+/// Files that read some of `/proc` themselves, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm-system/src/proc.rs", "the reader"),
     (
@@ -32,7 +32,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a path of a process's file, or of all processes, is written with.
+/// Texts by which a source names a process's file, or the list of processes.
 const PATHS: [&str; 4] = [
     "\"/proc/{",
     "\"/proc/self/",

@@ -1,8 +1,9 @@
-//! Programs are started in one place: by `sdm_system::programs`, which looks no name up where others can put a program.
+//! Programs are started in one place: by `sdm_system::programs`, which looks no name up in a folder where other
+//! users can write.
 
 use crate::sources;
 
-/// What starts a program, or is a shell.
+/// Calls that start a program, and shells.
 const WAYS: [&str; 5] = [
     "Command::new(",
     "\"/bin/sh\"",
@@ -10,7 +11,7 @@ const WAYS: [&str; 5] = [
     "execvp",
     "posix_spawn",
 ];
-/// Whose `Command` is none of a program.
+/// A type whose name contains `Command::new(` and which is not a program's.
 const NAMESAKE: &str = "OpenCommand::new(";
 
 /// Files that do, and why.

@@ -1,4 +1,4 @@
-//! What the command says of itself: settings, completions, manual pages.
+//! Self-description of the command: settings, completions, manual pages.
 
 use std::fs;
 use std::process::Command;

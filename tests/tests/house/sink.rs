@@ -1,9 +1,9 @@
-//! Nothing is shown but through what escapes.
+//! All user-visible output passes the escaping sink.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What writes to a terminal without asking the sink.
+/// Calls that write to a terminal without the sink.
 const WAYS_AROUND: [&str; 7] = [
     "print!(",
     "println!(",
@@ -14,7 +14,7 @@ const WAYS_AROUND: [&str; 7] = [
     "STDOUT_FILENO",
 ];
 
-/// Who may: the sinks, and who says nothing to a person.
+/// Files that may use them: the sinks, and files that write nothing to a person.
 const ALLOWED: [(&str, &str); 15] = [
     ("sdm/src/sys.rs", "asks whether there is a standard output"),
     ("sdm-bootstrap/src/log.rs", "one line of the log, escaped"),
@@ -72,7 +72,7 @@ const ALLOWED: [(&str, &str); 15] = [
 /// A name as it is: a line end in it reads as a line of ours (`sdm_text::printable_name` has none).
 const RAW_NAMES: [&str; 1] = [".display()"];
 
-/// Who may, and why.
+/// Files that may, with the reason.
 const ALLOWED_RAW: [(&str, &str); 3] = [
     ("sdm-launch/src/manual.rs", "words for a shell, quoted"),
     ("sdm-session/src/key.rs", "an argument that is read again"),

@@ -87,7 +87,7 @@ fn read(member: &str, folder: &Path, found: &mut Vec<Source>) {
     }
 }
 
-/// How the paths of modules begin that are declared under `#[cfg(test)]`.
+/// Path prefixes of modules that are declared under `#[cfg(test)]`.
 fn for_tests(sources: &[Source]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for source in sources {

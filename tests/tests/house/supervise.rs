@@ -1,4 +1,4 @@
-//! Tests run apart from one another, and what they leave behind is seen.
+//! Tests run isolated from one another, and their leftovers are detected.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -4,7 +4,7 @@ use sdm_runtime::{attribute, states};
 
 use crate::sources;
 
-/// Who uses the runtime platform.
+/// Crates that use the runtime platform.
 const USERS: [&str; 4] = ["sdm", "sdm-agent", "sdm-rm", "sdm-screen"];
 
 /// Files in which a word that is a state's means something else.

@@ -1,4 +1,4 @@
-//! Which launcher a program is started by, and what is said where it does not fit.
+//! Choice of the launcher for a program, and the message where it does not fit.
 
 use std::path::{Path, PathBuf};
 

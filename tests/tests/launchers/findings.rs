@@ -1,4 +1,4 @@
-//! What sanitizers find in ranks: one stop for all that have done the same, and the exit code of a batch.
+//! Findings of sanitizers in ranks: one stop for all ranks with the same finding, and the exit code of a batch run.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;

@@ -168,7 +168,8 @@ fn an_abort_is_held_and_then_ends_the_job() {
     }
 }
 
-/// What the launcher itself forwards: nothing is merged, and its own options say how it looks.
+/// The launcher itself forwards the ranks' output and input: nothing is merged, and the launcher's options set the
+/// format.
 #[test]
 fn the_launcher_carries_what_ranks_print_and_read() {
     let place = Place::new();

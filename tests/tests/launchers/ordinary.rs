@@ -1,4 +1,4 @@
-//! What an ordinary user does, who may not look into processes that are kept out of core files.
+//! Use by an ordinary user, who may not read processes that are not dumpable.
 
 use sdm_tests::control;
 use sdm_tests::ordinary;

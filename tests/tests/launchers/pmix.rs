@@ -80,7 +80,7 @@ fn ranks_are_one_job_without_mpirun() {
     }
 }
 
-/// What scripts choose a GPU by.
+/// Variable by which scripts choose a GPU, printed in the rank.
 const LOCAL_RANK: &str = "print ((int (*)(const char *))atoi)(((char *(*)(const char *))getenv)(\"OMPI_COMM_WORLD_LOCAL_RANK\"))";
 
 fn four_are_debugged(place: &Place, sum: &Path, options: &[&str]) -> Done {
@@ -128,7 +128,7 @@ fn ranks_meet(place: &Place, compiler: Compiler) {
     assert_eq!(lines_of(&done.out), heard, "{done}");
 }
 
-/// What a program is linked with says whose it is, also where it names nothing but `MPI_Init`.
+/// The linked library shows the program's MPI, also where the program uses no symbol but `MPI_Init`.
 #[test]
 fn a_program_without_handles_is_open_mpis_too() {
     let place = Place::new();
@@ -187,7 +187,7 @@ fn who_aborts_ends_the_job_with_its_status() {
     }
 }
 
-/// What a shell inside of another job has in its environment: of that nothing reaches the ranks.
+/// Variables of a shell inside another job do not reach the ranks.
 #[test]
 fn the_variables_of_an_outer_job_mean_nothing() {
     let place = Place::new();
@@ -361,7 +361,7 @@ fn a_rank_that_is_killed_is_told_and_the_others_stay() {
     assert_no_folder(&place);
 }
 
-/// Who does not come by a server of the session has nothing to say to it.
+/// Started by anything but a server of the session, the program only reports an error.
 #[test]
 fn the_program_is_no_use_to_who_starts_it_otherwise() {
     let program = sdm_tests::binaries::folder().join("sdm-pmix");

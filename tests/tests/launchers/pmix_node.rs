@@ -31,7 +31,7 @@ fn end(mut sdm: Running<'_>, go: &Path) {
     let _done = sdm.finish();
 }
 
-/// Where tools find the server of the node.
+/// The file by which tools find the server of the node.
 fn file(tmp: &Path) -> PathBuf {
     let host = nix::unistd::gethostname().expect("a name");
     let name = format!("pmix.sys.{}", host.to_str().expect("text"));
@@ -91,7 +91,7 @@ fn a_server_is_its_nodes_own_where_that_has_none() {
     assert!(!file.exists());
 }
 
-/// What somebody else has put there is neither followed nor written to; and what a killed server leaves is stale.
+/// A file of another owner under that name is neither followed nor overwritten, and a killed server's file is stale.
 #[test]
 fn a_name_that_is_taken_is_left() {
     let place = Place::new();

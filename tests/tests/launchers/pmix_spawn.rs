@@ -11,7 +11,7 @@ fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }
 
-/// What programs printed, without who said it, sorted.
+/// The programs' output without the labels of ranks, sorted.
 fn printed(out: &str) -> Vec<String> {
     let said = out.lines().map(|line| match line.split_once("] ") {
         Some((rank, said)) if rank.starts_with('[') => said,

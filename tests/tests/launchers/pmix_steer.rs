@@ -1,4 +1,4 @@
-//! Tools at the PMIx servers of a session: what they follow and what they do to processes; and what harms nobody.
+//! Tools at the PMIx servers of a session: monitoring and control of processes, and requests that must do no harm.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -98,7 +98,7 @@ impl<'a> Job<'a> {
         command
     }
 
-    /// What the server says of itself and its jobs.
+    /// The server's list of itself and its jobs.
     fn listed(&self) -> Value {
         let listed = self.pmix(&["list", "--json"]).output().expect("sdm");
         serde_json::from_slice(&listed.stdout).unwrap_or_else(|error| panic!("{error}: {listed:?}"))
@@ -113,8 +113,8 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What a tool has started is a job of its own, and its tasks are tasks of the session; its input, output and exit code are the
-/// tool's.
+/// Programs started by a tool are a job of their own, and their tasks are tasks of the session. The tool has their
+/// input, output and exit code.
 #[test]
 fn a_tool_starts_programs_and_has_their_streams_and_code() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! Tools of ours beside a job of Open MPI 5: many of them, and killed ones, do not keep its `prterun` from ending.
+//! Tools of ours connected to a job of Open MPI 5: many of them, and killed ones, do not keep its `prterun` from
+//! ending.
 
 use std::fs::Permissions;
 use std::io::BufRead;
@@ -155,7 +156,7 @@ fn a_job_outlives_killed_tools() {
     assert_eq!(job.end(), Some(3));
 }
 
-/// What starts a daemon here in place of there, once it may.
+/// Script in the place of ssh: starts a daemon on this host once the file `GO` exists.
 const AGENT: &str = r#"#!/bin/sh
 shift
 : > GO.waited-for

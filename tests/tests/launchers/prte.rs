@@ -1,4 +1,4 @@
-//! A PRRTE of the user's with jobs of its own: what `sdm pmix` sees and does there, and its jobs in the runtime model.
+//! A PRRTE of the user's with jobs of its own: queries and commands of `sdm pmix`, and its jobs in the runtime model.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -99,7 +99,7 @@ impl Watched {
         watched
     }
 
-    /// What it says until this is among it; it is ended then.
+    /// Reads its output until the text `wanted` is in it, and ends it then.
     fn until(mut self, wanted: &str) -> String {
         let mut said = String::new();
         while !said.contains(wanted) {

@@ -143,7 +143,7 @@ fn arguments_of_a_call_are_those_that_mpi_was_given() {
     let _done = sdm.finish().code(0);
 }
 
-/// What hangs in a rank of Python's is Python's: its lock, and workers in processes of their own.
+/// A hang in a Python rank is explained in Python's terms: its lock (the GIL), and its worker processes.
 #[test]
 fn hangs_of_python_are_told() {
     if !has_mpi4py() {
@@ -187,7 +187,7 @@ fn hangs_of_python_are_told() {
     }
 }
 
-/// What torchrun has started; it ends it all when it is told to end.
+/// A process of torchrun; all its processes end when it is asked to end.
 struct Torchrun(Child);
 
 impl Torchrun {

@@ -1,4 +1,4 @@
-//! `queues`: what MPI's own debug library tells of sends and receives that have not completed.
+//! `queues`: sends and receives that have not completed, as MPI's own debug library reports them.
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use sdm_tests::processes;
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// Where Debian and Ubuntu install the library of Open MPI 4, below the folder of the machine's architecture.
+/// Path at which Debian and Ubuntu install the library of Open MPI 4, below the folder of the machine's architecture.
 const LIBRARY: &str = "openmpi/lib/openmpi3/libompi_dbg_msgq.so";
 const NO_UNEXPECTED: &str = "the MPI library's debug library does not tell of messages that have come and that nobody has received";
 
@@ -183,7 +183,7 @@ fn a_helper_that_is_killed_costs_its_answer_only() {
     let _ = sdm.finish();
 }
 
-/// What `sdm-pmix queues` says to a library at this path.
+/// The answer of `sdm-pmix queues` with a library at this path.
 fn asked(library: &Path) -> QueuesAnswer {
     let (mut socket, theirs) = UnixStream::pair().expect("descriptors");
     let memory = File::open("/proc/self/mem").expect("our own");

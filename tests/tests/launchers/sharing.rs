@@ -103,7 +103,7 @@ fn a_stopped_server_holds_nobody_whose_process_is_killed() {
     assert!(done.out.contains("the launcher ended: "), "{done}");
 }
 
-/// What is to be read may have ended before a shim has started the gdb of its rank.
+/// The input may have ended before a shim has started the gdb of its rank.
 #[test]
 fn input_that_ends_at_once_comes_to_the_rank_that_reads_it() {
     for launcher in ["mpirun", "mpiexec"] {

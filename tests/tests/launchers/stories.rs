@@ -9,7 +9,8 @@ use sdm_tests::{binaries, editor, ordinary, parts, sdm};
 
 const _: () = sdm_tests::run::test_group("crowded", "editors' own clients beside gdb");
 
-/// What an editor starts for the adapter: what that says is kept, a file for each.
+/// The adapter that an editor starts: a script that copies the adapter's output to a file for each run. Returns the
+/// script and the folder of the files.
 fn adapter(place: &Place) -> (PathBuf, PathBuf) {
     let kept = place.path().join("kept");
     fs::create_dir_all(&kept).expect("a folder");

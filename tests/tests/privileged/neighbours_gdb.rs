@@ -1,4 +1,4 @@
-//! What stands beside a program for gdb: whose it is decides whether gdb executes it.
+//! Files for gdb beside a program: their owner decides whether gdb executes them.
 
 mod compilers;
 mod planted;
@@ -25,7 +25,7 @@ assert gdb.current_objfile().filename.endswith("libanswer.so")
 gdb.pretty_printers.append(look_up)
 "#;
 
-/// What SDM says of each thing that it leaves alone.
+/// Part of SDM's message about each file that is not loaded.
 const REFUSAL: &str = "is not loaded: ";
 
 /// A text whose lines are not broken.

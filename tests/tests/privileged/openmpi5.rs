@@ -17,7 +17,7 @@ const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one
 
 const HOSTS: &str = "10.77.0.1:2,10.77.0.2:2";
 
-/// What tells `mpirun` how the hosts are reached.
+/// Options by which `mpirun` reaches the hosts.
 fn reaching_hosts(mpi: &Path) -> Vec<String> {
     let net = "10.77.0.0/24";
     let agent = format!("ssh -F {CONFIG}");

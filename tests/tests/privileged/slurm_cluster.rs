@@ -24,7 +24,7 @@ fn shell() -> Shell {
     shell
 }
 
-/// What a person sees in a list.
+/// Checks that a list contains a text, and that no line is wider than 80 characters.
 fn listed(shell: &Shell, line: &str, part: &str) {
     let said = shell.sdm(line).done();
     assert!(

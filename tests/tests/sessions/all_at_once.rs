@@ -1,5 +1,5 @@
-//! Everything of a session is killed at once on a host, as a resource manager does it to what it has started: nobody is left
-//! who could let a process go on.
+//! All processes of a session on a host are killed at once, as a resource manager does: none is left
+//! that could let a process go on.
 
 use nix::sys::signal::Signal;
 use sdm_tests::job::{Folder, HeldJob, below, look, running};

@@ -1,4 +1,4 @@
-//! Threads that wait for one that there is not.
+//! Threads that wait for a thread that does not exist.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A server that stands still while those below it do not: the prompt comes back, they answer, and what comes late
-//! is said to be late.
+//! A stopped server whose children run: the prompt comes back, the children answer, and late answers
+//! are marked as late.
 
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};

@@ -35,7 +35,7 @@ fn the_exit_code_says_what_came_of_it() {
     done.expect_part("[@crashed] print rank", "rank ");
 }
 
-/// Who is to be told is, once the report is there; what becomes of it changes no exit code.
+/// The notify command runs once the report exists, and its outcome does not change the exit code.
 #[test]
 fn somebody_is_notified_where_the_report_is() {
     let place = Place::new();

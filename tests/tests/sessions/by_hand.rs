@@ -16,8 +16,8 @@ use sdm_tests::place::{Compiler, MARK_VARIABLE, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// How often a member has looked in vain for another one before that is started: the first time was a hundredth
-/// of a second after it began.
+/// Log text of a member that has often looked in vain for another one, which is then started. The first attempt was
+/// a hundredth of a second after the member's start.
 const TRIES: &str = "try 6 ";
 
 /// A command of those that `sdm` shows, typed.

@@ -12,7 +12,7 @@ use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use serde_json::Value;
 
-/// What `stacks` finds of a job, doctor looks into.
+/// Runs `sdm doctor` on a job of a cluster and on one that does not exist, and checks the findings.
 fn looked_into(shell: &Shell, runs: &str) {
     let looked = shell.sdm(&format!("doctor here:{runs}")).out;
     for line in [

@@ -1,4 +1,4 @@
-//! `sdm core`: what programs were at their end.
+//! `sdm core`: the state of programs at their end, from core files.
 
 use std::fs;
 

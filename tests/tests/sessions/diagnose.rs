@@ -6,7 +6,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use serde_json::Value;
 
-/// What `diagnose` says of four ranks of the fixture after a while.
+/// Diagnosis of four ranks of the fixture after a while.
 fn diagnose(place: &Place, way: &str) -> Value {
     let program = place.path().join("stuck");
     let mut lines = vec!["tbreak begin", "continue"];

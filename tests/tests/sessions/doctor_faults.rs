@@ -359,7 +359,7 @@ fn another_debugger_is_found() {
     loops.wait().expect("it ends");
 }
 
-/// What does not start, or is not attached to, names the check that says why.
+/// The error of a failed start or attach names the check that explains it.
 #[test]
 fn what_fails_names_its_check() {
     let place = Place::new();

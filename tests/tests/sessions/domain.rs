@@ -1,4 +1,4 @@
-//! Ranks with large objects by reference in each frame: nobody has gdb format them whole.
+//! Ranks with references to large objects in each frame: gdb never formats these objects whole.
 
 use std::fs;
 
@@ -8,10 +8,10 @@ use sdm_tests::processes;
 use sdm_tests::sdm::Sdm;
 
 const RANKS: u32 = 8;
-/// How much a gdb may write for a frame. The object by itself has 494,543 bytes as text.
+/// Maximum number of bytes that a gdb may write for a frame. The object alone has 494,543 bytes as text.
 const FRAME_BYTES_MAX: u64 = 3 << 9;
 
-/// How much gdbs have written so far.
+/// Number of bytes that gdbs have written so far.
 fn written(gdbs: &[u32]) -> u64 {
     let of = |pid: &u32| {
         let io = fs::read_to_string(processes::of(*pid).path("io")).expect("it lives");

@@ -1,4 +1,4 @@
-//! What cannot be done is said clearly: with an exit code in batch, with a live prompt else.
+//! Errors are reported clearly: in batch mode with an exit code, otherwise with a live prompt.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What `sdm` ends with, and what it says then.
+//! Exit codes of `sdm`, and its messages at the end.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! What a person who knows gdb and launchers expects of `sdm run` and its prompt, on real gdb.
+//! Expectations on `sdm run` and its prompt by users who know gdb and launchers, on real gdb.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
@@ -40,7 +40,7 @@ fn stacks_that_differ_in_arguments_only_are_one() {
     done.expect_part("[@1] print number", "rank 3: 7\n");
 }
 
-/// What gdb does there, and who has been there how often.
+/// The list of breakpoints shows their commands, and the number of hits of each rank.
 #[test]
 fn breakpoints_are_listed_with_their_lines_and_hits() {
     let place = Place::new();

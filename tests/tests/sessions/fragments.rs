@@ -1,4 +1,4 @@
-//! Stacks that nobody can read to their end.
+//! Stacks that cannot be unwound to their end.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! How gdb is used, where not as usual.
+//! Options for gdb: wrappers, settings, printers, and the check that memory suffices for all gdbs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -173,7 +173,7 @@ fn nothing_is_left_by_a_client_or_a_server_that_is_gone() {
     shell.place.assert_gone();
 }
 
-/// How many descriptors a process has, and how much memory, in kB.
+/// Number of descriptors of a process, and its resident memory in kB.
 fn size_of(pid: u32) -> (usize, u64) {
     let count = fs::read_dir(format!("/proc/{pid}/fd"))
         .expect("it runs")
@@ -198,7 +198,7 @@ fn a_server_that_is_a_file_of_its_own_and_no_link_is_one_too() {
     shell.place.assert_gone();
 }
 
-/// Who is killed, and behind which step of a job's life.
+/// Kills each process of the invoke server after each step of a job's life.
 #[test]
 fn whoever_is_killed_at_whatever_step_nothing_is_left() {
     let shell = Shell::new();
@@ -265,7 +265,7 @@ fn whoever_is_killed_at_whatever_step_nothing_is_left() {
     shell.place.assert_gone();
 }
 
-/// How many jobs follow each other: `SDM_INVOKE_JOBS`, for the figures of docs/performance.md.
+/// Number of jobs in sequence: `SDM_INVOKE_JOBS`, for the figures of docs/performance.md.
 fn jobs_in_a_row() -> usize {
     let given = std::env::var("SDM_INVOKE_JOBS").ok();
     given.and_then(|count| count.parse().ok()).unwrap_or(90)

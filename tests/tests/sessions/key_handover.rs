@@ -1,4 +1,4 @@
-//! What a launcher carries to servers is where the session's key is, and not the key.
+//! A launcher passes servers the place of the session's key, never the key itself.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is killed from outside is noticed and told: a process that gdb holds, and gdb itself.
+//! Processes killed from outside are noticed and reported: a process under gdb, and gdb itself.
 
 use std::process::{Child, Command, Stdio};
 

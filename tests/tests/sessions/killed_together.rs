@@ -1,8 +1,9 @@
-//! Any of a session's processes are killed together, in any order, at any moment of attaching, looking, letting run and letting go: who
-//! was attached to runs on as before. Where nobody is left who could see to that, `sdm rescue` does.
+//! Any of a session's processes are killed together, in any order, at any moment of attaching, inspecting, resuming
+//! and detaching. Attached processes run on as before. Where no process is left that could see to that, `sdm
+//! rescue` does.
 //!
-//! A cell is a seed: it says who is killed, in which order, and when. `SDM_TEST_SEED=FIRST` begins elsewhere, and with
-//! `SDM_TEST_FULL=1` there are 400 of them.
+//! A cell is a seed: it gives the killed processes, their order, and the time. `SDM_TEST_SEED=FIRST` begins
+//! elsewhere, and with `SDM_TEST_FULL=1` there are 400 of them.
 
 use std::process::{Child, Command, Stdio};
 
@@ -17,14 +18,14 @@ use sdm_tests::run::{is_full, until};
 use sdm_tests::sdm::{Done, Running, Sdm, command};
 use sdm_tests::{binaries, leftovers};
 
-/// What the session does. The breakpoint is one that nobody comes to.
+/// Commands of the session. No rank reaches the breakpoint.
 const LINES: [&str; 5] = ["bt", "break twice", "continue &", "interrupt", "detach"];
-/// Which of the commands that gdb is given on this way it is held at.
+/// Range of the number of the gdb command at which gdb is held.
 const COMMANDS: std::ops::RangeInclusive<usize> = 1..=15;
-/// Those without whom nobody takes back gdb's stops and breakpoints.
+/// Processes of which one must live to undo gdb's stops and breakpoints.
 const UNDOERS: [&str; 2] = ["sdm-server", "sdm-warden"];
 
-/// What one seed says.
+/// The test case of one seed.
 #[derive(Debug)]
 struct Cell {
     /// Names of those who are killed, in their order; `sdm` is the front-end.

@@ -105,7 +105,7 @@ fn some_of_four_stop_and_are_stepped() {
 
 /// The exit codes of the ranks that end in the next test.
 const ENDS: [(u32, u32); 4] = [(2, 8), (3, 10), (4, 255), (5, 3)];
-/// What asking them then gives.
+/// Answer of these ranks to a command afterwards.
 const ENDED: &str = "rank 2: not running (exited 8)\nrank 3: not running (exited 10)\n\
                      rank 4: not running (exited 255)\nrank 5: not running (exited 3)\n";
 

@@ -1,4 +1,4 @@
-//! `SDM_LOG=info` tells who did what and when; without it nothing is logged.
+//! `SDM_LOG=info` logs each event with its time and member; without it nothing is logged.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// What a line of the log says: the spans that it stands in, and the text behind them.
+/// Parses a line of the log: its spans, and the text behind them.
 fn parse(line: &str) -> (String, String) {
     let mut words = line.splitn(2, ' ');
     let time = words.next().expect("a time");

@@ -1,4 +1,4 @@
-//! `sdm stacks` without gdb: what it shows is what gdb would, and nobody is held for it.
+//! `sdm stacks` without gdb: it shows the same as gdb, and stops no process for it.
 
 use std::process::{Child, Command, Stdio};
 

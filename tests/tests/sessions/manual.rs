@@ -1,5 +1,5 @@
-//! Sessions whose processes somebody else starts, by hand or by a site's own launcher; and which
-//! launcher is taken where none is named.
+//! Sessions whose processes are started by hand or by a site's own launcher, and the choice of
+//! a launcher where none is named.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! A breakpoint whose place nobody has: at a prompt it is asked whether it is to wait, as gdb asks.
+//! A breakpoint whose location is in no program yet: at a prompt `sdm` asks whether to make it pending, as gdb does.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;

@@ -1,4 +1,4 @@
-//! Programs that do what programs do: each is handled, or what is not is said. Real gdb, real
+//! Phenomena of real programs: each is handled, or reported as unsupported. Real gdb, real
 //! sessions; one small program per phenomenon.
 
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ struct Case {
     args: &'static [&'static str],
     /// Each command, and what its answer holds.
     commands: &'static [(&'static str, &'static str)],
-    /// What is shown sooner or later: output and remarks do not wait for both ranks.
+    /// Texts that are shown sooner or later: output and remarks do not wait for both ranks.
     shown: &'static [&'static str],
 }
 
@@ -30,7 +30,7 @@ const PLAIN: Case = Case {
     shown: &[],
 };
 
-/// What the system does: processes, programs, terminals, streams, signals.
+/// Phenomena of the system: processes, programs, terminals, streams, signals.
 const SYSTEM: &[Case] = &[
     Case {
         fixture: "forks",
@@ -140,7 +140,7 @@ const SYSTEM: &[Case] = &[
     },
 ];
 
-/// What languages and libraries do.
+/// Phenomena of languages and libraries.
 const LANGUAGES: &[Case] = &[
     Case {
         fixture: "containers",

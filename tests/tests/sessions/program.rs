@@ -1,5 +1,5 @@
-//! What a program sees under SDM is what it sees without, but for what docs/guide.md lists under
-//! "What differs for the program". Whoever changes a list here changes it there.
+//! A program sees the same under SDM as without, except for the differences that docs/guide.md lists under
+//! "What differs for the program". A change of a list here needs the same change there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Sdm, command};
 
-/// What is inherited and not usual: limits, umask, priority, signals ignored and blocked, a
-/// descriptor. The session is a new one, so that the terminal of who runs the test is out of play.
+/// Unusual inherited attributes: limits, umask, priority, signals ignored and blocked, a
+/// descriptor. The session is a new one, so that the terminal of the test's own caller has no effect.
 const INHERITED: &str = "ulimit -Sn 700; ulimit -c 0; umask 027; exec 7</dev/null; \
                          exec setsid -w nice -n 1 env --ignore-signal=HUP,USR2,QUIT \
                          --block-signal=USR1,TERM \"$@\"";
@@ -18,7 +18,7 @@ const INHERITED: &str = "ulimit -Sn 700; ulimit -c 0; umask 027; exec 7</dev/nul
 /// guide.
 const RESERVED: u64 = 0b11 << 31;
 
-/// What it saw: facts by name.
+/// The program's view of its attributes: facts by name.
 type Seen = BTreeMap<String, String>;
 
 fn read(place: &Place, prefix: &str, rank: u32) -> Seen {

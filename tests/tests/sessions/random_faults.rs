@@ -1,7 +1,7 @@
-//! Random faults: any process of a session is killed, asked to end or stopped, at any moment of any use, and those that are
-//! debugged run on as before.
+//! Random faults: any process of a session is killed, terminated or stopped, at any moment of any use, and the debugged
+//! processes run on as before.
 //!
-//! A seed says the use, the process, the fault and the moment. `scripts/faults [N [SEED]]` has more of them.
+//! A seed gives the use, the process, the fault and the moment. `scripts/faults [N [SEED]]` has more of them.
 
 mod uses;
 

@@ -1,4 +1,4 @@
-//! What `sdm run --batch` leaves behind, however it ends; and `report` at the prompt.
+//! Report of `sdm run --batch`, however the run ends, and `report` at the prompt.
 
 use std::fs;
 use std::path::Path;

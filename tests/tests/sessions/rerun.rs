@@ -141,7 +141,7 @@ fn what_is_watched_is_watched_again() {
     done.expect_part("info watchpoints", hits);
 }
 
-/// Where the next job cannot be had the prompt stays, and can try again.
+/// The prompt stays and can try again after a next job that cannot be started.
 #[test]
 fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
     let place = Place::new();
@@ -201,7 +201,7 @@ fn a_job_that_cannot_be_started_again_leaves_the_prompt() {
     assert_eq!(code, 0, "{screen}");
 }
 
-/// What was attached to is not ours to start.
+/// `run` does not restart a program that was attached to.
 #[test]
 fn what_was_not_started_here_is_not_started_anew() {
     let place = Place::new();

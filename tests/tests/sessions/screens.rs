@@ -1,4 +1,4 @@
-//! What a person sees, as it is, on narrow and wide terminals: `tests/golden`. The same in a script.
+//! Exact screens on narrow and wide terminals: `tests/golden`. The same in a script.
 
 use sdm_tests::golden;
 use sdm_tests::place::{Compiler, Place};
@@ -8,7 +8,7 @@ use sdm_tests::united::united;
 
 const WIDTHS: [u16; 2] = [80, 200];
 
-/// What gdb's users say every day, to four ranks under Open MPI.
+/// Everyday commands of gdb's users, to four ranks under Open MPI.
 const EVERYDAY: &[&str] = &[
     "break solve",
     "tbreak diffuse if rod->rank >= 0",
@@ -39,7 +39,7 @@ const EVERYDAY: &[&str] = &[
     "condition 9",
 ];
 
-/// What belongs to the prompt rather than to the program.
+/// Commands that concern the prompt rather than the program.
 const PROMPT: &[&str] = &[
     "watch no_such_thing",
     "thread apply 7 bt",

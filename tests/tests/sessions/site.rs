@@ -1,4 +1,4 @@
-//! What a site sets for all who work there, in the file where it is looked for.
+//! Settings of a site for all its users, in the file where `sdm` looks for them.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 
-/// Where a test may lay files over those of the system.
+/// Command prefix that makes a mount namespace, in which a test may hide files of the system.
 const OWN: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
 /// The system's folder of settings with the site's file in it, and nothing else of it.
 const PLANT: &str = "mount -t tmpfs none /etc; mkdir /etc/sdm; cp \"$SITE\" /etc/sdm/config.toml";

@@ -1,4 +1,4 @@
-//! What programs read where there is no prompt: what `sdm` reads.
+//! Standard input of programs where there is no prompt: they read `sdm`'s own.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Nothing that others have made steers the terminal: names in a program, of a process, of files, in what is typed.
+//! No foreign text controls the terminal: names in a program, of a process, of files, and typed text.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -14,7 +14,7 @@ const STEERING: &str = "\x1b]0;STEERED\x07\x1b[2J\u{9b}31m";
 /// Its beginning as it is shown.
 const SHOWN: &str = r"\x1b]0;STEERED\x07";
 
-/// What a terminal may be sent beside printable text: what sdm and its line editor use.
+/// True where the bytes contain one of the tests' control sequences; those of `sdm` and its line editor are allowed.
 fn steers(bytes: &str) -> bool {
     bytes.contains("\x1b]0;STEERED") || bytes.contains("\x1b[2J") || bytes.contains('\u{9b}')
 }

@@ -1,7 +1,7 @@
-//! Whoever is stopped from outside (SIGSTOP), nothing of the session is left when it ends.
+//! After any process of a session was stopped from outside (SIGSTOP), nothing of the session is left when it ends.
 //!
-//! A process that is stopped does nothing about a signal that asks it to end, nor about the end of its input, and does not
-//! tell those below it. Promised are ten seconds; the bound here is that of a busy machine.
+//! A stopped process reacts neither to a signal that asks it to end nor to the end of its input, and does not
+//! inform its children. The promised limit is ten seconds; the bound here is that of a busy machine.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use sdm_tests::relay::{Hold, Relay};
 use sdm_tests::run::until;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// Who is stopped.
+/// The stopped process.
 const VICTIMS: [&str; 7] = [
     "server",
     "inner",
@@ -30,7 +30,7 @@ const VICTIMS: [&str; 7] = [
 /// All of them, as they are called.
 const MEMBERS: [&str; 5] = ["sdm-server", "sdm-master", "gdb", "work", "sdm-warden"];
 
-/// How the session ends.
+/// The end of the session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
     Quit,
@@ -186,7 +186,7 @@ fn waiting(place: &Place, count: usize) -> Vec<Child> {
     (0..count).map(|_| start()).collect()
 }
 
-/// Where the gdb is stopped.
+/// The activity during which the gdb is stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Busy {
     Attaching,

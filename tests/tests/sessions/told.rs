@@ -1,4 +1,4 @@
-//! The prompt that a person has before them tells what is so now, also while they type.
+//! The visible prompt shows the present state, also while the user types.
 
 use nix::sys::signal::Signal;
 use sdm_tests::place::{Compiler, Place};

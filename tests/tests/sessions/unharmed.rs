@@ -1,5 +1,5 @@
-//! Looking at a job that runs does not harm it, whenever a person gives it up and whenever gdb is killed: no process
-//! of it ends, none stays stopped or traced.
+//! Inspecting a running job does not harm it, whenever the user interrupts the inspection and whenever gdb is
+//! killed: no process of the job ends, none stays stopped or traced.
 //!
 //! `SDM_TEST_FULL=1` tries every moment many times.
 
@@ -20,7 +20,7 @@ use sdm_tests::sdm::{Done, Running, Sdm};
 
 pub(super) use code::changed_bytes;
 
-/// When the blow comes.
+/// Moment of the disturbance.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
     /// gdb is there, and was told nothing.
@@ -36,7 +36,7 @@ enum Moment {
 }
 
 impl Moment {
-    /// Where gdb is held at this moment; nowhere where it lasts.
+    /// Point at which gdb is held at this moment; `None` for a moment that lasts.
     fn hold(self, pids: &[u32]) -> Option<Hold> {
         let all = pids.len();
         let which = |last| if last { all } else { 1 };
@@ -49,7 +49,7 @@ impl Moment {
         }
     }
 
-    /// What the kernel says of it.
+    /// Whether it is this moment now, by the kernel's data on tracers.
     fn is_now(self, gdb: u32, pids: &[u32]) -> bool {
         let held = pids.iter().filter(|pid| tracer(**pid) == Some(gdb)).count();
         match self {
@@ -87,7 +87,7 @@ const WATCH_BY_GDB: &[&str] = &["--watch=1", "--by", "gdb"];
 /// Those of a look that goes on.
 const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Shown];
 
-/// What comes then.
+/// The disturbance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Blow {
     /// A person types Ctrl-C.
@@ -109,7 +109,7 @@ impl Blow {
     }
 }
 
-/// How often each moment is tried.
+/// Number of attempts at each moment.
 fn rounds() -> usize {
     if sdm_tests::run::is_full() { 20 } else { 1 }
 }
@@ -150,7 +150,7 @@ fn send(running: &Running<'_>, number: Signal) {
 struct Looked<'a> {
     verb: &'a str,
     options: &'a [&'a str],
-    /// How the processes are named to `sdm`.
+    /// Arguments of `sdm` that name the processes.
     target: &'a str,
     pids: &'a [u32],
 }
@@ -211,7 +211,7 @@ impl Looked<'_> {
     }
 }
 
-/// What was given up says so, and nothing else of those whom it has not seen.
+/// Checks that an interrupted inspection reports that, and claims nothing about processes that it has not inspected.
 fn check_words(blow: Blow, done: &Done, moment: Moment) {
     let said = format!("{}{}", done.out, done.err);
     assert!(

@@ -1,4 +1,4 @@
-//! What nobody reads does not keep `sdm` from ending when it is told to.
+//! Output that is not read does not keep `sdm` from ending when it is told to.
 
 use std::io::{PipeReader, pipe};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::command;
 
-/// What `sdm` is given until it has to wait, or to end.
+/// Time limit for `sdm` to block, or to end.
 const BOUND: Duration = Duration::from_secs(60);
 
 /// `sdm` with a program that prints more than a pipe holds, when the pipe is full; and the end that nobody reads.

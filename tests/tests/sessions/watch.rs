@@ -1,4 +1,4 @@
-//! `sdm stacks --watch`: processes that are looked at again and again, and go on as before.
+//! `sdm stacks --watch`: processes that are sampled again and again, and run on as before.
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! gdb's words at the prompt that more than one question stands behind, on real gdb.
+//! gdb's commands at the prompt that need more than one request, on real gdb.
 
 use std::fs;
 

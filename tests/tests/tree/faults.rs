@@ -1,4 +1,4 @@
-//! Servers that die or stand still, with real processes: the accounting law holds, the others
+//! Servers that die or are stopped, with real processes: the accounting law holds, the others
 //! answer, and everybody affected is named.
 
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const _: () = sdm_tests::run::test_group("crowded", "16 servers");
 
 const SERVERS: u32 = 64;
 
-/// Whom it hits: server i owns task i. In the binomial tree of 64 servers below the master,
+/// The servers that are hit: server i owns task i. In the binomial tree of 64 servers below the master,
 /// server 31 is the master's largest child (with 32-62 below it) and server 7 has seven below it.
 const VICTIMS: [(&str, &[u32]); 4] = [
     ("a leaf", &[62]),

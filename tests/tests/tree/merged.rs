@@ -1,4 +1,4 @@
-//! Answers that are alike cost the front-end one payload, however many tasks gave them.
+//! Equal answers cost the front-end one payload, however many tasks gave them.
 
 use sdm_core::aggregate::Aggregate;
 use sdm_core::frame;
@@ -12,7 +12,7 @@ use sdm_idset::IdSet;
 use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionEvent};
 use sdm_tests::run::{BOUND, Run, fake};
 
-/// What the frame, the answer's header and its set may take beside the payload, in bytes.
+/// Maximum size of the frame, the answer's header and its set in addition to the payload, in bytes.
 const BESIDE_MAX: usize = 64;
 
 fn own_answer() -> Vec<u8> {
@@ -21,7 +21,7 @@ fn own_answer() -> Vec<u8> {
     wire::encode(&Reply::Stacks(TaskStacks::of_main(frames, 2)))
 }
 
-/// What a member sends up that has got these answers.
+/// The merged answer that a member sends up for these answers.
 fn hop(blocks: Vec<Block>) -> Block {
     let rule = rules::rule(RULE_STACK_TREE, &[]).expect("a rule of ours");
     let mut aggregate = Aggregate::default();

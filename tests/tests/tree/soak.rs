@@ -1,5 +1,5 @@
 //! Emulated sessions for a long time: random commands, output, faults, detaching and resuming. Every
-//! step is done once by everybody who lives, whoever shows it; memory and descriptors stay flat;
+//! living task executes every step once, whichever terminal shows it; memory and descriptors stay flat;
 //! nothing is left behind. `scripts/soak` runs it for hours.
 
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ const SERVERS: u32 = 32;
 const SECONDS: u64 = 120;
 /// The longest that one session goes on.
 const SESSION_MAX: Duration = Duration::from_secs(1800);
-/// How many servers may be killed in one session: there must be some to look at in the end.
+/// Maximum number of servers killed in one session, so that some are left in the end.
 const KILLS_MAX: usize = 8;
-/// What a process may grow between the first third and the end of its session: the keeper's ring of
+/// Maximum growth of a process between the first third and the end of its session: the keeper's ring of
 /// output fills up to 4 MiB, and allocators round up.
 const GROWTH_BYTES: u64 = (4 << 20) + (1 << 20);
 /// The descriptors that all processes together may have gained by then: a terminal that comes or goes.
@@ -40,7 +40,7 @@ value n = 0
 value rank = {rank}
 ";
 
-/// What one process has: resident bytes, and descriptors.
+/// Resident bytes and number of descriptors by process.
 type Usage = BTreeMap<u32, (u64, usize)>;
 
 struct Soak<'a> {
@@ -49,7 +49,7 @@ struct Soak<'a> {
     /// Absent while nobody looks.
     terminal: Option<Terminal<'a>>,
     living: IdSet,
-    /// How often every task has counted.
+    /// Number of steps that every task has counted.
     count: u32,
     steps: BTreeMap<&'static str, u32>,
 }

@@ -17,16 +17,16 @@ const TASKS: u32 = 16;
 /// Each prints 100 lines of 64 bytes a millisecond: 100 MB/s together.
 const NOISY: &str = "continue = never\noutput_lines = 100\n\
     output = 1ms {n} of {rank} .................................................\n";
-/// How long nobody reads.
+/// Time for which the front-end does not read.
 const STALL: Duration = Duration::from_secs(3);
-/// How long nothing comes where all has come.
+/// Time without output after which all has arrived.
 const QUIET: Duration = Duration::from_secs(2);
-/// How many lines a task writes at once.
+/// Number of lines that a task writes at once.
 const AT_ONCE: u64 = 100;
-/// What may be under way to the front-end when it reads again: windows of all members, and what the
-/// system's sockets hold. Without credit it would be all that was offered, 300 MB.
+/// Maximum number of bytes in flight to the front-end when it reads again: windows of all members, and the buffers of
+/// the system's sockets. Without credit it would be everything printed, 300 MB.
 const UNDER_WAY_MAX: usize = 32 << 20;
-/// What a member may grow by, in bytes.
+/// Maximum growth of a member, in bytes.
 const GROWTH_MAX: u64 = 16 << 20;
 
 /// The lines that a task printed, put together from pieces, and how far they are in order.

@@ -1,4 +1,4 @@
-//! Starts that do not go well: servers that fail, stay away, lie, or listen where nobody is.
+//! Failing starts: servers that fail, stay away, lie, or announce an address at which nothing listens.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const _: () = sdm_tests::run::test_group("crowded", "24 servers");
 
 /// Longer than a server takes to come, where it comes.
 const LONG: Duration = Duration::from_secs(60);
-/// What is waited for one that does not.
+/// Time limit for a server that does not come.
 const SHORT: Duration = Duration::from_secs(10);
 
 /// Starts a session that cannot be; nothing may be left of it.

@@ -24,10 +24,10 @@ const _: () = sdm_tests::run::test_group("crowded", "servers under a crowd of st
 const SERVERS: u32 = 12;
 /// The one that is bothered most: position 8 of the tree, a child of the master, with three below.
 const VICTIM: u32 = 7;
-/// What strangers may cost a server, in bytes.
+/// Maximum memory that strangers may cost a server, in bytes.
 const COST_MAX: u64 = 8 << 20;
 
-/// What a server on a busy machine warns of beside strangers.
+/// Warnings of a server on a busy machine that do not concern strangers.
 const NO_REFUSALS: [&str; 5] = [
     "nothing is heard over the link",
     "time is over: missing",
@@ -36,7 +36,7 @@ const NO_REFUSALS: [&str; 5] = [
     "no parent: ",
 ];
 
-/// How many connect and say nothing, and how many of them are there at a time at most.
+/// Number of connections that send nothing, and the maximum of them at a time.
 const CROWD: usize = 10_000;
 const HELD_MAX: usize = 2000;
 

@@ -10,7 +10,7 @@ const _: () = sdm_tests::run::test_group("crowded", "a tree for each topology");
 
 const SERVERS: u32 = 21;
 
-/// How many children the members have, the master first, then the numbers in falling order.
+/// Number of children of each member: the master's first, then the others in falling order.
 fn children(run: &Run) -> Vec<usize> {
     let members = run.session.members();
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();

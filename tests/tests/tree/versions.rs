@@ -1,4 +1,4 @@
-//! Members of two neighbouring versions: each refuses the other at its first bytes, and both numbers are said.
+//! Members of two neighbouring versions: each refuses the other at its first bytes, and the error has both numbers.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,11 +11,11 @@ use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
 use sdm_tests::run::{BOUND, Run, evaluate, fake};
 
-/// What is waited for servers: those of this version come in a fraction of it.
+/// Time limit for servers: those of this version come in a fraction of it.
 const WAIT: Duration = Duration::from_secs(10);
-/// The length of what each end says before the handshake.
+/// Length of the bytes that each end sends before the handshake.
 const PREFACE_BYTES: usize = 8;
-/// Where its version stands in it.
+/// Offset of the version in these bytes.
 const VERSION_AT: usize = 4;
 
 /// A server of another version: it listens, and answers a caller by its own preface, as each version does.

@@ -1,4 +1,4 @@
-//! What each test costs: one line for each in the file that `SDM_TEST_COSTS` names.
+//! Costs of each test: one line per test in the file that `SDM_TEST_COSTS` names.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

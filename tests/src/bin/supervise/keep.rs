@@ -1,4 +1,5 @@
-//! The keeper of a service that tests share: it starts the service, is above all its processes, and ends it when the run of tests is over.
+//! The keeper of a service that tests share: it starts the service, is the ancestor of all its processes, and ends
+//! it when the run of tests is over.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -86,7 +87,7 @@ fn renew(service: &Service, renewals: &UnixListener) -> Result<()> {
     Ok(())
 }
 
-/// What this process waits for comes by a descriptor.
+/// Blocks the signals for which this process waits, and returns a descriptor that reports them.
 fn block() -> Result<SignalFd> {
     let signals = signals();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), None)?;

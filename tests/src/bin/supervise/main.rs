@@ -36,7 +36,7 @@ use sdm_tests::service::{RUN_VARIABLE, descendants_but_services, is_in_group};
 use crate::costs::Costs;
 use crate::namespaces::Apart;
 
-/// How often leftovers are looked for while they end.
+/// Interval between searches for leftovers while they end.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The exit code of a test that failed.
 const FAILED: u8 = 101;
@@ -158,7 +158,7 @@ fn run(command: &mut Command) -> Result<(u8, bool)> {
     Ok((exit_code(status), stopped))
 }
 
-/// Whom the program runs as, where that is not this user.
+/// User and group under which the program runs; `None` for this process's own.
 fn ordinary_user(program: &Path) -> Option<(Uid, Gid)> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     if !geteuid().is_root() || name.starts_with("privileged-") {
@@ -227,7 +227,7 @@ impl Drop for OwnFolder {
     }
 }
 
-/// Where programs that tests have compiled are kept is the user's.
+/// Makes the folder of compiled programs, and gives it to the user.
 fn fixtures_folder(program: &Path, user: Option<(Uid, Gid)>) -> Result<()> {
     let Some(target) = program.ancestors().nth(3) else {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Processes, `/dev/shm` and a temporary folder that are one test's alone.
+//! Isolation of a test: pids, `/dev/shm` and a temporary folder of its own.
 //!
-//! Tools of PMIx find every server of a user, by the processes of the machine and by files below the temporary folder; and what MPI
-//! calls its shared memory is made of pids. In namespaces of its own a test sees its own processes only. The user stays the same one, so that
-//! programs that tests compile and keep are everybody's, and a test may have two users in it.
+//! PMIx tools find every server of a user, by the processes of the machine and by files below the temporary folder.
+//! MPI names its shared memory after pids. In namespaces of its own a test sees its own processes only. The user
+//! stays the same, so that all tests share the compiled programs, and a test may involve two users.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +22,7 @@ const FINDING: [&str; 4] = ["openmpi5::", "pmix", "prte::", "editors::"];
 const MOUNTS: &str = r#"own=$1 && shift && mount -t tmpfs -o mode=0755 sdm "$own" &&
     mount -t tmpfs -o mode=1777 sdm /dev/shm && exec "$@""#;
 
-/// How a test is kept apart from others.
+/// Isolation of a test from others.
 pub(crate) enum Apart {
     /// It is not: nothing of others disturbs it.
     No,
@@ -33,10 +33,10 @@ pub(crate) enum Apart {
 }
 
 impl Apart {
-    /// What a test of a program wants, and can have here.
+    /// The isolation that a test of a program needs, as far as it is possible here.
     ///
     /// # Errors
-    /// There can be no lock.
+    /// The lock cannot be made.
     pub(crate) fn of(program: &Path, test: &str) -> Result<Self> {
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         let Some(program) = PROGRAMS.iter().find(|it| name.starts_with(**it)) else {

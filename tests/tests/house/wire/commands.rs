@@ -240,7 +240,7 @@ fn formats() -> Vec<(String, ValueFormat)> {
     )
 }
 
-/// What every server's backend is told with the session's configuration.
+/// Backend settings in the session's configuration, for every server.
 fn settings() -> Vec<(String, BackendSettings)> {
     every!(BackendSettings:
         BackendSettings::Gdb => BackendSettings::Gdb,

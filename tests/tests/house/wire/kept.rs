@@ -12,16 +12,16 @@ use super::WIRE_VERSION;
 
 /// The bytes of one value.
 pub(super) struct Entry {
-    /// What the value is: `Command::Step`.
+    /// Name of the value: `Command::Step`.
     pub(super) name: String,
     /// Its bytes on the wire.
     pub(super) bytes: Vec<u8>,
 }
 
-/// How many bytes stand in one line of a file.
+/// Number of bytes in one line of a file.
 const ROW_BYTES: usize = 16;
 const HEAD: &str = "# Wire version ";
-/// What stands before the hash of everything above it, in the last line.
+/// Text before the hash of everything above it, in the last line.
 const SEAL: &str = "\n# Seal ";
 
 /// Every file of kept bytes. One that is missing is not written anew: nothing would then be left of the bytes that it kept.
@@ -72,7 +72,7 @@ pub(super) fn check(name: &str, entries: &[Entry]) {
     }
 }
 
-/// What becomes of a file of kept bytes.
+/// Outcome of the comparison of a file of kept bytes with the present ones.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// It says what is sent.

@@ -1,4 +1,4 @@
-//! What the merge rules make of answers, and the parameters that a command gives them.
+//! Results of the merge rules, and the parameters that a command gives them.
 
 use sdm_debug::queues::TaskQueues;
 use sdm_debug::reply::{StackFrame, TaskSamples, TaskStacks, Usage, Value};

@@ -40,7 +40,7 @@ pub(super) fn entries() -> Vec<Entry> {
     entries
 }
 
-/// What both ends say before the handshake.
+/// The plain bytes that both ends send before the handshake.
 fn preface() -> Entry {
     let config = LinkConfig::new(SessionKey::from_bytes([7; 32]), SessionId([1; 8]));
     let hello = Hello {

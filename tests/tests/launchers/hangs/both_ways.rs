@@ -1,4 +1,4 @@
-//! What is observed of a job without gdb is what gdb shows of it.
+//! Observations of a job without gdb agree with those by gdb.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const WAYS: [&str; 9] = [
     "file_part",
 ];
 
-/// What is observed at each look: where tasks are, what they wait in, with which arguments; and the verdict.
+/// Observations at each sample: the tasks' locations, the calls in which they wait, with arguments, and the verdict.
 fn observed(job: &Job, folder: &Path, by: &str) -> Value {
     let path = folder.join(by);
     let text = path.to_str().expect("a path of text");

@@ -1,11 +1,11 @@
-//! Cases of which each is tried, whatever became of those before it.
+//! A list of cases of which each is tried, also after an earlier one has failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::job::Under;
 
-/// What was tried, and which of it went wrong.
+/// Number of cases tried, and the failed ones.
 #[derive(Default)]
 pub(super) struct Cases {
     tried: usize,

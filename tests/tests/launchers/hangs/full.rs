@@ -16,7 +16,7 @@ use super::cases::Cases;
 use super::job::{Job, Ranks, Ready, Under};
 use super::{PLAIN, Told, check_and_keep, check_case, installed, may_count, told};
 
-/// How often each way is repeated, if nothing else is said.
+/// Default number of repetitions of each way.
 const REPEATS: usize = 3;
 
 fn repeats() -> Option<usize> {
@@ -221,11 +221,11 @@ fn who_is_not_looked_at_may_do_anything() {
     assert_eq!(found["step"], "deadlock", "{found:#}");
 }
 
-/// Who calls the same again and again is seen in the same call each time, and does not stand. Where the kernel lets nobody count, that is not
-/// known; but nobody is said to wait for ever.
+/// A rank that repeats a call is seen in the same call each time, and does not count as waiting. Where the kernel
+/// does not allow counting, that is unknown, but no rank is reported to wait for ever.
 #[test]
 fn who_calls_the_same_again_does_not_stand() {
-    /// How often each is started.
+    /// Number of starts of each.
     const TIMES: usize = 5;
     if !may_count() {
         println!("SKIP: a part: the kernel lets nobody count (kernel.perf_event_paranoid)");
@@ -266,7 +266,7 @@ fn who_calls_the_same_again_does_not_stand() {
 /// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
 #[test]
 fn who_waits_is_never_said_to_go_on() {
-    /// How often a job is looked at.
+    /// Number of diagnoses of the job.
     const TIMES: usize = 25;
     for (number, compiler) in [(0, Compiler::OpenMpi), (1, Compiler::Mpich)] {
         let folder = Folder::new(&format!("hangs-again-{number}"));

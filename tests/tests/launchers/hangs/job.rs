@@ -97,7 +97,8 @@ impl Ready {
 pub(crate) struct Ranks(BTreeMap<u32, u64>);
 
 impl Ranks {
-    /// What a rank computes in its place: much more than on the way from saying that it is ready to there.
+    /// Processor time that a computing rank has used in its place: much more than on the way there from its ready
+    /// message.
     const IN_PLACE_NS: u64 = 5_000_000;
 
     pub(crate) fn of(program: &Path) -> Self {

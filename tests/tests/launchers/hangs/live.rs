@@ -10,7 +10,7 @@ use super::cases::Cases;
 use super::job::Under;
 use super::{check, check_and_keep, installed};
 
-/// How many ways the commit chooses.
+/// Number of ways that the commit selects.
 const CHOSEN: usize = 5;
 
 fn expectation(way: &str) -> Expect {
@@ -24,7 +24,7 @@ fn check_way(compiler: Compiler, way: &str) {
     check(Under::new(compiler), &program, expectation(way));
 }
 
-/// What it rests on is written, and judged alike without the job.
+/// The observations are written, and give the same verdict without the job.
 #[test]
 fn deadlock_is_told_and_replayed() {
     let folder = Folder::new("hangs-live-receive");

@@ -1,8 +1,9 @@
-//! What `sdm diagnose` says of jobs that hang, each in its own way, and of some that do not: the verdict, whom it
-//! names, and on what evidence. Each is attached to as it runs, without a debugger before.
+//! Diagnoses by `sdm diagnose` of jobs that hang, each in its own way, and of some that do not: the verdict, the
+//! tasks that it names, and the evidence. Each job is attached to while it runs, without a debugger before.
 //!
-//! [`live`] has ten jobs in each run. [`full`] has all of them under each MPI, and what needs many looks; it records what is
-//! observed where `SDM_RECORD` names a folder. What was recorded is judged again by the test program `house`.
+//! [`live`] has ten jobs in each run. [`full`] has all of them under each MPI, and tests that need many samples; it
+//! records the observations where `SDM_RECORD` names a folder. The test program `house` judges the recorded
+//! observations again.
 
 mod both_ways;
 mod cases;
@@ -28,13 +29,13 @@ const _: () = sdm_tests::run::test_group("crowded", "eight to 32 ranks that poll
 /// By what `sdm` is started: nothing that changes anything.
 const PLAIN: &[&str] = &["env", "--default-signal=INT"];
 
-/// What was said of a job, as the record, with the exit code.
+/// The diagnosis of a job, as the record, with the exit code.
 struct Told {
     found: Value,
     code: Option<i32>,
 }
 
-/// What `PREFIX sdm diagnose` says of a job.
+/// Runs `PREFIX sdm diagnose` on a job.
 fn told(prefix: &[&str], job: &Job, options: &[&str]) -> Told {
     let place = Place::new();
     let pid = job.launcher.id().to_string();

@@ -1,4 +1,4 @@
-//! Which process is which rank: by pids, with processes that ranks have started, and behind a wrapper.
+//! Mapping of processes to ranks: by pids, with processes that ranks have started, and below a wrapper.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use sdm_tests::united::all_told;
 
 use super::job::{Job, Under};
 
-/// What `sdm VERB TARGET` says.
+/// Runs `sdm VERB TARGET`.
 fn said(place: &Place, verb: &str, target: &[&str]) -> Done {
     let prefix = ["env", "--default-signal=INT"];
     Sdm::wrapped(&prefix, place, verb).args(target).finish()

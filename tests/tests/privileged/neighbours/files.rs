@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::Mode;
 use sdm_tests::neighbour::{Neighbour, Outcome, Who};
 
-/// How far behind this process's pid the next ones are, at most, on a busy machine.
+/// Maximum distance from this process's pid to the next ones, on a busy machine.
 const PIDS_AHEAD: u32 = 4000;
 
 fn fifo(neighbour: &Neighbour, path: &Path) {
@@ -102,7 +102,7 @@ fn trap(neighbour: &Neighbour, name: &str) -> (PathBuf, PathBuf) {
     (victim, link)
 }
 
-/// What was written is the user's alone, in the place of the link, and the link's file is as it was.
+/// Checks that the written file is the user's alone, in the place of the link, and that the link's target is unchanged.
 fn check_trap((victim, link): &(PathBuf, PathBuf), begins: &[u8]) {
     let kept = fs::read_to_string(victim).expect("it is there");
     assert_eq!(kept, "the user's own", "{}", link.display());

@@ -1,4 +1,4 @@
-//! Folders that one happens to be in: what lies there under the name of a tool or a module is not that.
+//! Working directories with files named after a tool or a module: these files are not taken for it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use sdm_tests::neighbour::{Neighbour, Outcome, Who};
 
-/// What is looked up by name.
+/// Names of programs that are looked up.
 const TOOLS: &[&str] = &[
     "gdb",
     "ssh",

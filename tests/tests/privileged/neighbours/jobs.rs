@@ -1,4 +1,4 @@
-//! Jobs that run: a user, or root who supports users, looks at processes of somebody who has prepared them.
+//! Running jobs: a user, or root who supports users, inspects processes that another user has prepared as a trap.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -77,7 +77,7 @@ fn start(neighbour: &Neighbour, who: Who, program: &Path, words: &[&str]) -> Chi
     command.spawn().expect("it starts")
 }
 
-/// What calls itself the login of an `mpiexec` is a path to something else.
+/// A process that poses as the login of an `mpiexec` has the path of another program, which is not executed.
 #[test]
 fn a_login_that_calls_itself_so_is_not_executed() {
     let Some(neighbour) = Neighbour::new() else {

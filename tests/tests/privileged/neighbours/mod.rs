@@ -1,4 +1,4 @@
-//! What another user of the machine plants is not executed, loaded or followed, and its owner is named.
+//! Files planted by another user of the machine are not executed, loaded or followed, and their owner is named.
 
 mod files;
 mod folders;

@@ -1,4 +1,4 @@
-//! A program with everything beside it that gdb could execute, and the ways to have gdb look at it.
+//! A program with all kinds of files beside it that gdb could execute, and the ways in which gdb reads the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -134,7 +134,7 @@ pub(super) enum Mode {
 
 pub(super) const MODES: [Mode; 4] = [Mode::Run, Mode::Attach, Mode::Stacks, Mode::Core];
 
-/// What `sdm` says in this mode with this gdb and further options.
+/// Output of `sdm` in this mode with this gdb and further options.
 pub(super) fn look(
     users: &Neighbour,
     who: Who,
@@ -175,7 +175,7 @@ pub(super) fn look(
     text
 }
 
-/// What is looked at: a program, one of it that runs, and that one's core file.
+/// Targets of a debugger: a program, a running process of it, and the process's core file.
 pub(super) struct Looked {
     program: PathBuf,
     core: PathBuf,

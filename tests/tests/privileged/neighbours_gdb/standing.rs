@@ -1,4 +1,5 @@
-//! What a neighbour puts where gdb looks for files while a process stands still: he neither keeps it standing nor has gdb take his for it.
+//! Files that another user plants where gdb looks for files while a process is stopped: they neither keep the
+//! process stopped nor are taken for the right ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

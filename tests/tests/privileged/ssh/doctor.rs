@@ -1,4 +1,4 @@
-//! What `sdm doctor --host` says of hosts that are reached by ssh: of one that is well, and with each fault planted.
+//! Findings of `sdm doctor --host` on hosts that are reached by ssh: on a healthy one, and with each fault planted.
 
 use std::path::Path;
 

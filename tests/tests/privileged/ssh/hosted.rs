@@ -151,7 +151,7 @@ fn they_are_debugged(place: &Place, sum: &Path) {
     assert_eq!(lines_of(&done), expected(4, "sum 10"), "{done}");
 }
 
-/// What a rank starts runs on its host, and meets the ranks of all hosts.
+/// Processes started by a rank run on its host, and communicate with the ranks of all hosts.
 fn they_start_others(place: &Place, compiler: Compiler) {
     let spawn = place.compile("mpi_spawn", compiler);
     let done = run(place, 4, TWO)
@@ -190,7 +190,7 @@ fn they_start_others(place: &Place, compiler: Compiler) {
     assert_ne!(done.code, Some(0), "{done}");
 }
 
-/// Where no file system has it, the program of the PMIx servers comes with that of the servers.
+/// Without a shared file system, the program of the PMIx servers is copied with that of the servers.
 fn the_program_is_copied_to_hosts(place: &Place, sum: &Path) {
     let mut sdm = run(place, 4, TWO)
         .args(["--stage"])
@@ -211,7 +211,7 @@ fn the_program_is_copied_to_hosts(place: &Place, sum: &Path) {
     assert_eq!(lines_of(&sdm.finish().code(0)), expected(4, "sum 10"));
 }
 
-/// Where a host is lost at whose end the others wait, they are ended.
+/// Ranks that wait for a host to end are ended when that host is lost.
 fn who_waits_for_a_lost_host_is_ended(place: &Place, late: &Path) {
     let never = place.path().join("never");
     let mut sdm = run(place, 3, "10.77.0.1,10.77.0.2,10.77.0.3")

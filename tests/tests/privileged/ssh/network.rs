@@ -1,4 +1,4 @@
-//! Which ways there are through the network between the hosts, and what comes of losing them.
+//! Paths through the network between the hosts, and the effects of losing them.
 
 use std::ffi::OsStr;
 use std::fs;

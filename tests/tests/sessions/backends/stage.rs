@@ -44,7 +44,7 @@ pub(super) struct Stage {
     commands: u64,
     answers: BTreeMap<u64, Result<Reply, Failure>>,
     events: Vec<Event>,
-    /// What the program lies in.
+    /// The folder of the program, which lives as long as this.
     _place: Option<Place>,
 }
 

@@ -1,4 +1,4 @@
-//! What is asked, in order, and what stands in the answer. The program is tests/fixtures/tour.c.
+//! Commands in order, each with parts of its answer. The program is tests/fixtures/tour.c.
 
 mod looks;
 mod points;

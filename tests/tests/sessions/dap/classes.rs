@@ -1,4 +1,4 @@
-//! Ranks that stand alike are one thread.
+//! Ranks that are stopped alike are one thread.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{all_stopped, configuration, set};
 
-/// What a line of the console shows.
+/// Output of a line in the console.
 fn line(editor: &mut Editor<'_>, line: &str) -> String {
     let body = editor.ask("evaluate", &json!({"expression": line, "context": "repl"}));
     body["result"].as_str().expect("a text").to_owned()

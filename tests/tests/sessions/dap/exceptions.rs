@@ -1,4 +1,4 @@
-//! What a person can have programs stop at besides places: exceptions, signals, forks, and data.
+//! Causes of stops other than breakpoints in source: exceptions, signals, forks, and data.
 
 use std::path::Path;
 

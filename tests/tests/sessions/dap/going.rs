@@ -1,4 +1,4 @@
-//! Other places, other threads, and the same once more.
+//! Restarts of a job, jumps of a rank to another line, and sources, instructions and threads of a process.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};

@@ -4,13 +4,13 @@ use sdm_tests::editor::Editor;
 use sdm_tests::place::Place;
 use serde_json::{Value, json};
 
-/// How many messages; with `--full` all of them are sent to the real program, where the test runner counts on a minute.
+/// Number of messages; with `--full` all of them are sent to the real program, where the test runner allows a minute.
 const MESSAGES: usize = 100_000;
-/// How many messages are sent before the memory is looked at for the first time.
+/// Number of messages before the first measurement of memory.
 const WARM: usize = 30_000;
 /// By how much the memory may have grown at the end, in KiB: what an allocator keeps.
 const GROWTH_KIB_MAX: u64 = 24 << 10;
-/// How many requests are under way at once.
+/// Number of requests that are open at once.
 const AT_ONCE: usize = 50;
 
 /// Requests, and what their arguments are called.

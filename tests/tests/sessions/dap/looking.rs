@@ -208,7 +208,7 @@ fn values_and_memory_are_read_and_changed() {
     editor.disconnect();
 }
 
-/// How many parts there are, and the names and values of the first and of the last.
+/// Number of parts, and the names and values of the first and of the last.
 fn ends(parts: &[Value]) -> (usize, [(&str, &str); 2]) {
     fn end(part: Option<&Value>) -> (&str, &str) {
         let part = part.expect("there are some");

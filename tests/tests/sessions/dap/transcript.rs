@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{configuration, go, set, set_none};
 
-/// What an adapter has said, a line each, without what differs from run to run: how far a start is, and that a step takes
-/// long, as on a busy machine.
+/// Messages of an adapter, one line each, without those that differ from run to run: the progress of a start, and
+/// the notice that a step takes long, as on a busy machine.
 fn kept(place: &Place, transcript: &[Value]) -> String {
     let is_kept = |message: &&Value| {
         let event = message["event"].as_str();

@@ -1,4 +1,4 @@
-//! A process that is looked at runs as it is in its files: a gdb that is killed leaves no breakpoint in it.
+//! The code of an inspected process is that of its files: a killed gdb leaves no breakpoint in it.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -12,7 +12,7 @@ use sdm_tests::sdm::Sdm;
 
 use super::{spinning, until};
 
-/// How many bytes of a process's code are not those of its files.
+/// Number of bytes of a process's code that differ from its files.
 pub(in super::super) fn changed_bytes(pid: u32) -> usize {
     let process = processes::of(pid);
     let maps = process.maps().expect("it lives");

@@ -1,4 +1,4 @@
-//! What stands still: frames, values, memory, source, variable objects.
+//! Commands to stopped tasks: frames, values, memory, source, variable objects.
 
 use super::*;
 use sdm_debug::Command;

@@ -1,4 +1,4 @@
-//! What lets tasks run, what is asked meanwhile, and how they end.
+//! Commands that let tasks run, commands meanwhile, and the ends of tasks.
 
 use super::*;
 use sdm_debug::Command;
