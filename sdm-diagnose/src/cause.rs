@@ -3,7 +3,7 @@
 /// The class of an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// Nothing is known to be wrong.
+    /// No error is known.
     #[default]
     None,
     /// The cause is unknown.
@@ -39,7 +39,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 16] = [
         Self::None,
         Self::Unknown,
@@ -59,7 +59,7 @@ impl Cause {
         Self::Sleeping,
     ];
 
-    /// Its name, as in `--json`.
+    /// The name, as in `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -192,7 +192,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Those that a task waits for, each by itself.
+    /// The single tasks that a task waits for.
     fn wants_of(&self, task: u32) -> impl Iterator<Item = u32> + '_ {
         let from = self.wants.partition_point(|(who, _)| *who < task);
         let them = self.wants[from..].iter();
@@ -367,7 +367,8 @@ mod tests {
         assert_eq!(found.holders, set("4"), "what is known comes first");
     }
 
-    /// The shapes of real programs at the size that is asked for; that it ends is the test, `benches` has the time.
+    /// Graphs with the shapes of real programs at full size. The test is that the reduction ends; `benches`
+    /// measures its time.
     #[test]
     fn a_hundred_thousand_ranks_are_reduced() {
         const COUNT: u32 = 100_000;

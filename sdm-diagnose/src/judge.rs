@@ -74,7 +74,7 @@ struct Case<'a> {
     seen: &'a Seen,
     evidence: &'a Evidence<'a>,
     still: &'a [SamePlace],
-    /// All ranks of the job, seen or not.
+    /// All ranks of the job, sampled or not.
     all: IdSet,
     /// Tasks that wait in MPI.
     waiting: IdSet,

@@ -113,7 +113,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its name, as in `--json`.
+    /// The name, as in `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -178,7 +178,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name, as in `--json`.
+    /// The name, as in `--json`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

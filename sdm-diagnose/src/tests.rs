@@ -58,7 +58,7 @@ fn observed(looks: &[Look<'_>]) -> Observed {
     }
 }
 
-/// Some tasks are in a call with these arguments; each is a number or a name, in the order of its roles.
+/// Puts tasks in a call with these arguments. Each argument is a number or a name, with its role.
 fn call(seen: &mut Observed, tasks: &str, function: &str, arguments: &[(ArgumentRole, &str)]) {
     let argument = |(role, text): &(ArgumentRole, &str)| CallArgument {
         role: *role,
@@ -86,7 +86,7 @@ fn call(seen: &mut Observed, tasks: &str, function: &str, arguments: &[(Argument
 
 const WORLD: (ArgumentRole, &str) = (ArgumentRole::Communicator, "MPI_COMM_WORLD");
 
-/// Some tasks wait for a message from a rank.
+/// Puts tasks in a receive from a rank.
 fn receive(seen: &mut Observed, tasks: &str, peer: &str) {
     let arguments = [
         (ArgumentRole::Source, peer),
@@ -101,7 +101,7 @@ fn reduce_all(seen: &mut Observed, tasks: &str) {
     call(seen, tasks, "MPI_Allreduce", &arguments);
 }
 
-/// A thread waits for the lock that another one has, or that one had who has ended.
+/// A thread that waits for a lock of another thread, or of one that has ended.
 fn waits_for_lock(thread: u32, holder: Option<u32>) -> ThreadWait {
     ThreadWait {
         thread,
@@ -448,7 +448,7 @@ fn where_calls_could_not_be_told_apart_that_is_said() {
     );
 }
 
-/// One of two that stood goes on before it stops: each is told once, and by itself where only one is waited for.
+/// One of two waiting tasks goes on before it stops. Each is reported once.
 #[test]
 fn who_goes_on_and_stops_is_told_once() {
     let one: Look<'_> = &[

@@ -11,11 +11,11 @@ pub enum ArgumentRole {
     Count,
     /// The destination rank.
     Destination,
-    /// The tag; of what is sent where a call sends and receives.
+    /// The tag. In a call that sends and receives, the tag of the sent message.
     Tag,
     /// The source rank.
     Source,
-    /// The tag of what is received, where a call sends and receives.
+    /// The tag of the received message in a call that sends and receives.
     ReceiveTag,
     /// The communicator of the call.
     Communicator,
@@ -25,14 +25,14 @@ pub enum ArgumentRole {
     Root,
     /// The number of requests that are waited for.
     Requests,
-    /// The rank whose window is meant.
+    /// The target rank of an RMA operation.
     Target,
     /// The context of a communicator: the MPI library's name or number for it, which is the same at all its
     /// ranks, as a number.
     Context,
     /// The communicator is one with processes of other jobs.
     OtherJobs,
-    /// The handle that MPICH has given a communicator at this rank; others may have another one for the same.
+    /// MPICH's handle of a communicator at this rank. Other ranks can have another handle for it.
     Handle,
     /// The window of the call.
     Window,
@@ -57,30 +57,32 @@ impl ArgumentRole {
     }
 }
 
-/// For whom a function waits.
+/// The ranks that a function waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// All of a communicator; it ends for nobody before all have come: `MPI_Allreduce`.
+    /// All ranks of a communicator; no rank returns before all have called: `MPI_Allreduce`.
     All,
-    /// Others of a communicator, all of which call it: `MPI_Bcast`.
+    /// Other ranks of a communicator, all of which call it: `MPI_Bcast`.
     Members,
     /// A message: `MPI_Recv`.
     Message,
-    /// Nobody: it asks whether something has come. Who calls it in a loop waits as well, but can go on for other reasons: `MPI_Iprobe`.
+    /// No rank: the function polls for a message. A caller in a loop waits as well, but can go on for other
+    /// reasons: `MPI_Iprobe`.
     Poll,
-    /// Nobody: it answers at once, wherever the others are: `MPI_Comm_rank`.
+    /// No rank: the function returns at once: `MPI_Comm_rank`.
     Nobody,
-    /// Something else.
+    /// Another event.
     Other,
 }
 
-/// A function without `MPI_`, for whom it waits, and which of its arguments say more of that, each with its place from 0.
+/// A function's name without `MPI_`, the ranks that it waits for, and the relevant arguments with their
+/// positions from 0.
 type Function = (&'static str, WaitsFor, &'static [(usize, ArgumentRole)]);
 
 use ArgumentRole as R;
 use WaitsFor as W;
 
-/// Those of which something is known, by their names.
+/// The known functions, by name.
 #[rustfmt::skip]
 const FUNCTIONS: [Function; 90] = [
     ("address", W::Nobody, &[]),
@@ -180,7 +182,7 @@ fn known(name: &str) -> Option<&'static Function> {
     at.ok().map(|at| &FUNCTIONS[at])
 }
 
-/// For whom a function waits, by its name without `MPI_`.
+/// The ranks that a function waits for, by its name without `MPI_`.
 fn waits_by_name(name: &str) -> WaitsFor {
     match known(name) {
         Some((_, waits, _)) => *waits,
@@ -189,14 +191,14 @@ fn waits_by_name(name: &str) -> WaitsFor {
     }
 }
 
-/// For whom a function of MPI's waits, under any of its names; `None` for every other function.
+/// The ranks that an MPI function waits for, by any of its names. None for other functions.
 #[must_use]
 pub fn waits_for(function: &str) -> Option<WaitsFor> {
     mpi_name(function).map(|name| waits_by_name(&name))
 }
 
-/// The arguments of a call that say whom it waits for, each with its place from 0; none for a call that is not known here. C, Fortran and
-/// `mpi_f08` have them in the same places.
+/// The arguments of a call that determine the awaited ranks, with their positions from 0. Empty for unknown
+/// functions. C, Fortran and `mpi_f08` have the same positions.
 #[must_use]
 pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
     // PyTorch's are called with other arguments, which are Python's.
@@ -208,7 +210,7 @@ pub fn roles(function: &str) -> &'static [(usize, ArgumentRole)] {
         .map_or(&[], |(_, _, roles)| *roles)
 }
 
-/// True for collective operations that end for nobody before all have come, by their name without `MPI_`.
+/// True for collective operations in which no rank returns before all have called, by name without `MPI_`.
 #[must_use]
 pub fn needs_all(name: &str) -> bool {
     waits_by_name(name) == W::All
@@ -232,7 +234,7 @@ pub fn waits_for_several(function: &str) -> bool {
     mpi_name(function).as_deref() == Some("waitall")
 }
 
-/// True for operations on files in which all take part who have opened them.
+/// True for collective file operations.
 #[must_use]
 pub fn is_of_all(function: &str) -> bool {
     const OF_ALL: [&str; 6] = [

@@ -6,23 +6,24 @@ use crate::ArgumentRole;
 pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
 /// The communicator of each rank alone.
 pub const COMM_SELF: &str = "MPI_COMM_SELF";
-/// A receive from anybody.
+/// The source of a receive from any rank.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 /// A receive under any tag.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
-/// In the place of a tag's expression: that of a message that has come, and for which nothing was ready.
+/// The expression of a tag argument that stands for an unexpected message: one that has arrived without a
+/// matching receive.
 pub const UNEXPECTED: &str = "unexpected";
 /// The value of `MPI_ANY_TAG` in both libraries.
 pub const ANY_TAG_NUMBER: i32 = -1;
 /// MPICH's handle of the communicator of all ranks.
 pub const MPICH_WORLD: i32 = 0x4400_0000;
-/// That of the communicator of each rank alone.
+/// MPICH's handle of `MPI_COMM_SELF`.
 pub const MPICH_SELF: u32 = 0x4400_0001;
 /// The variable that it is in Open MPI.
 pub const OPEN_MPI_WORLD: &str = "ompi_mpi_comm_world";
 
-/// The constant that an argument of a call which waits has in place of a number, in either library: both have numbers below 0 for them, and
-/// not the same ones. What a receive may take from whom a call sends to is not told apart where a call does both.
+/// The constant that a negative argument of a blocking call stands for, in either library. Sources have no
+/// entry, because -1 and -2 have opposite meanings in the two libraries.
 #[must_use]
 pub fn constant(role: ArgumentRole, number: i64) -> Option<&'static str> {
     use ArgumentRole as R;
@@ -34,7 +35,7 @@ pub fn constant(role: ArgumentRole, number: i64) -> Option<&'static str> {
     }
 }
 
-/// True for a communicator's value that is the one of all ranks: its name, or what a library has for it.
+/// True for the value of `MPI_COMM_WORLD`: its name, or a library's handle.
 #[must_use]
 pub fn is_world(value: &str) -> bool {
     value == COMM_WORLD || value.parse() == Ok(MPICH_WORLD) || value.contains(OPEN_MPI_WORLD)

@@ -1,6 +1,6 @@
-//! MPI's functions: their names, what their arguments are, and whom they wait for.
+//! MPI functions: their names, the roles of their arguments, and the ranks that they wait for.
 //!
-//! This is what the standard and the two libraries have, as data; nothing here looks at a process or at a source.
+//! The standard and the two libraries, as data. Nothing here examines a process or a source file.
 
 #![forbid(unsafe_code)]
 

@@ -31,9 +31,9 @@ const OF_TORCH: &[(&str, &str)] = &[
     ("send", "send"),
 ];
 
-/// The name of an MPI function without `MPI_` and what a language binding adds, in lower case:
-/// `recv` of `MPI_Recv`, `PMPI_Recv`, `mpi_recv_`; of `torch.distributed.all_reduce`, which waits in the same way, `allreduce`. `None`
-/// for what is no such function.
+/// The name of an MPI function in lower case, without `MPI_` and without the additions of a language
+/// binding. `recv` stands for `MPI_Recv`, `PMPI_Recv` and `mpi_recv_`; `allreduce` also for
+/// `torch.distributed.all_reduce`. None for other functions.
 #[must_use]
 pub fn mpi_name(function: &str) -> Option<String> {
     if let Some(name) = function.strip_prefix(TORCH_PREFIX) {
@@ -73,8 +73,8 @@ pub fn fortran_name(function: &str) -> Option<String> {
     Some(format!("MPI_{}{rest}", first.to_ascii_uppercase()))
 }
 
-/// The function that is meant where one of Open MPI's own stands in its place: `MPI_Finalize` of `ompi_mpi_finalize`. `None` for every
-/// other one.
+/// The MPI function that an internal function of Open MPI replaces on the stack: `MPI_Finalize` for
+/// `ompi_mpi_finalize`. None for others.
 #[must_use]
 pub fn outer_name(function: &str) -> Option<String> {
     let rest = INNER_PREFIXES

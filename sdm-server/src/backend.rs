@@ -50,7 +50,8 @@ impl Inherited {
         }
     }
 
-    /// The same, with what the environment says of when gdb gets what completes its writes of registers.
+    /// Sets the mode in which writes of registers through gdb are completed, from the environment
+    /// variable's value.
     ///
     /// # Errors
     /// It says something else.
@@ -63,8 +64,8 @@ impl Inherited {
     }
 }
 
-/// Sets up the backend that the front-end asked for; programs find what this process has `inherited`, or what the shim
-/// has that starts them.
+/// Sets up the requested backend. Programs get the `inherited` state of this process, or that of the shim
+/// that starts them.
 ///
 /// # Errors
 /// A scenario that is none.
@@ -118,8 +119,9 @@ pub(crate) fn start_config(
     }
 }
 
-/// A wide tree has many connections in one process. No program will be started from this one that
-/// could find the limit changed; where it cannot be raised, connections fail and say so.
+/// Raises the limit of descriptors, because a wide tree has many connections in one process. The change
+/// reaches no program, because none is started from here. If it fails, later connections fail with an
+/// error.
 fn allow_many_children() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-/// The copy that this process runs; it goes when nobody is to start it any more, at the latest with this.
+/// The copied program file that this process runs. It is removed when no further process needs it, at the
+/// latest on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Copy(Option<PathBuf>);
 
@@ -12,7 +13,7 @@ impl Copy {
         Self(is_copy.then(std::env::current_exe).and_then(Result::ok))
     }
 
-    /// Removes it; who runs it runs on.
+    /// Removes the file. Running processes are not affected.
     pub(crate) fn remove(&mut self) {
         if let Some(path) = self.0.take() {
             // Another server of this host may have been first.

@@ -12,8 +12,8 @@ use sdm_doctor::{Machine, Told};
 
 use crate::arguments::Arguments;
 
-/// Tells all of it on standard output, then lets connections come in at the port that it has named until its input
-/// ends: so whoever asks can try whether one comes through.
+/// Prints all findings, then accepts connections at the announced port until its input ends. So the caller
+/// can test whether a connection is possible.
 ///
 /// # Errors
 /// [`io::Error`] where nobody reads it.

@@ -16,11 +16,11 @@ use sdm_core::ids::{Epoch, ServerId, SessionId};
 use sdm_core::link::{Link, LinkConfig};
 use sdm_core::secure::{Hello, Role, SessionKey};
 
-/// Which of several servers this process is.
+/// The role of a process after the fork.
 pub(crate) enum Part {
-    /// The one with this index among them.
+    /// The server with this index.
     Server(u32),
-    /// The one that forked them; all have ended, with this code.
+    /// The parent of the servers. All have ended, with this exit code.
     Forker(u8),
 }
 
@@ -69,7 +69,8 @@ fn be_a_server(forker: Pid) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of all; who was killed cannot say so itself. Where the starter ends first, so does this.
+/// Waits for the end of all servers, and reports killed ones. If the launcher ends first, so does this
+/// process.
 fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
     // A server may have ended before its end is told.
     let told = starter.follow(&[Signal::SIGCHLD]);
@@ -106,8 +107,9 @@ fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
     Ok(Part::Forker(worst))
 }
 
-/// Shakes hands with itself: what code finds out about the processor at its first use, all find. Not with the
-/// session's key, of which the ciphers would leave copies in this process.
+/// Runs a handshake with itself, so that all forked servers inherit what libraries detect about the
+/// processor at their first use. It does not use the session's key, of which the ciphers would leave copies
+/// in this process.
 fn warm_up(session: SessionId) {
     let config = &LinkConfig::new(nobodys_key(), session);
     let now = Instant::now();

@@ -59,14 +59,14 @@ impl Hosted {
         }
     }
 
-    /// When the PMIx server is to be there.
+    /// The deadline for the PMIx server to be ready.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let ready = self.server.as_ref().and_then(|it| it.deadline);
         let kill = self.ending.as_ref().map(|(at, _)| *at);
         ready.into_iter().chain(kill).min()
     }
 
-    /// Whether a descriptor is the PMIx server's.
+    /// True for a descriptor of the PMIx server.
     pub(crate) fn holds(&self, fd: RawFd) -> bool {
         let server = self.server.as_ref();
         server.is_some_and(|it| it.fds().contains(&fd))

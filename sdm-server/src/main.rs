@@ -1,4 +1,4 @@
-//! A server of the tree: it owns tasks, drives their gdb, and passes on what is for those below.
+//! A server of the tree: it owns tasks, runs their gdb, and forwards messages for its descendants.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -37,7 +37,7 @@ const READS_MAX: usize = 64;
 /// Number of its last lines of output that are kept.
 const LAST_LINES: usize = 4;
 
-/// Why there is no PMIx server.
+/// The reason why there is no PMIx server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PmixError {
     /// The program is not there.
@@ -225,7 +225,8 @@ impl PmixServer {
             .collect()
     }
 
-    /// Tells it something, as far as it takes it now: see [`PmixServer::wants_to_write`].
+    /// Sends a message, or queues the part that the socket does not accept: see
+    /// [`PmixServer::wants_to_write`].
     pub(crate) fn tell(&mut self, message: &ToHost) {
         match frame(message) {
             Ok(bytes) => self.unsent.extend_from_slice(&bytes),
@@ -234,12 +235,12 @@ impl PmixServer {
         self.write();
     }
 
-    /// The connection, where it has not taken all that it is to be told.
+    /// The connection's descriptor, and true while data is queued for it.
     pub(crate) fn wants_to_write(&self) -> (RawFd, bool) {
         (self.stream.as_raw_fd(), self.sent < self.unsent.len())
     }
 
-    /// Sends what waits, as far as it is taken. That nobody is there is heard.
+    /// Sends queued data without blocking. A lost peer is detected by reading.
     fn write(&mut self) {
         while self.sent < self.unsent.len() {
             match self.stream.write(&self.unsent[self.sent..]) {
@@ -253,7 +254,7 @@ impl PmixServer {
         self.sent = 0;
     }
 
-    /// Takes in what there is to hear; nothing more comes behind [`Heard::Gone`].
+    /// Reads pending events. None follows [`Heard::Gone`].
     pub(crate) fn hear(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         if self.is_gone {
@@ -280,7 +281,8 @@ impl PmixServer {
         heard
     }
 
-    /// It did not come to that. Others of this node may be quicker, and somebody else may have had the name first.
+    /// Removes the PMIx server's directory, if it did not do so itself. Another server may have removed it
+    /// already, and a directory of another user is left alone.
     fn remove_folder(&self) {
         let is_own = |found: std::fs::Metadata| found.is_dir() && sdm_system::files::is_own(&found);
         if std::fs::symlink_metadata(&self.folder).is_ok_and(is_own) {
@@ -288,7 +290,7 @@ impl PmixServer {
         }
     }
 
-    /// Ends the process where it was started here: it has hung. What its own death would have told is not waited for.
+    /// Kills the process if it was started here, because it hangs. Its exit status is not waited for.
     pub(crate) fn give_up(mut self) {
         if let Some(started) = &mut self.child {
             // It may be dead already.
@@ -297,7 +299,7 @@ impl PmixServer {
         }
     }
 
-    /// Reads what it says; false where it says no more.
+    /// Reads events. Returns false at end of file.
     fn read(&mut self, heard: &mut Vec<Heard>) -> bool {
         let mut bytes = [0; 16 << 10];
         let mut turns = 0..READS_MAX;
@@ -426,7 +428,7 @@ impl Started {
         })
     }
 
-    /// Takes in what it says for a person; gives how it has ended, once it has.
+    /// Reads the lines that it prints. Returns its exit status once it has ended.
     fn hear(&mut self) -> Option<ExitStatus> {
         let mut lines = Vec::new();
         let mut keep =

@@ -44,8 +44,8 @@ use crate::network;
 use crate::said::{Said, Upward};
 use crate::shim::{self, Role, ShimListener};
 
-/// Runs the server until the session has ended, and the programs that were left running too. Gives
-/// the exit code: theirs, so that the launcher sees what it would see without a debugger.
+/// Runs the server until the session and the detached programs have ended. Returns the exit code of the
+/// programs, so that the launcher sees the same as without a debugger.
 ///
 /// # Errors
 /// No identity, no key, no port: said with who and what.
@@ -142,7 +142,7 @@ fn begin(
     }
 }
 
-/// Listens and says where. It ends with its `starter`, where it has one.
+/// Listens and announces the address. The server ends with its `starter`, if it has one.
 fn come_up(
     arguments: &Arguments,
     identity: Identity,
@@ -412,7 +412,7 @@ impl Server {
         }
     }
 
-    /// Takes what the backend has to say, and what it wants watched.
+    /// Drains the outputs of the backend, and its changes of watched descriptors.
     fn drain_backend(&mut self) {
         let Some(backend) = &mut self.backend else {
             return;
@@ -450,7 +450,7 @@ impl Server {
         }
     }
 
-    /// Tells what the backend says: all at once, so that it goes up in one write.
+    /// Sends the backend's outputs to the parent, all in one write.
     fn take_outputs(&mut self, outputs: Vec<BackendOutput>) {
         let outputs = self.sort_out(outputs);
         let mut said = Said::default();

@@ -40,7 +40,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const GDB_WAIT: Duration = Duration::from_secs(12);
 /// Time limit for a server to confirm a signal. A stopped server does not confirm.
 const HEARD_WAIT: Duration = Duration::from_secs(3);
-/// Shims that wait to be taken in, and shims of one server, at most.
+/// Maximum number of shims of one server, and of pending connections.
 const SHIMS_MAX: usize = 1024;
 
 /// The role of this process.
@@ -51,8 +51,8 @@ pub(crate) enum Role {
     Server(ShimListener),
 }
 
-/// Finds the server of up to `each` ranks of this `host`, among which this one is, or forks it. The key in `config` is not
-/// needed any more by a shim.
+/// Finds or forks the server of up to `each` ranks of this `host`, including this rank. A shim no longer
+/// needs the key in `config`.
 ///
 /// # Errors
 /// What could not be had of the system; nobody who listens there within `wait`.
@@ -165,13 +165,14 @@ impl ShimListener {
         self.socket.as_raw_fd()
     }
 
-    /// Whether a descriptor is the listener's or a shim's.
+    /// True for a descriptor of the listener or of a shim.
     pub(crate) fn holds(&self, fd: RawFd) -> bool {
         let mut channels = self.unknown.iter().chain(self.known.values());
         fd == self.fd() || channels.any(|it| it.fd() == fd)
     }
 
-    /// Takes in who comes and who goes; gives the descriptors to watch from now on, and those not to watch any more.
+    /// Handles new and closed connections. Returns the descriptors to watch from now on, and those to stop
+    /// watching.
     pub(crate) fn handle_ready(&mut self, server: u32) -> (Vec<RawFd>, Vec<RawFd>) {
         let (mut new, mut gone) = (Vec::new(), Vec::new());
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -216,12 +217,12 @@ impl ShimListener {
         (new, gone)
     }
 
-    /// True where nobody is there.
+    /// True where no shim is connected.
     pub(crate) fn is_empty(&self) -> bool {
         self.unknown.is_empty() && self.known.is_empty()
     }
 
-    /// The descriptors of all, not to be watched any more.
+    /// All descriptors, which no longer have to be watched.
     pub(crate) fn fds(&self) -> Vec<RawFd> {
         let channels = self.unknown.iter().chain(self.known.values());
         std::iter::once(self.fd())
@@ -229,7 +230,7 @@ impl ShimListener {
             .collect()
     }
 
-    /// The shims of these tasks; nobody else is waited for any more.
+    /// Returns the shims of these tasks, and closes all other connections.
     pub(crate) fn into_shims(mut self, tasks: &IdSet) -> Vec<(TaskId, Channel)> {
         let own = tasks
             .iter()
@@ -350,7 +351,7 @@ impl ShimProcess {
         }
     }
 
-    /// Passes on that the launcher wants this process to end. Gives the code where that is all there is to do.
+    /// Forwards the launcher's request to end. Returns the exit code if nothing else is left to do.
     fn take_signals(&mut self) -> Option<u8> {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let orphaned = self.starter.is_gone();
@@ -405,8 +406,8 @@ impl ShimProcess {
     }
 }
 
-/// Gives back what this process does not need while it sleeps: code that starts a gdb is read again where it is wanted again,
-/// and the heap keeps nothing of it.
+/// Releases memory that this process does not need while it waits: pages of code, which the kernel reads
+/// again on demand, and free memory of the heap.
 fn give_back_memory() {
     let (Ok(maps), Ok(program)) = (proc::own().maps(), proc::own().program()) else {
         return;

@@ -8,7 +8,7 @@ use sdm_debug::command::StartSpec;
 use sdm_debug::{Backend, Command};
 use sdm_idset::{IdSet, TaskId};
 
-/// The first number of commands that nobody above has given.
+/// The first id of commands that the server gives itself.
 const FIRST_OWN: u64 = 1 << 62;
 
 /// State of programs that processes spawn.
@@ -25,18 +25,18 @@ pub(crate) struct Spawning {
     pub(crate) shows_output: bool,
     /// Number of bytes that each task of a tool has got as standard input.
     pub(crate) read: BTreeMap<TaskId, u64>,
-    /// Tasks of which nothing is told: they were started with others that could not be.
+    /// Tasks whose events are dropped, because other programs of their spawn request could not be started.
     pub(crate) silenced: BTreeSet<TaskId>,
 }
 
-/// Programs on their way.
+/// A spawn request whose programs are being started.
 pub(crate) struct Starting {
     pub(crate) number: u64,
-    /// Those that do not run yet.
+    /// Tasks that do not run yet.
     pub(crate) left: IdSet,
 }
 
-/// Whether a command is one of a server's own.
+/// True for a command that the server gave itself.
 pub(crate) fn is_own(id: CommandId) -> bool {
     id.0 >= FIRST_OWN
 }

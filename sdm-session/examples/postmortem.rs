@@ -1,10 +1,11 @@
-//! A front-end of its own, as small as one can be: runs a program as so many processes, and shows where all of them
-//! stand when the first one crashes.
+//! A minimal front-end: it runs a program as a number of processes, and shows the stacks of all when the
+//! first one crashes.
 //!
-//! usage: `postmortem COUNT PROGRAM [ARGUMENT...]`; it exits with 0 where all end well, with 1 where one does not.
+//! usage: `postmortem COUNT PROGRAM [ARGUMENT...]`. The exit code is 0 if all processes exit with 0, and 1
+//! otherwise.
 //!
-//! It sends commands of the debug protocol to sets of tasks by [`sdm_session`], and has what comes back made into text by
-//! `sdm_view`. Nothing of the shell's language is needed.
+//! Commands of the debug protocol are sent to sets of tasks by [`sdm_session`], and `sdm_view` converts the
+//! answers into text. The shell's language is not needed.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -172,8 +173,9 @@ impl Heard {
         IdSet::union_all(meant.map(|class| &class.tasks))
     }
 
-    /// Whether all was heard that was printed by those whose run has ended: output travels on a lane of its own, and may
-    /// come behind the end of a run. Whose program has ended, both of their streams end; who stands says so.
+    /// True once all output of the tasks whose run has ended has arrived. Output travels on a lane of its
+    /// own and can follow the end of a run. For an ended program both streams end; a stopped one has an
+    /// event that follows its output.
     fn is_all_printed(&self, start: CommandId) -> bool {
         let stand = self.answered(start, |reply| matches!(reply, Reply::Stopped(_)));
         let gone = self.answered(start, |reply| {
@@ -187,7 +189,7 @@ impl Heard {
     }
 }
 
-/// Prints what tasks printed, once where several printed the same; what nobody reads is no loss.
+/// Prints output of tasks, equal output once. Write errors are ignored.
 fn print(tasks: &IdSet, stream: Stream, bytes: &[u8]) {
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let text = [format!("[{tasks}] ").as_bytes(), line].concat();
@@ -198,7 +200,8 @@ fn print(tasks: &IdSet, stream: Stream, bytes: &[u8]) {
     }
 }
 
-/// Stops all who still run, which ends their runs, and shows where everybody stands: one tree, merged on its way up.
+/// Stops all running tasks, which ends their runs, and shows the stacks of all as one tree, merged by the
+/// servers.
 fn show_stacks(
     session: &mut Session,
     heard: &mut Heard,

@@ -49,7 +49,7 @@ pub enum SessionEvent {
     Answer {
         /// The command that is answered, as [`DebugSession::send`] gave it.
         id: CommandId,
-        /// One per distinct answer.
+        /// A class per distinct answer.
         classes: Vec<Class>,
         /// Tasks that did not answer in time, with the reason. Their answers can still follow.
         missing: Vec<(IdSet, String)>,
@@ -86,7 +86,7 @@ pub enum SessionEvent {
         /// The bytes as they came, whole lines or not.
         bytes: Vec<u8>,
     },
-    /// The launcher has ended by itself.
+    /// The launcher has ended without a request.
     LauncherEnded {
         /// The exit status: `exited with code 1`.
         status: String,
@@ -102,7 +102,7 @@ pub enum SessionEvent {
 /// A server of a session, with its position in the planned tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMember {
-    /// Its number; absent for the master.
+    /// The server's number. None for the master.
     pub server: Option<u32>,
     /// The host; empty if unknown.
     pub host: String,
@@ -110,7 +110,7 @@ pub struct SessionMember {
     pub addresses: Vec<String>,
     /// The index of its parent among the members; absent for the master.
     pub parent: Option<usize>,
-    /// Its own tasks.
+    /// The server's own tasks.
     pub tasks: IdSet,
 }
 
@@ -127,18 +127,18 @@ pub trait DebugSession {
         &[]
     }
 
-    /// Sends a command to some of the tasks; what comes of it is told by events with this id.
+    /// Sends a command to some of the tasks. The answers arrive as events with the returned id.
     fn send(&mut self, to: &IdSet, command: &Command, options: &SendOptions) -> CommandId;
 
-    /// Feeds what the launcher reads, or ends it; none where the programs are fed by commands.
+    /// Passes input to the launcher, or closes its input. None where commands carry the programs' input.
     fn feed(&mut self, bytes: &[u8], eof: bool) -> Option<io::Result<()>> {
         let _ = (bytes, eof);
         None
     }
 
-    /// Gives up a command; what is still unanswered fails with `cancelled`.
+    /// Cancels a command. Tasks without an answer fail with `cancelled`.
     fn cancel(&mut self, id: CommandId);
 
-    /// The next event; absent where none came in time (`None` waits for ever).
+    /// The next event. None on time-out; without a time limit the call waits forever.
     fn next_event(&mut self, wait: Option<Duration>) -> Option<SessionEvent>;
 }

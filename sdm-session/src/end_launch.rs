@@ -10,7 +10,7 @@ use sdm_launch::{Launch, LaunchEvent};
 /// Time limit for launched processes to end after a request, and again after a kill.
 pub(super) const END_WAIT: Duration = Duration::from_secs(5);
 
-/// Ends everything that was launched, and waits until it has ended; what has not `asked` later is killed.
+/// Ends all launched processes and waits for their end. Processes that still run after `asked` are killed.
 pub(super) fn end_launch(
     driver: &mut MemberDriver<TcpTransport>,
     launch: &mut Launch,

@@ -91,7 +91,7 @@ impl Starting<'_> {
         }
     }
 
-    /// Takes in what a descriptor of the launcher holds.
+    /// Reads a descriptor of the launcher.
     pub(super) fn hear(&mut self, launch: &mut Launch, fd: RawFd) -> Result<(), SessionError> {
         loop {
             let more = launch.handle_ready(fd);

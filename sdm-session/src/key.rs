@@ -31,9 +31,9 @@ pub enum KeyHandover {
     /// system, otherwise in the environment.
     #[default]
     Auto,
-    /// In the environment, which the launcher carries.
+    /// In the environment, which the launcher passes on.
     Environment,
-    /// In a file below this folder, which all hosts see; absent: the home folder.
+    /// In a file in this directory, which is shared by all hosts. None: the home directory.
     File(Option<PathBuf>),
     /// Through a socket: all servers are on this machine.
     Socket,
@@ -198,7 +198,7 @@ fn failed(what: &str, path: &Path, source: io::Error) -> SessionError {
     }
 }
 
-/// Whether the folder is on a file system that clusters share between their hosts.
+/// True where the directory is on a network file system.
 fn is_shared(folder: &Path) -> bool {
     statfs::statfs(folder).is_ok_and(|found| is_network(found.filesystem_type()))
 }

@@ -181,7 +181,7 @@ impl Starting<'_> {
         offer.map(Offer::serve).is_some()
     }
 
-    /// Everybody who is to have the key has it.
+    /// Withdraws the offer of the key, after all servers have it.
     pub(super) fn withdraw_offer(&mut self) {
         if let Some(offer) = self.offer.take().filter(|offer| offer.fd() >= 0) {
             self.driver.transport().forget(offer.fd());

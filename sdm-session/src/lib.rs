@@ -1,10 +1,10 @@
-//! A session as a library, for every front-end: the launcher, the tree's root, and what they say.
+//! A session as a library, for every front-end: the launcher, the root of the tree, and the events of both.
 //!
-//! [`Session::start`] starts servers as a [`SessionConfig`] says and connects their tree. Commands go to sets of tasks through
-//! [`DebugSession`], and what comes back are [`SessionEvent`]s: answers merged by class, events, and the accounting of who has
-//! answered.
+//! [`Session::start`] starts servers as a [`SessionConfig`] says and connects their tree. Commands go to
+//! sets of tasks through [`DebugSession`]. The results are [`SessionEvent`]s: answers merged by class,
+//! events, and the account of answered and missing tasks.
 //!
-//! Nothing here reads a person's line, shows anything, or writes to the terminal.
+//! Nothing here reads a user's line, shows anything, or writes to the terminal.
 
 pub mod api;
 mod config;

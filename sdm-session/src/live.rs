@@ -37,7 +37,7 @@ const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 const KILL_AFTER: Duration = Duration::from_millis(1500);
 /// Additional time per server: the kernel takes long to end thousands on a loaded host.
 const LAUNCHER_WAIT_EACH: Duration = Duration::from_millis(2);
-/// Bulk events that wait for the user before the tree is asked to hold back.
+/// Maximum number of queued bulk events before the tree is asked to pause.
 const WAITING_MAX: usize = 1024;
 
 /// A session: the launcher, the master, and the root of the tree.
@@ -131,7 +131,8 @@ impl Session {
         self.driver.waker()
     }
 
-    /// The tasks whose server is gone: behind the end, those whose server was so before it said that it ends.
+    /// The tasks whose server is lost. After the end, those whose server was lost before it confirmed its
+    /// end.
     #[must_use]
     pub fn lost(&self) -> &IdSet {
         &self.lost
@@ -143,8 +144,8 @@ impl Session {
         self.master.as_ref().map(Child::id)
     }
 
-    /// Ends the session: what was started is killed or everything is left running, as `policy`
-    /// says, and nothing of ours remains.
+    /// Ends the session. Started programs are killed, or all are left running, as `policy` says. No process
+    /// of SDM remains.
     ///
     /// # Errors
     /// As [`Session::end`].
@@ -152,7 +153,7 @@ impl Session {
         self.end(policy)
     }
 
-    /// The same for a session that somebody keeps: it says and does nothing more.
+    /// Ends the session without dropping it. Afterwards it delivers no event and carries out no command.
     ///
     /// # Errors
     /// [`EndError`]: what could not be ended, or not in time.
@@ -199,7 +200,7 @@ impl Session {
         said
     }
 
-    /// Has what was started here go on, whoever has stopped it.
+    /// Continues the launcher and the master, if a signal has stopped them.
     fn go_on(&self) {
         self.launch.go_on();
         let master = self.master.as_ref().map(Child::id);
@@ -226,7 +227,7 @@ impl Session {
         self.end_master();
     }
 
-    /// The servers are gone: the launcher ends by itself, or is made to.
+    /// Waits for the launcher's end after the servers have ended, and ends it if it does not.
     fn end_launcher(&mut self, ask_at: Instant) {
         let servers = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         // The processes of ranks whose server is gone wait for that.
@@ -283,7 +284,8 @@ impl Session {
         }
     }
 
-    /// Why the session is over, where this was the last that could be reached of it.
+    /// The reason of the session's end, if this delivery means that no task can be reached any more. None
+    /// otherwise.
     fn all_are_lost(&mut self, delivery: &Delivery) -> Option<String> {
         let Delivery::Reach(change) = delivery else {
             return None;

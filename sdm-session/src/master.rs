@@ -65,7 +65,7 @@ impl Master {
         }
     }
 
-    /// Readable when it ends; no descriptor where somebody else starts it.
+    /// A descriptor that is readable when the master ends. -1 if it is started by hand.
     pub(super) fn end_fd(&self) -> RawFd {
         self.running.as_ref().map_or(-1, |(_, end)| end.as_raw_fd())
     }
@@ -77,7 +77,7 @@ impl Master {
         SessionError::MasterGone(how.unwrap_or_default())
     }
 
-    /// The session stands: it lives on.
+    /// Keeps the process running after a successful start.
     pub(super) fn release(mut self) -> Option<Child> {
         self.running.take().map(|(child, _)| child)
     }
@@ -92,7 +92,8 @@ impl Drop for Master {
     }
 }
 
-/// A file with the session's name and key that nobody else may read; gone when it is dropped, or this process is.
+/// Writes a file with the session's name and key, which only this user can read. It is removed on drop, and
+/// at the end of this process.
 pub(super) fn write_handover(
     session: SessionId,
     key: &SessionKey,

@@ -71,7 +71,8 @@ impl Starting<'_> {
         places.map(|at| self.place(heard, at)).collect()
     }
 
-    /// A place of a server, in the words of the plan: with all its ports where it has not said which one it has.
+    /// An address of a server in the plan's syntax. For servers started by hand it covers the whole port
+    /// range, because their port is unknown.
     fn place(&self, heard: &Announcement, first: ConnectionString) -> String {
         if !self.by_hand {
             return first.to_string();
@@ -117,7 +118,7 @@ impl Starting<'_> {
         Slice::new(plan)
     }
 
-    /// The host of the master, which is this one unless somebody else starts it; empty where it is not known.
+    /// The host of the master: this one, unless it is started by hand. Empty if unknown.
     fn home(&self) -> String {
         if self.by_hand && self.config.hosts.is_empty() {
             // All are started here, and where is not asked of anybody.
@@ -128,8 +129,8 @@ impl Starting<'_> {
     }
 }
 
-/// Those whose parent is on their own host are reached there without a network, if they listen there; where they do not, or the
-/// host is another one of the same name, the next place is tried.
+/// Adds a local address for servers whose parent has the same host name. If it does not answer, for example
+/// because another host has that name, the next address is tried.
 fn add_local_places(plan: &mut [PlanEntry], home: &str) {
     // The entries whose subtrees are open, each with where its own ends.
     let mut open: Vec<(usize, usize)> = Vec::new();

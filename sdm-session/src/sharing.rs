@@ -1,4 +1,4 @@
-//! Which tasks a server has, where the servers start the programs and have several tasks each.
+//! Assignment of tasks to servers, where the servers start the programs and have several tasks each.
 
 use std::borrow::Cow;
 
@@ -36,16 +36,16 @@ pub(super) fn shared<'a>(
     }))
 }
 
-/// Whether the launcher starts a process for each task, which is not a server but comes to one of several. To be asked of
-/// what [`shared`] gives.
+/// True where the launcher starts a shim per task, which connects to a server with several tasks. Takes the
+/// result of [`shared`].
 pub(super) fn uses_shims(config: &SessionConfig) -> bool {
     let is_said = !config.tasks.is_empty() || !config.by_host.is_empty();
     let has_programs = !matches!(config.backend, BackendSettings::Fake { .. });
     config.tasks_per_server > 1 && !is_said && has_programs
 }
 
-/// A server may have tasks of several programs, and is started as one program: options for single ones are told to a
-/// launcher that can only refuse them.
+/// Combines the programs into one part, because a server may have tasks of several. Options for single
+/// programs are kept, so that the launcher can reject them.
 fn as_one_part(parts: &[Part], servers: u32) -> Vec<Part> {
     let options: Vec<_> = parts
         .iter()

@@ -176,7 +176,7 @@ impl<'a> Starting<'a> {
         })
     }
 
-    /// Brings up the tree over what was launched; gives the master.
+    /// Connects the tree of the launched processes. Returns the master.
     fn connect_all(&mut self, launch: &mut Launch) -> Result<Master, SessionError> {
         let offer = self.offer.as_ref().map(Offer::fd);
         for fd in launch.fds().into_iter().chain(offer.filter(|fd| *fd >= 0)) {

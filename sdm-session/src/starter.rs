@@ -1,4 +1,4 @@
-//! A session that is attached to the tasks of a starter of its own (`--control`).
+//! A session that is attached to the tasks of a launcher of its own (`--control`).
 
 use std::io;
 use std::os::fd::RawFd;
@@ -11,8 +11,8 @@ use super::end_launch::{END_WAIT, end_launch};
 use super::live::Session;
 
 impl Session {
-    /// Takes over who started the tasks: what it prints is passed on, what is sent to the tasks goes to it,
-    /// and it ends with the session. `records`: standard output is not for what it prints.
+    /// Takes over the launcher of the tasks. Its output is passed on, and it ends with the session. With
+    /// `records`, its output does not go to standard output.
     ///
     /// # Errors
     /// It cannot be watched.
@@ -25,7 +25,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes in what a descriptor of the starter holds; false where it is none of its.
+    /// Reads a descriptor of the launcher. Returns false if the descriptor is not its own.
     pub(super) fn handle_starter(&mut self, fd: RawFd) -> bool {
         let Some(mut starter) = self.starter.take_if(|it| it.holds(fd)) else {
             return false;
@@ -61,12 +61,12 @@ impl Session {
         }
     }
 
-    /// When [`Self::look_at_starter`] is due.
+    /// The time at which [`Self::look_at_starter`] is due.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.starter.as_ref().and_then(Launch::next_look)
     }
 
-    /// Ends a starter that has nobody left and does not end by itself.
+    /// Ends a launcher that has no process left and does not end by itself.
     pub(super) fn look_at_starter(&mut self) {
         if let Some(mut starter) = self.starter.take() {
             starter.look(Instant::now());
@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// Ends the starter, and the job with it.
+    /// Ends the launcher, and the job with it.
     pub(super) fn end_starter(&mut self) {
         if let Some(mut starter) = self.starter.take() {
             end_launch(&mut self.driver, &mut starter, END_WAIT);

@@ -23,8 +23,8 @@ pub fn printable(bytes: &[u8]) -> String {
     text
 }
 
-/// A name that is not ours (a path, a word of a command line) as a part of one line: a line end in it must not
-/// make a line of its own, which would read as if we had said it.
+/// Escapes a foreign name (a path, a word of a command line) for use within a line. A line feed in it must
+/// not begin a new line, which would look like SDM's own output.
 #[must_use]
 pub fn printable_name(name: impl AsRef<OsStr>) -> String {
     printable(name.as_ref().as_encoded_bytes())
@@ -50,7 +50,7 @@ pub fn columns(text: &str) -> usize {
     }
 }
 
-/// The longest beginning of a line that takes at most so many columns.
+/// The longest prefix of a line that takes at most this number of columns.
 #[must_use]
 pub fn beginning(text: &str, columns_max: usize) -> &str {
     let mut taken = 0;
@@ -65,8 +65,8 @@ fn columns_of(c: char) -> usize {
     c.width().unwrap_or(1)
 }
 
-/// Whether a character steers a terminal, turns the direction of writing round, or is there and not seen: by its category in Unicode. Tabs
-/// are none such.
+/// True for characters that control a terminal, change the direction of writing, or are invisible, by their
+/// Unicode category. Tabs are excluded.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
@@ -89,7 +89,7 @@ fn push(text: &mut String, c: char) {
     }
 }
 
-/// JSON as a terminal may have it: such characters stand only in its strings, and mean the same there.
+/// Escapes such characters in JSON text. They occur only in strings, where the escape has the same meaning.
 #[must_use]
 pub fn record(json: &str) -> String {
     let mut record = String::with_capacity(json.len());

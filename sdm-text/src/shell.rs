@@ -1,6 +1,6 @@
 //! Words for a POSIX shell.
 
-/// A word by which a shell means exactly this text. What no shell gives a meaning stands as it is, so that a person can read it.
+/// Quotes a text as one word for a shell. Text without special characters is unchanged, for readability.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
     String::from_utf8_lossy(&shell_word_of_bytes(word.as_bytes())).into_owned()

@@ -65,7 +65,8 @@ fn key(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// True where these digits behind this text are an address that could be another one elsewhere.
+/// True where these hexadecimal digits are an address that can differ between equal programs. `before` is
+/// the text in front of them.
 fn is_address(before: &str, digits: &str) -> bool {
     digits.len() >= DIGITS_MIN
         && digits.bytes().any(|digit| digit != b'f')
@@ -99,7 +100,7 @@ pub(crate) fn join(texts: Vec<(IdSet, String)>) -> Vec<(IdSet, String)> {
 }
 
 impl Gathered {
-    /// The same with answers and failures that are alike in one class each, biggest first.
+    /// Merges answers and failures that differ only in addresses, largest class first.
     pub(crate) fn alike(&self) -> Self {
         let ok = grouped(&self.ok, |reply| {
             let mut reply = reply.clone();
@@ -135,7 +136,7 @@ impl Gathered {
     }
 }
 
-/// Classes of what has the same key, biggest first, and within each the members likewise.
+/// Groups answers by a key, largest group first. The members of a group are sorted likewise.
 fn grouped<T, K: Eq + Hash>(
     classes: &[(IdSet, T)],
     key: impl Fn(&T) -> K,
@@ -158,7 +159,8 @@ fn grouped<T, K: Eq + Hash>(
     groups
 }
 
-/// One reply for all of these: values of the first, and how many there are where they differ.
+/// One reply for a group: the values of the first member and, where values differ, the number of distinct
+/// ones.
 fn merged(members: &[&Reply]) -> Reply {
     let mut reply = members[0].clone();
     if members.len() == 1 {
@@ -201,8 +203,8 @@ fn merged(members: &[&Reply]) -> Reply {
     reply
 }
 
-/// The values in a reply that are compared by meaning. Variables have a way of their own to be shown,
-/// and what was cut says by its hash that it differs.
+/// The values in a reply in which addresses are ignored. Variables are excluded, because they are shown
+/// differently. Truncated values differ by their hash.
 fn values(reply: &mut Reply) -> Vec<&mut Value> {
     let mut values: Vec<&mut Value> = match reply {
         Reply::Value(value) => vec![value],

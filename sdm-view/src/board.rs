@@ -2,9 +2,6 @@
 //!
 //! A view that wants a [`Board`] ([`crate::View::wants_board`]) is given one after each change. A new
 //! [`Sight`] follows each stop and each command; its queries are sent while no other command waits.
-//!
-//! A view that wants one ([`crate::View::wants_board`]) is given a [`Board`] whenever something on it has changed, and a new
-//! [`Sight`] after each stop and each command: one gather of questions, asked while nobody waits for anything else.
 
 use std::sync::Arc;
 
@@ -24,7 +21,7 @@ pub struct Board {
     pub prompt: String,
     /// All tasks of the session.
     pub all: IdSet,
-    /// Those that a line without a set goes to.
+    /// The target set of lines without a set.
     pub focus: IdSet,
     /// Tasks that run.
     pub running: IdSet,
@@ -60,7 +57,7 @@ pub struct SourceSight {
     pub path: String,
     /// The number of the first of the lines.
     pub first: u32,
-    /// Its lines, or those around the one that matters.
+    /// The lines of the file, or those around the current one.
     pub lines: Arc<Vec<String>>,
     /// The line of the selected frame.
     pub line: u32,
@@ -181,7 +178,7 @@ impl Named {
             .sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
     }
 
-    /// Those whose value is no number that can be calculated with, where others' is one: `nan`, `inf`.
+    /// Tasks with an infinite value or NaN, where other tasks have a finite one.
     #[must_use]
     pub fn not_finite(&self) -> IdSet {
         let odd = self.values.iter().filter(|(_, text)| is_not_finite(text));

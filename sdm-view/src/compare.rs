@@ -6,12 +6,12 @@ use sdm_idset::IdSet;
 
 use sdm_debug::quoted::{bare, outside_quotes};
 
-/// The most elements of one value that are looked at.
+/// Maximum number of elements of one value that are compared.
 const ELEMENTS_MAX: usize = 1 << 16;
 /// Maximum nesting depth of structures.
 const DEPTH_MAX: usize = 64;
 
-/// The most parts that are shown of what is a plain value in another task.
+/// Maximum number of parts that are shown of an element that is a plain value in another task.
 const PARTS_SHOWN_MAX: usize = 8;
 /// Number of characters that are shown of a value's end, where values are equal up to the end of what gdb
 /// printed.
@@ -81,8 +81,8 @@ pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Co
     })
 }
 
-/// The elements that differ: those of one path in both, and those that only one of them has. What is plain in one and has parts in the
-/// other, as an `std::optional` has, is one difference.
+/// Finds the elements that differ: those with the same path in both, and those in only one. An element that
+/// is plain in one and structured in the other, as a `std::optional` can be, is one difference.
 fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Difference {
     let mut first: Option<(String, Option<String>, Option<String>)> = None;
     let mut count = 0;
@@ -119,13 +119,13 @@ fn difference(tasks: &IdSet, reference: &[Element], own: &[Element]) -> Differen
     }
 }
 
-/// True for the path of a part of what stands at another path.
+/// True where `path` is the path of a part of the element at `other`.
 fn is_below(path: &str, other: &str) -> bool {
     let rest = path.strip_prefix(other);
     rest.is_some_and(|rest| rest.starts_with(['.', '[']))
 }
 
-/// The number of elements, from the first on, that are parts of what stands at a path.
+/// Number of leading elements that are parts of the element at a path.
 fn below(path: &str, elements: &[Element]) -> usize {
     let parts = elements.iter();
     parts.take_while(|it| is_below(&it.path, path)).count()
@@ -147,7 +147,8 @@ fn shown(path: &str, elements: &[Element]) -> Option<String> {
     }
 }
 
-/// Two values that differ in no element that was printed: how they end says how. Of those that were cut that is length and hash of all.
+/// The difference of two values whose printed elements are equal: their ends. For truncated values that is
+/// the length and hash of the full value.
 fn behind(tasks: &IdSet, reference: &str, own: &str) -> Difference {
     let end = |text: &str| {
         let begin = text.char_indices().rev().nth(END_CHARS - 1);
@@ -299,8 +300,8 @@ fn repeats(part: &str) -> (&str, usize) {
     }
 }
 
-/// `name = value`, the name as it stands in a path: `.name` of letters, `.<base>`, `["key"]` of a map. What a container says of itself
-/// is no name.
+/// Splits `name = value`. The name is in path form: `.name`, `.<base>`, or `["key"]` of a map. The
+/// description in front of a container is not a name.
 fn named(part: &str) -> Option<(String, &str)> {
     let (at, _) = outside_quotes(part).find(|(at, _)| part[*at..].starts_with(" = "))?;
     let (name, value) = (&part[..at], &part[at + 3..]);

@@ -75,7 +75,7 @@ impl<T: PartialEq> Merged<T> {
     }
 }
 
-/// Adds `tasks` to the entry that is equal to `what`, or makes one.
+/// Adds `tasks` to the entry that equals `what`, or adds a new entry.
 pub fn join<T: PartialEq>(entries: &mut Vec<(IdSet, T)>, tasks: &IdSet, what: T) {
     match entries.iter_mut().find(|(_, known)| *known == what) {
         Some((set, _)) => set.union_with(tasks),

@@ -2,9 +2,6 @@
 //!
 //! A front-end passes [`Item`]s to a [`View`]: [`crate::render::TextView`] writes them for a person,
 //! [`crate::json::JsonView`] for a program.
-//!
-//! A front-end says [`Item`]s to a [`View`]: [`crate::render::TextView`] writes
-//! them for a person, [`crate::json::JsonView`] for a program.
 
 use std::time::Duration;
 
@@ -39,7 +36,7 @@ pub enum Item {
     },
     /// A command that a script is about to carry out.
     Echo {
-        /// As it was written.
+        /// The line, as written.
         line: String,
     },
     /// The answers to a command.
@@ -78,7 +75,7 @@ pub enum Item {
     Links(Vec<LinkRow>),
     /// The distinct values of an expression, biggest class first.
     Values {
-        /// The expression that was asked for.
+        /// The expression.
         expression: String,
         /// Each distinct value as text, with the tasks that have it.
         values: Vec<(IdSet, String)>,
@@ -98,7 +95,7 @@ pub enum Item {
     Diagnosis(Diagnosis),
     /// Statistics of a number over all tasks.
     Stats {
-        /// The expression that was asked for.
+        /// The expression.
         expression: String,
         /// The tasks that answered numbers.
         tasks: IdSet,
@@ -120,28 +117,28 @@ pub enum Item {
     Queues(QueueTable),
     /// The places where tasks were seen over a while.
     Profile(Box<Profile>),
-    /// Tasks whose server is gone.
+    /// Tasks whose server is lost.
     Lost {
-        /// The tasks that this is said of.
+        /// The tasks.
         tasks: IdSet,
         /// The reason, one line for a person.
         why: String,
     },
-    /// Tasks that have not been heard for a while.
+    /// Tasks whose server is silent.
     Silent {
-        /// The tasks that this is said of.
+        /// The tasks.
         tasks: IdSet,
         /// The reason, one line for a person.
         why: String,
     },
     /// Tasks that can be reached again.
     Reachable {
-        /// The tasks that this is said of.
+        /// The tasks.
         tasks: IdSet,
     },
     /// A line that the launcher printed.
     LauncherLine(String),
-    /// The launcher has ended by itself.
+    /// The launcher has ended without a request.
     LauncherEnded {
         /// The exit status: `exited with code 1`, `killed by SIGKILL`.
         status: String,
@@ -160,12 +157,12 @@ pub enum Item {
     End {
         /// The exit code of `sdm`.
         code: u8,
-        /// Why, where it was not asked for.
+        /// The reason, where the end was not requested.
         reason: Option<String>,
     },
 }
 
-/// Why a command could not be carried out.
+/// The error of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Problem {
     /// The error message.
@@ -256,7 +253,7 @@ pub struct RankRow {
 /// One row of `info breakpoints`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BreakRow {
-    /// Its number in the session, from 1; one of SDM's, not of a gdb's.
+    /// The number in the session, from 1. gdb's own numbers can differ.
     pub number: u32,
     /// The tasks that it is set on.
     pub tasks: IdSet,
@@ -292,7 +289,7 @@ pub struct Listing {
 /// Numbers as a plot in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// The expression that was asked for.
+    /// The expression.
     pub expression: String,
     /// True where a line goes over the ranks of its set, rising; false where it goes over the elements that each of
     /// them has.
@@ -304,7 +301,7 @@ pub struct Plot {
 /// One row of `info sets`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetRow {
-    /// Its name, without the `@`; empty where it has none.
+    /// The name, without the `@`; empty if it has none.
     pub name: String,
     /// The tasks of this row.
     pub tasks: IdSet,
@@ -334,9 +331,9 @@ pub struct TreeRow {
     pub host: String,
     /// Distance from the master, in links; 0 for the master.
     pub depth: u32,
-    /// Its own tasks.
+    /// The server's tasks.
     pub tasks: IdSet,
-    /// Its own tasks and those of all below it.
+    /// The tasks of the server and of its descendants.
     pub reach: IdSet,
     /// Number of children.
     pub children: u32,
@@ -362,32 +359,33 @@ pub trait View {
     /// Shows one item; `at` is the time since the session began.
     fn show(&mut self, at: Duration, item: &Item);
 
-    /// Shows, changes or removes the line of what goes on; off a terminal nothing is shown.
+    /// Shows, changes or removes the status line. Without a terminal nothing is shown.
     fn status(&mut self, line: Option<&str>);
 
-    /// Prints what programs print where the launcher carries it, as it came.
+    /// Prints program output that the launcher carries, unchanged.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
 
-    /// Items that belong together begin, or have ended: there may be too many to show each.
+    /// Marks the beginning or the end of a group of items, of which only part may be shown.
     fn group(&mut self, _begins: bool) {}
 
-    /// Whether what is longer than the screen is shown a screen at a time, where there is a person who can ask for the next.
+    /// Enables or disables paging of long output, which needs an interactive user.
     fn set_pagination(&mut self, _on: bool) {}
 
-    /// True while it keeps showing all of the session at a glance: it is given a [`Board`] whenever something has changed.
+    /// True while the view shows the whole state of the session. It then gets a [`Board`] after each
+    /// change.
     fn wants_board(&self) -> bool {
         false
     }
 
-    /// The session at a glance, as it is now.
+    /// Shows the current state of the session.
     fn show_board(&mut self, _board: &Board) {}
 
-    /// Shows the whole screen, or the prompt alone; false where there is no terminal for that.
+    /// Enters or leaves full-screen mode. Returns false if the terminal does not support it.
     fn set_full_screen(&mut self, _on: bool) -> bool {
         false
     }
 
-    /// True once nobody reads what is shown.
+    /// True once the output is not read any more.
     fn is_gone(&self) -> bool {
         false
     }
@@ -398,8 +396,8 @@ fn is_stacks(reply: &Reply) -> bool {
 }
 
 impl Gathered {
-    /// The sets of the distinct answers and failures in the order in which they are shown; none
-    /// for answers that say nothing but that it is done, and for late ones.
+    /// The sets of tasks with distinct answers and failures, in display order. Empty for late answers;
+    /// answers without a value are not included.
     #[must_use]
     pub fn classes(&self) -> Vec<IdSet> {
         if self.late {
@@ -418,8 +416,8 @@ impl Gathered {
             .collect()
     }
 
-    /// The stacks among the answers as one tree, however far they were merged on their way; absent
-    /// where there are none.
+    /// All stacks among the answers as one tree, whether the tree of servers has merged them or not. None
+    /// without stacks.
     #[must_use]
     pub fn stacks(&self) -> Option<MergedStacks> {
         let (mut tasks, mut all) = (IdSet::new(), Stacks::default());
@@ -439,7 +437,7 @@ impl Gathered {
         (!tasks.is_empty()).then_some(MergedStacks { tasks, tree })
     }
 
-    /// Takes in what came of the same command, or of another one, from these or other tasks.
+    /// Adds further answers to the same command, or to another one.
     pub fn absorb(&mut self, more: Self) {
         if self.command.is_empty() {
             self.command = more.command;
@@ -461,7 +459,7 @@ impl Gathered {
         self.lost.union_with(&more.lost);
     }
 
-    /// Takes what a rule has merged, and the answers that it would have, as one; absent where there are none.
+    /// Takes the answers that a rule has merged, with those not merged yet, as one. None if there are none.
     pub fn take_merged(&mut self) -> Option<(IdSet, Merged)> {
         let mut parts = std::mem::take(&mut self.merged);
         for (tasks, reply) in std::mem::take(&mut self.ok) {
@@ -481,7 +479,7 @@ impl Gathered {
         Some((tasks, whole))
     }
 
-    /// All who did it.
+    /// The tasks that carried out the command.
     #[must_use]
     pub fn done(&self) -> IdSet {
         let ok = self.ok.iter().map(|(tasks, _)| tasks);

@@ -28,7 +28,8 @@ pub struct JsonView<W> {
 }
 
 impl<W: Write> JsonView<W> {
-    /// A view that writes records to `to`; what a launcher carries is no record and goes to `pass`.
+    /// A view that writes records to `to`. Output that a launcher carries is not a record and goes to
+    /// `pass`.
     pub fn new(to: W, pass: fn(bytes: &[u8])) -> Self {
         Self {
             to,

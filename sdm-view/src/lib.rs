@@ -7,13 +7,6 @@
 //!
 //! Nothing here queries a task, starts a session, opens a file or examines a terminal. Every text is a pure
 //! function of its arguments, which include the width.
-//!
-//! An [`Item`] is one thing to show: an answer with who gave it, an event, a table, a diagnosis. A [`View`] is told items;
-//! [`render::TextView`] writes them as text and [`json::JsonView`] as records. A [`report::Recorder`] keeps a bounded part of
-//! them, of which [`report::Report`] is made.
-//!
-//! Nothing here asks a task, knows how a session is started, opens a file, or finds out about a terminal: every text is a
-//! pure function of what it is given, its width included.
 
 mod alike;
 pub mod board;

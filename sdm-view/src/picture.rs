@@ -13,22 +13,22 @@ const PADDING: f64 = 4.0;
 /// The depth of the picture.
 const DEPTH_MAX: usize = 64;
 
-/// A frame of the picture, with what it called.
+/// A frame of the picture, with its callees.
 pub(crate) struct Part<'a> {
-    /// Its text, as far as there is room.
+    /// The text, which is cut to the frame's width.
     pub(crate) text: String,
-    /// The text that is said where somebody points at it.
+    /// The tooltip.
     pub(crate) title: String,
-    /// Chooses its colour.
+    /// The function, which determines the colour.
     pub(crate) function: &'a str,
-    /// It stands out.
+    /// True for a highlighted frame.
     pub(crate) is_odd: bool,
-    /// Its width, beside the others: at least what those below it are together.
+    /// The relative width, at least the sum of its callees' widths.
     pub(crate) weight: f64,
     pub(crate) below: Vec<Part<'a>>,
 }
 
-/// Appends the frames to a page; gives how high the picture is.
+/// Appends the frames to a page. Returns the height of the picture.
 pub(crate) fn paint(page: &mut String, parts: &[Part<'_>]) -> f64 {
     let total: f64 = parts.iter().map(|part| part.weight).sum();
     let scale = WIDTH / total;
@@ -98,7 +98,7 @@ impl Painter<'_> {
     }
 }
 
-/// The part of a text that fits into a width; nothing where that says nothing.
+/// Cuts a text to a width. None if too little would be left.
 fn fitted(text: &str, width: f64) -> Option<String> {
     let room = (0_u32..).take_while(|n| f64::from(n + 1) * CHARACTER <= width);
     let room = room.take(4096).count();
@@ -110,7 +110,7 @@ fn fitted(text: &str, width: f64) -> Option<String> {
     }
 }
 
-/// One of eight colours, the same for the same function.
+/// The index of one of eight colours, by function.
 fn colour(function: &str) -> u64 {
     let mix = |sum: u64, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
     function.bytes().fold(7, mix) % 8

@@ -49,7 +49,7 @@ pub enum PeerOf {
 }
 
 impl QueueTable {
-    /// Puts together what is alike.
+    /// Builds the table from merged queues.
     #[must_use]
     pub fn of(found: MergedQueues) -> Self {
         let mut gathered: BTreeMap<(MessageKind, PeerOf), Vec<(IdSet, Numbers)>> = BTreeMap::new();
@@ -180,7 +180,7 @@ fn peers(class: &MessageClass) -> Vec<(PeerOf, IdSet)> {
     found
 }
 
-/// In how many of the sets tasks are: those that are in as many, together.
+/// Groups tasks by the number of sets that they are in.
 fn counted(sets: impl Iterator<Item = IdSet>) -> Vec<(IdSet, u32)> {
     // At `n` those that were in `n + 1` sets so far.
     let mut by_count: Vec<IdSet> = Vec::new();

@@ -14,7 +14,7 @@ pub struct MergedStacks {
 }
 
 impl MergedStacks {
-    /// True where everybody has a thread in every place that anybody has one in.
+    /// True where all tasks have threads in the same places.
     #[must_use]
     pub fn agree(&self) -> bool {
         let mut agree = self.tree.others.is_empty();
@@ -26,14 +26,15 @@ impl MergedStacks {
         agree
     }
 
-    /// False where a stack could not be read to its end: who stands there may have come by another way than the others.
+    /// False where a stack is incomplete, so that its outer frames may differ from the others'.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         let is_cut = |root: &StackNode| root.frame.function.starts_with(STOPPED);
         !self.tree.roots.iter().any(is_cut)
     }
 
-    /// So many or fewer in one place are few, and worth a look; none where nearly everybody is.
+    /// Number of tasks up to which a place counts as rare. None if no place has most tasks, or there are
+    /// too few tasks.
     #[must_use]
     pub fn few(&self) -> Option<u64> {
         let whole = self.tasks.len();
@@ -43,7 +44,7 @@ impl MergedStacks {
         (whole >= 3 && most > few).then_some(few)
     }
 
-    /// The distinct sets of those who stand in one place, biggest first.
+    /// The distinct sets of tasks that share a place, largest first.
     #[must_use]
     pub fn places(&self) -> Vec<IdSet> {
         let mut places: Vec<IdSet> = Vec::new();

@@ -228,7 +228,7 @@ fn nothing_is_proved_by_waits_for_another_job() {
     assert_eq!(judge(&found).circle, Vec::<u32>::new());
 }
 
-/// By their pids 0 and 1 are places in a list: whom they wait for is not among them by that number.
+/// With process ids as names, 0 and 1 are indices in a list and not the ranks in the calls.
 #[test]
 fn nothing_is_proved_by_numbers_that_are_no_ranks() {
     let look: Look<'_> = &[("0-1", "main:80 MPI_Recv:80", "", "")];

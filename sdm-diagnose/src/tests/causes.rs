@@ -27,7 +27,7 @@ fn standing(look: Look<'_>) -> Observed {
     observed(&[look, look])
 }
 
-/// The class, and `tasks call` of those whose error it is.
+/// Checks the class of the error, and the ranks with their calls (`tasks call`) that it is attributed to.
 fn check_cause(seen: &Observed, cause: Cause, guilty: &[&str]) {
     let found = judge(seen);
     let told = found.guilty.iter();
@@ -162,7 +162,7 @@ fn who_waits_for_the_lock_of_a_window_is_not_to_blame_alone() {
     check_cause(&seen, Cause::Rma, &[]);
 }
 
-/// Some tasks are in a call for the lock of a rank's part of the window, of which all four are.
+/// Puts tasks in a call for the lock of a rank's part of a window that all four ranks share.
 fn lock_window(seen: &mut Observed, tasks: &str, function: &str, target: &str) {
     let arguments = [(R::Target, target), (R::Window, "win"), (R::Context, "480")];
     call(seen, tasks, function, &arguments);
@@ -171,7 +171,7 @@ fn lock_window(seen: &mut Observed, tasks: &str, function: &str, target: &str) {
     waits.call.as_mut().unwrap().arguments[1].value = Some(Value { text, cut: None });
 }
 
-/// Some tasks have that lock.
+/// Lets tasks hold that lock.
 fn hold_lock(seen: &mut Observed, tasks: &str, target: Option<u32>) {
     let window_locks = vec![WindowLock {
         window: 480,

@@ -11,7 +11,7 @@ fn ring(count: &str, source_of_5: u32) -> Observed {
     ring_with(count, source_of_5, |_| 1)
 }
 
-/// The same where each rank is in a turn of its own, which is its tag.
+/// A ring in which each rank is in an iteration of its own, which is its tag.
 fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observed {
     let look: Look<'_> = &[("0-7", IN_SENDRECV, "", "")];
     let mut seen = observed(&[look, look]);
@@ -81,7 +81,7 @@ fn a_minority_in_a_reduction_may_be_right() {
     check(&seen, Step::CannotGoOn, "", part);
 }
 
-/// Two that wait for others of whom nothing is known are not to blame alone.
+/// Two ranks that wait for others in unknown states are not to blame alone.
 #[test]
 fn of_several_odd_ones_it_is_said_what_is_not_known() {
     let look: Look<'_> = &[
@@ -130,7 +130,7 @@ fn operations_of_a_duplicate_do_not_fit_together_either() {
     check(&seen(""), Step::Deadlock, "", "no single one is to blame");
 }
 
-/// Two communicators of the same ranks are told apart before what is done in each is compared.
+/// Two communicators of the same ranks are distinguished before their operations are compared.
 #[test]
 fn counts_in_two_communicators_are_not_compared() {
     let look: Look<'_> = &[("0-3", WAITING, "", "")];
@@ -148,7 +148,7 @@ fn counts_in_two_communicators_are_not_compared() {
     check(&seen, Step::CannotGoOn, "3", part);
 }
 
-/// Of what is not known of all nothing is said to differ.
+/// An argument that is unknown on some ranks is not reported as different.
 #[test]
 fn a_count_that_is_not_known_is_no_other_one() {
     let look: Look<'_> = &[

@@ -51,7 +51,8 @@ fn who_is_past_a_reduction_is_not_to_blame() {
     );
 }
 
-/// A root that waits for one rank that computes; the others have given it their parts, and wait for what it does next.
+/// A root waits for one rank that computes. The others have sent their parts, and wait for the root's next
+/// call.
 #[test]
 fn who_is_past_a_reduction_does_not_keep_its_root() {
     let look: Look<'_> = &[
@@ -67,7 +68,8 @@ fn who_is_past_a_reduction_does_not_keep_its_root() {
     check(&seen, Step::HeldUp, "2", "which compute");
 }
 
-/// A root that is past its broadcast and waits for those in it, of whom one is kept by the rank between, which computes.
+/// A root is past its broadcast and waits for ranks in it. One of them is delayed by the rank in between,
+/// which computes.
 #[test]
 fn a_root_that_is_past_its_broadcast_does_not_keep_those_in_it() {
     let look: Look<'_> = &[

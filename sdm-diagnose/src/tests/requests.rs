@@ -79,7 +79,7 @@ fn what_is_sent_to_a_request_is_under_way() {
     }
 }
 
-/// All are in one operation; at one of them it could not be read of which communicator.
+/// All ranks are in one operation. On one of them its communicator could not be read.
 #[test]
 fn who_may_be_in_the_same_operation_is_not_missing() {
     let look: Look<'_> = &[("0-3", "main:12 MPI_Barrier:12", "", "")];

@@ -77,7 +77,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes in what the PMIx server says.
+    /// Handles the events of the PMIx server.
     pub(super) fn hear_pmix(&mut self) {
         let Some(server) = &mut self.hosted.server else {
             return;
@@ -161,8 +161,8 @@ impl Server {
         self.end_job(&IdSet::single(TaskId(by)));
     }
 
-    /// A process has ended the job, and ends itself: so do the others of this server, as a launcher would have it. Those that stand
-    /// still do when they go on.
+    /// Ends the other processes of this server after one has aborted the job, as a launcher would. Stopped
+    /// ones end when they continue.
     pub(super) fn end_job(&mut self, by: &IdSet) {
         let all = self.own_tasks();
         if let Some(backend) = &mut self.backend
@@ -173,7 +173,7 @@ impl Server {
         }
     }
 
-    /// Tells an event of those of these tasks that are this server's.
+    /// Sends an event of the tasks that belong to this server.
     pub(super) fn tell(&mut self, tasks: &IdSet, event: &Event) {
         let own = tasks.intersection(self.driver.member().node().local());
         if own.is_empty() || self.alone {
@@ -189,7 +189,8 @@ impl Server {
         });
     }
 
-    /// The PMIx server is there: the backend is set up for programs that find it, and nothing of another one.
+    /// Sets up the backend once the PMIx server is ready. Its programs get this server's variables, and
+    /// none of an outer one.
     fn begin_hosted(&mut self, environment: Vec<(OsString, OsString)>) {
         let Some(setting_up) = self.hosted.setting_up.take() else {
             return;

@@ -63,7 +63,7 @@ impl Server {
             .with_member(|member, now| member.post(now, letter));
     }
 
-    /// A process of this node has ended the job: where it is this server's, the other nodes are told.
+    /// Reports the abort of a process to the other nodes, if it is a task of this server.
     pub(super) fn pass_on_abort(&mut self, abort: Abort) {
         let by = TaskId(abort.by);
         let others = self.hosted.others.clone();
@@ -122,8 +122,9 @@ impl Server {
         }
     }
 
-    /// Ranks wait for some that will not come. They are not told so: programs would end by themselves while they are being
-    /// ended, and gdb (13.1) misses the end of a process now and then that exits while a signal comes.
+    /// Ends the processes after a fence whose missing ranks cannot arrive. The ranks are not notified,
+    /// because they would exit while they are being ended. gdb (13.1) sometimes misses an exit during a
+    /// signal.
     fn end_unmet(&mut self, failure: &ExchangeFailure) {
         let text = format!("MPI cannot go on, so these processes are ended: {failure}");
         let tasks = self.own_tasks();
@@ -131,7 +132,7 @@ impl Server {
         self.end_job(&IdSet::new());
     }
 
-    /// A letter has come for this node, or one of its own is back.
+    /// Handles a message for this node, or the confirmation of one of its own.
     pub(super) fn take_letter(&mut self, letter: Letter) {
         let bytes = match letter.is_brought {
             false => Vec::new(),
@@ -153,7 +154,7 @@ impl Server {
         }
     }
 
-    /// Tells which processes there are, as a tool wants to know.
+    /// Sends the process table that a tool has requested.
     pub(super) fn tell_processes(&mut self) {
         let mut table = HostTable::default();
         let programs = self.backend.as_ref().map(|it| it.programs());
@@ -181,7 +182,7 @@ impl Server {
         }
     }
 
-    /// Has the connection to the PMIx server watched for what it is waited for.
+    /// Watches the PMIx server's connection for input, and for output if data is queued.
     pub(super) fn watch_pmix(&mut self) {
         if let Some(server) = &self.hosted.server {
             let (fd, writes) = server.wants_to_write();

@@ -1,4 +1,4 @@
-//! A server of several ranks: how their shims come to it before it is told its tasks.
+//! A server of several ranks: connections of its shims before it gets its tasks.
 
 use anyhow::{Context, Result};
 use sdm_child::Channel;
@@ -16,7 +16,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes in which shims come and go. Where all that came have gone there is nothing to stay for.
+    /// Handles new and closed connections of shims. If all have gone, the server leaves the session.
     pub(super) fn meet_shims(&mut self) {
         let server = self.driver.member().node().id();
         let Some(listener) = &mut self.shims else {
@@ -38,7 +38,7 @@ impl Server {
         }
     }
 
-    /// The shims of the server's tasks, which the backend hears from now on.
+    /// Takes the shims of the server's tasks, for the backend.
     pub(super) fn take_shims(&mut self, tasks: &IdSet) -> Vec<(TaskId, Channel)> {
         let Some(listener) = self.shims.take() else {
             return Vec::new();

@@ -27,7 +27,7 @@ impl Server {
         local.difference(&self.hosted.spawning.spare)
     }
 
-    /// Starts programs that a process wants to be started.
+    /// Starts the programs of a spawn request.
     pub(super) fn spawn(&mut self, request: SpawnRequest) {
         let SpawnRequest {
             number,
@@ -103,7 +103,8 @@ impl Server {
         self.take_outputs(outputs);
     }
 
-    /// One of several programs could not be started: those that could be are ended, and nobody hears of any.
+    /// Handles a spawn request of which a program could not be started. The others are ended, and none is
+    /// announced.
     fn take_back(&mut self, now: Instant, by: Option<u32>, tasks: &IdSet, failure: &Failure) {
         let spawning = &mut self.hosted.spawning;
         spawning.silenced.extend(tasks);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::item::{Happening, MergedStacks};
 
-/// An answer: its `type`, and what belongs to it.
+/// An answer: its `type` and fields.
 pub(super) fn reply(reply: &Reply) -> Value {
     match reply {
         Reply::Done => json!({ "type": "done" }),

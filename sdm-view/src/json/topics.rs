@@ -1,4 +1,4 @@
-//! Records of what the session tells of itself, and of values over all tasks.
+//! Records about the session, and about values over all tasks.
 
 use sdm_debug::rules::{Extreme, Number, Stats, TotalUsage, Who};
 use sdm_idset::IdSet;
@@ -144,7 +144,7 @@ fn stats(expression: &str, tasks: &IdSet, stats: &Stats) -> Value {
     })
 }
 
-/// `plot`; what is no finite number is null.
+/// The record of `plot`. Infinite numbers and NaN are null.
 fn plot(plot: &Plot) -> Value {
     let line = |(tasks, values): &(IdSet, Vec<f64>)| json!({ "tasks": set(tasks), "count": tasks.len(), "numbers": values });
     json!({

@@ -7,14 +7,14 @@ use crate::markup::{Escaped, put};
 use crate::picture::{self, Part};
 use crate::render::{Names, share};
 
-/// Its colours and fonts, like those of the pictures of a report.
+/// The style sheet, like that of a report's pictures.
 const STYLE: &str = include_str!("flame.css");
-/// Its width, in the units of its parts.
+/// Width of the picture, in the units of its parts.
 const WIDTH: f64 = picture::WIDTH + 2.0 * MARGIN;
 const MARGIN: f64 = 10.0;
 /// The height of a line of text.
 const LINE: f64 = 22.0;
-/// A frame that is narrower is left out: nobody could see or point at it.
+/// Minimum width of a frame; narrower ones are left out.
 const NARROWEST: f64 = 0.2;
 /// The width of a set in a title.
 const SET_WIDTH: usize = 60;

@@ -1,4 +1,4 @@
-//! The places where tasks were seen over a while: their stacks over many looks as one tree, and who moves.
+//! Profiles: the merged stacks of tasks over many samples, and the tasks that moved.
 
 mod flame;
 mod speedscope;
@@ -18,58 +18,59 @@ pub use speedscope::speedscope;
 use tally::Tally;
 pub use tree::ProfileNode;
 
-/// The most distinct stacks that are kept.
+/// Maximum number of distinct stacks that are kept.
 const STACKS_MAX: usize = 16 << 10;
-/// The most classes that tasks are told apart by; the smallest are one beyond that.
+/// Maximum number of classes. The smallest ones beyond it are merged.
 pub const CLASSES_MAX: usize = 16;
 
-/// The places where tasks were seen over a while.
+/// The places of tasks over many samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// The tasks that were looked at.
+    /// The sampled tasks.
     pub tasks: IdSet,
-    /// For how long.
+    /// Duration of the sampling.
     pub elapsed: Duration,
-    /// The number of looks, over all tasks.
+    /// Number of samples, summed over all tasks.
     pub looks: u64,
-    /// The times that a helper of a runtime was left out.
+    /// Number of times that a helper thread of a runtime was left out.
     pub helpers: u64,
-    /// For how long tasks stood, over all of them, in microseconds.
+    /// Time that tasks were stopped for samples, summed over all tasks, in microseconds.
     pub stood_us: u64,
-    /// For how long one of them did, at most.
+    /// Maximum of that time over single tasks, in microseconds.
     pub stood_most_us: u64,
-    /// For how long in one look, at most.
+    /// Maximum time of one sample, in microseconds.
     pub longest_us: u64,
-    /// Processor time of those who looked, in microseconds.
+    /// Processor time of the sampling processes, in microseconds.
     pub processor_us: u64,
-    /// The tasks that were seen elsewhere than at the look before.
+    /// Tasks that were at another place than in the previous sample.
     pub moved: IdSet,
-    /// The tasks that were seen in stacks that there was no room for.
+    /// Tasks with stacks that were not kept.
     pub others: IdSet,
-    /// The number of times.
+    /// Number of times that such a stack was sampled.
     pub others_times: u64,
     stacks: BTreeMap<Vec<StackFrame>, Tally>,
 }
 
-/// Tasks that were seen in the same place most of the time.
+/// Tasks whose most frequent place is the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileClass {
-    /// Its tasks.
+    /// The tasks.
     pub tasks: IdSet,
-    /// False where none of them was ever seen elsewhere than at first.
+    /// False where all of them were in the same place in every sample.
     pub moved: bool,
-    /// The place, outermost frame first: the line of a frame is 0 where there were several. Empty for the smallest classes together.
+    /// The place, outermost frame first. The line of a frame is 0 where it varied. Empty for the merged
+    /// class of the smallest ones.
     pub place: Vec<StackFrame>,
-    /// The times that they were there, of all that they were seen.
+    /// Number of samples at that place.
     pub times: u64,
-    /// The times that they were seen.
+    /// Number of samples in total.
     pub all: u64,
-    /// In how many places they were seen.
+    /// Number of distinct places.
     pub places: usize,
 }
 
 impl Profile {
-    /// Takes in further looks at some tasks, all that were taken meanwhile.
+    /// Adds further samples of some tasks.
     pub fn absorb(&mut self, tasks: &IdSet, samples: &Samples) {
         self.tasks.union_with(tasks);
         self.looks = self.looks.saturating_add(samples.looks);
@@ -96,13 +97,13 @@ impl Profile {
         self.others_times = self.others_times.saturating_add(times);
     }
 
-    /// True where nobody was seen anywhere.
+    /// True where there is no stack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 
-    /// The times that a thread of these tasks was seen in a stack that is here.
+    /// Number of samples of threads of these tasks whose stacks were kept.
     #[must_use]
     pub fn times(&self, tasks: &IdSet) -> u64 {
         let times = self.stacks.values().map(|tally| tally.times(tasks));
@@ -115,7 +116,7 @@ impl Profile {
         tree::nodes(&self.stacks_of(tasks), 0)
     }
 
-    /// Each stack with how often these tasks were seen in it, and who of them.
+    /// Each stack with the number of samples of these tasks, and the tasks.
     fn stacks_of(&self, tasks: &IdSet) -> Vec<(&[StackFrame], u64, IdSet)> {
         let stacks = self.stacks.iter().map(|(frames, tally)| {
             let who = tally.tasks().intersection(tasks);
@@ -124,7 +125,8 @@ impl Profile {
         stacks.filter(|(_, times, _)| *times > 0).collect()
     }
 
-    /// Tasks by where they were seen most of the time, biggest class first; those that never moved apart from those that did.
+    /// Groups tasks by their most frequent place, largest class first. Tasks that never moved are in
+    /// classes of their own.
     #[must_use]
     pub fn classes(&self) -> Vec<ProfileClass> {
         // Where in its functions a thread was tells tasks apart that do the same.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sdm_idset::IdSet;
 
-/// Sets of tasks by how often each of them was there; nobody is in two.
+/// Disjoint sets of tasks, by the number of their samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tally(BTreeMap<u64, IdSet>);
 

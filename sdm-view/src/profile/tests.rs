@@ -1,4 +1,4 @@
-//! A profile of tasks whose stacks are known.
+//! Tests of profiles of tasks with known stacks.
 
 use sdm_debug::reply::{Cost, TaskSamples};
 use sdm_idset::TaskId;

@@ -15,7 +15,7 @@ pub struct ProfileNode {
     pub frame: StackFrame,
     /// The last of the lines.
     pub last_line: u32,
-    /// The tasks that were seen in it or in what it called.
+    /// The tasks that were in the frame or in its callees.
     pub tasks: IdSet,
     /// The times that a thread was.
     pub times: u64,
@@ -48,7 +48,7 @@ impl ProfileNode {
     }
 }
 
-/// A stack, how often it was seen, and of whom.
+/// A stack with the number of its samples, and its tasks.
 type Stack<'a> = (&'a [StackFrame], u64, IdSet);
 
 /// The nodes at a depth of stacks that are of the same functions before and have one there.
@@ -65,7 +65,7 @@ pub(super) fn nodes(stacks: &[Stack<'_>], depth: usize) -> Vec<ProfileNode> {
     nodes
 }
 
-/// That of stacks of the same functions up to a depth.
+/// The node for stacks with the same functions up to a depth.
 fn node(stacks: &[Stack<'_>], depth: usize) -> ProfileNode {
     let frames = || stacks.iter().map(|(frames, ..)| &frames[depth]);
     let lines = || frames().map(|frame| frame.line).filter(|line| *line > 0);

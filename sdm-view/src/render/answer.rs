@@ -14,7 +14,7 @@ use crate::item::{Gathered, Happening};
 /// The most distinct answers that are written out.
 const CLASSES_SHOWN_MAX: usize = 24;
 
-/// The lines of what came of a command.
+/// The lines of the answers to a command.
 pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     let (own, gathered) = (&gathered.ok, &gathered.alike());
     let mut lines = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn lines(page: &Page<'_>, gathered: &Gathered) -> Vec<String> {
     lines
 }
 
-/// `own` are the answers before those that are alike were put together.
+/// Appends the answers. `own` are the answers before merging.
 fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: &mut Vec<String>) {
     let mut classes: Vec<_> = gathered
         .ok
@@ -94,7 +94,7 @@ fn answers(page: &Page<'_>, gathered: &Gathered, own: &[(IdSet, Reply)], lines: 
     }
 }
 
-/// So many distinct answers are written out, unless all are asked for.
+/// Maximum number of distinct answers that are shown, unless all are requested.
 fn shown_max(page: &Page<'_>) -> usize {
     match page.style.rows {
         usize::MAX => usize::MAX,
@@ -189,7 +189,7 @@ fn untabbed(text: &str) -> String {
     plain
 }
 
-/// The frames of a stack; below each its arguments that differ among these tasks, whose own answers are given.
+/// The frames of a stack. Arguments that differ among these tasks are listed below their frame.
 fn frames(
     page: &Page<'_>,
     (tasks, own): (&IdSet, &[(IdSet, Reply)]),
@@ -248,7 +248,7 @@ fn frame(page: &Page<'_>, tasks: &IdSet, view: &FrameView, lines: &mut Vec<Strin
     }
 }
 
-/// A text with a frame in it, whose function and file are told apart.
+/// Highlights the function and file of a frame within a text.
 fn in_colours(page: &Page<'_>, frame: &Frame, text: String) -> String {
     let name = |text: &str| printable(text.as_bytes());
     highlight::place(

@@ -12,7 +12,7 @@ use super::{event, place};
 /// Bytes of memory per line.
 const ROW_BYTES: usize = 16;
 
-/// One line or several; empty for the answers that the caller writes itself.
+/// The text of an answer, of one or more lines. Empty for answers that the caller formats.
 pub(super) fn text(reply: &Reply) -> String {
     match reply {
         Reply::Mi { result, printed } => format!("{printed}{result}"),

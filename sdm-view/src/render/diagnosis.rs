@@ -10,7 +10,7 @@ const FINDINGS_MAX: usize = 16;
 /// The most lines of evidence of one finding.
 const EVIDENCE_MAX: usize = 8;
 
-/// The conclusion first, then what it stands on.
+/// The lines of a diagnosis: the conclusion, then the findings.
 pub(super) fn lines(page: &Page<'_>, found: &Diagnosis) -> Vec<String> {
     let style = &page.style;
     let mut lines = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::style::Style;
 
-/// Languages whose words are known.
+/// Languages with known keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Language {
     C,
@@ -226,7 +226,7 @@ fn string(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// A place in colours, as gdb has it: `exchange (step=3) at halo.c:44`, of this function and file, wherever it stands in a text.
+/// Highlights a place within a text as gdb does: `exchange (step=3) at halo.c:44`.
 pub(super) fn place(style: &Style, function: &str, file: &str, text: String) -> String {
     if !style.colour || function.is_empty() {
         return text;
@@ -252,7 +252,7 @@ mod tests {
         ..Style::PLAIN
     };
 
-    /// With a letter for each style: `w` word, `t` type, `s` string, `c` comment.
+    /// The line with a letter for each style: `w` word, `t` type, `s` string, `c` comment.
     fn marked(file: &str, text: &str) -> String {
         let mut marked = source(&COLOUR, file, text);
         for (code, mark) in [

@@ -15,7 +15,7 @@ impl Names {
         Self { numbers: None }
     }
 
-    /// Tasks are called by the process they stand for.
+    /// Names tasks by their process ids.
     #[must_use]
     pub fn pids(pids: Vec<(TaskId, u32)>) -> Self {
         Self {

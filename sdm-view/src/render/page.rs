@@ -31,7 +31,7 @@ impl Page<'_> {
         self.style.odd(&text)
     }
 
-    /// The same with a label of its own.
+    /// A line with this label instead of a set.
     pub(super) fn labelled(&self, label: &str, text: &str, bad: bool) -> String {
         let wrapped = self.style.wrap(&format!("{label}: {text}"), 4);
         let Some(rest) = wrapped.strip_prefix(&format!("{label}: ")) else {

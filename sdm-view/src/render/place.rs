@@ -26,7 +26,7 @@ pub(crate) fn stack_frame(frame: &StackFrame) -> String {
     printable(format!("{}{at}{repeat}", call(&frame.function, "")).as_bytes())
 }
 
-/// A value; what was cut off is said.
+/// The text of a value, with a note if it was truncated.
 #[must_use]
 pub fn value(value: &Value) -> String {
     match value.cut {

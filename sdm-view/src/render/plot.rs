@@ -7,16 +7,16 @@ use super::numbers::short;
 use super::page::Page;
 use crate::item::Plot;
 
-/// From the smallest number to the largest.
+/// The characters from the smallest to the largest number.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns of a line where the width of the screen is not known.
 const WIDTH: usize = 80;
-/// A line has so many columns at least, however long the name of its ranks is.
+/// Minimum width of a plotted line, in columns, even beside a long name.
 const WIDTH_MIN: usize = 16;
 /// The most lines that are drawn.
 const LINES_MAX: usize = 12;
 
-/// The lines of a plot, and what their lowest and highest characters mean.
+/// The lines of a plot, and the values of its lowest and highest characters.
 pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
     let name = printable(plot.expression.as_bytes());
     let numbers = || plot.lines.iter().flat_map(|(_, numbers)| numbers);
@@ -49,7 +49,7 @@ pub(super) fn lines(page: &Page<'_>, plot: &Plot) -> Vec<String> {
     lines
 }
 
-/// A character for each number, or for the mean of so many of them that they fit. What is not finite is a blank.
+/// A character per number, or per mean of several if they do not fit. Infinite numbers and NaN are blanks.
 fn line(numbers: &[f64], (low, high): (f64, f64), room: usize) -> String {
     let each = numbers.len().div_ceil(room).max(1);
     let mean = |part: &[f64]| {

@@ -4,7 +4,8 @@ use super::page::Page;
 use super::place;
 use crate::profile::{Profile, ProfileClass, ProfileNode};
 
-/// A share of less than so many thousandths is left out, where there are too many lines for a screen: more and more until they fit.
+/// Minimum shares of a line, in thousandths. The next larger one is tried until the lines fit on the
+/// screen.
 const LEAST: [u64; 7] = [0, 5, 10, 20, 50, 100, 200];
 
 /// A part of a whole: `62.5 %`.
@@ -74,7 +75,7 @@ fn head(profile: &Profile) -> String {
     }
 }
 
-/// Whether tasks get on, as far as was seen.
+/// The text about the progress of a class.
 fn progress(class: &ProfileClass) -> String {
     let [outer @ .., inner] = &class.place[..] else {
         return "elsewhere".to_owned();
@@ -97,7 +98,7 @@ fn progress(class: &ProfileClass) -> String {
     }
 }
 
-/// The price of the looks.
+/// The cost of the sampling.
 fn price(profile: &Profile) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is shown with two digits")]
     let ms = |us: u64| us as f64 / 1000.0;

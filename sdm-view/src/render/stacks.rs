@@ -17,12 +17,11 @@ struct Node<'a> {
     below: Vec<Node<'a>>,
 }
 
-/// So many branches of a fork are shown at most, where the tree is too long for a screen: fewer and
-/// fewer until it fits.
+/// Maximum numbers of branches per fork. The next smaller one is tried until the tree fits on the screen.
 const BRANCHES: [usize; 9] = [32, 24, 16, 12, 8, 6, 4, 3, 2];
 
-/// The lines of a tree: what does not fit on a screen is folded, the biggest and the smallest
-/// branches of each fork last.
+/// The lines of a tree, folded to fit on a screen. The largest and smallest branches of a fork are folded
+/// last.
 pub(crate) fn lines(merged: &MergedStacks, names: &Names, style: &Style) -> Vec<String> {
     let roots = sorted(&merged.tree.roots);
     let mut lines = lines_with(merged, &roots, names, style, usize::MAX);
@@ -219,7 +218,7 @@ impl Writer<'_> {
         format!("{label}, {threads} threads")
     }
 
-    /// A branch that only few took is what a person looks for.
+    /// The mark of a branch with few tasks, which is what a user looks for.
     fn mark(&self, tasks: &IdSet) -> String {
         if self.few.is_none_or(|few| tasks.len() > few) {
             return String::new();
@@ -229,7 +228,7 @@ impl Writer<'_> {
     }
 }
 
-/// True where branches follow somewhere below the chain that goes on here.
+/// True where the chain of frames that begins here has a fork further down.
 fn forks(node: &Node<'_>) -> bool {
     let mut node = node;
     loop {

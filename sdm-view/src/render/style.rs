@@ -29,17 +29,17 @@ impl Style {
         self.paint("1", text)
     }
 
-    /// Something that went wrong.
+    /// Text of an error.
     pub(super) fn bad(&self, text: &str) -> String {
         self.paint("31", text)
     }
 
-    /// Something that stands out.
+    /// Highlighted text.
     pub(super) fn odd(&self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// Something of less weight.
+    /// Faint text.
     pub(super) fn faint(&self, text: &str) -> String {
         self.paint("2", text)
     }
@@ -59,7 +59,7 @@ impl Style {
         self.paint("32", text)
     }
 
-    /// Lines that answers may take: below them it can be said what was folded.
+    /// Number of lines for answers; the rest of the screen is for a note about folded ones.
     pub(super) fn room(&self) -> usize {
         self.rows.saturating_sub(4)
     }
@@ -70,7 +70,7 @@ impl Style {
         lines.iter().map(height).sum()
     }
 
-    /// Lines that fit on a screen; how many there are beyond is said.
+    /// Cuts lines to the screen's height, with a note about the number of the others.
     pub(super) fn fit(&self, mut lines: Vec<String>) -> Vec<String> {
         let rest = lines.len().saturating_sub(self.rows);
         if rest > 0 {

@@ -78,7 +78,7 @@ fn place(last: &Happening) -> String {
     }
 }
 
-/// Lines of source; in front of each, how many stand there.
+/// Lines of source, each with the number of tasks at it in front.
 pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
     let width = |text: &(u32, String, IdSet)| text.2.len().to_string().len();
     let anybody = listing.lines.iter().any(|(.., here)| !here.is_empty());
@@ -122,7 +122,7 @@ fn several_places(row: &BreakRow) -> Vec<String> {
     lines
 }
 
-/// The breakpoints, as gdb lists them, and on whom.
+/// The table of breakpoints as gdb lists them, with their tasks.
 pub(super) fn breakpoints(page: &Page<'_>, rows: &[BreakRow]) -> Vec<String> {
     if rows.is_empty() {
         return vec!["No breakpoints.".to_owned()];

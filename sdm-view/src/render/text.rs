@@ -1,4 +1,4 @@
-//! Items become lines on a screen.
+//! Conversion of items into lines on a screen.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ const HAPPENED_MAX: usize = 16;
 
 /// An output for text: a terminal, a file, a test.
 pub trait Screen {
-    /// Writes whole lines, above what stands at the bottom.
+    /// Writes whole lines, above the line at the bottom.
     fn write(&mut self, text: &str);
 
-    /// Shows, changes or removes the one line at the bottom that tells what goes on.
+    /// Shows, changes or removes the status line at the bottom.
     fn status(&mut self, line: Option<&str>);
 
-    /// Writes bytes that are not ours, as they are where nobody edits a line.
+    /// Writes foreign bytes, unchanged if no line is being edited.
     fn pass(&mut self, stderr: bool, bytes: &[u8]);
 
-    /// Whether what is longer than the screen is shown a screen at a time.
+    /// Enables or disables paging of long output.
     fn set_pagination(&mut self, _on: bool) {}
 
     /// True where it shows the session at a glance.
@@ -49,7 +49,7 @@ pub trait Screen {
     /// Colour and width now.
     fn style(&self) -> Style;
 
-    /// True once nobody reads it.
+    /// True once the output is not read any more.
     fn is_gone(&self) -> bool {
         false
     }
@@ -76,7 +76,7 @@ impl<S: Screen> TextView<S> {
         }
     }
 
-    /// True for what happened in one more place than a group has room for; it is counted.
+    /// True for an event beyond the maximum number of a group. The event is counted.
     fn is_beyond(&mut self, item: &Item) -> bool {
         let (Item::Happened { tasks, .. }, Some(shown)) = (item, &mut self.in_group) else {
             return false;
@@ -178,8 +178,8 @@ impl<S: Screen> View for TextView<S> {
     }
 }
 
-/// A line that says what goes on, within so many columns. What can be done about it, behind the last semicolon, is kept for as
-/// long as it fits: who is waited for goes before it, and then the end of the command.
+/// Shortens a status line to a number of columns. The hint behind the last semicolon is kept longest. The
+/// tasks that are waited for are dropped first, then the end of the command.
 #[must_use]
 pub fn status_in(line: &str, room: usize) -> String {
     const LEAST: usize = 8;
@@ -207,7 +207,7 @@ fn is_foldable(item: &Item) -> bool {
     matches!(item, Item::Answer(_) | Item::Ranks(_))
 }
 
-/// The lines of an item, as they stand on a screen.
+/// The lines of an item on a screen.
 pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String> {
     let page = Page { names, style };
     match item {
@@ -278,7 +278,7 @@ pub(crate) fn item_lines(item: &Item, names: &Names, style: Style) -> Vec<String
     }
 }
 
-/// A line broken at words where it is too long; what follows stands below its second column, where it has one.
+/// Breaks a long line at words. Continuation lines are indented to its second column, if it has one.
 fn in_columns(style: &Style, line: &str) -> String {
     let text = line.trim_start_matches(' ');
     let lead = line.len() - text.len();

@@ -62,7 +62,7 @@ pub(super) fn usage(page: &Page<'_>, tasks: &IdSet, usage: &TotalUsage) -> Vec<S
     lines
 }
 
-/// The hosts and who is on them.
+/// The hosts, with the tasks on each.
 pub(super) fn nodes(page: &Page<'_>, rows: &[NodeRow]) -> Vec<String> {
     let cells = shown(rows).iter().map(|row| {
         let servers = plural(row.servers, "server");

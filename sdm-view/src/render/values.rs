@@ -14,7 +14,7 @@ use crate::alike::biggest_first;
 /// The most distinct values of one variable that are written out.
 const VALUES_SHOWN_MAX: usize = 8;
 
-/// One block for all who have the same variables, biggest first.
+/// One block per class of tasks with the same variables, largest first.
 pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mut Vec<String>) {
     let groups = groups(classes);
     for (index, group) in groups.iter().enumerate() {

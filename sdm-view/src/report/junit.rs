@@ -66,7 +66,8 @@ pub fn junit(report: &Report) -> String {
     xml
 }
 
-/// Crashed, ended with a code other than 0, or lost; who only stood at the end has not failed.
+/// True for tasks that crashed, exited with a code other than 0, or were lost. A task that was only stopped
+/// at the end has not failed.
 fn has_failed(row: &RankRow) -> bool {
     row.health == Some("lost") || row.last.as_ref().is_some_and(|last| sentence(last).bad)
 }

@@ -5,11 +5,6 @@
 //! functions of it.
 //!
 //! The caller writes each file as a whole, so that the last state survives the session.
-//!
-//! A [`Recorder`] is told every [`crate::Item`] that a session shows and keeps a bounded part
-//! of it. What it knows at some moment is a [`Report`], a plain value; [`html`], [`text`], [`json`]
-//! and [`junit`] are pure functions of it. Whoever writes them to files writes each as a whole, so that what was known last is
-//! there whatever becomes of the session.
 
 mod html;
 mod json;
@@ -42,7 +37,7 @@ pub use text::text;
 pub struct Report {
     /// The session's name; empty where there was none.
     pub session: String,
-    /// When it began.
+    /// Time of the session's beginning.
     pub began: SystemTime,
     /// Duration of the session at the time of the snapshot.
     pub took: Duration,
@@ -152,13 +147,13 @@ pub struct Look {
 /// A frame of a [`Look`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookFrame {
-    /// Its number, as `bt` has it: frames of runtimes that are left out count. 0 is the innermost.
+    /// The frame's number as in `bt`, which counts omitted runtime frames. 0 is the innermost.
     pub level: u32,
     /// `solve (rod=0x..., steps=3) at halo.c:111`.
     pub place: String,
     /// The line of source; empty where unknown.
     pub source: String,
-    /// Its variables; absent where they were not asked for.
+    /// The frame's variables. None if they were not queried.
     pub locals: Option<Vec<(String, String)>>,
 }
 

@@ -11,14 +11,14 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const TAIL_BYTES_MAX: usize = 192 << 10;
 /// Bytes that a line counts beyond its text.
 const LINE_BYTES: usize = 64;
-/// The most bytes kept of one line.
+/// Maximum number of bytes that are kept of one line.
 const LINE_BYTES_MAX: usize = 4 << 10;
 /// Maximum number of lines that are searched for the beginning of an incomplete line.
 const LOOK_BACK_MAX: usize = 64;
-/// The most classes that are kept apart.
+/// Maximum number of classes.
 const CLASSES_MAX: usize = 16;
 
-/// A line, and who printed it.
+/// A line of output, with its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputLine {
     /// The tasks that printed it.
@@ -27,7 +27,7 @@ pub struct OutputLine {
     pub stream: Stream,
     /// The bytes of the line, without its end.
     pub bytes: Vec<u8>,
-    /// False where it goes on in a later line.
+    /// False where the line is continued in a later entry.
     pub complete: bool,
 }
 
@@ -140,7 +140,8 @@ impl OutputLog {
         cut
     }
 
-    /// By those who printed the same, most first; one class of all where there are too many.
+    /// The output grouped by tasks with equal output, largest class first. A single class if there would be
+    /// too many.
     pub(super) fn classes(&self) -> Vec<OutputClass> {
         let lines = || self.head.iter().chain(&self.tail);
         let Some(parts) = parts(lines().map(|line| &line.tasks)) else {

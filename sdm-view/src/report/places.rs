@@ -1,4 +1,4 @@
-//! The places of merged stacks: who stands where.
+//! The places of merged stacks, with the tasks in each.
 
 use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::{StackNode, StackTree};
@@ -6,13 +6,13 @@ use sdm_idset::IdSet;
 
 use crate::item::MergedStacks;
 
-/// So many places are few: each is looked at.
+/// Number of places up to which each one is read with variables.
 const PLACES_FEW: usize = 4;
 
-/// A place where somebody stands.
+/// A place, with the tasks there.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Place<'a> {
-    /// The tasks that stand there.
+    /// The tasks in that place.
     pub(super) tasks: &'a IdSet,
     /// The frames, outermost first.
     pub(super) frames: Vec<&'a StackFrame>,
@@ -39,8 +39,8 @@ pub(super) fn places(tree: &StackTree) -> Vec<Place<'_>> {
     found
 }
 
-/// The sets to be looked at closer: those who stand where few do, fewest first; where there are few
-/// places at all, all of them. Nobody is in two of them, and nobody who was `seen`.
+/// Selects the sets of tasks whose variables are read: tasks in rare places, rarest first. If there are few
+/// places in total, all are selected. The sets are disjoint, and exclude tasks in `seen`.
 #[must_use]
 pub fn outliers(merged: &MergedStacks, seen: &IdSet) -> Vec<IdSet> {
     let places = places(&merged.tree);

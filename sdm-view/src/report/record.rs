@@ -16,14 +16,14 @@ use crate::render::{Names, Style, item_lines, sentence};
 const MOMENTS_MAX: usize = 250;
 /// Maximum size of the recorded output of commands, in bytes.
 const COMMANDS_BYTES_MAX: usize = 128 << 10;
-/// The most errors in the use of MPI that are kept.
+/// Maximum number of errors in the use of MPI that are kept.
 const MPI_ERRORS_MAX: usize = 1000;
-/// The most groups of lost tasks that are kept apart.
+/// Maximum number of groups of lost tasks.
 const LOST_MAX: usize = 64;
 /// Width of the recorded output of commands, in characters.
 const COMMANDS_WIDTH: usize = 120;
 
-/// Keeps what a session shows, bounded whatever comes.
+/// A record of the items that a session shows, bounded in size.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     session: String,
@@ -49,7 +49,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of a session that begins now, whose tasks are called by these names.
+    /// A recorder of a session that begins now, with names for its tasks.
     #[must_use]
     pub fn new(facts: Vec<Fact>, names: Names) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Recorder {
         }
     }
 
-    /// One more thing known of the run; it replaces what was known under the name.
+    /// Adds a fact about the run, or replaces the fact with that name.
     pub fn fact(&mut self, fact: Fact) {
         self.facts.retain(|known| known.name != fact.name);
         self.facts.push(fact);
@@ -182,7 +182,7 @@ impl Recorder {
         }
     }
 
-    /// A session begins, or its job is started anew: what was seen of the one before is no evidence.
+    /// Handles the start of a session or the restart of its job. Evidence from the previous job is dropped.
     fn start(&mut self, at: Duration, session: &str, programs: &[(IdSet, Vec<String>)]) {
         if !self.session.is_empty() {
             self.say(at, "started anew", false);
@@ -279,7 +279,7 @@ impl Recorder {
         }
     }
 
-    /// All that is known now; `tasks` are those of the session, `states` what they are doing.
+    /// The report at this time, with the session's tasks and their states.
     #[must_use]
     pub fn report(&self, tasks: &IdSet, states: Vec<RankRow>, took: Duration) -> Report {
         let mut cut = self.output.cut();
@@ -325,7 +325,7 @@ impl Recorder {
     }
 }
 
-/// Takes in later looks: who was seen before and is not any more, or without a frame, stays as it was seen.
+/// Adds later stacks. Earlier ones of tasks that are missing now, or have no frame now, are kept.
 fn keep_best(known: &mut Vec<Look>, mut later: Vec<Look>) {
     later.retain(|look| !look.frames.is_empty());
     let is_new = |look: &Look| later.iter().all(|other| other.task != look.task);
@@ -344,7 +344,7 @@ fn moment(at: Duration, tasks: &IdSet, what: &str, bad: bool) -> Moment {
     }
 }
 
-/// True for what a program does not go on after by itself.
+/// True for an event after which a program does not continue by itself.
 fn is_crash(what: &Happening) -> bool {
     match what {
         Happening::Stopped(stop) => stop.reason.is_crash(),

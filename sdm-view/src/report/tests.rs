@@ -55,7 +55,7 @@ fn crash(function: &str) -> Happening {
     })
 }
 
-/// A session of 8 tasks all of whose texts are hostile.
+/// A session of 8 tasks in which every text is hostile.
 fn hostile() -> Report {
     let mut recorder = Recorder::new(vec![Fact::new("command line", HOSTILE)], Names::ranks());
     let at = Duration::from_millis(1500);
@@ -127,7 +127,7 @@ fn frames_have_the_numbers_of_bt() {
     assert!(html(&report).contains("<li value=\"2\">"));
 }
 
-/// `count` tasks in so many places.
+/// `count` tasks in `places` places.
 fn spread(count: u32, places: u32) -> Report {
     let mut recorder = Recorder::new(Vec::new(), Names::ranks());
     let class = |place: u32| {
@@ -149,7 +149,7 @@ fn parsed(text: &str) -> Document<'_> {
     Document::parse_with_options(text, options).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// All text of the elements of a name.
+/// The text of all elements with a name.
 fn text_of(document: &Document<'_>, name: &str) -> String {
     let elements = document
         .descendants()

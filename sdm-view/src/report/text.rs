@@ -18,7 +18,7 @@ const MPI_ERRORS_MAX: usize = 5;
 const OUTPUT_MAX: usize = 5;
 const CUT_MAX: usize = 3;
 
-/// At most 49 lines of at most 100 characters.
+/// The report as text of at most 49 lines of at most 100 characters.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("sdm report: {}", report.outcome())];
@@ -141,7 +141,7 @@ fn stacks(report: &Report, lines: &mut Vec<String>) {
     lines.extend(tree.iter().map(|line| format!("  {line}")));
 }
 
-/// The last lines of the class that fewest are in: who prints what others do not is worth a look.
+/// Appends the last output lines of the smallest class, because rare output is of interest.
 fn output(report: &Report, lines: &mut Vec<String>) {
     let Some(class) = report.output.last() else {
         return;

@@ -70,7 +70,7 @@ fn rows(text: &str) -> Vec<(Vec<&str>, &str)> {
     .collect()
 }
 
-/// Checks one row: what stands in it is written, and what is written stands in it.
+/// Checks that one row of the document lists exactly the words that are written.
 fn check_row(name: &str, said: &str, written: &[Value], common: &[&str]) {
     let said = named(said);
     let (mut keys, mut values) = (BTreeSet::new(), BTreeSet::new());

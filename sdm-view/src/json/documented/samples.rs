@@ -104,7 +104,7 @@ fn stops() -> Vec<Stop> {
     reasons.into_iter().map(stop).collect()
 }
 
-/// All that can happen, each once at least; the match says of a new one that it is missing here.
+/// Every kind of event at least once. The `match` fails to compile for a new kind.
 fn happenings() -> Vec<Happening> {
     let place = BreakpointPlace {
         number: 1,
@@ -146,8 +146,8 @@ fn happenings() -> Vec<Happening> {
     all
 }
 
-/// Whether a command of the prompt is answered so: what ends a run is told as what happened, and some
-/// things only programs ask for that use the library.
+/// True for replies to commands of the prompt. The end of a run is an event instead, and some replies occur
+/// only for users of the library.
 fn is_answer(reply: &Reply) -> bool {
     match reply {
         Reply::Done

@@ -8,7 +8,7 @@ use super::{Screen, Style};
 /// A screen that remembers; the line at the bottom is written as `~ text`.
 #[derive(Clone)]
 pub struct RecordedScreen {
-    /// All that was written, lines at the bottom included.
+    /// All text written, including status lines.
     pub text: Rc<RefCell<String>>,
     /// Width in characters. None: unlimited.
     pub width: Option<usize>,

@@ -2,9 +2,6 @@
 //!
 //! It is well-formed XML too. All text of the program or of gdb passes [`Escaped`]. The page's own content
 //! security policy forbids scripts and external content.
-//!
-//! It is well-formed XML too. Whatever comes from the program or from gdb passes [`Escaped`], and the
-//! page forbids scripts and everything from outside by its own policy.
 
 mod parts;
 mod picture;

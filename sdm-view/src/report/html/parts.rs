@@ -10,9 +10,9 @@ use crate::report::{Look, OutputClass, OutputLine, Report};
 
 /// The most rows of the tables of states and places.
 const ROWS_MAX: usize = 60;
-/// The most states that are shown without being asked for.
+/// Maximum number of states that are shown expanded.
 const STATES_MAX: usize = 8;
-/// The most lines of output that are shown without being asked for.
+/// Maximum number of output lines that are shown expanded.
 const OPEN_LINES_MAX: usize = 40;
 
 /// Writes the outcome and the states of the tasks.
@@ -124,7 +124,7 @@ pub(super) fn mpi_errors(page: &mut String, report: &Report) {
     page.push_str("</ul>\n</section>\n");
 }
 
-/// Why it is stuck.
+/// Writes the diagnosis of a hang.
 pub(super) fn diagnosis(page: &mut String, report: &Report) {
     let Some(found) = &report.diagnosis else {
         return;
@@ -161,7 +161,7 @@ pub(super) fn diagnosis(page: &mut String, report: &Report) {
     );
 }
 
-/// Every place where somebody stands, as rows.
+/// Writes the places of all tasks as rows.
 pub(super) fn places(page: &mut String, report: &Report, merged: &MergedStacks) {
     let found = places_of(&merged.tree);
     page.push_str("<table class=\"places\">\n<tr><th>who</th><th>innermost first</th></tr>\n");
@@ -180,7 +180,7 @@ pub(super) fn places(page: &mut String, report: &Report, merged: &MergedStacks) 
     more(page, found.len(), "places");
 }
 
-/// The stacks of those who are where few are.
+/// Writes the stacks of tasks in rare places.
 pub(super) fn outliers(page: &mut String, report: &Report) {
     if report.outliers.is_empty() {
         return;
@@ -192,7 +192,7 @@ pub(super) fn outliers(page: &mut String, report: &Report) {
     page.push_str("</section>\n");
 }
 
-/// One stack with variables.
+/// Writes one stack with variables.
 fn look(page: &mut String, report: &Report, look: &Look) {
     let one = sdm_idset::IdSet::single(look.task);
     put!(

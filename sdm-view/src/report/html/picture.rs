@@ -60,7 +60,7 @@ impl Maker<'_> {
         nodes.iter().map(|node| self.part(node, over)).collect()
     }
 
-    /// A frame weighs what stands in it and what its children weigh.
+    /// The part for a frame. Its weight is the number of tasks in it, including its children.
     fn part<'n>(&self, node: &'n StackNode, over: Option<&IdSet>) -> Part<'n> {
         let below = self.parts(&node.children, Some(&node.tasks));
         let sum: f64 = below.iter().map(|part| part.weight).sum();
