@@ -64,7 +64,7 @@ pub(crate) struct LocalHost {
     gdb: GdbNumber,
     /// Source files, shared by all tasks of this host.
     sources: Rc<Sources>,
-    /// Of a process that goes on: what its threads were in when they stood.
+    /// System calls of a running process's threads, from when they were stopped; `None` to read the present ones.
     calls: Option<SystemCalls>,
 }
 
@@ -90,7 +90,7 @@ impl LocalHost {
         }
     }
 
-    /// The host of processes that go on, whose threads were in these system calls.
+    /// The host for running processes whose threads were in these system calls when stopped.
     pub(crate) fn of_moment(calls: &SystemCalls, sources: &Rc<Sources>) -> Self {
         Self {
             calls: Some(Rc::clone(calls)),

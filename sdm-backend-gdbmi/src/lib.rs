@@ -24,7 +24,7 @@ mod timers;
 pub use backend::{GdbBackend, GdbConfig};
 pub use sdm_gdb::VALUE_BYTES_MAX;
 
-/// Looks at processes until the end of the input, where this process was started for that; `None` where it was not.
+/// Runs a looker until the end of the input, if this process was started as one; `None` otherwise.
 #[must_use]
 pub fn run_looker() -> Option<std::io::Result<()>> {
     sdm_inspect::looker::run(&mut prober::Prober::default())

@@ -13,7 +13,7 @@ use sdm_gdb::Driver;
 /// Interval of checks of the processes whose end gdb may miss.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// When to look next.
+/// The time of the next check.
 #[derive(Default)]
 pub(crate) struct Pulse {
     look_at: Option<Instant>,
@@ -24,7 +24,7 @@ impl Pulse {
         self.look_at
     }
 
-    /// Nobody is looked at while gdb hears of the end of each.
+    /// Schedules the next check; none while gdb notices the end of every process.
     pub(crate) fn keep(&mut self, now: Instant, some_end_may_be_missed: bool) {
         if !some_end_may_be_missed {
             self.look_at = None;
@@ -39,7 +39,7 @@ impl Pulse {
     }
 }
 
-/// Tells a task's driver of its process's end, where that is dead.
+/// Checks a task's process, and tells its driver if it is dead.
 pub(crate) fn look(now: Instant, driver: &mut Driver) {
     let watched = driver.pid().filter(|_| driver.may_miss_end());
     if watched.is_some_and(is_dead) {

@@ -24,17 +24,17 @@ use crate::sampling::{Sampling, Seen};
 pub(crate) struct Looks {
     /// Executable of the looker.
     program: PathBuf,
-    /// It looks for debug information also where systems keep it.
+    /// True if the looker uses the system's debug information too.
     of_system: bool,
     fold: FoldRules,
     looker: Option<Looker>,
-    /// One that is to go once its owner watches it no more.
+    /// A replaced looker, to be dropped once the owner has stopped watching it.
     over: Option<Looker>,
     /// The descriptor that the owner watches, and whether for writing too; `None` before it watches one.
     watched: Option<(RawFd, bool)>,
     next: u64,
     open: BTreeMap<u64, OpenLook>,
-    /// The last that looks that go on have seen.
+    /// The last samples of continued samplings.
     seen: Seen,
     outputs: VecDeque<BackendOutput>,
 }
@@ -45,13 +45,13 @@ struct OpenLook {
     full: bool,
     /// The tasks that are not, and their processes.
     tasks: Vec<(TaskId, i32)>,
-    /// The looks at them so far, where they are looked at for a while.
+    /// The samples so far; `None` for a single inspection.
     sampling: Option<Sampling>,
 }
 
 impl Looks {
-    /// None yet. `program` becomes the looker: this process's own executable where absent. `of_system`: with the debug information that
-    /// the system has apart.
+    /// No looker yet. `program` becomes the looker; by default this process's own executable. With `of_system` it
+    /// uses the system's debug information too.
     pub(crate) fn new(program: Option<PathBuf>, of_system: bool, fold: FoldRules) -> Self {
         let own = || proc::own().path("exe");
         Self {
@@ -78,7 +78,7 @@ impl Looks {
             .push_back(BackendOutput::Answer { id, task, result });
     }
 
-    /// Begins what a command wants of it; false for commands that look at nothing.
+    /// Begins a command that inspects processes; false for any other command.
     pub(crate) fn execute(
         &mut self,
         now: Instant,
@@ -156,7 +156,7 @@ impl Looks {
         self.open.insert(number, asked);
     }
 
-    /// A descriptor is ready: takes what the looker has said, where it is the looker's.
+    /// Handles a ready descriptor: receives the looker's answers, if it is the looker's.
     pub(crate) fn handle_ready(&mut self, now: Instant, fd: RawFd) {
         if self.watched.is_none_or(|(watched, _)| watched != fd) {
             return;
@@ -174,12 +174,12 @@ impl Looks {
         self.answered(answers);
     }
 
-    /// When [`Looks::handle_timeout`] is to be called.
+    /// The time at which to call [`Looks::handle_timeout`].
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.looker.as_ref().and_then(Looker::until)
     }
 
-    /// Gives up a looker that says nothing.
+    /// Drops a looker that does not answer.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let mut answers = Vec::new();
         if self.poll_timeout().is_some_and(|until| until <= now)
@@ -281,14 +281,14 @@ impl Looks {
 }
 
 impl OpenLook {
-    /// The answer of a task after its last look: what was seen of it before is one, too.
+    /// The final answer of a task: the samples before a failed one are an answer too.
     fn last(&mut self, task: TaskId, result: Result<Reply, Failure>) -> Result<Reply, Failure> {
         let samples = self.sampling.as_mut().and_then(|it| it.take(task));
         samples.map_or(result, |it| Ok(Reply::Samples(Box::new(it))))
     }
 }
 
-/// The stacks of a process as they are told.
+/// The stacks of a process in the form of a reply.
 fn folded(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Result<TaskStacks, Failure> {
     if !full && has_python(&stacks) {
         return Err(unsupported("its functions are Python's"));

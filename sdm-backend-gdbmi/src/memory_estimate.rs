@@ -125,7 +125,7 @@ struct GroupFiles {
     folder: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// The name of what is used and can be given back: files that nobody has looked at lately.
+    /// Name of the count of reclaimable memory: file pages not used recently.
     inactive: &'static str,
 }
 

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) struct Sampling(BTreeMap<TaskId, TaskSamples>);
 
 impl Sampling {
-    /// Takes in the next look at a task.
+    /// Adds a sample of a task.
     pub(crate) fn add(
         &mut self,
         task: TaskId,
@@ -33,13 +33,13 @@ impl Sampling {
         }
     }
 
-    /// Takes out the looks at a task, where there were any.
+    /// Removes the samples of a task; `None` if there were none.
     pub(crate) fn take(&mut self, task: TaskId) -> Option<TaskSamples> {
         self.0.remove(&task)
     }
 }
 
-/// The last looks, over commands that go on from one another.
+/// The last samples, across commands that continue one another.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// The hash of each task's stacks.
@@ -48,12 +48,12 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Looks at these tasks begin anew.
+    /// Forgets these tasks' last samples.
     pub(crate) fn forget(&mut self, tasks: &IdSet) {
         self.stacks.retain(|task, _| !tasks.contains(*task));
     }
 
-    /// Whether a task stands elsewhere than at the last look at it.
+    /// True if a task's stacks differ from its last sample.
     fn is_elsewhere(&mut self, task: TaskId, stacks: &TaskStacks) -> bool {
         // How many helpers a runtime has at work says nothing of the program.
         let hash = xxh3_64(&wire::encode(&stacks.threads));

@@ -10,23 +10,23 @@ use sdm_idset::{IdSet, TaskId};
 use crate::looks::Looks;
 use sdm_child::ProgramNews;
 
-/// The time from a program's crash to the hold of the others: those who crash of the same fault do so meanwhile.
+/// Time from a program's crash until the others are stopped: ranks that crash by the same fault do so meanwhile.
 const HOLD_AFTER: Duration = Duration::from_millis(200);
 
 /// An order to the parent of a program that runs without a gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Its parent is to let it go, so that it can be looked at.
+    /// The parent is to release the process for an inspection.
     LetGo,
-    /// Its parent is to seize it again.
+    /// The parent is to seize the process again.
     Seize,
-    /// Its parent is to have it stand.
+    /// The parent is to stop the process.
     Hold,
-    /// Its parent is to have it go on.
+    /// The parent is to resume the process.
     Release,
 }
 
-/// All looks of a server.
+/// All inspections of a server.
 pub(crate) struct SeizedLooks {
     looks: Looks,
     open: Vec<SeizedLook>,
@@ -35,27 +35,28 @@ pub(crate) struct SeizedLooks {
     crashed: Crashed,
 }
 
-/// Tasks that need a gdb since they are about to end. The processors are theirs: the others on this host stand meanwhile.
+/// Tasks that need a gdb as they are about to die. The others on this host are stopped meanwhile, to leave them the
+/// processors.
 #[derive(Default)]
 struct Crashed {
     tasks: IdSet,
-    /// The time from which the others stand.
+    /// Time from which the others are stopped.
     hold_at: Option<Instant>,
     holds: bool,
 }
 
-/// A look at seized programs that is not answered by all of them.
+/// An inspection of seized programs that not all of them have answered.
 struct SeizedLook {
     id: CommandId,
     command: Command,
-    /// The processes of those who are looked at, and whether they were let go for it.
+    /// The inspected processes, and whether they were released for it.
     tasks: BTreeMap<TaskId, (i32, bool)>,
     /// The looker has been asked.
     is_asked: bool,
 }
 
 impl SeizedLooks {
-    /// None yet.
+    /// No inspections yet.
     pub(crate) fn new(looks: Looks) -> Self {
         Self {
             looks,
@@ -76,8 +77,8 @@ impl SeizedLooks {
         self.orders.pop_front()
     }
 
-    /// Begins what a command wants of looks; `seized` gives the process of a task whose program runs without a gdb. False for commands that
-    /// look at nothing.
+    /// Begins a command that inspects processes; `seized` returns the process of a task whose program runs without a
+    /// gdb. False for any other command.
     pub(crate) fn execute(
         &mut self,
         now: Instant,
@@ -117,7 +118,7 @@ impl SeizedLooks {
         &self.crashed.tasks
     }
 
-    /// The order for the others, once: to stand or to go on.
+    /// The order for the other programs, once: to stop or to resume.
     pub(crate) fn take_hold(&mut self, now: Instant) -> Option<Order> {
         let crashed = &mut self.crashed;
         let is_due = crashed.hold_at.is_some_and(|time| time <= now);
@@ -129,7 +130,7 @@ impl SeizedLooks {
         changes.then_some(if holds { Order::Hold } else { Order::Release })
     }
 
-    /// These have ended, or are to run on.
+    /// Removes crashed tasks, which have ended or are to continue.
     pub(crate) fn go_on(&mut self, tasks: &IdSet) {
         self.crashed.tasks = self.crashed.tasks.difference(tasks);
     }
@@ -168,7 +169,7 @@ impl SeizedLooks {
         self.ask_looker(now);
     }
 
-    /// Has the looker look at those who were all let go.
+    /// Requests the looker's answer for an inspection whose processes were all released.
     fn ask_looker(&mut self, now: Instant) {
         self.open.retain(|look| !look.tasks.is_empty());
         let waiting = self.open.iter_mut().filter(|look| !look.is_asked);
@@ -182,7 +183,7 @@ impl SeizedLooks {
         self.take();
     }
 
-    /// Takes what looks have come to; a program that was let go for one is taken again.
+    /// Takes the results of inspections; a program that was released for one is seized again.
     fn take(&mut self) {
         while let Some(output) = self.looks.poll_output() {
             if let BackendOutput::Answer { id, task, .. } = &output {
@@ -240,7 +241,7 @@ impl SeizedLooks {
         self.give_up_all(|look| look.id == id, "cancelled");
     }
 
-    /// Ends all looks; what is not answered is given up.
+    /// Ends all inspections; unanswered ones fail.
     pub(crate) fn end(&mut self) {
         self.looks.end();
         self.take();

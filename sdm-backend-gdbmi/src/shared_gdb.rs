@@ -64,18 +64,19 @@ pub(crate) struct SharedGdb {
 struct SharingTask {
     task: TaskId,
     driver: Driver,
-    /// Its process, until gdb has left it.
+    /// The process, until gdb has detached from it.
     held: Option<Held>,
-    /// It counts as one whose end gdb may miss.
+    /// True if it is counted among those whose end gdb may miss.
     is_missable: bool,
-    /// It counts as one that is being attached to.
+    /// True if it is counted among those being attached to.
     starts: bool,
-    /// It needs its gdb no longer.
+    /// True if it needs its gdb no longer.
     done: bool,
 }
 
 impl SharingTask {
-    /// Takes out what gdb has inserted, where it runs: into who stands gdb inserts it when he goes on.
+    /// Removes gdb's breakpoints from the process, if it runs: in a stopped one gdb inserts them only when it
+    /// resumes.
     fn clear(&self) {
         if self.driver.task_state() == TaskState::Running {
             self.held.iter().for_each(Held::clear);
@@ -112,7 +113,7 @@ impl SharedGdb {
         }
     }
 
-    /// Adds a task; its driver has been told what to do.
+    /// Adds a task, whose driver has its command already.
     pub(crate) fn add(&mut self, task: TaskId, driver: Driver, mut held: Option<Held>) {
         held.iter_mut().filter(|_| self.tied).for_each(Held::tie);
         let at = self.members.len();
@@ -207,7 +208,7 @@ impl SharedGdb {
         self.gdb.push(&line);
     }
 
-    /// Nobody wants the answer to one of a task's commands any more.
+    /// Abandons one of a task's commands, as its answer is no longer wanted.
     fn break_off(&mut self, now: Instant, at: usize, number: u64) {
         let known = self.tokens.iter().find(|(_, of)| **of == (at, number));
         let Some(token) = known.map(|(token, _)| *token) else {
@@ -336,7 +337,7 @@ impl SharedGdb {
         Some(at)
     }
 
-    /// gdb has closed its output or was killed: looks whether it is gone.
+    /// Checks whether gdb is gone, after it has closed its output or was killed.
     fn reap(&mut self, now: Instant) {
         if self.gdb.dies_unasked() {
             // Before anything else: they run, and gdb's breakpoints may be in them. First all are stopped.
@@ -487,7 +488,7 @@ impl Slot for SharedGdb {
     }
 }
 
-/// Counts one in or out, where it changes.
+/// Updates a count when a flag changes.
 fn count(sum: &mut usize, is: &mut bool, becomes: bool) {
     match (std::mem::replace(is, becomes), becomes) {
         (false, true) => *sum += 1,

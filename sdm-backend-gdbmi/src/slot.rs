@@ -33,14 +33,14 @@ pub(crate) trait Seized {
     /// The process for which a gdb is wanted, once; and which gdb, where a command has named it.
     fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)>;
 
-    /// That gdb, or why there is none.
+    /// Passes on the started gdb, or the reason why there is none.
     fn take_gdb(&mut self, now: Instant, gdb: Result<GdbChild, Failure>);
 
-    /// Has the program's parent let it go for a look, or seize it again.
+    /// Has the program's parent release it for an inspection, or seize it again.
     fn ask_parent(&mut self, order: Order);
 }
 
-/// A gdb and what it is there for. What is called of it says what it wants when it is settled: see [`Slot::settle`].
+/// A gdb with its tasks. The results of its calls are available after [`Slot::settle`].
 pub(crate) trait Slot {
     /// The driver of a task that is here.
     fn driver(&self, task: TaskId) -> Option<&Driver>;
@@ -51,13 +51,13 @@ pub(crate) trait Slot {
     /// Gives a command up.
     fn cancel(&mut self, now: Instant, id: CommandId);
 
-    /// Does what came of all calls since it was settled last.
+    /// Performs the consequences of all calls since the last time.
     fn settle(&mut self, now: Instant);
 
     /// Adds the descriptors to watch now, each for reading and for writing.
     fn add_interests(&self, to: &mut Vec<Interest>);
 
-    /// One of them is ready.
+    /// Handles a ready descriptor.
     fn handle_ready(&mut self, now: Instant, fd: RawFd);
 
     /// When [`Slot::handle_timeout`] is to be called.
@@ -71,7 +71,7 @@ pub(crate) trait Slot {
     /// True once neither gdb nor a program that is to end is left.
     fn is_down(&self) -> bool;
 
-    /// True once nothing more will come of it.
+    /// True once nothing more will come from it.
     fn is_over(&self) -> bool {
         self.is_down()
     }
@@ -98,7 +98,7 @@ pub(crate) trait Slot {
         None
     }
 
-    /// Its process, where that runs without a gdb.
+    /// The process, if it runs without a gdb.
     fn free_process(&self) -> Option<i32> {
         None
     }
@@ -108,7 +108,7 @@ pub(crate) trait Slot {
         None
     }
 
-    /// Those whom this gdb cannot hold beside others.
+    /// The tasks that this gdb cannot hold together with others.
     fn apart(&mut self) -> Option<&mut Apart> {
         None
     }

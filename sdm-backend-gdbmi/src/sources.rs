@@ -21,14 +21,14 @@ pub(crate) struct Sources {
 
 struct SourceFile {
     path: String,
-    /// Empty where it cannot be read.
+    /// The contents; empty if the file cannot be read.
     bytes: Vec<u8>,
     /// Start of each line, in bytes, and the end of the last one.
     starts: Vec<usize>,
 }
 
 impl Sources {
-    /// One line of a file, counted from 1; none where there is no such line.
+    /// One line of a file, counted from 1; `None` if there is no such line.
     pub(crate) fn line(&self, path: &str, line: u32) -> Option<String> {
         let mut files = self.files.borrow_mut();
         match files.iter().rposition(|known| known.path == path) {

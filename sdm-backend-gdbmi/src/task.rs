@@ -27,8 +27,8 @@ use sdm_child::{InputStream, OutputStream};
 use sdm_gdb::{Action, BrokenOff, Driver, withdrawn};
 pub(crate) use seized::Parent;
 
-/// True for what gdb does only while it is not stopped itself, by somebody's SIGSTOP, and what a person waits for who wants
-/// to be rid of something: it is made to go on then.
+/// True for commands that must work even if gdb itself was stopped by a SIGSTOP: interrupt, detach and kill. gdb is
+/// resumed for them.
 pub(crate) fn lets_go(command: &Command) -> bool {
     matches!(
         command,
@@ -62,9 +62,9 @@ pub(crate) struct Task {
     left_end: Option<LeftEnd>,
     /// Set where the program was started without a gdb.
     seized: Option<Parent>,
-    /// Signals that came before its program did, and whether it does not matter that it stands still then.
+    /// Signals that came before the program had started, and whether to send them even to a stopped one.
     due: Vec<(Signal, bool)>,
-    /// Descriptors to be closed once their owner has been told.
+    /// Descriptors to close once the owner has stopped watching them.
     closing: Vec<OwnedFd>,
     outputs: Vec<BackendOutput>,
 }
@@ -104,13 +104,13 @@ impl Task {
         }
     }
 
-    /// The same, started with this binding.
+    /// Sets the binding with which the program was started.
     pub(crate) fn bound(mut self, binding: Option<Binding>) -> Self {
         self.binding = binding.map(Box::new);
         self
     }
 
-    /// The same, attached to this.
+    /// Sets the process to which gdb attaches.
     pub(crate) fn holding(mut self, held: Option<Held>) -> Self {
         self.held = held;
         self
@@ -207,7 +207,7 @@ impl Task {
         }
     }
 
-    /// gdb is gone: what it held goes on as it was before.
+    /// Restores the attached process after gdb's end.
     fn let_go(&mut self) {
         let Some(mut held) = self.held.take() else {
             return;
@@ -257,7 +257,7 @@ impl Task {
         }
     }
 
-    /// gdb has closed its output or was killed: looks whether it is gone.
+    /// Checks whether gdb is gone, after it has closed its output or was killed.
     fn reap(&mut self, now: Instant) {
         if self.gdb.dies_unasked()
             && let Some(held) = &mut self.held

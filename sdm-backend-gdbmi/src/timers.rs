@@ -19,7 +19,7 @@ impl<K> Default for Timers<K> {
 }
 
 impl<K: Ord + Copy> Timers<K> {
-    /// This one wants to be called at this time, in place of what it wanted before.
+    /// Sets the deadline of this object, in place of an earlier one.
     pub(crate) fn set(&mut self, key: K, at: Option<Instant>) {
         let before = match at {
             Some(at) => self.of.insert(key, at),

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-/// For gdb's Python, as text.
+/// The loader's code for gdb's Python.
 const LOADER: &str = include_str!("autoload.py");
 
 /// Prefix of its messages about a script.
@@ -10,12 +10,12 @@ pub const MARK: &str = "sdm: ";
 
 static COMMAND: LazyLock<String> = LazyLock::new(|| command_of(LOADER));
 
-/// The command that has gdb load scripts with our rules. A gdb without Python says so, and loads none.
+/// The command that makes gdb load scripts by these rules. A gdb without Python prints an error, and loads none.
 pub(super) fn command() -> &'static str {
     &COMMAND
 }
 
-/// Code as one line of gdb's, in a name space of its own.
+/// Python code as one gdb command line, in a namespace of its own.
 fn command_of(code: &str) -> String {
     let mut line = String::from("python exec(\"");
     for code in code.lines() {

@@ -26,17 +26,16 @@ use crate::variables::Variables;
 pub struct StartConfig {
     /// The gdb, if a command names none; found on `PATH` if absent.
     pub gdb: Option<PathBuf>,
-    /// The program that gives started programs their world and becomes them, and that looks at processes: one that calls
-    /// [`crate::exec_program`] and the looker of `sdm-inspect` first.
-    /// This process's own executable where absent.
+    /// The exec wrapper, which is also the looker: a program that calls [`crate::exec_program`] and `sdm-inspect`'s
+    /// looker first. By default this process's own executable.
     pub starter: Option<PathBuf>,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
     /// The signals that a started program finds blocked and ignored.
     pub signals: SignalState,
-    /// The processors that a started program is bound to, where it is.
+    /// The processors of a started program; `None` if it is not bound.
     pub binding: Option<Binding>,
-    /// The standard streams of started programs; streams of ours, whose output is told by events, where absent.
+    /// Standard streams that started programs share; `None` for separate streams, whose output is sent as events.
     pub streams: Option<InheritedStreams>,
     /// The only task that reads the standard input of those; all where absent.
     pub reader: Option<TaskId>,
@@ -47,7 +46,7 @@ pub struct StartConfig {
 }
 
 impl StartConfig {
-    /// The gdb that is named, else the one of this configuration.
+    /// The named gdb, or else that of this configuration.
     ///
     /// # Errors
     /// There is none.
@@ -57,7 +56,7 @@ impl StartConfig {
         find_gdb(named.or(configured))
     }
 
-    /// A name of the executable that starts programs: by it that can be started also where its file has been removed meanwhile.
+    /// A descriptor of the executable that starts programs, which works even if its file is removed later.
     fn starter(&self) -> Result<OwnedFd, Failure> {
         let own = || proc::own().path("exe");
         let path = self.starter.clone().unwrap_or_else(own);
@@ -78,12 +77,14 @@ pub struct Begun {
     pub streams: Streams,
 }
 
-/// Starts a gdb for a program that finds what this process has, but for the variables `given`: environment, descriptors, binding, and streams where `config`
-/// says so, of which it has the input where it `reads`. Otherwise the streams are opened here, and `is_fed` says whether there
-/// is something to read. `goes_with_us`: gdb and program end with this process, whoever holds gdb's input.
+/// Starts a gdb for a program in this process's environment: variables except `given`, descriptors, and binding.
+///
+/// If `config` has streams the program shares them, with the input if it `reads`. Otherwise the streams are opened
+/// here, and `is_fed` tells whether there will be input. With `goes_with_us` gdb and program end with this process,
+/// whoever holds gdb's input.
 ///
 /// # Errors
-/// What of it cannot be: the program, its directory, the gdb, or what the system has no room for.
+/// The program, its directory or the gdb cannot be used, or the system lacks resources.
 pub fn begin(
     spec: &StartSpec,
     is_fed: bool,
@@ -125,7 +126,7 @@ pub fn begin(
     })
 }
 
-/// All that must be there before a program can be started, with or without a gdb.
+/// The prerequisites of a program's start, with or without a gdb.
 struct Prepared {
     program: PathBuf,
     directory: PathBuf,
@@ -190,7 +191,8 @@ pub(crate) struct BegunSeized {
     pub(crate) streams: Streams,
 }
 
-/// Starts a program as [`begin`] has gdb start it, but seized by this process. `server` is who starts a gdb for it where one is needed. Nothing where it needs a gdb from its beginning: it has not begun then.
+/// Starts a program as [`begin`] does, but without gdb and seized by this process. `server` is the process that
+/// starts a gdb for it if needed. `None` if the program needs a gdb from its beginning, and has not begun.
 ///
 /// # Errors
 /// As [`begin`].

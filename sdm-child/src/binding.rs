@@ -16,8 +16,8 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Widens what this thread, and all that it starts from now on, may use. Absent where nothing was
-    /// bound, or where that cannot be told.
+    /// Lets this thread and its future children use all permitted processors. `None` if it was not bound, or if that
+    /// is unknown.
     #[must_use]
     pub fn widen() -> Option<Self> {
         let own = Pid::from_raw(0);

@@ -12,10 +12,10 @@ use sdm_text::printable_name;
 
 use crate::launch::{Environment, PRELOAD};
 
-/// Sees to the library that the program of `spec` is to load, where it is to load one: before those that it is given otherwise.
+/// Adds the library to the program's preloads, before the user's own, if `spec` requests the check.
 ///
 /// # Errors
-/// The library is not on this host, or another user could have had a hand in it.
+/// The library is not on this host, or another user could have modified it.
 pub(crate) fn preload(environment: &mut Environment, spec: &StartSpec) -> Result<(), Failure> {
     let is_it = |(name, _): &&(Vec<u8>, Option<Vec<u8>>)| name == LIBRARY_VARIABLE.as_bytes();
     let given = spec.environment.iter().find(is_it);

@@ -18,14 +18,16 @@ use super::{Binding, Preload, autoload};
 use crate::shim::ShimLink;
 use crate::stdio::set_nonblocking;
 
-/// Settings that every gdb starts with. Each was measured or has bitten:
-/// `mi-async`: else gdb reads nothing while the program runs. `debug-file-directory` empty: 2.7
-/// times faster, and whole stacks. `print elements`: arrays that differ behind gdb's usual 200
-/// elements must not look equal; the backend's bound cuts what is shown. The safe path of auto-loading: its
-/// default begins with `$debugdir`, which is every folder where `debug-file-directory` is empty; the scripts of
-/// programs and libraries are loaded by [`autoload`] alone. The directory of the system's pretty printers: a
-/// gdb that was installed elsewhere does not look there. `unwindonsignal`: a call that was interrupted must
-/// not be what a program goes on with, after a detach or our death too.
+/// Settings that every gdb starts with. Each one has a measured reason:
+/// - Safe path: its default begins with `$debugdir`, which is every directory if `debug-file-directory` is empty. Only
+///   [`autoload`] loads scripts of programs and libraries.
+/// - Scripts directory: a gdb installed elsewhere does not search the system's directory of pretty-printers.
+/// - `mi-async`: without it gdb reads no commands while the program runs.
+/// - `print elements`: arrays that differ after gdb's default of 200 elements must not look equal; the backend cuts
+///   them for display.
+/// - `unwindonsignal`: a program must not continue in an interrupted call, even after a detach or the server's death.
+///
+/// An empty `debug-file-directory`, set later, makes gdb 2.7 times faster and stacks complete.
 const SETTINGS: [&str; 16] = [
     "set auto-load safe-path /usr/share/gdb/auto-load",
     "set auto-load scripts-directory $datadir/auto-load:/usr/share/gdb/auto-load",
@@ -62,7 +64,7 @@ fn settings(options: &GdbOptions) -> Vec<&str> {
     settings
 }
 
-/// The settings that say what signals do: gdb is told of them when it has been told what they do without.
+/// The `handle` settings of the user, which gdb gets after the standard ones.
 pub fn handles(options: &GdbOptions) -> Vec<String> {
     let lines = options.settings.iter();
     lines.filter(|line| is_handle(line)).cloned().collect()
@@ -90,7 +92,7 @@ pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
 /// The environment of a gdb, and of its program.
 #[derive(Default)]
 pub struct Around<'a> {
-    /// It is bound as its program is to be until it has started that.
+    /// The binding that gdb has until it has started its program.
     pub binding: Option<&'a Binding>,
     /// The library that gdb preloads.
     pub preload: Option<&'a Preload>,
@@ -100,12 +102,12 @@ pub struct Around<'a> {
 
 /// The parent of a gdb.
 enum GdbProcess {
-    /// This process's.
+    /// This process.
     Own(Child),
-    /// A shim's, which tells how it ends.
+    /// A shim, which reports its end.
     OfShim {
         pid: i32,
-        /// It is signalled by this: its pid may be another's by the time its end is heard of.
+        /// The descriptor for signals: its pid may be reused before its end is reported.
         pidfd: Option<OwnedFd>,
         link: Rc<ShimLink>,
     },
@@ -119,14 +121,16 @@ pub struct GdbChild {
     pub stdin: Option<OwnedFd>,
     /// Records.
     pub stdout: Option<OwnedFd>,
-    /// Words that are no MI.
+    /// Output outside MI.
     pub stderr: Option<OwnedFd>,
 }
 
 impl GdbChild {
-    /// Starts a gdb in `directory` with what is `around` it. Inherited
-    /// descriptors stay open for the program (`PMI_FD`), and it also inherits those `handed` to it. Where it `goes_with_us` it is killed, and by that its program, when
-    /// this process ends: for a gdb that attaches to nobody, and whose input another process holds.
+    /// Starts a gdb in `directory` with the environment `around`.
+    ///
+    /// Inherited descriptors stay open for the program (`PMI_FD`), and those `handed` are inherited too. With
+    /// `goes_with_us` gdb is killed, and with it its program, when this process ends. That is for a gdb that attaches
+    /// to nothing, and whose input another process holds.
     pub fn spawn(
         gdb: &Path,
         directory: &Path,
@@ -190,7 +194,7 @@ impl GdbChild {
         })
     }
 
-    /// The same that a shim has started, with its input, output and errors.
+    /// The gdb that a shim has started, with its input, output and errors.
     pub fn of_shim(pid: i32, link: Rc<ShimLink>, pipes: [OwnedFd; 3]) -> Self {
         let [stdin, stdout, stderr] = pipes.map(Some);
         Self {
@@ -206,13 +210,13 @@ impl GdbChild {
         }
     }
 
-    /// Gives its input, output and errors up to who drives it.
+    /// Gives up its input, output and errors to the process that drives it.
     pub fn into_pipes(self) -> Vec<OwnedFd> {
         let pipes = [self.stdin, self.stdout, self.stderr];
         pipes.into_iter().flatten().collect()
     }
 
-    /// The shim whose child it is, where it is one's.
+    /// The shim that is its parent; `None` if it is a child of this process.
     pub fn shim(&self) -> Option<&Rc<ShimLink>> {
         match &self.process {
             GdbProcess::Own(_) => None,
@@ -220,7 +224,7 @@ impl GdbChild {
         }
     }
 
-    /// Its Unix process id.
+    /// The pid.
     pub fn pid(&self) -> i32 {
         match &self.process {
             GdbProcess::Own(child) => child.id().cast_signed(),
@@ -240,7 +244,7 @@ impl GdbChild {
         self.status
     }
 
-    /// True where it has ended by a signal.
+    /// True if a signal has ended it.
     pub fn was_killed(&mut self) -> bool {
         let status = self.try_wait();
         status.is_some_and(|status| status.signal().is_some())
@@ -265,7 +269,7 @@ impl GdbChild {
     }
 }
 
-/// The last lines that a gdb said outside of MI, for the moment it dies.
+/// The last lines of a gdb's output outside MI, to describe its end.
 #[derive(Default)]
 pub struct LastWords {
     bytes: Vec<u8>,

@@ -23,7 +23,7 @@ const INSTALLERS: [&str; 9] = [
     "sigset",
     "sigvec",
 ];
-/// The most files of a process that are looked at.
+/// Most files of a process that are examined.
 const FILES_MAX: usize = 1024;
 
 /// True where something in the process that is no runtime's can have installed a handler, or that cannot be known.

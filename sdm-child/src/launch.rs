@@ -51,9 +51,9 @@ const TOUCHED: [&str; 10] = [
 pub struct Launch {
     /// The program, absolute.
     pub program: PathBuf,
-    /// For `set exec-wrapper`.
+    /// Value of `set exec-wrapper`.
     pub wrapper: Vec<u8>,
-    /// For `set args`.
+    /// Value of `set args`.
     pub args: Vec<u8>,
     /// The program that `program`, a wrapper, runs in the end.
     pub wrapped: Option<PathBuf>,
@@ -66,9 +66,9 @@ pub struct Launch {
 pub struct Outfit {
     /// The exec wrapper: a program that calls [`super::exec_program`].
     pub starter: PathBuf,
-    /// Its standard input, output and errors.
+    /// Standard input, output and errors.
     pub streams: [Source; 3],
-    /// Descriptors that it is not to have, beside those of its streams.
+    /// Descriptors that the program must not inherit, besides those of its streams.
     pub closed: Vec<RawFd>,
 }
 
@@ -159,7 +159,10 @@ impl Launch {
     }
 }
 
-/// The orders for the starter of a program; fails where it cannot be started so.
+/// The arguments of a program's exec wrapper.
+///
+/// # Errors
+/// The program cannot be started in this way.
 pub(crate) fn orders(
     spec: &StartSpec,
     environment: &Environment,

@@ -26,7 +26,7 @@ const WAIT_SECONDS: u32 = 60;
 /// Most levels below the process started as gdb at which its shell is searched.
 const DEPTH_MAX: usize = 8;
 
-/// The line for the shell that starts a program by these words, and is what gdb speaks to.
+/// The shell command line that starts a program by this exec wrapper under Valgrind, and with which gdb communicates.
 ///
 /// # Errors
 /// Valgrind is not installed.
@@ -75,7 +75,7 @@ pub(super) fn line(starter: &[u8], program: &Path, args: &[u8]) -> Result<Vec<u8
     Ok(parts.concat())
 }
 
-/// The file that comes with the Open MPI whose commands are found first; nobody else's is read.
+/// The suppressions file of the Open MPI whose commands are found first; files of other users are ignored.
 fn suppressions() -> Option<PathBuf> {
     let command = files::search("ompi_info")?;
     let path = command.parent()?.parent()?.join(OPENMPI_SUPPRESSIONS);

@@ -56,11 +56,11 @@ pub(crate) struct Orders {
 pub(crate) struct Hold {
     /// A byte comes there once the program may begin; without one it does not begin.
     pub(super) release: RawFd,
-    /// The process that may trace it later, beside its parent; 0 for none.
+    /// The process that may trace it later, besides its parent; 0 for none.
     pub(super) tracer: i32,
 }
 
-/// Words that are no orders: which of them.
+/// The first argument that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BadOrder(OsString);
 
@@ -92,7 +92,7 @@ impl Source {
 }
 
 impl Orders {
-    /// The words, from [`MODE`] to `--`.
+    /// The arguments, from [`MODE`] to `--`.
     pub(super) fn words(&self) -> Vec<Vec<u8>> {
         let mut words = vec![MODE.as_bytes().to_vec()];
         let mut say = |option: &str, value: Vec<u8>| words.extend([option.into(), value]);

@@ -27,7 +27,7 @@ const NAME: &str = "sdm-xstate";
 /// The variable that names what is loaded into a program.
 const VARIABLE: &str = "LD_PRELOAD";
 
-/// The variable that names users whose files a gdb reads that has attached, beside root's and the caller's own.
+/// The variable with the users whose files an attached gdb may read, besides root and the user himself.
 const OWNERS: &str = "SDM_GDB_OWNERS";
 
 /// Bytes of registers that a gdb before 14 knows.
@@ -39,13 +39,13 @@ pub enum Completion {
     /// Only if the processor has more registers than gdb knows.
     #[default]
     Auto,
-    /// Everywhere: it does nothing where it is not needed.
+    /// Always: the library has no effect if it is not needed.
     Always,
     /// Nowhere: what gdb cannot do is refused.
     Never,
 }
 
-/// A word that names no [`Completion`].
+/// A word that is no [`Completion`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCompletion(String);
 
@@ -76,8 +76,8 @@ impl Completion {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
 
-    /// The library for gdbs, where they are to load it: where they need it for registers, and where they attach. Where it cannot be had, that is
-    /// logged: gdb does without.
+    /// The library for gdbs that need it: for registers, or because they attach. If it is unavailable that is logged,
+    /// and gdb runs without it.
     pub fn preload(self, attaches: bool) -> Option<Preload> {
         let is_wanted = self.is_needed() || attaches;
         if self == Self::Never || !is_wanted || LIBRARY.is_empty() {
@@ -110,7 +110,7 @@ impl Preload {
         (OWNERS.into(), Some(owners.join(",").into()))
     }
 
-    /// Has a gdb load it; the user's own libraries after it, as without it.
+    /// Makes a gdb load it, followed by the user's own preloads.
     pub fn load_into(&self, command: &mut Command) {
         let user = std::env::var_os(VARIABLE);
         let mut names = OsString::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
@@ -137,7 +137,7 @@ fn restoring(user: Option<&OsStr>) -> OsString {
     }
 }
 
-/// True where gdb cannot be told to set the variable to exactly this value, as it takes blanks off a line's ends.
+/// True if gdb cannot set the variable to exactly this value, as it strips blanks at a line's ends.
 pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
     let value = value.as_bytes();
     let is_odd =

@@ -12,7 +12,7 @@ use sdm_system::files;
 use sdm_system::search_path::{passed_over, search_in};
 use sdm_text::{printable, printable_name};
 
-/// The path of a program that can be run, absolute; `directory` is where it will run.
+/// The absolute path of an executable program; `directory` is its working directory.
 pub fn find_program(
     name: &[u8],
     directory: &Path,
@@ -39,7 +39,7 @@ pub fn find_program(
     Ok(path)
 }
 
-/// The name of a program that stands in the folder where it is to run, which is not searched.
+/// A hint for a program that is in its working directory, which is not searched.
 fn in_directory(name: &OsStr, directory: &Path) -> Option<String> {
     let shown = printable(name.as_bytes());
     let is_there = files::is_program(&directory.join(name));

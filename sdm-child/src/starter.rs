@@ -60,8 +60,8 @@ impl From<BadOrder> for ExecFailure {
     }
 }
 
-/// Becomes the program that this process was started to become, and does not come back then. To be called first thing in
-/// `main`: nothing where this process was started for something else, and why it has not become the program where it has not.
+/// Executes the program, if this process was started as exec wrapper, and then does not return. `None` if it was not;
+/// otherwise the reason of the failure. Call it first in `main`.
 #[must_use]
 pub fn exec_program() -> Option<ExecFailure> {
     let mut words = std::env::args_os().skip(1);
@@ -97,7 +97,7 @@ fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecF
     Ok(ExecFailure { code, text })
 }
 
-/// Waits until the parent has seized this process. A program that nobody watches over does not begin.
+/// Waits until the parent has seized this process. Without that the program does not begin.
 fn wait_for_release(hold: Hold) -> Result<(), ExecFailure> {
     let failed = |error: io::Error| ExecFailure::new(format!("wait to be seized: {error}"));
     sys::fix_addresses();
@@ -130,7 +130,7 @@ fn c_strings(words: impl IntoIterator<Item = OsString>) -> Vec<CString> {
     words.filter_map(|word| CString::new(word).ok()).collect()
 }
 
-/// Opens all streams, and then puts them where they belong: what cannot be opened is said where gdb's errors go.
+/// Opens all streams, and then assigns their numbers: a failure to open is reported on gdb's standard error.
 fn set_streams(streams: &[Option<Source>; 3]) -> Result<(), ExecFailure> {
     let mut opened = Vec::new();
     for (number, source) in (0..).zip(streams) {
@@ -182,10 +182,10 @@ pub(crate) fn name_of(path: &Path) -> io::Result<OwnedFd> {
     Ok(sys::out_of_the_way(open(path, flags, Mode::empty())?))
 }
 
-/// The same for an end of a pipe of this process.
+/// Like `name_of`, for an end of a pipe of this process.
 ///
 /// # Errors
-/// [`io::Error`] where no descriptor is left.
+/// [`io::Error`] if no descriptor is left.
 pub(crate) fn name_of_pipe(end: &impl AsFd) -> io::Result<OwnedFd> {
     use std::os::fd::AsRawFd;
     let fd = end.as_fd().as_raw_fd();

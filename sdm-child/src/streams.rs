@@ -10,7 +10,8 @@ use super::{Source, name_of_pipe};
 use crate::shim::{HeldAtShim, ShimLink};
 use crate::stdio::{InheritedStreams, InputStream, OutputStream, Pty};
 
-/// The program's ends of its streams, held until it has opened them itself: without them reads of ours would end.
+/// The program's ends of its streams, kept open until it has opened them itself. Otherwise reads of this process's
+/// ends would report the end of the stream.
 pub struct ProgramEnds {
     _tty: Box<dyn portable_pty::SlavePty + Send>,
     _pipes: [Option<OwnedFd>; 2],
@@ -18,7 +19,7 @@ pub struct ProgramEnds {
 
 /// The paths or descriptors by which a program's exec wrapper opens its streams.
 pub struct WayToStreams {
-    /// Its standard input, output and errors.
+    /// Standard input, output and errors.
     pub sources: [Source; 3],
     /// The descriptors named by the sources, which gdb inherits.
     pub names: Vec<OwnedFd>,
@@ -27,7 +28,7 @@ pub struct WayToStreams {
 }
 
 impl WayToStreams {
-    /// To this process's own; who does not read finds an empty input.
+    /// The way to this process's own streams; without `reads` the input is empty.
     pub fn to(inherited: &InheritedStreams, reads: bool) -> Self {
         let [stdin, stdout, stderr] = inherited.copies();
         let (input, closed) = match reads {
@@ -44,15 +45,15 @@ impl WayToStreams {
 
 /// The streams of one program.
 pub struct Streams {
-    /// Its output and its errors, as long as they are open.
+    /// Output and errors, as long as they are open.
     pub outputs: Vec<OutputStream>,
-    /// Its input, where there is something to read.
+    /// Input; `None` if there is none.
     pub input: Option<InputStream>,
-    /// The runs that a stop has ended and of which the front-end does not know yet that all their output was told.
+    /// Ended runs whose output the front-end does not know to be complete.
     pub owed: Vec<CommandId>,
-    /// The program has streams that are not read here: their end is told with its own.
+    /// True if the program has streams that are not read here: their end is reported with the program's end.
     pub elsewhere: bool,
-    /// Its ends.
+    /// The program's ends.
     pub theirs: Option<TheirEnds>,
 }
 
@@ -65,7 +66,7 @@ pub enum TheirEnds {
 }
 
 impl Streams {
-    /// Opens them; says how the program's starter comes to them, too.
+    /// Opens the streams, and returns the way for the exec wrapper too.
     pub fn open(with_stdin: bool) -> std::io::Result<(Self, WayToStreams)> {
         use nix::fcntl::OFlag;
         use nix::unistd::pipe2;
@@ -118,8 +119,8 @@ impl Streams {
         Ok((streams, way))
     }
 
-    /// The program's ends, and ours to be handed on: of its output and errors, and of its input where that is fed; none
-    /// where it has streams that are not ours.
+    /// The program's ends, and this process's ends to pass on: output and errors, and input if it is fed; none if the
+    /// streams are shared.
     pub fn into_ends(self) -> (Option<ProgramEnds>, Vec<OwnedFd>) {
         let outputs = self.outputs.into_iter().map(OutputStream::into_fd);
         let ours = outputs.chain(self.input.and_then(|mut input| input.close()));

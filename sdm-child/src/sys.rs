@@ -19,15 +19,12 @@ const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
 /// The largest signal number of Linux.
 pub(crate) const SIGNAL_MAX: i32 = 64;
 
-/// Makes the child a session of its own, with an empty signal mask and default dispositions.
+/// Makes a gdb child a session of its own, with an empty signal mask and default signal actions.
 ///
-/// It gets no signal when its parent dies: the end of its input ends it, and then it detaches
-/// cleanly. At a SIGTERM while tasks run into breakpoints it leaves them stopped or killed by SIGTRAP.
-///
-/// gdb hangs at `run` where SIGCHLD is blocked, so a mask is never inherited. It is never killed
-/// by SIGKILL: a gdb killed so leaves breakpoint bytes in what it had attached to.
-///
-/// Where it `goes_with_us` it is: it has attached to nobody then, and the kernel ends what it has started with it.
+/// It gets no signal when its parent dies: the end of its input ends it, with a clean detach. At a SIGTERM it would
+/// leave tasks stopped, or killed by SIGTRAP at a breakpoint. gdb hangs at `run` if SIGCHLD is blocked, so a mask is
+/// never inherited. A SIGKILL would leave its breakpoints in attached processes. Only with `goes_with_us` it gets
+/// one: then it has attached to nothing, and the kernel kills its program with it.
 pub(crate) fn prepare_gdb(command: &mut Command, goes_with_us: bool) {
     let us = nix::unistd::getpid();
     // SAFETY: the closure makes only async-signal-safe calls and allocates nothing.
@@ -64,12 +61,12 @@ pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
 /// calls it, close or use low numbers.
 pub(crate) const HANDED_FD_FIRST: RawFd = 200;
 
-/// The same file under such a number; where none is as high, under the one that it has.
+/// The same file under such a number; under its present one if none is available.
 pub(crate) fn out_of_the_way(file: OwnedFd) -> OwnedFd {
     duplicate_from(&file, HANDED_FD_FIRST).unwrap_or(file)
 }
 
-/// The same file under a number that is at least `first`; it is not inherited.
+/// The same file under a number of at least `first`; not inherited.
 fn duplicate_from(file: &impl AsFd, first: RawFd) -> io::Result<OwnedFd> {
     let fd = file.as_fd().as_raw_fd();
     // SAFETY: takes a descriptor and a number and returns a descriptor or -1.
@@ -88,7 +85,7 @@ pub(crate) fn register_bytes() -> u32 {
     use std::arch::x86_64::__cpuid_count;
     /// The `cpuid` leaf that describes those registers.
     const STATE_LEAF: u32 = 0xd;
-    /// The bit that says that the kernel uses them.
+    /// The bit that tells that the kernel uses them.
     const IN_USE: u32 = 1 << 27;
     // Newer toolchains call this safe.
     #[allow(unused_unsafe)]
@@ -100,7 +97,7 @@ pub(crate) fn register_bytes() -> u32 {
     leaf(STATE_LEAF).ebx
 }
 
-/// Other architectures' registers are known to every gdb.
+/// The size is 0, as every gdb knows the registers of other architectures.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn register_bytes() -> u32 {
     0
@@ -134,8 +131,8 @@ pub(crate) fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
     }
 }
 
-/// Has this process, and the program that it becomes, ignore some signals and block some others in addition. SIGPIPE, which
-/// the Rust runtime ignores, has its default action again.
+/// Makes this process, and the program that it executes, ignore some signals and block others in addition. SIGPIPE,
+/// which the Rust runtime ignores, gets its default action.
 pub(crate) fn set_signals(ignored: &[i32], blocked: &[i32]) {
     // SAFETY: plain system calls on numbers, and on a set that lives on the stack; there is one thread, and no handler is
     // installed. A number that is no signal is refused, which does no harm.
@@ -182,7 +179,7 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Has programs of this process find the same addresses at each start, as gdb has those that it starts.
+/// Disables address randomisation for programs of this process, as gdb does.
 pub(crate) fn fix_addresses() {
     // SAFETY: reads and sets a number of this process. Where the kernel refuses, addresses differ, which does no harm.
     unsafe {
@@ -203,11 +200,11 @@ pub(crate) fn allow_tracer(pid: i32) {
     }
 }
 
-/// The next change of a child or a traced thread that has come: its number and its status as `waitpid(2)` has it. Where it does not `wait`,
-/// nothing where there is none now.
+/// The next state change of a child or a traced thread: its number, and its status as in `waitpid(2)`. Without
+/// `wait`, `None` if there is none at present.
 ///
 /// # Errors
-/// [`io::Error`] where there is nobody to wait for.
+/// [`io::Error`] if there is no child to wait for.
 pub(crate) fn next_change(of: i32, wait: bool) -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;
     let flags = libc::__WALL | if wait { 0 } else { libc::WNOHANG };
@@ -224,21 +221,21 @@ pub(crate) fn next_change(of: i32, wait: bool) -> io::Result<Option<(i32, i32)>>
     }
 }
 
-/// The ways on of a traced thread that stands.
+/// The ways to continue a stopped traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Onward {
-    /// It runs.
+    /// Run.
     Run,
-    /// It stays stopped, as its process is, and is heard of when that goes on.
+    /// Stay stopped with its process, and be reported when that resumes.
     StayStopped,
-    /// It is traced no longer.
+    /// Run without being traced any longer.
     Free,
 }
 
-/// Lets a traced thread that stands go on, with a signal or with none (0).
+/// Continues a stopped traced thread, with a signal or without one (0).
 ///
 /// # Errors
-/// [`io::Error`] where it has ended, or does not stand.
+/// [`io::Error`] if it has ended, or is not stopped.
 pub(crate) fn send_on(id: i32, how: Onward, signal: i32) -> io::Result<()> {
     let request = match how {
         Onward::Run => libc::PTRACE_CONT,

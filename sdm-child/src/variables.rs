@@ -7,15 +7,15 @@ use sdm_idset::{IdSet, TaskId};
 
 /// Changes of the environment of one task: a value, or `None` to remove the variable.
 pub(crate) type Given = Vec<(OsString, Option<OsString>)>;
-/// The same as bytes.
+/// The changes as bytes.
 pub(crate) type GivenBytes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// The differences between this process's environment and that of started programs.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    /// The same for all: a value, or none where the variable is removed.
+    /// Changes for all tasks: a value, or `None` to remove the variable.
     pub same: Vec<(OsString, Option<OsString>)>,
-    /// Those whose value is how many members of a set stand before the task: its number among them.
+    /// Variables whose value is the task's index among the members of a set.
     pub numbers: Vec<(OsString, IdSet)>,
 }
 
@@ -31,7 +31,7 @@ impl Variables {
         self.same.iter().cloned().chain(numbers).collect()
     }
 
-    /// The same, for another process.
+    /// The changes for a task, encoded for another process.
     #[must_use]
     pub fn bytes_of(&self, task: TaskId) -> GivenBytes {
         let given = self.of(task).into_iter();

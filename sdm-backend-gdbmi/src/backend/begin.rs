@@ -80,7 +80,8 @@ impl GdbBackend {
         self.keep(child)
     }
 
-    /// A gdb that attaches to these processes; it reads only what nobody else can keep it waiting with.
+    /// Starts a gdb for attaching to these processes. It opens only files of this user, of root and of the processes'
+    /// owners, as others could block it.
     fn spawn_attaching(
         &mut self,
         gdb: &Path,
@@ -107,7 +108,7 @@ impl GdbBackend {
         Driver::new(now, self.driver_config.clone(), host)
     }
 
-    /// Has a gdb ended where this process is killed.
+    /// Registers a gdb with the warden, which ends it if this process is killed.
     pub(super) fn keep(&mut self, child: GdbChild) -> Result<GdbChild, Failure> {
         let warden = match self.warden.take() {
             Some(warden) => Ok(warden),
@@ -240,7 +241,10 @@ impl GdbBackend {
         Ok(self.add(now, [task], Box::new(task_of)))
     }
 
-    /// The breakpoints of a task that has ended; fails where it has not.
+    /// The breakpoints of a task that has ended.
+    ///
+    /// # Errors
+    /// The task has not ended.
     pub(super) fn breakpoints_of_ended(&self, task: TaskId) -> Result<Vec<KeptPoint>, Failure> {
         let slot = self.current.get(&task);
         let Some(known) = slot.and_then(|slot| self.slots.get(slot)) else {
@@ -255,7 +259,7 @@ impl GdbBackend {
         Ok(driver.kept_breakpoints())
     }
 
-    /// Attaches to those whom a gdb cannot hold beside others, each by a gdb of its own.
+    /// Attaches to the tasks that need a gdb of their own.
     pub(super) fn attach_apart(&mut self, now: Instant, number: u64) {
         let Some(known) = self.slots.get_mut(&number) else {
             return;
@@ -325,7 +329,7 @@ pub(super) fn before_the_start(
     before
 }
 
-/// Set where a program's use of MPI is checked: what is not told of it. The front-end has read it before.
+/// Suppressions for the check of the use of MPI; `None` without that check. The front-end has checked them before.
 fn check(spec: &StartSpec) -> Option<Suppressions> {
     let value = |name: &str| {
         let mut given = spec.environment.iter();

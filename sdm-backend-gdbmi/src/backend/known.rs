@@ -11,7 +11,7 @@ pub(super) struct KnownSlot {
     pub(super) task_count: usize,
     /// The descriptors that the owner watches for it.
     pub(super) watched: Vec<Interest>,
-    /// It was seen to be down, which it stays.
+    /// True once the slot was seen to be down, which is final.
     is_down: Cell<bool>,
 }
 

@@ -86,7 +86,7 @@ pub struct GdbBackend {
     changes: VecDeque<InterestChange>,
     /// Empty: memory for what a slot wants watched.
     wanted: Vec<Interest>,
-    /// To be closed once the owner has taken the changes.
+    /// Descriptors to close once the owner has taken the changes.
     closing: Vec<OwnedFd>,
     outputs: VecDeque<BackendOutput>,
     paused: bool,
@@ -97,9 +97,9 @@ pub struct GdbBackend {
     guard: Option<Option<Preload>>,
     /// Sees to it that gdbs end where this process is killed; there from the first one on.
     warden: Option<Rc<Warden>>,
-    /// Those that start the gdbs, where a launcher has started a process for each task.
+    /// The processes that start the gdbs, if a launcher has started one for each task.
     shims: Shims,
-    /// Those that nothing is attached to.
+    /// Inspection of tasks without a gdb.
     looks: SeizedLooks,
 }
 
@@ -158,8 +158,8 @@ impl GdbBackend {
         Some(&*known.slot)
     }
 
-    /// Tells the shims of ranks whose programs were left running and have ended with which code they are to end, once nobody
-    /// waits for more of them.
+    /// Tells shims of ranks to exit with the codes of their detached programs that have ended, once no more requests
+    /// come for them.
     fn dismiss_ended(&mut self) {
         for task in self.shims.all_tasks() {
             if let Some(code) = self.slot_of(task).and_then(|slot| slot.left_end()) {
@@ -221,7 +221,7 @@ impl GdbBackend {
         })
     }
 
-    /// Adds a slot that stands for these tasks from now on; gives its number.
+    /// Adds a slot for these tasks; returns its number.
     fn add(
         &mut self,
         now: Instant,
@@ -255,8 +255,8 @@ impl GdbBackend {
         }
     }
 
-    /// Has a slot do what came of the last calls, and takes what it has to say, what there is to watch and when
-    /// it wants to be called.
+    /// Lets a slot handle the consequences of the last calls, and takes its output, its descriptors to watch and its
+    /// next deadline.
     fn settle(&mut self, now: Instant, number: u64) {
         let Some(known) = self.slots.get_mut(&number) else {
             return;
@@ -285,7 +285,7 @@ impl GdbBackend {
         }
     }
 
-    /// Has the owner watch what a slot wants watched now.
+    /// Updates the descriptors that the owner watches for a slot.
     fn watch(&mut self, number: u64) {
         let Some(known) = self.slots.get_mut(&number) else {
             return;

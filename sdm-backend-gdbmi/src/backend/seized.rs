@@ -36,7 +36,7 @@ pub(super) fn free_process(
 }
 
 impl GdbBackend {
-    /// Has a shim of this process's own start a program.
+    /// Starts a program by a shim of this process's own.
     pub(super) fn start_at_own(
         &mut self,
         id: CommandId,
@@ -90,7 +90,7 @@ impl GdbBackend {
         self.stand_for(now, task, made, coming.held);
     }
 
-    /// The program needs a gdb from its beginning: it is started anew with one.
+    /// Starts a program anew under a gdb, as it needs one from its beginning.
     pub(super) fn start_with_gdb(&mut self, now: Instant, task: TaskId, link: &Rc<ShimLink>) {
         let Some(coming) = self.wanted(task) else {
             return;
@@ -117,7 +117,7 @@ impl GdbBackend {
         number.into_iter().for_each(|it| self.settle(now, it));
     }
 
-    /// Passes news of a program on to what stands for its task.
+    /// Passes an event of a program on to its task's slot.
     pub(super) fn handle_program(&mut self, now: Instant, task: TaskId, news: ProgramNews) {
         self.looks.handle_program(now, task, &news);
         let number = self.current.get(&task).copied();
@@ -131,7 +131,7 @@ impl GdbBackend {
         self.carry_out_orders(now);
     }
 
-    /// Does what looks want of programs without a gdb.
+    /// Carries out the orders of inspections about programs without a gdb.
     pub(super) fn carry_out_orders(&mut self, now: Instant) {
         // Those whose end is known to their gdbs hold nobody any longer.
         let is_over = |task: &TaskId| {

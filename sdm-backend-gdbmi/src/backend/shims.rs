@@ -35,9 +35,9 @@ pub(super) struct Shims {
     /// Tasks whose shims were told to exit.
     dismissed: HashSet<TaskId>,
     changes: VecDeque<InterestChange>,
-    /// Those that this process has started itself.
+    /// Shims that this process has started itself.
     pub(super) own: BTreeMap<TaskId, LocalShim>,
-    /// Those of which messages wait to be taken.
+    /// Descriptors of shims whose messages wait to be received.
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 
@@ -46,17 +46,17 @@ pub(super) struct Coming {
     pub(super) id: CommandId,
     pub(super) spec: StartSpec,
     before: Before,
-    /// Whether the command has not been given up meanwhile.
+    /// False once the command was cancelled.
     is_wanted: bool,
     pub(super) is_fed: bool,
-    /// Commands that have come for the task meanwhile, in their order.
+    /// Commands that have arrived for the task since, in order.
     pub(super) held: Vec<(CommandId, Rc<Command>)>,
 }
 
 /// A rank that its launcher wants to end.
 struct Leaving {
     signal: i32,
-    /// When it is ended whatever the others do; none once that has been done.
+    /// Time at which it is ended in any case; `None` once that is done.
     due: Option<Instant>,
 }
 
@@ -152,7 +152,7 @@ impl Shims {
         given_up
     }
 
-    /// Has a shim end with the code of its rank, which nobody tells it twice. What it has started ends with it.
+    /// Tells a shim once to exit with the code of its rank. Its child processes end with it.
     pub(super) fn dismiss(&mut self, task: TaskId, code: i32) {
         if let Some(link) = self
             .links
@@ -178,7 +178,7 @@ impl Shims {
 }
 
 impl GdbBackend {
-    /// Has the task's shim start a gdb, or the program without one.
+    /// Starts a gdb, or the program without one, by the task's shim.
     pub(super) fn start_at_shim(
         &mut self,
         id: CommandId,
@@ -228,7 +228,7 @@ impl GdbBackend {
         Ok(())
     }
 
-    /// Takes in what the shim of a task says.
+    /// Handles the messages of a task's shim.
     pub(super) fn handle_shim(&mut self, now: Instant, task: TaskId) {
         let Some(link) = self.shims.link(task).cloned() else {
             return;
@@ -301,7 +301,7 @@ impl GdbBackend {
         None
     }
 
-    /// Adds the slot of a task, with the commands that have come for it meanwhile.
+    /// Adds the slot of a task, with the commands that have arrived since.
     pub(super) fn stand_for(
         &mut self,
         now: Instant,
@@ -390,7 +390,7 @@ impl GdbBackend {
     }
 }
 
-/// A task's gdb does not come, for this reason where it is still wanted.
+/// Handles a failed start of a task's gdb; answers with this reason if the command is still open.
 pub(super) fn will_not_come(
     outputs: &mut VecDeque<BackendOutput>,
     task: TaskId,

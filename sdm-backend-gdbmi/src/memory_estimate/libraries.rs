@@ -16,7 +16,7 @@ use object::{Endianness, ReadCache, ReadRef};
 use sdm_system::files;
 use sdm_system::proc::{self, Mapping};
 
-/// The most libraries that are looked at.
+/// Most libraries examined.
 const LIBRARIES_MAX: usize = 256;
 
 /// The libraries of a program, or of the process whose `/proc/PID/exe` it is; `search` is the
@@ -79,7 +79,7 @@ struct Dynamic {
 }
 
 impl Dynamic {
-    /// Of no file, and of one that is none of these, it is empty.
+    /// Reads the dependencies of a file; empty if it cannot be read or is no ELF file.
     fn read(path: &Path) -> Self {
         let Ok(file) = files::open(path) else {
             return Self::default();
@@ -121,7 +121,7 @@ impl Dynamic {
     }
 }
 
-/// `$ORIGIN` is where the file lies that says so.
+/// Replaces `$ORIGIN` by the directory of the file that names it.
 fn from_origin(folder: &Path, origin: &Path) -> PathBuf {
     let mut parts = folder.components();
     match parts

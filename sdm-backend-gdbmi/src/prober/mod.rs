@@ -109,7 +109,7 @@ impl Prober {
         driver
     }
 
-    /// Has the driver of a process answer a command.
+    /// Answers a command by the driver of a process.
     fn ask(
         &mut self,
         inspection: &Inspection,
@@ -141,7 +141,7 @@ fn evaluation(thread: &ThreadStack) -> Option<usize> {
     frames.position(|it| it.function.as_deref().is_some_and(is_evaluation))
 }
 
-/// Has a driver answer a command.
+/// Answers a command by a driver.
 fn asked(driver: &mut Driver, inspection: &Inspection, command: Command) -> Result<Reply, Failure> {
     let now = Instant::now();
     let gdb = StandIn::of(inspection);

@@ -14,19 +14,19 @@ const OF_GDB: [u16; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 /// The most memory that is read at once, in bytes.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
 
-/// Such a gdb.
+/// The substitute for a gdb.
 pub(super) struct StandIn<'a> {
     inspection: &'a Inspection,
     threads: Vec<&'a ThreadStack>,
 }
 
-/// Results, and what is printed before them; `None` where it is not known.
+/// Results, and console output before them; `None` if unknown.
 type Said = Option<(Results, String)>;
 
-/// A command: its words, with the thread and the frame that it names.
+/// A command in words, with its thread and frame.
 struct Question<'a> {
     words: Vec<&'a str>,
-    /// From 0.
+    /// Index of the thread, from 0.
     thread: usize,
     level: usize,
 }
@@ -230,7 +230,7 @@ impl<'a> StandIn<'a> {
         Some(named([("asm_insns", Value::List(all.collect()))]))
     }
 
-    /// The variables of a frame, with what they consist of: it tells whether they change.
+    /// The variables of a frame with their contents, which show whether they change.
     fn variables(&self, question: &Question<'_>) -> Results {
         let contents = self.inspection.contents(question.thread, question.level);
         let variables = contents.into_iter().map(|(name, bytes)| {
@@ -288,7 +288,7 @@ fn unquoted(quoted: &str) -> Option<String> {
     }
 }
 
-/// A number in decimal, or hexadecimal behind `0x`.
+/// A number in decimal, or in hexadecimal after `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

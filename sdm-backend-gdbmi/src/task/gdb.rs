@@ -18,8 +18,8 @@ use sdm_gdb::{BrokenOff, Gate};
 /// gdb may take this long for each step of its end: to leave by itself, by SIGTERM, and then
 /// nothing is alive under it and it is killed.
 const END_STEP: Duration = Duration::from_secs(4);
-/// gdb is interrupted again where it has not answered after this time: one that has not begun with the question takes a SIGINT for
-/// none.
+/// Time after which gdb is interrupted again without an answer: a gdb that has not begun with the question ignores a
+/// SIGINT.
 const INTERRUPT_AGAIN: Duration = Duration::from_secs(1);
 /// Interval of checks whether a process has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -29,12 +29,12 @@ const KEPT_BYTES: usize = 4 << 10;
 
 /// A gdb, from its start until it was reaped.
 pub(crate) struct GdbIo {
-    /// Nothing until there is one.
+    /// The process; `None` until it is started.
     child: Option<GdbChild>,
     /// Readable when it has ended: what it has begun by itself can keep its output open.
     pidfd: Option<OwnedFd>,
     end: GdbEnd,
-    /// Look whether it can be reaped at this time.
+    /// Time of the next attempt to reap it.
     reap_at: Option<Instant>,
     gate: Gate,
     /// Interrupt it again at this time.
@@ -49,15 +49,15 @@ pub(crate) struct GdbIo {
 /// Progress of gdb's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GdbEnd {
-    /// It is wanted.
+    /// gdb is needed.
     Alive,
-    /// Its input was closed; SIGTERM comes at this time.
+    /// The input was closed; SIGTERM follows at this time.
     Closed(Instant),
-    /// It got SIGTERM; SIGKILL comes at this time.
+    /// SIGTERM was sent; SIGKILL follows at this time.
     Terminated(Instant),
-    /// It got SIGKILL.
+    /// SIGKILL was sent.
     Killed,
-    /// It was reaped.
+    /// The process was reaped.
     Gone,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Pipe {
     Commands,
     Records,
     Words,
-    /// None of them, but what tells of its end.
+    /// The descriptor that reports its end.
     End,
 }
 
@@ -76,12 +76,12 @@ pub(crate) enum Pipe {
 pub(crate) enum Filled {
     /// There may be more.
     Part,
-    /// All that there is now.
+    /// Everything that is available now.
     All,
 }
 
 impl GdbIo {
-    /// Its Unix process id; 0 while there is none.
+    /// The pid; 0 while there is none.
     pub(crate) fn pid(&self) -> i32 {
         self.child.as_ref().map_or(0, GdbChild::pid)
     }
@@ -91,7 +91,7 @@ impl GdbIo {
         self.child.is_none() && self.end == GdbEnd::Alive
     }
 
-    /// The shim whose child it is, where it is one's.
+    /// The shim that is its parent; `None` if it is a child of this process.
     pub(crate) fn shim(&self) -> Option<&Rc<ShimLink>> {
         self.child.as_ref()?.shim()
     }
@@ -102,7 +102,7 @@ impl GdbIo {
         io
     }
 
-    /// One that comes when it is needed; what it is told before waits for it.
+    /// A gdb that is started later; commands wait for it.
     pub(crate) fn to_come() -> Self {
         Self {
             pidfd: None,
@@ -118,7 +118,7 @@ impl GdbIo {
         }
     }
 
-    /// It is there.
+    /// Provides the started process.
     pub(crate) fn begin(&mut self, child: GdbChild) {
         self.pidfd = sdm_system::pidfd_open(child.pid().cast_unsigned()).ok();
         self.child = Some(child);
@@ -170,19 +170,19 @@ impl GdbIo {
         self.end == GdbEnd::Gone
     }
 
-    /// Nobody wants the answer to a command any more: where that harms no program gdb is interrupted at it.
+    /// Abandons a command: gdb is interrupted in it if that harms no program.
     pub(crate) fn break_off(&mut self, token: u64) -> BrokenOff {
         self.gate.break_off(token)
     }
 
-    /// Has gdb go on, where somebody has stopped it: it is to end.
+    /// Resumes gdb, if it was stopped: it is to end.
     pub(crate) fn go_on(&self) {
         if let Some(child) = self.child.as_ref().filter(|_| self.end != GdbEnd::Gone) {
             sdm_inferior::go_on(child.pid());
         }
     }
 
-    /// Nobody is being attached to as far as the drivers know.
+    /// Reports that the drivers know of no attach under way.
     pub(crate) fn all_attached(&mut self) {
         self.gate.all_attached();
     }
@@ -192,7 +192,7 @@ impl GdbIo {
         self.gate.push(line);
     }
 
-    /// Writes what fits of what gdb may be told now, and interrupts what is not wanted any more.
+    /// Writes the lines that gdb may receive now, and interrupts an unwanted question.
     pub(crate) fn write(&mut self, now: Instant) {
         while let Some(line) = self.gate.poll_line() {
             self.to_gdb.extend_from_slice(line.as_bytes());
@@ -235,7 +235,7 @@ impl GdbIo {
         self.written = 0;
     }
 
-    /// Reads a piece of what gdb says; nothing where it has closed its output.
+    /// Reads a piece of gdb's output; `None` if it has closed its output.
     pub(crate) fn fill(&mut self) -> Option<Filled> {
         loop {
             let Some(fd) = self.child.as_ref().and_then(|it| it.stdout.as_ref()) else {
@@ -268,7 +268,7 @@ impl GdbIo {
         }
     }
 
-    /// Keeps what gdb says outside of MI, for the moment it dies.
+    /// Keeps gdb's output outside MI, to describe its end.
     pub(crate) fn read_words(&mut self, closing: &mut Vec<OwnedFd>) {
         let mut buffer = [0; 4096];
         let Some(child) = &mut self.child else { return };
@@ -282,7 +282,7 @@ impl GdbIo {
         }
     }
 
-    /// It is no longer needed: its input ends.
+    /// Closes its input, as it is no longer needed.
     pub(crate) fn close(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) {
         self.write(now);
         let Some(child) = &mut self.child else {
@@ -302,12 +302,12 @@ impl GdbIo {
         matches!(self.end, GdbEnd::Closed(at) | GdbEnd::Terminated(at) if at <= now)
     }
 
-    /// True where it closes its output although it is wanted.
+    /// True if it has closed its output although it is needed.
     pub(crate) fn dies_unasked(&self) -> bool {
         self.end == GdbEnd::Alive
     }
 
-    /// True where a signal has ended it: it has let go of nothing by itself.
+    /// True if a signal has ended it: it has not detached from its processes.
     pub(crate) fn was_killed(&mut self) -> bool {
         self.child.as_mut().is_some_and(GdbChild::was_killed)
     }
@@ -332,7 +332,8 @@ impl GdbIo {
         }
     }
 
-    /// It has closed its output or was killed: looks whether it is gone. Gives how it ended, once.
+    /// Checks whether it is gone, after it has closed its output or was killed. Returns a description of its end,
+    /// once.
     pub(crate) fn reap(&mut self, now: Instant, closing: &mut Vec<OwnedFd>) -> Option<String> {
         self.reap_at = None;
         if self.end == GdbEnd::Gone {

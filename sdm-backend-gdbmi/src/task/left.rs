@@ -21,7 +21,7 @@ pub(super) struct LeftRunning {
     shim: Option<Rc<ShimLink>>,
     /// Readable once it has ended; absent where the kernel has no such thing.
     pidfd: Option<OwnedFd>,
-    /// Look again at this time.
+    /// Time of the next check.
     look_at: Option<Instant>,
 }
 
@@ -33,8 +33,8 @@ pub(super) enum LeftEnd {
 }
 
 impl LeftRunning {
-    /// To be called while gdb still holds it or is about to leave it: gdb is its parent, and when gdb
-    /// is gone this process is, or the shim that started gdb.
+    /// Call this while gdb still holds the program or is about to detach. gdb is the parent; after gdb's end this
+    /// process is, or the shim that started gdb.
     pub(super) fn new(now: Instant, who: Identity, shim: Option<Rc<ShimLink>>) -> Self {
         match &shim {
             None => sdm_child::adopt_orphans(),
@@ -64,7 +64,7 @@ impl LeftRunning {
         self.look_at
     }
 
-    /// Looks whether it has ended; `gdb_gone` where it has no other parent than this process.
+    /// Checks whether it has ended; `gdb_gone` if this process has become its parent.
     pub(super) fn look(&mut self, now: Instant, gdb_gone: bool) -> Option<LeftEnd> {
         self.look_at = Some(now + LOOK_AGAIN);
         if self.who.is_alive() {

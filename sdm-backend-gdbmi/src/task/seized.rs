@@ -16,17 +16,17 @@ use crate::host::GdbNumber;
 use crate::seized_looks::Order;
 use crate::slot::Seized;
 
-/// The parent of a seized program, and what is known of the program beside its driver.
+/// The parent of a seized program, and data about the program outside its driver.
 pub(crate) struct Parent {
-    /// Its parent.
+    /// The connection to the parent.
     link: Rc<ShimLink>,
     program: PathBuf,
     /// The gdb that its start has named.
     gdb: Option<Vec<u8>>,
-    /// The gdb that it has, for who asks of what it is done with.
+    /// The pid of the gdb, shared with the task's host.
     number: GdbNumber,
     need: Need,
-    /// It was let go for a look: no gdb can attach yet.
+    /// True while it is released for an inspection: no gdb can attach yet.
     is_loose: bool,
 }
 
@@ -34,9 +34,9 @@ pub(crate) struct Parent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     Nothing,
-    /// It does, and none was asked for yet.
+    /// It needs a gdb, and none was requested yet.
     New,
-    /// One is on its way, or there.
+    /// A gdb was requested, or is there.
     Met,
 }
 
@@ -78,7 +78,7 @@ impl Task {
         task
     }
 
-    /// Looks whether a command needs a gdb where there is none.
+    /// Checks whether a command needs a gdb, if there is none.
     pub(super) fn prepare_for(&mut self, now: Instant, command: &Command) {
         if !self.gdb.is_to_come() {
             return;
@@ -108,7 +108,7 @@ impl Task {
         }
     }
 
-    /// The process, where it runs without a gdb and needs none.
+    /// The process, if it runs without a gdb and needs none.
     pub(super) fn process_without_gdb(&self) -> Option<i32> {
         let seized = self.seized.as_ref()?;
         let is_free = self.gdb.is_to_come() && seized.need == Need::Nothing;

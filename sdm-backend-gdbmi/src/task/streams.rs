@@ -10,7 +10,7 @@ use sdm_debug::{BackendOutput, Event, Failure, FailureCode, Reply};
 use super::Task;
 use sdm_child::{InputStream, OutputStream, ReadMore, StdinError};
 
-/// Output of what the program left behind is waited for this long after its end.
+/// Time for which output of the program's remaining children is awaited after its end.
 pub(super) const LINGER: Duration = Duration::from_millis(300);
 
 impl Task {
@@ -61,7 +61,7 @@ impl Task {
         }
     }
 
-    /// The program has ended: nothing goes in any more, and what comes out ends soon.
+    /// Handles the program's end: its input is closed, and its output ends soon.
     pub(super) fn end_streams(&mut self, now: Instant) {
         self.streams.theirs = None;
         self.close_stdin();
@@ -114,8 +114,8 @@ impl Task {
         }
     }
 
-    /// Nothing is left to be read of what the program has printed: tells so of the runs that have ended. The kernel takes
-    /// what is on its way through a pseudo-terminal in before it says that there is nothing.
+    /// Reports the output of ended runs as complete, once nothing is left to read. The kernel moves data in transit
+    /// through a pseudo-terminal before it reports that there is none.
     fn tell_complete(&mut self) {
         let owed = std::mem::take(&mut self.streams.owed);
         if owed.is_empty() {

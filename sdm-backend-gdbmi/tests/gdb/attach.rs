@@ -52,7 +52,7 @@ impl Running {
         nix::sys::signal::kill(gdb, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 
-    /// True where it runs and nobody holds it.
+    /// True if it runs and is not traced.
     pub(crate) fn runs(&self) -> bool {
         matches!(self.state(), State('R' | 'S'))
     }

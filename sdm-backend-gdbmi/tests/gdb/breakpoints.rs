@@ -15,7 +15,7 @@ fn insert(number: u32, location: &str) -> BreakSpec {
     }
 }
 
-/// MI tells what is missing by words only; they are those of every gdb that these tests are run with.
+/// MI reports a missing location by text only; the texts are those of every gdb that runs these tests.
 #[test]
 fn a_place_that_is_not_there_is_told_from_other_errors() {
     let mut harness = Harness::new();

@@ -85,7 +85,7 @@ fn address_sanitizer() {
     }
 }
 
-/// Alone or as part of AddressSanitizer it looks at the end of the program, which gdb holds.
+/// LeakSanitizer, alone or as part of AddressSanitizer, checks at the end of a program that gdb traces.
 #[test]
 fn leak_sanitizer() {
     let mut harness = Harness::new();
@@ -158,7 +158,7 @@ fn a_sanitizer_that_finds_nothing_stops_nothing() {
     }
 }
 
-/// Others say what they find in the same way.
+/// Other sanitizers report their findings in the same way.
 #[test]
 fn memory_sanitizer_of_clang() {
     let mut harness = Harness::new();

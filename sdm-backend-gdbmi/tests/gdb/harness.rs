@@ -21,7 +21,7 @@ use sdm_debug::{
 use sdm_idset::{IdSet, TaskId};
 use sdm_system::proc::{self, State};
 
-/// Nothing here takes this long, on any machine.
+/// Time limit of each wait; nothing here takes this long on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Answer = Result<Reply, Failure>;
@@ -37,7 +37,7 @@ pub(crate) struct Harness {
     next_id: u64,
     pub(crate) answers: Vec<(CommandId, TaskId, Answer)>,
     pub(crate) events: Vec<(TaskId, Event)>,
-    /// Everything of this test lies in here; its name is in every command line.
+    /// Directory of all files of this test; its name is in every command line.
     pub(crate) directory: PathBuf,
 }
 
@@ -46,7 +46,7 @@ impl Harness {
         Self::with(GdbConfig::default())
     }
 
-    /// With programs and gdbs that are started so.
+    /// A harness that starts programs and gdbs by this configuration.
     pub(crate) fn starting(start: StartConfig) -> Self {
         Self::with(GdbConfig {
             start,
@@ -54,7 +54,8 @@ impl Harness {
         })
     }
 
-    /// `SDM_GDB` names another gdb than the one on `PATH`, `SDM_XSTATE` says when its writes of registers are completed.
+    /// `SDM_GDB` names another gdb than the one on `PATH`. `SDM_XSTATE` selects when its writes of registers are
+    /// completed.
     pub(crate) fn with(mut config: GdbConfig) -> Self {
         let start = &mut config.start;
         let other = || std::env::var_os("SDM_GDB").map(PathBuf::from);
@@ -99,7 +100,7 @@ impl Harness {
         program
     }
 
-    /// The same for C++.
+    /// Compiles a C++ fixture likewise.
     pub(crate) fn compile_cxx(&self, fixture: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures")
@@ -115,7 +116,7 @@ impl Harness {
         program
     }
 
-    /// The same for Fortran; nothing where this machine has no compiler of it.
+    /// Compiles a Fortran fixture likewise; `None` without a compiler for it.
     pub(crate) fn compile_fortran(&self, fixture: &str) -> Option<PathBuf> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures")

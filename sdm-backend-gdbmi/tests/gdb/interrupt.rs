@@ -50,7 +50,7 @@ fn a_running_program_is_stopped_and_goes_on() {
     }
 }
 
-/// These go to gdb's command line, which would wait for the stop.
+/// These commands go to gdb's command line, which would wait for the stop.
 #[test]
 fn however_a_program_was_let_run_it_can_be_interrupted() {
     let location = || "wait_for_ever".to_owned();
@@ -150,7 +150,7 @@ fn a_cancelled_run_goes_on_and_its_stop_is_an_event() {
     assert!(matches!(event, Event::Stopped(stop) if stop.reason == StopReason::Interrupted));
 }
 
-/// Has gdb call a function that never returns, cancels that, and sees that gdb answers the next question.
+/// Has gdb call a function that never returns, cancels that, and checks that gdb answers the next question.
 fn hang_and_cancel(harness: &mut Harness) {
     let expression = "wait_for_ever(0)".to_owned();
     let id = harness.send(Command::Evaluate { expression });
@@ -175,7 +175,7 @@ fn a_query_that_hangs_is_given_up() {
     hang_and_cancel(&mut harness);
 }
 
-/// A gdb that has not read the question when it is interrupted begins with it behind that.
+/// A gdb that is interrupted before it has read the question begins with the question afterwards.
 #[test]
 fn a_gdb_that_was_interrupted_too_early_is_interrupted_again() {
     let mut harness = Harness::new();

@@ -11,8 +11,8 @@ use sdm_debug::{Command, Reply};
 use crate::attach::Running;
 use crate::harness::{Harness, stopped};
 
-/// It says that it is gdb 10.1, its `-break-insert` knows no `--qualified`, and a condition that comes by `-break-condition`
-/// never holds: there it is a text in quotes.
+/// A gdb that claims to be gdb 10.1. Its `-break-insert` knows no `--qualified`, and a condition set by
+/// `-break-condition` is never true, as that takes it for a quoted string.
 fn old(folder: &Path) -> PathBuf {
     script(
         folder,
@@ -20,7 +20,7 @@ fn old(folder: &Path) -> PathBuf {
     )
 }
 
-/// A gdb that is told the lines as `commands` of sed make them, and says that it is gdb 10.1.
+/// A gdb whose input passes through these `sed` commands, and that claims to be gdb 10.1.
 fn script(folder: &Path, commands: &str) -> PathBuf {
     let gdb = std::env::var("SDM_GDB").unwrap_or_else(|_| "gdb".to_owned());
     let answers = r#"s/^~"GNU gdb .*/~"GNU gdb (GDB) 10.1\\n"/"#;
@@ -31,7 +31,7 @@ fn script(folder: &Path, commands: &str) -> PathBuf {
     path
 }
 
-/// It leaves who is attached to beside others half attached; alone, each is attached to as ever.
+/// An old gdb attaches incompletely to a further process; each task has a gdb of its own then.
 #[test]
 fn each_has_a_gdb_of_its_own() {
     let folder = Harness::new();

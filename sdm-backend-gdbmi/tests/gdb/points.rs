@@ -53,7 +53,7 @@ impl Harness {
     }
 }
 
-/// A processor watches few places. gdb finds out when it is to run, and says `Command aborted.`
+/// A processor can watch few addresses. gdb finds out when the program is to run, and prints `Command aborted.`
 #[test]
 fn more_watchpoints_than_the_processor_has_are_said() {
     let mut harness = Harness::new();

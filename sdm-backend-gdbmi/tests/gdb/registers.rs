@@ -19,7 +19,7 @@ use crate::harness::{Answer, Harness, place, spec, stopped};
 const REFUSAL: &str = "cannot write registers on this processor (its register state is larger than this gdb knows); \
                        gdb 14 and later can: --gdb PATH";
 
-/// A gdb that cannot write registers; absent where none can be had.
+/// A gdb that cannot write registers; `None` if none is available.
 fn crippled(name: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = std::env::temp_dir().join(format!("sdm-{name}-{}", std::process::id()));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/crippled-gdb");
@@ -32,7 +32,7 @@ fn crippled(name: &str, options: &[&str]) -> Option<PathBuf> {
     Some(folder.join("gdb"))
 }
 
-/// With the folder of a crippled gdb, which goes afterwards.
+/// Runs a test with such a gdb, whose directory is removed afterwards.
 fn with_crippled(name: &str, options: &[&str], completion: Completion, test: impl FnOnce(Harness)) {
     let Some(gdb) = crippled(name, options) else {
         return;

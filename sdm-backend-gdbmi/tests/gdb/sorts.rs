@@ -162,7 +162,7 @@ fn values_are_assigned_and_listed(harness: &mut Harness) {
     }
 }
 
-/// As an editor's setVariable does; each is put back.
+/// Assigns to variable objects, as an editor's setVariable does, and restores each value.
 fn objects_are_assigned(harness: &mut Harness) {
     for (at, (expression, value, expect)) in [
         ("cell.heat", "3.5", "3.5"),

@@ -19,9 +19,9 @@ const DESCRIPTORS_MAX: usize = 8;
 /// Most messages that wait for a peer that does not read.
 const QUEUE_MAX: usize = 64;
 
-/// One end of a connection that keeps messages apart (`SOCK_SEQPACKET`).
+/// One end of a connection that preserves message boundaries (`SOCK_SEQPACKET`).
 ///
-/// Nothing here waits: what cannot be sent now is sent later, see [`Channel::flush`].
+/// No call blocks: a message that cannot be sent now is sent later, see [`Channel::flush`].
 #[derive(Debug)]
 pub struct Channel {
     socket: OwnedFd,
@@ -33,9 +33,9 @@ pub struct Channel {
 pub(super) enum Heard {
     /// A message, with its descriptors.
     Message(Vec<u8>, Vec<OwnedFd>),
-    /// Nothing now.
+    /// No message at present.
     Nothing,
-    /// It has hung up.
+    /// The peer has closed the connection.
     Closed,
 }
 
@@ -105,10 +105,10 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message.
+    /// Receives the next message.
     ///
     /// # Errors
-    /// [`io::Error`] where it is larger than any that is sent.
+    /// [`io::Error`] if it is larger than any valid message.
     pub(super) fn receive(&mut self) -> io::Result<Heard> {
         let fd = self.socket.as_raw_fd();
         let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;

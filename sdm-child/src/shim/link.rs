@@ -23,14 +23,14 @@ const ENDED_MAX: usize = 16;
 
 /// The shim of one task, from the server's side.
 ///
-/// What becomes of a task's gdb and program is heard here, as both are the shim's children: whoever waits for their ends asks
+/// The ends of a task's gdb and program are reported here, as both are children of the shim: see
 /// [`ShimLink::status_of`].
 #[derive(Debug)]
 pub struct ShimLink {
     channel: RefCell<Channel>,
     ended: RefCell<Vec<(i32, ExitStatus)>>,
     is_gone: Cell<bool>,
-    /// Those whose messages wait to be taken, for who watches the descriptors.
+    /// Descriptors of shims whose messages wait to be received, for the poller.
     blocked: Rc<RefCell<Vec<RawFd>>>,
 }
 
@@ -39,7 +39,7 @@ pub struct ShimLink {
 pub enum ShimSays {
     /// gdb is there.
     Started(Box<Started>, Vec<OwnedFd>),
-    /// It is not, and why.
+    /// The start has failed, for this reason.
     Refused(Failure),
     /// The program runs without one: its pid and its path, and the ends of its streams.
     Seized(i32, PathBuf, Vec<OwnedFd>),
@@ -49,7 +49,7 @@ pub enum ShimSays {
     Program(ProgramNews),
     /// The launcher wants it to end by this signal; 0 where the launcher is gone.
     Leaving(i32),
-    /// It has hung up.
+    /// The shim has closed the connection.
     Gone,
 }
 
@@ -79,7 +79,7 @@ impl ShimLink {
         !self.is_gone() && self.channel.borrow().wants_write()
     }
 
-    /// Tells it something. One that is gone is told nothing more: that it is gone is heard where it is read.
+    /// Sends a message. One for a shim that is gone is dropped: its end is noticed at the next receive.
     pub fn tell(&self, message: &ToShim) -> io::Result<()> {
         if self.is_gone() {
             return Err(io::Error::other("the process of its rank has ended"));
@@ -98,7 +98,7 @@ impl ShimLink {
         let _ = self.channel.borrow_mut().flush();
     }
 
-    /// Reads what it says; ends of processes are kept for [`ShimLink::status_of`]. Nothing where there is no more now.
+    /// Receives a message; process ends are kept for [`ShimLink::status_of`]. `None` if there is no more at present.
     pub fn hear(&self) -> Option<ShimSays> {
         while !self.is_gone() {
             let heard = self.channel.borrow_mut().receive();

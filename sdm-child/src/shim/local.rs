@@ -18,10 +18,10 @@ use crate::{StartConfig, adopt_orphans};
 
 /// The first argument of such a process; a descriptor and a number follow.
 const MODE: &str = "--shim";
-/// The time between looks for an end that no descriptor tells of, in milliseconds.
+/// Interval of checks for an end that no descriptor reports, in milliseconds.
 const LOOK_AGAIN_MS: u16 = 5;
 
-/// The process of a shim that this process has started. It ends when it is told to, or when its server has ended.
+/// A shim process that this process has started. It exits on request, or when its server has ended.
 #[derive(Debug)]
 pub struct LocalShim(Child);
 
@@ -54,8 +54,8 @@ impl Drop for LocalShim {
     }
 }
 
-/// Is such a shim until it is told to end, or its server has ended. To be called first thing in `main`: nothing where this process was started for something
-/// else.
+/// Runs as such a shim until it is told to exit, or its server has ended; `None` if this process was not started as
+/// one. Call it first in `main`.
 #[must_use]
 pub fn run_shim() -> Option<io::Result<()>> {
     let mut words = std::env::args_os().skip(1);

@@ -12,35 +12,35 @@ use serde::{Deserialize, Serialize};
 use crate::variables::GivenBytes;
 use crate::{Launch, ProgramNews, SignalState};
 
-/// To a shim.
+/// Messages to a shim.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToShim {
-    /// It belongs to this server now.
+    /// Assigns the shim to this server.
     Welcome {
         /// The server's number.
         server: u32,
-        /// Its pid.
+        /// The server's pid.
         pid: i32,
     },
-    /// It is to start its program, by a gdb or without one.
+    /// Start the program, under a gdb or without one.
     Start(Box<StartRequest>),
-    /// A gdb is to attach to its program: all of its threads are to be let go.
+    /// Release all threads of the program, as a gdb will attach.
     LetGo,
-    /// Another process is to look at its program: the same, until the next one.
+    /// Release all threads of the program for an inspection by another process, until `Seize`.
     LetLook,
-    /// That has looked.
+    /// Seize the program again: the inspection is over.
     Seize,
-    /// All threads of its program are to stand.
+    /// Stop all threads of the program.
     Hold,
-    /// They are to go on.
+    /// Resume the threads.
     Release,
-    /// Its rank is known: the thread that asks for it goes on.
+    /// Resume the thread that asks for its rank, which is known now.
     GoOn,
     /// The program has opened its streams.
     Opened,
     /// The program runs: its gdb may use all processors from now on.
     Unbind,
-    /// The program with this pid is left running; its end is to be told.
+    /// Watch this detached program, and report its end.
     Left(i32),
     /// Acknowledges its report of a signal.
     Heard,
@@ -51,7 +51,7 @@ pub enum ToShim {
 /// A start request.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRequest {
-    /// The program; without what gdb is told of it later.
+    /// The program, without the settings that gdb gets later.
     pub spec: StartSpec,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
@@ -61,13 +61,13 @@ pub struct StartRequest {
     pub is_fed: bool,
     /// Variables in which the program's environment differs from the shim's.
     pub given: GivenBytes,
-    /// The rules that tell a runtime's libraries.
+    /// The rules that recognise runtime libraries.
     pub fold: FoldRules,
     /// The signals that it finds blocked and ignored, where these are not the shim's.
     pub signals: Option<SignalState>,
 }
 
-/// To a server.
+/// Messages to a server.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum ToServer {
     /// Introduces the shim.
@@ -81,7 +81,7 @@ pub(super) enum ToServer {
     /// The program runs without a gdb. With it come descriptors: the program's output and errors, where the front-end has them; its input, where
     /// that is fed.
     Seized {
-        /// Its pid.
+        /// The pid.
         pid: i32,
         /// The program, absolute.
         program: Vec<u8>,
@@ -90,11 +90,11 @@ pub(super) enum ToServer {
     NeedsGdb,
     /// News of a program without a gdb.
     Program(ProgramNews),
-    /// It cannot be started, and why: a failure's bytes.
+    /// The start has failed: the bytes of a failure.
     Refused(Vec<u8>),
-    /// A process that it started, or that it was told of, has ended, with this status of `waitpid`.
+    /// A process that it started, or was told to watch, has ended with this status of `waitpid`.
     Ended {
-        /// Its pid.
+        /// The pid.
         pid: i32,
         /// The status.
         status: i32,
@@ -146,10 +146,11 @@ impl Started {
     }
 }
 
-/// Feeds arbitrary bytes to the readers of what shims and servers say: no panic, and what was read is said and read again alike.
+/// Feeds arbitrary bytes to the decoders of messages between shims and servers: no panic, and decoded messages
+/// survive a round trip.
 ///
 /// # Panics
-/// Where that does not hold.
+/// A message does not.
 pub fn fuzz_shim(bytes: &[u8]) {
     if let Ok(said) = wire::decode::<ToShim>(bytes) {
         assert_eq!(wire::decode::<ToShim>(&wire::encode(&said)), Ok(said));

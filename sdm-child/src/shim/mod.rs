@@ -26,10 +26,10 @@ use channel::Heard;
 use message::ToServer;
 
 impl Channel {
-    /// The rank of the shim at the other end, which is the first that it says; nothing where it has not said it yet.
+    /// The rank of the shim at the other end, from its first message; `None` if that has not come yet.
     ///
     /// # Errors
-    /// [`io::Error`] where it says something else, or hangs up.
+    /// [`io::Error`] if it sends something else, or closes the connection.
     pub fn hello(&mut self) -> io::Result<Option<u32>> {
         match self.receive()? {
             Heard::Nothing => Ok(None),
@@ -41,10 +41,10 @@ impl Channel {
         }
     }
 
-    /// Takes the shim at the other end for one of this server's.
+    /// Accepts the shim at the other end for this server.
     ///
     /// # Errors
-    /// [`io::Error`] where it is gone.
+    /// [`io::Error`] if it is gone.
     pub fn welcome(&mut self, server: u32) -> io::Result<()> {
         let pid = std::process::id().cast_signed();
         self.send(wire::encode(&ToShim::Welcome { server, pid }), Vec::new())

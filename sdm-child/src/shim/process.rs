@@ -27,21 +27,21 @@ use crate::{sys, variables};
 /// A request of the server, or an event, for the process around a [`Shim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShimEvent {
-    /// It belongs to the server with this number.
+    /// The shim is assigned to the server with this number.
     Welcome(u32),
-    /// It is to start a gdb, or has tried to.
+    /// A start of a gdb is about to be tried, or was tried.
     Begins,
-    /// Its program runs, and there is nothing to do for it until something ends.
+    /// The program runs, and there is nothing to do until something ends.
     Sleeps,
-    /// The server has heard of the signal that it was told of.
+    /// The server acknowledges the reported signal.
     Heard,
-    /// It is to end with this code.
+    /// Exit with this code.
     End(u8),
     /// The server is gone.
     ServerGone,
 }
 
-/// The part of a shim that starts a gdb and tells of its end.
+/// The part of a shim that starts a gdb and reports its end.
 pub struct Shim {
     channel: Channel,
     /// The server's pid.
@@ -59,20 +59,20 @@ pub struct Shim {
     watched: Vec<WatchedProcess>,
 }
 
-/// A process whose end is told.
+/// A process whose end is to be reported.
 struct WatchedProcess {
     pid: i32,
     /// Readable once it has ended.
     pidfd: Option<OwnedFd>,
-    /// It has ended, and is still another process's child.
+    /// True if it has ended, and is still the child of another process.
     is_late: bool,
 }
 
 impl Shim {
-    /// The shim of `rank`, connected to a server; programs and gdbs begin as `config` says.
+    /// The shim of `rank`, connected to a server; programs and gdbs start as `config` configures.
     ///
     /// # Errors
-    /// [`io::Error`] where the server is gone.
+    /// [`io::Error`] if the server is gone.
     pub fn new(mut channel: Channel, rank: u32, config: StartConfig) -> io::Result<Self> {
         // What gdb leaves behind is this process's, so that the launcher hears how the program ended.
         sys::adopt_orphans();
@@ -107,7 +107,7 @@ impl Shim {
         self.channel.wants_write()
     }
 
-    /// True where it is to be called again soon, as there is a process that cannot be waited for by a descriptor.
+    /// True if it must be called again soon, as it waits for a process without a descriptor.
     #[must_use]
     pub fn looks_again(&self) -> bool {
         self.watched
@@ -172,7 +172,7 @@ impl Shim {
         }
     }
 
-    /// Says what has become of the program without a gdb.
+    /// Reports events of the program without a gdb.
     fn tell_news(&mut self, news: Vec<ProgramNews>) {
         for one in news {
             self.tell(&ToServer::Program(one), Vec::new());
@@ -194,12 +194,12 @@ impl Shim {
         }
     }
 
-    /// Says that the launcher wants this process to end by this signal; 0 where the launcher is gone.
+    /// Reports that the launcher wants this process to end by this signal; 0 if the launcher is gone.
     pub fn leave(&mut self, signal: i32) {
         self.tell(&ToServer::Leaving { signal }, Vec::new());
     }
 
-    /// Has the server go on, where somebody has stopped it.
+    /// Resumes the server, if it was stopped.
     pub fn go_on(&self) {
         if let Some(server) = self.server {
             sdm_inferior::go_on(server);
@@ -316,7 +316,7 @@ impl Shim {
         self.tell(&started, fds);
     }
 
-    /// Tells the server something; where it is gone that is heard by its end of the connection.
+    /// Sends a message to the server; if the server is gone its end of the connection shows that.
     fn tell(&mut self, message: &ToServer, fds: Vec<OwnedFd>) {
         if let Err(error) = self.channel.send(wire::encode(message), fds) {
             tracing::warn!("tell the server: {error}");
@@ -331,7 +331,7 @@ impl Shim {
         });
     }
 
-    /// Tells of those that have ended.
+    /// Reports the processes that have ended.
     fn tell_ends(&mut self) {
         let mut ended = Vec::new();
         self.watched.retain_mut(|it| {

@@ -7,11 +7,10 @@ use nix::fcntl::{FcntlArg, fcntl};
 
 use crate::sys::HANDED_FD_FIRST;
 
-/// This process's standard streams, as a program that gdb starts can have them.
+/// This process's standard streams, for sharing with programs that gdb starts.
 ///
-/// They are handed down under other numbers, as gdb has standard streams of its own; what starts the program
-/// gives them their own numbers back. So a program has what it would have without gdb: the same open file, of
-/// whatever kind and whoever's it is.
+/// They are passed on under other numbers, as gdb has standard streams of its own. The exec wrapper restores their
+/// numbers. So a program has the same open files as without gdb, of any kind and owner.
 #[derive(Clone, Copy, Debug)]
 pub struct InheritedStreams {
     /// The copies of standard input, output and errors.
@@ -19,10 +18,10 @@ pub struct InheritedStreams {
 }
 
 impl InheritedStreams {
-    /// Those that this process has now.
+    /// Copies of this process's streams.
     ///
     /// # Errors
-    /// [`io::Error`] where a stream is closed, or no descriptor is left.
+    /// [`io::Error`] if a stream is closed, or no descriptor is left.
     pub fn take() -> io::Result<Self> {
         let stdin = hand_down(0, io::stdin().as_fd())?;
         let stdout = hand_down(1, io::stdout().as_fd())?;

@@ -9,14 +9,14 @@ use nix::unistd::write;
 /// Most bytes that are taken over and not yet written.
 pub const STDIN_BUFFER_BYTES_MAX: usize = 4 << 20;
 
-/// Whoever sends more while this much waits to be read is answered only when less does, so that who waits for
-/// answers sends no faster than the program reads. In bytes.
+/// Bytes in the buffer above which further input is answered only once the buffer is below it. So a sender that waits
+/// for answers is no faster than the program.
 pub(super) const STDIN_HELD_BYTES_MAX: usize = 1 << 20;
 
 /// Why input was not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinError {
-    /// The bytes begin behind what was taken over so far.
+    /// The bytes begin after the end of those taken so far.
     Gap {
         /// Position of the stream, in bytes from 0.
         at: u64,
@@ -34,12 +34,12 @@ pub struct InputStream {
     buffer: VecDeque<u8>,
     /// Number of bytes taken over so far.
     taken: u64,
-    /// No more will be taken; closed when the buffer is empty.
+    /// True once no more input is accepted; closed when the buffer is empty.
     ended: bool,
 }
 
 impl InputStream {
-    /// Of a pipe that does not block.
+    /// The stream of a non-blocking pipe.
     pub fn new(fd: OwnedFd) -> Self {
         Self {
             fd: Some(fd),

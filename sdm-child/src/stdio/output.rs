@@ -18,11 +18,11 @@ const READ_BYTES_MAX: usize = 256 << 10;
 /// The outcome of a call of [`OutputStream::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMore {
-    /// Nothing more now.
+    /// Nothing more at present.
     Later,
     /// There may be more at once.
     Now,
-    /// Nothing more ever.
+    /// The end of the stream.
     Ended,
 }
 
@@ -38,7 +38,7 @@ pub struct OutputStream {
 }
 
 impl OutputStream {
-    /// Of what does not block.
+    /// The stream of a non-blocking descriptor.
     pub fn new(stream: Stream, fd: OwnedFd) -> Self {
         Self {
             stream,

@@ -73,7 +73,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Goes on to the moment at which the process has become the program.
+    /// Continues to the moment at which the process has executed the program.
     fn come_to_program(&mut self) -> Result<(), NotSeized> {
         loop {
             let changed = sys::next_change(self.pid, true);
@@ -98,7 +98,7 @@ impl Tracer {
     }
 }
 
-/// The end of a process, in words.
+/// A description of a process's end.
 fn ended(status: i32) -> String {
     match libc::WIFSIGNALED(status) {
         true => format!("it was ended by signal {}", libc::WTERMSIG(status)),

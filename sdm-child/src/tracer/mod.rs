@@ -34,18 +34,18 @@ const TRAP_HWBKPT: i32 = 4;
 /// A program does not run so.
 #[derive(Debug)]
 pub(crate) enum NotSeized {
-    /// It needs a gdb from its beginning. It has not begun.
+    /// The program needs a gdb from its beginning, and has not begun.
     NeedsGdb,
-    /// It cannot be run at all, and why.
+    /// The program cannot be run, for this reason.
     CannotRun(String),
 }
 
 /// Knowledge of a program beforehand.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// It is not held where it is about to end.
+    /// True if it is not stopped before an abort or exit.
     pub(crate) no_holds: bool,
-    /// The rules that tell a runtime's libraries.
+    /// The rules that recognise runtime libraries.
     pub(crate) fold: FoldRules,
 }
 
@@ -58,19 +58,19 @@ pub(crate) struct Tracer {
     changes: SignalFd,
     traps: Traps,
     watch: Watch,
-    /// The thread that asks for its rank, and stands until that is known.
+    /// The thread that asks for its rank, and is stopped until that is known.
     asks_rank: Option<i32>,
     /// A handler was found to be possibly the program's own.
     own_handlers: bool,
-    /// The thread that stands, with the cause.
+    /// The stopped thread, and the cause.
     stands: Option<(i32, Cause)>,
-    /// All of its threads stand until [`Tracer::release`], but for looks.
+    /// True if all threads are to stay stopped until [`Tracer::release`], except for inspections.
     is_held: bool,
-    /// It is to be let go.
+    /// True if it is to be released.
     is_letting_go: bool,
-    /// That is, or was, for a look: it is this process's again after that.
+    /// True if the release is, or was, for an inspection: afterwards it is seized again.
     is_loose: bool,
-    /// Signals that other threads are to have again, once the program is let go.
+    /// Signals to send again to other threads, once the program is released.
     again: Vec<(i32, i32)>,
     has_ended: bool,
     news: Vec<ProgramNews>,
@@ -79,7 +79,7 @@ pub(crate) struct Tracer {
 /// A thread of it.
 #[derive(Debug, Default)]
 struct Thread {
-    /// It stands; with the signal that it is to have when it goes on.
+    /// The signal to deliver on resume; `None` while it runs.
     stood_at: Option<i32>,
     /// The version of the addresses at which it stops.
     armed: u32,
@@ -91,7 +91,7 @@ impl Tracer {
         self.pid
     }
 
-    /// To be watched for reading.
+    /// The descriptor to poll for reading.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
     }
@@ -106,7 +106,7 @@ impl Tracer {
         self.has_ended || self.threads.is_empty() && !self.is_loose
     }
 
-    /// Takes in what has changed; gives what is to be told of it.
+    /// Handles state changes; returns the news to report.
     pub(crate) fn handle_changes(&mut self) -> Vec<ProgramNews> {
         while let Ok(Some(_)) = self.changes.read_signal() {}
         while !self.is_over() {
@@ -118,14 +118,14 @@ impl Tracer {
         std::mem::take(&mut self.news)
     }
 
-    /// Has all threads stand.
+    /// Stops all threads.
     pub(crate) fn hold_all(&mut self) -> Vec<ProgramNews> {
         self.is_held = true;
         self.interrupt_running();
         self.handle_changes()
     }
 
-    /// Has those go on who stand for no other reason.
+    /// Resumes the threads that are stopped for no other reason.
     pub(crate) fn release(&mut self) -> Vec<ProgramNews> {
         self.is_held = false;
         let asks_rank = self.asks_rank;
@@ -143,15 +143,16 @@ impl Tracer {
         }
     }
 
-    /// Lets all threads go, for a debugger that attaches then: one that stands is stopped by SIGSTOP in place of what it stands for.
+    /// Releases all threads for a debugger that then attaches: SIGSTOP stops the process in place of the present
+    /// cause.
     pub(crate) fn let_go(&mut self) -> Vec<ProgramNews> {
         self.is_loose = false;
         self.is_held = false;
         self.begin_letting_go()
     }
 
-    /// The same for another process that looks at it: until [`Tracer::seize_again`] no more than its end is heard of. One that wants a debugger
-    /// stays.
+    /// Releases it for an inspection by another process: until [`Tracer::seize_again`] only its end is noticed. A
+    /// program that waits for a debugger is not released.
     pub(crate) fn let_look(&mut self) -> Vec<ProgramNews> {
         if self.stands.is_some() || self.is_letting_go {
             return Vec::new();
@@ -160,7 +161,7 @@ impl Tracer {
         self.begin_letting_go()
     }
 
-    /// Takes it again after a look. Where another process has it meanwhile it stays as it is.
+    /// Seizes it again after an inspection. If another process traces it by then it is left alone.
     pub(crate) fn seize_again(&mut self) -> Vec<ProgramNews> {
         if !self.is_loose || self.has_ended {
             return Vec::new();
@@ -255,7 +256,8 @@ impl Tracer {
         proc::of(self.pid).thread(id).stat().is_ok()
     }
 
-    /// A new thread is traced from its first instruction. It is told of by its beginner or by itself, in either order.
+    /// Handles a new thread, which is traced from its first instruction. Its creator or the thread itself reports it,
+    /// in either order.
     fn begun_by(&mut self, id: i32) {
         let begun = ptrace::getevent(Pid::from_raw(id)).ok();
         let begun = begun.and_then(|begun| i32::try_from(begun).ok());
@@ -264,12 +266,13 @@ impl Tracer {
         }
     }
 
-    /// A thread stands, and is to have this signal when it goes on.
+    /// Handles a stop of a thread, with the signal to deliver on resume.
     fn stand(&mut self, id: i32, signal: i32) {
         self.threads.entry(id).or_default().stood_at = Some(signal);
     }
 
-    /// It has become another program: what is watched in it is found anew. What cannot be watched runs all the same.
+    /// Handles an `exec`: the watched addresses are determined anew. A program that cannot be watched runs all the
+    /// same.
     fn executed(&mut self, id: i32) {
         self.threads.retain(|known, _| *known == id);
         let traps = Traps::of_new(self.pid).unwrap_or_default();
@@ -278,7 +281,7 @@ impl Tracer {
         self.go_on_or_stay(id);
     }
 
-    /// Somebody's SIGSTOP has stopped it: so it stays, until somebody else has it go on.
+    /// Handles a stop by a SIGSTOP from outside: the process stays stopped until it gets SIGCONT.
     fn stopped_by_user(&mut self, id: i32) {
         self.stand(id, 0);
         if self.is_letting_go {
@@ -315,7 +318,7 @@ impl Tracer {
         Some(ptrace::getsiginfo(Pid::from_raw(id)).ok()?.si_code)
     }
 
-    /// The cause by which a signal needs a debugger; nothing where it is the program's own business.
+    /// The cause, if a signal needs a debugger; `None` if the program handles it.
     fn cause_of(&mut self, id: i32, signal: i32) -> Option<Cause> {
         if !needs_debugger(signal) {
             return None;
@@ -360,7 +363,7 @@ impl Tracer {
         self.arm_all();
     }
 
-    /// Its rank was looked at: the thread that asks for it goes on.
+    /// Resumes the thread that asks for its rank.
     pub(crate) fn go_on_with_rank(&mut self) -> Vec<ProgramNews> {
         if let Some(id) = self.asks_rank.take() {
             self.go_on_or_stay(id);
@@ -368,7 +371,8 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// A thread needs a debugger: the others stand, too, so that what they are at is of the same moment.
+    /// Handles a thread that needs a debugger: the others are stopped too, so that their states are of the same
+    /// moment.
     fn hold(&mut self, id: i32, cause: Cause) {
         if self.stands.is_some() {
             // It meets that again under the debugger of the first one.
@@ -418,7 +422,7 @@ impl Tracer {
         let _ = sys::send_on(id, Onward::Run, signal);
     }
 
-    /// Has those who run stop at the addresses of now.
+    /// Sets the present addresses in all running threads.
     fn arm_all(&self) {
         let old = self
             .threads
@@ -439,7 +443,7 @@ impl Tracer {
         }
     }
 
-    /// Traces a thread that stands no longer.
+    /// Detaches from a thread that is no longer stopped.
     fn free(&mut self, id: i32) {
         let Some(thread) = self.threads.remove(&id) else {
             return;

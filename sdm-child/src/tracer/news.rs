@@ -2,24 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The cause by which a program stands and needs a debugger.
+/// The cause for which a program is stopped and needs a debugger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
-    /// A signal is about to end it; `again` where it is to be sent again, since its instruction does not raise it again.
+    /// A signal is about to end it; `again` if the signal must be sent again, as its instruction does not raise it
+    /// again.
     Signal {
         /// The signal's number.
         number: i32,
-        /// It is not raised by the instruction that the thread is at.
+        /// True if the thread's instruction does not raise it.
         again: bool,
     },
-    /// It is at a function of interest: at the address that it is to go on from.
+    /// The thread is at a watched function, at the address from which it continues.
     Function,
 }
 
-/// A program that was let go, for a debugger that attaches to it now.
+/// A released program, to which a debugger attaches now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Freed {
-    /// The thread that stood, and why: SIGSTOP has stopped the process then. Nothing where it ran.
+    /// The stopped thread and its cause; SIGSTOP keeps the process stopped. `None` if it was running.
     pub stood: Option<(i32, Cause)>,
     /// `MPI_Init` was called.
     pub initialized: bool,
@@ -32,26 +33,26 @@ pub struct Freed {
 pub struct MpiSymbols {
     /// Open MPI's communicators of all ranks and of one, and its empty group.
     pub open_mpi: Option<(u64, u64, Option<u64>)>,
-    /// Something of MPICH's own.
+    /// Address of a symbol of MPICH's.
     pub mpich: Option<u64>,
 }
 
 /// News of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramNews {
-    /// It stands, and wants a debugger: it is to be let go.
+    /// The program is stopped, and needs a debugger: it is to be released.
     Stands,
-    /// It was let go.
+    /// The program was released.
     Free(Freed),
-    /// It asks for its rank for the first time, and stands there until [`crate::ToShim::GoOn`].
+    /// The program asks for its rank for the first time, and is stopped there until [`crate::ToShim::GoOn`].
     AsksRank(MpiSymbols),
-    /// It was let go for a look, and is to be taken again after that.
+    /// The program was released for an inspection, and is to be seized again afterwards.
     Loose,
-    /// It has ended.
+    /// The program has ended.
     Ended {
-        /// As `waitpid(2)` has it.
+        /// The status as in `waitpid(2)`.
         status: i32,
-        /// It is an MPI program between `MPI_Init` and `MPI_Finalize`.
+        /// True for an MPI program between `MPI_Init` and `MPI_Finalize`.
         before_finalize: bool,
     },
 }

@@ -21,13 +21,13 @@ use super::news::MpiSymbols;
 const SLOTS: usize = 4;
 /// The debug registers' place in `struct user`, in bytes.
 const REGISTERS: usize = std::mem::offset_of!(nix::libc::user, u_debugreg);
-/// The register that says which of the others count.
+/// The debug register that enables the others (DR7).
 const CONTROL: usize = 7;
-/// The register that says which of them a thread has come to.
+/// The debug register that shows the address hit (DR6).
 const STATUS: usize = 6;
 /// A page of memory is at least so large.
 const PAGE_BYTES: u64 = 4096;
-/// The entry of a program's auxiliary vector that says where its loader is.
+/// The auxiliary vector's entry with the loader's address.
 const AT_BASE: u64 = 7;
 /// The function that the loader calls when it has loaded something.
 const LOADED: &str = "_dl_debug_state";
@@ -66,7 +66,7 @@ pub(super) enum Trap {
 /// The program's state in its use of MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum Stage {
-    /// It has no MPI so far.
+    /// The program has not loaded MPI so far.
     #[default]
     WithoutMpi,
     BeforeInit,
@@ -90,9 +90,9 @@ struct Functions {
 /// A program cannot be watched so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unwatched {
-    /// A sanitizer tells gdb of what it finds.
+    /// The program has a sanitizer, whose reports gdb handles.
     Sanitized,
-    /// Its loader, or its symbols, cannot be read.
+    /// Its loader or its symbols cannot be read.
     Unreadable,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct Traps {
 }
 
 impl Traps {
-    /// Those of a process that has just become its program: nothing of the program has run.
+    /// The addresses for a process that has just executed its program, of which nothing has run.
     pub(super) fn of_new(pid: i32) -> Result<Self, Unwatched> {
         let process = proc::of(pid);
         let maps = process.maps().map_err(|_| Unwatched::Unreadable)?;
@@ -142,14 +142,14 @@ impl Traps {
         Ok(traps)
     }
 
-    /// The same of a process that had others before, as another program.
+    /// The addresses for a process that has executed another program.
     pub(super) fn after(mut self, before: &Self) -> Self {
         self.version += before.version;
         self.without_ends = before.without_ends;
         self
     }
 
-    /// The loader has loaded something: looks whether that is MPI.
+    /// Checks after a load whether MPI was loaded.
     pub(super) fn look_again(&mut self, pid: i32) {
         let maps = proc::of(pid).maps().unwrap_or_default();
         let mut files: Vec<&Path> = maps.iter().filter_map(Mapping::file).collect();
@@ -273,16 +273,16 @@ impl Traps {
         self.enter(Stage::Closed);
     }
 
-    /// The rank is of no interest any more.
+    /// Stops watching for the rank.
     pub(super) fn forget_rank(&mut self) {
         self.knows_rank = true;
         self.version += 1;
     }
 
-    /// Has a thread that stands stop at them.
+    /// Sets the addresses in a stopped thread.
     ///
     /// # Errors
-    /// The kernel's, where it knows no debug registers.
+    /// The kernel's error, if it supports no debug registers.
     pub(super) fn arm(&self, thread: i32) -> nix::Result<()> {
         set(thread, CONTROL, 0)?;
         let mut control = 0;
@@ -295,7 +295,7 @@ impl Traps {
     }
 }
 
-/// Has a thread that stands stop nowhere.
+/// Clears the addresses in a stopped thread.
 pub(super) fn disarm(thread: i32) {
     // A debugger takes what is left in the second for a stop of its own. One that has ended stops nowhere.
     for register in [CONTROL, STATUS] {
@@ -312,7 +312,7 @@ fn set(thread: i32, register: usize, value: u64) -> nix::Result<()> {
 /// A program or library, of which only what is asked for is read.
 type Elf<'a> = ElfFile64<'a, NativeEndian, &'a ReadCache<File>>;
 
-/// True for a program that has a sanitizer in it, or is linked with one; nothing where it cannot be read.
+/// True for a program that contains, or is linked with, a sanitizer; `None` if it cannot be read.
 fn is_sanitized(program: &Path, maps: &[Mapping]) -> Option<bool> {
     let found = symbols(program, maps, &[OF_SANITIZERS])?;
     let cache = ReadCache::new(files::open(program).ok()?);
