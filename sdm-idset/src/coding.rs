@@ -13,11 +13,11 @@ thread_local! {
     static BYTES_LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Runs `read`, in which all sets that serde reads on this thread own `bytes_max` bytes together: the set that goes beyond it is
-/// an error of the reader.
+/// Runs `read` with a limit on the memory of all sets that serde reads on this thread: `bytes_max` bytes
+/// together. A set beyond the limit is an error of the reader.
 ///
-/// A dozen bytes can stand for a set of 2 MiB, and serde hands no state from a list to its elements, so that whoever reads a
-/// value with many sets from a peer bounds them here.
+/// A dozen bytes can encode a set of 2 MiB, and serde passes no state from a list to its elements. So a
+/// caller that reads a value with many sets from a peer limits them here.
 pub fn bounded<T>(bytes_max: u64, read: impl FnOnce() -> T) -> T {
     /// Puts the bound around it back, also where `read` panics.
     struct Restored(u64);

@@ -12,7 +12,7 @@ const PORTABLE_COOKIE: u32 = 12_346;
 /// The bits of a byte.
 const BYTE: u32 = 8;
 
-/// The id that the first bit stands for, of a set whose first id is this one.
+/// The id of the first bit, for a set with this first id.
 pub(crate) fn origin(first: u32) -> u32 {
     first & !(BYTE - 1)
 }
@@ -40,21 +40,22 @@ pub(crate) fn zeros(bytes: &[u8]) -> (usize, usize) {
     (begin, bytes.len() - end + behind)
 }
 
-/// The largest id that bits from `first` on stand for; none where no bit is set. It may lie beyond what an id can be.
+/// The largest id in bits that begin at id `first`. None if no bit is set. The result can exceed the
+/// largest valid id.
 pub(crate) fn last_id(first: u32, bytes: &[u8]) -> Option<u64> {
     let at = (bytes.len() - zeros(bytes).1).checked_sub(1)?;
     Some(u64::from(first) + 8 * at as u64 + u64::from(bytes[at].ilog2()))
 }
 
-/// The set that bits from `first` on stand for; the largest of them is known to be an id.
+/// The set of the bits that begin at id `first`. The caller has checked that the largest one is a valid id.
 pub(crate) fn read(first: u32, bytes: &[u8]) -> RoaringBitmap {
     // Zero bytes at the end stand for no id, and must not reach beyond the last u32.
     RoaringBitmap::from_lsb0_bytes(first, &bytes[..bytes.len() - zeros(bytes).1])
 }
 
-/// The ids of a stride whose step is small: its bits repeat after as many bytes as the step has bits.
+/// The ids of a stride with a small step. Its bits repeat after as many bytes as the step has bits.
 pub(crate) fn of_stride(stride: Stride) -> RoaringBitmap {
-    /// The bytes of a block's bits; what is made at once stays in the processor's nearest memory.
+    /// Number of bytes of a block's bits. A block fits into the processor's first cache.
     const BLOCK_BYTES: usize = 8192;
     let (first, last, step) = (stride.first().0, stride.last().0, stride.step() as usize);
     let begin = origin(first);
@@ -88,8 +89,8 @@ pub(crate) fn of_stride(stride: Stride) -> RoaringBitmap {
     }
 }
 
-/// The ids of a stride whose step is 16 or more: at most 4096 in a block, which are a list there. The blocks are written as the
-/// portable Roaring format has them.
+/// The ids of a stride with a step of 16 or more, which has at most 4096 ids per block, stored as a list.
+/// The blocks are in the portable Roaring format.
 pub(crate) fn of_sparse_stride(stride: Stride) -> RoaringBitmap {
     let (first, last, step) = (stride.first().0, stride.last().0, stride.step());
     let (mut count, mut heads, mut offsets, mut lists) = (0_u32, vec![], vec![], vec![]);

@@ -7,7 +7,8 @@ fn memory_bytes_max(input: &[u8]) -> u64 {
     (1 << 22) + 64 * input.len() as u64
 }
 
-/// Decodes a base (4 bytes, little-endian) and a set; what is taken must come back the same from every base.
+/// Decodes a base (4 bytes, little-endian) and a set. An accepted set must survive a round trip with every
+/// base.
 pub fn fuzz_set(input: &[u8]) {
     let Some((base, form)) = input.split_first_chunk() else {
         return;
@@ -43,8 +44,8 @@ pub fn fuzz_set(input: &[u8]) {
     }
 }
 
-/// Parses a text; what is taken must come back the same from its own text, which has one form. Two
-/// strides over millions of ids can have a text of their own that is longer than any that is read.
+/// Parses a text. An accepted set must survive a round trip through its canonical text. The union of two
+/// strides over millions of ids can have a canonical text longer than the parser's limit.
 pub fn fuzz_set_text(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;

@@ -29,7 +29,7 @@ impl IdSet {
         }
     }
 
-    /// From the smallest to the largest element; empty where there is none.
+    /// The range from the smallest to the largest id. Empty for the empty set.
     #[expect(clippy::reversed_empty_ranges)]
     fn run(&self) -> RangeInclusive<u32> {
         match (self.first(), self.last()) {
@@ -38,7 +38,7 @@ impl IdSet {
         }
     }
 
-    /// The set cut into evenly spaced pieces, rising, as the text form and the wire form write it.
+    /// Splits the set into evenly spaced pieces, ascending, as the text form and the wire form write it.
     ///
     /// The rule is greedy and gives one answer for a set: two or more neighbours are a piece of step 1, as long as possible; of
     /// the ids without neighbours between two such pieces, three or more at one distance are a piece, as long as possible, from the
@@ -137,7 +137,7 @@ pub struct Stride {
 }
 
 impl Stride {
-    /// The ids from `first` up to `end` at most, `step` apart; none where `first > end` or `step` is 0.
+    /// A stride from `first` to at most `end` with distance `step`. None if `first > end` or `step` is 0.
     #[must_use]
     pub fn new(first: TaskId, end: TaskId, step: u32) -> Option<Stride> {
         let reach = end.0.checked_sub(first.0)?;
@@ -210,12 +210,12 @@ pub struct Strides<'a> {
     ranges: Ranges<'a>,
     /// Ids without neighbours that may still grow into a longer piece.
     lone: Option<Stride>,
-    /// The run of neighbours that comes after `lone`.
+    /// The run of consecutive ids after `lone`.
     run: Option<Stride>,
 }
 
 impl Strides<'_> {
-    /// Takes what `lone` holds, no longer to grow; two ids come one by one.
+    /// Takes the ids in `lone`, which no longer grows. Two ids are returned one by one.
     fn take_lone(&mut self) -> Option<Stride> {
         let piece = self.lone.take()?;
         if piece.count() != 2 {

@@ -15,16 +15,16 @@ use crate::{Stride, dense};
 /// Sets in memory take any `u32`; a session never gives a larger id than this one.
 pub const ID_MAX: u32 = (1 << 24) - 1;
 
-/// The fewest single changes between two looks at the layout.
+/// Minimum number of single changes between two examinations of the layout.
 const CHANGES_MIN: usize = 1024;
 const CHANGES_MIN_U32: u32 = 1024;
 /// Weight of one set operation in single changes, in addition to the size of the other set.
 const SET_OPERATION_CHANGES: usize = 64;
 /// The layout is examined again after one change per this number of bytes of the set.
 const BYTES_PER_CHANGE: usize = 16;
-/// Strides of more ids than this are built apart and joined, shorter ones are inserted id by id.
+/// Strides with more ids than this are built separately and joined; shorter ones are inserted id by id.
 const STRIDE_INSERTS_MAX: u64 = 32;
-/// Ids no farther apart than this are dense: a bitmap of theirs holds them as bits.
+/// Maximum distance of ids that count as dense, which a bitmap stores as bits.
 const DENSE_STEP_MAX: u32 = 15;
 /// Maximum number of strides that `Debug` prints.
 const DEBUG_STRIDES_MAX: usize = 64;
@@ -72,9 +72,9 @@ pub(crate) enum Layout {
 #[derive(Clone)]
 pub(crate) struct Bits {
     pub(crate) bits: RoaringBitmap,
-    /// So many more changes may come before the layout is looked at again.
+    /// Number of changes left before the layout is examined again.
     changes_left: u32,
-    /// True where nothing has changed since the layout was made the smallest one, here or by whoever encoded it.
+    /// True where the layout is the smallest one and nothing has changed since, also if an encoder made it.
     is_compact: bool,
 }
 
@@ -157,7 +157,7 @@ impl IdSet {
         set
     }
 
-    /// The set as a bitmap, to be changed; what follows must be [`IdSet::changed`].
+    /// The set as a bitmap, for changes. [`IdSet::changed`] must be called afterwards.
     pub(crate) fn bits_mut(&mut self) -> &mut RoaringBitmap {
         if !matches!(self.layout, Layout::Bits(_)) {
             let bits = self.bits().into_owned();
@@ -333,7 +333,7 @@ impl IdSet {
         })
     }
 
-    /// About how many bytes the set owns beside itself; quick, for bounds and benches.
+    /// Approximate number of heap bytes of the set. Fast, for limits and benchmarks.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         // One block's header is a key, a tag and a vector.
@@ -350,7 +350,8 @@ impl IdSet {
             + u64::from(of.n_bitset_containers) * (1 << 13)
     }
 
-    /// Gives the set its smallest layout now; worth it before one that was built in many steps is kept for long.
+    /// Converts the set to its smallest layout. Useful before a set that was built in many steps is stored
+    /// for long.
     pub fn compact(&mut self) {
         let Layout::Bits(own) = &mut self.layout else {
             return;

@@ -21,7 +21,7 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The most ids that the parts of one text may name together, overlaps counted each time: the time that a text can cost.
 const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 
-/// Why a text is no set.
+/// An error in the text of a set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set of tasks: {what} at column {column}")]
 pub struct ParseError {

@@ -168,7 +168,7 @@ fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
 
 /// Bits that are all that there is of a bitmap, without the zeros at both ends.
 struct Dense {
-    /// The id that the first bit stands for.
+    /// The id of the first bit.
     origin: u32,
     /// Byte range of the bits in the bitmap.
     at: Range<usize>,

@@ -109,8 +109,9 @@ fn serve(starter: Starter) -> Result<()> {
     run(&mut driver, starter, &told)
 }
 
-/// A flat tree has a connection for each server here. Nothing is started from this process that
-/// could find the limit changed; where it cannot be raised, connections fail and say so.
+/// Raises the limit of descriptors, because a flat tree has a connection per server here. The change
+/// reaches no program, because none is started from here. If it fails, later connections fail with an
+/// error.
 fn allow_many_children() {
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
         && soft < hard

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// So many keys can be bound.
+/// Maximum number of key bindings.
 const BINDINGS_MAX: usize = 200;
 /// Keys that have a name.
 const NAMED: [(&str, KeyCode); 16] = [
@@ -24,10 +24,10 @@ const NAMED: [(&str, KeyCode); 16] = [
     ("Backspace", KeyCode::Backspace),
 ];
 
-/// Why a binding is none.
+/// An error in a key binding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BindingError {
-    /// It is no two keys.
+    /// The binding is not a pair of keys.
     #[error("expected KEY=KEY, as in F8=n, not {0:?}")]
     NoPair(String),
     /// There is no such key.
@@ -36,7 +36,7 @@ pub enum BindingError {
          Ins, Del, Backspace are"
     )]
     NoKey(String),
-    /// There are more than anybody has keys.
+    /// There are too many bindings.
     #[error("more than {BINDINGS_MAX} keys")]
     TooMany,
 }
@@ -78,7 +78,7 @@ impl Bindings {
         found.map_or(Some(typed), |(_, meant)| *meant)
     }
 
-    /// The key that does what this one does where nothing is bound; none where no key does.
+    /// The key with the default action of this one. None if no key has it.
     pub(crate) fn typed(&self, meant: KeyEvent) -> Option<KeyEvent> {
         if self.meant(meant) == Some(meant) {
             return Some(meant);
@@ -115,7 +115,7 @@ impl Bindings {
     }
 }
 
-/// The key of a line at the bottom that stands in this column, if one does.
+/// The key at this column of the bottom line, if there is one.
 pub(crate) fn key_at(line: &str, column: usize) -> Option<KeyEvent> {
     let mut from = 0;
     for group in line.split("  ") {
@@ -137,7 +137,8 @@ pub(crate) fn key_at(line: &str, column: usize) -> Option<KeyEvent> {
     None
 }
 
-/// The key that a word of a group is: the first one has what the others say it does, unless all are keys.
+/// The key that a word of the bottom line stands for. In a group the first word is the key, and the others
+/// describe it, unless all are keys.
 fn key_of(group: &str, at: usize, word: &str) -> Option<KeyEvent> {
     match at == 0 || is_keys_only(group) {
         true => key(word).ok(),
@@ -149,7 +150,7 @@ fn is_keys_only(group: &str) -> bool {
     group.split(' ').all(|word| key(word).is_ok())
 }
 
-/// Shift says nothing of a letter that the letter does not.
+/// Removes Shift from a letter, which is already upper case.
 fn plain(event: KeyEvent) -> KeyEvent {
     let mut modifiers = event.modifiers;
     if matches!(event.code, KeyCode::Char(_) | KeyCode::BackTab) {

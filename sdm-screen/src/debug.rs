@@ -62,10 +62,10 @@ pub enum Deed {
     Leave(String),
 }
 
-/// A session on a screen.
+/// The state of the debugger's screen.
 ///
-/// Large because a key may ask any of its panels and move the next: each panel has a type of its own, what is left here is what they have
-/// in common and which of them has the keys.
+/// Large because a key can involve any panel. Each panel has a type of its own; the rest here is their
+/// common state and the keyboard focus.
 #[derive(Debug)]
 pub struct Debugger {
     pub(crate) style: Style,
@@ -148,12 +148,12 @@ impl Debugger {
         }
     }
 
-    /// Takes what a person wants keys to do.
+    /// Sets the user's key bindings.
     pub fn bind(&mut self, bindings: Bindings) {
         self.bindings = bindings;
     }
 
-    /// Takes how long ago it was looked at what is shown, in seconds. It is of interest where the tasks have moved since.
+    /// Sets the age of the displayed query results, in seconds. It is shown if tasks have moved since.
     pub fn handle_age(&mut self, age: u64) {
         if self.is_aging() && age != self.age {
             self.changed = true;
@@ -161,7 +161,7 @@ impl Debugger {
         self.age = age;
     }
 
-    /// Whether what is shown gets older.
+    /// True while the displayed query results are out of date.
     #[must_use]
     pub fn is_aging(&self) -> bool {
         self.board.is_stale && self.board.sight.stacks.is_some()
@@ -175,7 +175,7 @@ impl Debugger {
         format!("palette {palette}\nzoomed {zoomed}\n")
     }
 
-    /// Takes what was remembered. What is not understood, as it is of another version, is passed over.
+    /// Restores settings from the last start. Unknown lines, which another version wrote, are ignored.
     pub fn recall(&mut self, text: &str) {
         for (word, value) in text.lines().filter_map(|line| line.split_once(' ')) {
             match word {
@@ -198,7 +198,7 @@ impl Debugger {
         self.line.take_typed()
     }
 
-    /// Takes the session as it is now. Nothing is drawn anew where it is as it was.
+    /// Sets the state of the session. An unchanged state causes no redraw.
     pub fn handle_board(&mut self, board: Board) {
         if board == self.board {
             return;
@@ -223,7 +223,7 @@ impl Debugger {
         self.values_at = self.values_at.min(last.saturating_sub(1));
     }
 
-    /// Takes text that the session has said.
+    /// Adds a message of the session.
     pub fn handle_text(&mut self, text: &str) {
         self.console.say(text);
         self.changed = true;
@@ -241,7 +241,7 @@ impl Debugger {
         self.changed = true;
     }
 
-    /// Takes the line that says what goes on.
+    /// Sets the status line.
     pub fn handle_status(&mut self, status: Option<String>) {
         if self.status != status {
             self.status = status;
@@ -249,7 +249,7 @@ impl Debugger {
         }
     }
 
-    /// The shell asks for a line, or carries one out.
+    /// Sets the prompt of a requested line, or None while the shell carries one out.
     pub fn handle_asked(&mut self, asked: Option<(String, bool)>) {
         if self.asked == asked {
             return;
@@ -273,7 +273,7 @@ impl Debugger {
         self.act_on_held();
     }
 
-    /// Takes what a line can become: where the words begin, and they.
+    /// Sets the completions: the offset of the completed word, in bytes, and the candidates.
     pub fn handle_completions(&mut self, from: usize, words: &[String]) {
         if let Some(said) = self.line.complete(from, words) {
             self.console.say(&said);
@@ -300,7 +300,7 @@ impl Debugger {
         self.deeds.pop_front()
     }
 
-    /// True once after each change of what is shown.
+    /// True once after each change that requires a redraw.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
@@ -332,8 +332,8 @@ impl Debugger {
         self.panel = panel;
     }
 
-    /// Tells the shell the set that is selected, once it asks for a line: what was passed over on the way there is nobody's
-    /// concern.
+    /// Sends the selected set as the focus, once the shell requests a line. Intermediate selections are
+    /// skipped.
     pub(crate) fn tell_focus(&mut self) {
         if self.asked.as_ref().is_none_or(|(_, question)| *question) {
             return;

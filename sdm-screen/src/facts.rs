@@ -8,7 +8,7 @@ use sdm_text::printable;
 /// A resource manager that is defined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The type of resource manager: `slurm`, `local`, ...
     pub rm_type: String,
@@ -22,7 +22,7 @@ pub struct Cluster {
     pub agent_args: Vec<String>,
     /// A few words for people.
     pub description: String,
-    /// Its state, a word of "PTP runtime platform, Resource Manager".
+    /// The state, a word of "PTP runtime platform, Resource Manager".
     pub state: String,
     /// Since when it is in its state, in seconds of Unix time; 0 where that is not known.
     pub since: u64,
@@ -43,7 +43,7 @@ pub struct Item {
     pub kind: Kind,
     /// The id of the parent element.
     pub parent: String,
-    /// Their ids as a range set.
+    /// The elements' ids, as a range set.
     pub ids: String,
     /// Ids of definitions and values, as people read them.
     pub attributes: Vec<(String, String)>,
@@ -51,14 +51,14 @@ pub struct Item {
     pub sets: Vec<(String, String)>,
 }
 
-/// The end of what a job has written.
+/// The end of a job's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
     /// The file.
     pub path: String,
-    /// Its last lines.
+    /// The last lines.
     pub lines: Vec<String>,
-    /// Why it cannot be shown; empty where it can.
+    /// The error; empty on success.
     pub error: String,
 }
 
@@ -67,11 +67,11 @@ pub struct Output {
 pub struct Facts {
     /// The resource managers that are defined.
     pub clusters: Vec<Cluster>,
-    /// Machines, nodes, queues and jobs, and the processes of the job that is [wanted](Wants).
+    /// Machines, nodes, queues and jobs, and the processes of the requested job ([`Wants`]).
     pub items: Vec<Item>,
     /// The names of launch configurations.
     pub profiles: Vec<String>,
-    /// The output of the job that is wanted, where its process is looked at.
+    /// The output of the requested job, if its process is shown.
     pub output: Option<Output>,
     /// The error that prevented the snapshot; empty on success.
     pub error: String,
@@ -163,7 +163,7 @@ impl Item {
         known.unwrap_or(&self.ids)
     }
 
-    /// The ranges of the elements' numbers, ascending as they come; none for an element with a string id.
+    /// The ranges of the elements' numbers, ascending. Empty for an element with a string id.
     pub(crate) fn ranges(&self) -> Vec<(u32, u32)> {
         let range = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

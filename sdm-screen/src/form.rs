@@ -27,7 +27,7 @@ const VALUE_COLUMNS: usize = 50;
 pub(crate) enum Purpose {
     Submit,
     Add,
-    /// With the definition as it is.
+    /// Change a cluster; the current definition.
     Edit(Box<Cluster>),
 }
 
@@ -143,7 +143,7 @@ impl Form {
         }
     }
 
-    /// A line for each field, and the command that comes of them.
+    /// A line for each field, and the resulting command.
     pub(crate) fn lines(&self) -> Vec<String> {
         let line = |field: &Field| {
             let value = match field.value.is_empty() {
@@ -168,7 +168,7 @@ impl Form {
         lines
     }
 
-    /// The column behind what is typed.
+    /// The column of the cursor.
     pub(crate) fn column(&self) -> usize {
         LABEL_COLUMNS + sdm_text::columns(&printable(self.fields[self.at].value.as_bytes()))
     }
@@ -192,7 +192,7 @@ impl Form {
         found.map_or("", |it| it.value.trim())
     }
 
-    /// The words of the command; where something is missing, the place of the field and what.
+    /// The words of the command. The error is the index of a wrong field, and the reason.
     pub(crate) fn words(&self) -> Result<Vec<String>, (usize, String)> {
         match &self.purpose {
             Purpose::Submit => self.submit_words(),
@@ -321,7 +321,7 @@ impl Form {
 }
 
 impl Field {
-    /// Goes on by so many choices.
+    /// Selects the choice that is this number of places further.
     fn choose(&mut self, by: usize) {
         let Some(count) = std::num::NonZeroUsize::new(self.choices.len()) else {
             return;
@@ -336,7 +336,7 @@ impl Field {
     }
 }
 
-/// Nothing is a choice, too.
+/// Adds the empty text to the choices.
 fn with_none(mut choices: Vec<String>) -> Vec<String> {
     if !choices.is_empty() {
         choices.insert(0, String::new());

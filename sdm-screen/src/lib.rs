@@ -1,9 +1,13 @@
-//! The full-screen terminal: the debugger's screen ([`Debugger`]), and `sdm top`, the four views of the runtime platform ("PTP runtime platform, Runtime Views").
+//! The full-screen terminal: the debugger's screen ([`Debugger`]), and `sdm top`, the four views of the
+//! runtime platform ("PTP runtime platform, Runtime Views").
 //!
-//! [`Top`] is a machine without I/O. Keys ([`Top::handle_key`]), what is known ([`Top::handle_facts`]), how a command has ended
-//! ([`Top::handle_end`]) and the time go in; frames ([`Top::draw`]) and requests ([`Top::poll_request`]) come out. It never asks
-//! a resource manager and starts no program: a request is a command line of `sdm`, which its owner carries out, and which the
-//! screen shows in its log. What is shown is escaped when it comes in ([`Facts`]). [`Terminal`] alone touches the terminal.
+//! [`Top`] is a state machine without I/O. Its inputs are keys ([`Top::handle_key`]), snapshots
+//! ([`Top::handle_facts`]), ends of commands ([`Top::handle_end`]) and the time. Its outputs are frames
+//! ([`Top::draw`]) and requests ([`Top::poll_request`]). It never queries a resource manager and starts no
+//! program. A request is a command line of `sdm`, which its owner carries out, and which the screen shows
+//! in its log.
+//!
+//! Text is escaped when it comes in ([`Facts`]). [`Terminal`] alone accesses the terminal.
 
 #![forbid(unsafe_code)]
 

@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::KeyCode;
 use sdm_text::{printable, shell_word};
 
-/// A line that is typed has so many bytes at most.
+/// Maximum length of a typed line, in bytes.
 const LINE_MAX: usize = 4096;
 
 pub(crate) fn words(words: &[&str]) -> Vec<String> {

@@ -19,7 +19,7 @@ struct Span {
     len: u64,
     /// The number of the first one's element; none where it has a string id.
     id: Option<u32>,
-    /// Which of the items they are.
+    /// Index of the item that the nodes belong to.
     item: usize,
 }
 
@@ -125,7 +125,7 @@ impl Map {
         groups.into_iter().map(line).collect()
     }
 
-    /// Halves or doubles what a cell stands for.
+    /// Halves or doubles the number of nodes per cell.
     pub(crate) fn zoom(&mut self, closer: bool) {
         let now = self.block.unwrap_or(self.drawn).max(1);
         self.block = Some(match closer {
@@ -143,7 +143,7 @@ impl Map {
         Some((&self.items[span.item], id))
     }
 
-    /// Draws the map; gives how many nodes a cell stands for.
+    /// Draws the map. Returns the number of nodes per cell.
     pub(crate) fn draw(
         &mut self,
         frame: &mut Frame<'_>,
@@ -198,7 +198,7 @@ impl Map {
     }
 }
 
-/// A node's state, and what it is used for.
+/// A node's state and use.
 fn states(node: &Item) -> (&str, &str) {
     let of = |states: &States| node.get(states.attribute).unwrap_or(states.default);
     (of(&NODE), of(&NODE_EXTRA))

@@ -13,14 +13,14 @@ use crate::style::{Style, Tone};
 use crate::table::{Table, shortened};
 use crate::top::{MENU, Over, Top, View};
 
-/// Nothing can be shown on less.
+/// Minimum number of columns of the terminal.
 const COLUMNS_MIN: u16 = 40;
-/// Nothing can be shown on less.
+/// Minimum number of lines of the terminal.
 const LINES_MIN: u16 = 10;
 /// Number of log lines, each with the minimum height of the terminal, in lines, for which it applies.
 const LOG_LINES: [(u16, u16); 2] = [(40, 5), (0, 2)];
 
-/// So many lines below the map tell of the selected node.
+/// Number of lines below the map that describe the selected node.
 pub(crate) const NODE_LINES: u16 = 3;
 
 const HELP: &[&str] = &[
@@ -435,7 +435,7 @@ impl Top {
 
 /// Drawing functions that all views use.
 impl Style {
-    /// Makes room for what is drawn in front of others. Of a wide character that reaches into it nothing is left.
+    /// Clears an area for an overlay. A wide character that reaches into the area is removed, too.
     pub(crate) fn clear(self, frame: &mut Frame<'_>, place: Rect) {
         frame.render_widget(Clear, place);
         let Some(x) = place.x.checked_sub(1) else {

@@ -13,7 +13,7 @@ pub(crate) enum Tone {
     Busy,
     /// Waiting.
     Wait,
-    /// Not known.
+    /// Unknown.
     Unknown,
     /// Failed.
     Bad,
@@ -36,7 +36,7 @@ pub enum Palette {
 }
 
 impl Palette {
-    /// All of them, in the order in which a key goes through them.
+    /// All palettes, in the order of the key that switches them.
     pub const ALL: [Self; 5] = [
         Self::Terminal,
         Self::Dark,
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// 10 is more than what one sees at a glance to be another colour.
+    /// A distance of 10 is clearly visible as a different colour.
     #[test]
     fn colours_for_the_colour_blind_are_told_apart_by_every_eye() {
         for palette in [Palette::Blind, Palette::BlindLight] {

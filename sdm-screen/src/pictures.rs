@@ -103,7 +103,7 @@ fn svg(draw: impl FnOnce(&mut Frame<'_>), width: u16, height: u16) -> String {
     svg + "</svg>\n"
 }
 
-/// Compares what is drawn with the picture of this name.
+/// Compares the frame with the picture of this name.
 pub(crate) fn check(name: &str, draw: impl FnOnce(&mut Frame<'_>)) {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
     let path = folder.join(format!("{name}.svg"));

@@ -38,10 +38,10 @@ pub(crate) const PROCESSES: &[Column] = &[
     cut("PIDS"),
 ];
 
-/// By what jobs are sorted.
+/// The sort key of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// By cluster and number.
+    /// Cluster and number.
     #[default]
     Number,
     State,
@@ -194,7 +194,7 @@ pub(crate) fn jobs(facts: &Facts, listing: Listing, now: u64) -> Vec<Row> {
     jobs.into_iter().map(row).collect()
 }
 
-/// The processes of one job, by its cluster and its id: those alike in one row.
+/// The processes of one job, named by its cluster and id. Equal ones share a row.
 pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
     let nodes: HashMap<(&str, &str), &str> = facts
         .of(Kind::Node)
@@ -243,7 +243,7 @@ fn elapsed(job: &Item, now: u64) -> Option<u64> {
     Some(end?.saturating_sub(start))
 }
 
-/// Why a job is where it is: the manager's words, or how it ended.
+/// The reason of a job's state: the manager's text, or the job's exit status.
 fn reason(job: &Item) -> String {
     if let Some(said) = job
         .get(id::JOB_STATUS_MESSAGE)

@@ -1,4 +1,4 @@
-//! Frames as text, beside those that are kept in `golden/`. `UPDATE_GOLDEN=1` writes them anew.
+//! Comparison of frames as text with the files in `golden/`. `UPDATE_GOLDEN=1` rewrites them.
 
 use ratatui::backend::TestBackend;
 use ratatui::{Frame, Terminal};
@@ -18,7 +18,7 @@ pub(crate) fn drawn(draw: impl FnOnce(&mut Frame<'_>), width: u16, height: u16) 
     (0..height).map(line).collect()
 }
 
-/// Compares what is drawn, in two sizes, with what is kept under this name.
+/// Compares the frame, in two sizes, with the files of this name.
 pub(crate) fn check(name: &str, mut draw: impl FnMut(&mut Frame<'_>)) {
     for (width, height) in [(80, 24), (200, 60)] {
         let text = drawn(&mut draw, width, height);

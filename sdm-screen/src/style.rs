@@ -50,7 +50,7 @@ pub(crate) fn state(word: &str) -> (char, Tone) {
     sign.map_or(('?', Tone::Unknown), |(_, sign, tone)| (sign, tone))
 }
 
-/// The sign and the tone of what a node is used for ("PTP runtime platform, Node", extended state).
+/// The sign and the tone of a node's use ("PTP runtime platform, Node", extended state).
 pub(crate) fn used(word: &str) -> (char, Tone) {
     match NodeUse::read(word).unwrap_or(NodeUse::None) {
         NodeUse::UserExclusive => ('U', Tone::Busy),
@@ -128,7 +128,7 @@ impl Style {
         }
     }
 
-    /// Puts the cursor there, where who reads the screen line by line is to look.
+    /// Puts the cursor at the selection in the linear style, for screen readers.
     pub(crate) fn point(self, frame: &mut Frame<'_>, area: Rect, line: u16, has_focus: bool) {
         if self.linear && has_focus && line < area.height {
             frame.set_cursor_position(Position::new(area.x, area.y + line));

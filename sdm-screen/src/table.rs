@@ -50,7 +50,7 @@ pub(crate) const fn cut(head: &'static str) -> Column {
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Which element it is: the cluster's name and the element's id.
+    /// The element: the cluster's name and the element's id.
     pub(crate) key: (String, String),
     /// The element's name in commands.
     pub(crate) name: String,
@@ -70,8 +70,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Takes new rows; the selection stays on the same element, or at its place where that is gone. True where they are
-    /// others than before.
+    /// Sets the rows. The selection stays on the same element, or at its position if that is gone. Returns
+    /// true if the rows have changed.
     pub(crate) fn fill(&mut self, heads: &'static [Column], rows: Vec<Row>) -> bool {
         if rows == self.rows {
             return false;
@@ -107,24 +107,24 @@ impl Table {
         self.rows.get(self.at)
     }
 
-    /// Moves the selection by so many rows, which stops at both ends.
+    /// Moves the selection by a number of rows, within the table.
     pub(crate) fn step(&mut self, by: isize) {
         let last = self.rows.len().saturating_sub(1);
         self.at = self.at.saturating_add_signed(by).min(last);
     }
 
-    /// The first row that is shown where there are so many lines.
+    /// Index of the first visible row in a table of this height.
     fn first(&self, height: u16) -> usize {
         (self.at + 1).saturating_sub(usize::from(height.saturating_sub(1)))
     }
 
-    /// Which row is in that line of an area of so many.
+    /// Index of the row at a line of an area of this height.
     pub(crate) fn row_at(&self, line: u16, height: u16) -> Option<usize> {
         let row = self.first(height) + usize::from(line).checked_sub(1)?;
         (row < self.rows.len()).then_some(row)
     }
 
-    /// Which row is selected.
+    /// Index of the selected row.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -213,7 +213,7 @@ impl Table {
     }
 }
 
-/// A text of at most so many columns; what is cut ends with a sign.
+/// Cuts a text to a number of columns. A cut text ends with a sign.
 pub(crate) fn shortened(text: &str, width: usize, style: Style) -> String {
     if columns(text) <= width {
         return text.to_owned();

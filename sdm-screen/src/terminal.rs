@@ -23,20 +23,21 @@ use ratatui::{Frame, TerminalOptions, Viewport};
 use signal_hook::SigId;
 use signal_hook::consts::SIGWINCH;
 
-/// Presses and the wheel alone are told: a pointer that moves would cost a slow connection much.
+/// Enables reports of mouse buttons and the wheel. Reports of moves would be too much for a slow
+/// connection.
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
-/// Why there is no screen.
+/// The reason why there is no full screen.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
-    /// There is nobody who looks at it.
+    /// Input or output is not a terminal.
     #[error("a screen needs a terminal; {0}")]
     NoTerminal(&'static str),
     /// The terminal cannot move its cursor.
     #[error("TERM={0}: this terminal cannot show a screen; {1}")]
     Dumb(String, &'static str),
-    /// The system says no.
+    /// A system call has failed.
     #[error("the terminal: {0}")]
     Io(#[from] io::Error),
 }
@@ -48,7 +49,7 @@ pub enum Input {
     Key(KeyEvent),
     /// A mouse was used.
     Mouse(MouseEvent),
-    /// It has another size.
+    /// The terminal's size has changed.
     Resized,
 }
 
@@ -56,12 +57,13 @@ pub enum Input {
 #[derive(Debug)]
 pub struct Terminal {
     screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
-    /// It tells what a mouse does.
+    /// True where mouse reports are enabled.
     has_mouse: bool,
     resizes: Resizes,
 }
 
-/// A byte for each time that the terminal's size has changed: the signal comes to any thread, so that it does not end a wait.
+/// A pipe with a byte per change of the terminal's size. The signal may be delivered to any thread, so it
+/// does not reliably interrupt a wait.
 #[derive(Debug)]
 struct Resizes {
     told: UnixStream,
@@ -94,8 +96,8 @@ impl Drop for Resizes {
 }
 
 impl Terminal {
-    /// Takes the terminal. A panic from now on gives it back before it says anything. `otherwise` says what can be had where there is
-    /// none; with `has_mouse` the terminal tells what a mouse does.
+    /// Takes over the terminal. A panic restores it before its message. `otherwise` is advice for the error
+    /// without a terminal; `has_mouse` enables mouse reports.
     ///
     /// # Errors
     /// There is none, or it can show no screen.
@@ -123,7 +125,7 @@ impl Terminal {
         give_back();
     }
 
-    /// Takes the terminal again; all is drawn anew.
+    /// Takes over the terminal again, and redraws everything.
     ///
     /// # Errors
     /// It is gone.
@@ -138,7 +140,7 @@ impl Terminal {
         self.renew()
     }
 
-    /// Begins with an empty screen of the size that the terminal has now.
+    /// Begins with an empty screen of the terminal's current size.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -148,7 +150,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Writes what has changed of the frame.
+    /// Draws a frame, and writes only the changed cells.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -157,7 +159,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Gives the terminal a text for its clipboard, where it takes that (OSC 52).
+    /// Copies a text to the terminal's clipboard, if the terminal supports OSC 52.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -198,7 +200,7 @@ impl Terminal {
     }
 }
 
-/// Whether this process has a terminal that can show a screen.
+/// Checks that this process has a terminal that can show a screen.
 ///
 /// # Errors
 /// [`TerminalError`] says why not, and what can be had: `otherwise`.
@@ -214,8 +216,8 @@ pub fn check(otherwise: &'static str) -> Result<(), TerminalError> {
     Ok(())
 }
 
-/// Waits for a key or another size. Nobody is at the other end of a terminal that has hung up: crossterm, which would wait for its
-/// keys, never comes back from that.
+/// Waits for a key or a change of size. Returns an error if the terminal has hung up, because crossterm
+/// would wait for its keys forever.
 fn wait(within: Duration, resizes: &UnixStream, woken: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let input = stdin();
     let fds = [input.as_fd(), resizes.as_fd()];

@@ -100,7 +100,7 @@ fn facts() -> Facts {
     facts
 }
 
-/// Those of the job 3, a hundred in each state, and the first of them by itself.
+/// The processes of job 3: a hundred in each state, and the first of them individually.
 fn processes() -> Vec<Item> {
     let mut items = Vec::new();
     let mut first = 1000;

@@ -38,7 +38,7 @@ pub enum Request {
     Quit,
 }
 
-/// Which of the four views is shown.
+/// The four views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum View {
     Managers,
@@ -71,7 +71,7 @@ pub(crate) enum Over {
 #[derive(Clone, Debug)]
 pub(crate) struct Logged {
     pub(crate) words: Vec<String>,
-    /// Its success and its message. None while it runs.
+    /// The success and message. None while the command runs.
     pub(crate) end: Option<(bool, String)>,
 }
 
@@ -86,8 +86,8 @@ pub(crate) const MENU: [(&str, &str); 5] = [
 
 /// `sdm top`.
 ///
-/// Large because a key may ask any of its views and move the next: each has a type of its own, what is left here is what they have in
-/// common and which of them has the keys.
+/// Large because a key can involve any view. Each has a type of its own; the rest here is their common
+/// state and the keyboard focus.
 #[derive(Debug)]
 pub struct Top {
     pub(crate) style: Style,
@@ -117,7 +117,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// One that knows nothing yet; `now` is in seconds of Unix time.
+    /// The state before the first snapshot. `now` is in seconds of Unix time.
     #[must_use]
     pub fn new(style: Style, now: u64) -> Self {
         let mut top = Self {
@@ -146,12 +146,12 @@ impl Top {
         top
     }
 
-    /// Takes what a person wants keys to do.
+    /// Sets the user's key bindings.
     pub fn bind(&mut self, bindings: Bindings) {
         self.bindings = bindings;
     }
 
-    /// Takes what is known now. Nothing is drawn anew where it is what was known.
+    /// Sets the snapshot. An unchanged one causes no redraw.
     pub fn handle_facts(&mut self, facts: Facts) {
         let facts = facts.escaped();
         if facts != self.facts {
@@ -160,7 +160,7 @@ impl Top {
         }
     }
 
-    /// Takes the time, in seconds of Unix time: what runs gets older.
+    /// Sets the time, in seconds of Unix time, for the displayed run times.
     pub fn handle_time(&mut self, now: u64) {
         // Who listens to the screen is told of a minute, not of every second.
         let now = match self.style.linear {
@@ -194,7 +194,7 @@ impl Top {
         self.requests.pop_front()
     }
 
-    /// True once after each change of what is shown.
+    /// True once after each change that requires a redraw.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
@@ -294,7 +294,7 @@ impl Top {
         self.log.push_back(Logged { words, end });
     }
 
-    /// Makes all that is shown of what is known.
+    /// Fills all tables from the snapshot.
     pub(crate) fn fill(&mut self) {
         let machines = self.filtered(rows::machines(&self.facts), View::Machines);
         self.machines.fill(rows::MACHINES, machines);
@@ -304,7 +304,7 @@ impl Top {
         self.changed = true;
     }
 
-    /// Makes what time alone changes; true where something of it is looked at.
+    /// Updates the cells that change with time. Returns true if one of them is visible.
     fn fill_aged(&mut self) -> bool {
         let managers = self.filtered(rows::managers(&self.facts, self.now), View::Managers);
         let managers = self.managers.fill(rows::MANAGERS, managers);
@@ -341,7 +341,7 @@ impl Top {
         self.step(0, to - from);
     }
 
-    /// The filter is about the view that it is typed in; upper and lower case are alike.
+    /// Applies the filter to rows of the current view. Case is ignored.
     fn filtered(&self, mut rows: Vec<Row>, of: View) -> Vec<Row> {
         let view = match self.view {
             View::Process => View::Jobs,

@@ -1,4 +1,4 @@
-//! Sets as they change, and what they own.
+//! Tests of changes to sets, and of their memory use.
 
 use super::*;
 

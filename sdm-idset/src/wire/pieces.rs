@@ -1,8 +1,11 @@
 //! Finding the evenly spaced pieces of a bitmap without a walk over its runs.
 //!
-//! The bitmap is looked at in the portable format, in which neighbouring containers of bits are neighbours, too. A piece that has
-//! begun evenly is followed by comparing bytes: bits that repeat every `step` ids repeat every `step` bytes. What is not
-//! in few pieces is given up after some steps, the more the longer the bitmap is, so that looking costs less than writing it.
+//! The bitmap is examined in the portable format, in which neighbouring containers of bits are adjacent. A
+//! piece that begins evenly is followed by comparing bytes, because bits with distance `step` repeat every
+//! `step` bytes.
+//!
+//! A bitmap that does not consist of few pieces is given up after a number of steps that grows with its
+//! length. So the search costs less than writing the bitmap.
 
 use super::number::{NUMBER_BYTES_MAX, write_number, zigzag};
 use super::portable::{Ids, Parts};
@@ -17,13 +20,13 @@ const BYTES_PER_STEP: usize = 64;
 const LONE_MAX: usize = 3;
 /// Number of bytes by which the pieces may initially be longer than bits.
 const AHEAD_BYTES: usize = 4;
-/// Steps that are followed by comparing bytes; ids farther apart than this are in arrays, mostly.
+/// Maximum step for comparison by bytes. Ids farther apart are mostly in arrays.
 const EVEN_STEP_MAX: u32 = 32;
 /// Ids that are compared at once in an array.
 const FOUR: usize = 4;
 /// Steps of which four are no number of 16 bits.
 const MANY_STEP_MAX: u32 = 0xffff / 4;
-/// So many times four ids are gone through before it is looked what came out.
+/// Number of groups of four ids that are compared before the result is checked.
 const BLOCK: usize = 128;
 /// The longest coding in pieces that is written; their number then takes one byte.
 const BYTES_MAX: usize = 128;
@@ -45,12 +48,12 @@ pub(super) struct Pieces {
     before: Option<u32>,
 }
 
-/// There is no sense in going on.
+/// The search is given up.
 #[derive(Debug)]
 pub(super) struct GivenUp;
 
 impl Pieces {
-    /// None yet, relative to `base`.
+    /// An empty list of pieces, relative to `base`.
     pub(super) fn new(base: u32) -> Self {
         Self {
             bytes: [0; BYTES_MAX],
@@ -95,7 +98,7 @@ impl Pieces {
         });
     }
 
-    /// Cuts a bitmap of so many bytes into pieces, where there are few.
+    /// Splits a bitmap of `body_len` bytes into pieces, if there are few.
     pub(super) fn find(&mut self, body_len: usize, parts: Parts<'_>) -> Result<(), GivenUp> {
         let steps = STEPS_PER_CONTAINER * parts.containers() + body_len / BYTES_PER_STEP;
         let mut finder = Finder {
@@ -124,7 +127,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// A list that does not begin evenly is not looked at further.
+    /// Finds the pieces of a list of ids. Gives up if it does not begin evenly.
     fn array(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
         let (mut ids, _) = bytes.as_chunks::<2>();
         if are_uneven(bytes) {
@@ -169,7 +172,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Bits of which the first pieces take more than they do are not looked at further.
+    /// Finds the pieces of bits. Gives up if the first pieces take more bytes than the bits.
     fn bits(&mut self, first: u32, bytes: &[u8]) -> Result<(), GivenUp> {
         let before = self.pieces.len + AHEAD_BYTES;
         let (words, _) = bytes.as_chunks::<8>();

@@ -16,7 +16,7 @@ use crate::ID_MAX;
 
 const COOKIE: u32 = 12_346;
 const COOKIE_RUNS: u16 = 12_347;
-/// With runs, the offsets stand only where there are so many containers.
+/// Minimum number of containers for which the format with runs has offsets.
 const OFFSETS_FROM: usize = 4;
 /// Containers with more ids than this are bits.
 const ARRAY_IDS_MAX: usize = 4096;
@@ -48,7 +48,7 @@ pub(super) struct Part<'a> {
 pub(super) enum Ids<'a> {
     /// One container: a `u16` for each id, rising.
     Array(&'a [u8]),
-    /// One container: pairs of `u16`, a run's first id and how many follow it.
+    /// One container: pairs of `u16`, the first id of a run and the number of further ids.
     Runs(&'a [u8]),
     /// One container, or neighbouring ones: a bit for each id, the lowest of a byte first.
     Bits(&'a [u8]),
@@ -95,7 +95,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Whether all could be ids, which those above the largest are not.
+    /// True where no value exceeds the largest valid id.
     pub(super) fn are_of_ids(&self) -> bool {
         let last = self.heads.last_chunk::<4>();
         last.is_some_and(|[a, b, ..]| usize::from(u16::from_le_bytes([*a, *b])) < CONTAINERS_MAX)
@@ -138,7 +138,7 @@ impl<'a> Parts<'a> {
         Ok(Some(Part { first, ids }))
     }
 
-    /// Whether the next container is bits and follows the last one without a gap.
+    /// True where the next container has bits and follows the last one without a gap.
     fn goes_on_with_bits(&self) -> bool {
         let Some(head) = self.heads.get(4 * self.index..4 * self.index + 4) else {
             return false;
@@ -166,7 +166,8 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// The length of the bitmap that `input` begins with, checked as far as its outline tells.
+/// The length of the bitmap at the beginning of `input`, in bytes. Its head, keys and lengths are checked;
+/// its contents are not.
 pub(super) fn check(input: &[u8]) -> Result<usize, &'static str> {
     let mut parts = Parts::new(input)?;
     while parts.container()?.is_some() {}

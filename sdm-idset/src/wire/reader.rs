@@ -7,7 +7,7 @@ use crate::ID_MAX;
 /// The error where a form is longer than [`SET_BYTES_MAX`].
 const LONG: &str = "expected at most 2099748 bytes";
 
-/// Why bytes are no set.
+/// An error in the wire form of a set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("set: {what} at byte {offset}")]
 pub struct DecodeError {
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         Err(self.error_before("expected a number of at most 5 bytes"))
     }
 
-    /// A length, and so many bytes.
+    /// Reads a length and that number of bytes.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.number()?;
         let len = usize::try_from(len).unwrap_or(usize::MAX);

@@ -30,7 +30,7 @@ fn base() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// A decoder must not only refuse: what it takes from bent bytes must hold together too.
+/// Decodes damaged bytes. A set that is accepted must be consistent, too.
 fn feed(base: u32, wire: &[u8]) {
     let mut input = base.to_le_bytes().to_vec();
     input.extend(wire);

@@ -1,4 +1,4 @@
-//! `IdSet` does what `BTreeSet<u32>` does.
+//! Tests that `IdSet` behaves like `BTreeSet<u32>`.
 
 use std::collections::BTreeSet;
 

@@ -43,7 +43,7 @@ impl Console {
         }
     }
 
-    /// A line that the session is given. Of several selections, one after the other, the last one is kept.
+    /// Adds an entered line. Of consecutive selections only the last one is kept.
     pub(crate) fn echo(&mut self, prompt: &str, line: &str) {
         const SELECTS: &str = "(sdm) focus ";
         let end = prompt.rfind("(sdm)").unwrap_or(0);
@@ -57,7 +57,7 @@ impl Console {
         self.is_answered = false;
     }
 
-    /// Nothing more comes for the line that was given last.
+    /// Marks the answer to the last line as complete.
     pub(crate) fn end_answer(&mut self) {
         self.is_answered = true;
     }
@@ -71,7 +71,7 @@ impl Console {
         self.below = 0;
     }
 
-    /// Shows what is above or below, by so many lines.
+    /// Scrolls up by a number of lines, or down if it is negative.
     pub(crate) fn scroll(&mut self, up: isize) {
         let last = self.lines.len().saturating_sub(1);
         self.below = self.hidden_below(self.room.get());
@@ -79,7 +79,7 @@ impl Console {
         self.given = None;
     }
 
-    /// The lines that are shown where there is room for so many, the last one last, and how many are below them.
+    /// The lines that fit into `room`, in order, and the number of lines below them.
     pub(crate) fn shown(&self, room: usize) -> (impl Iterator<Item = &Said>, usize) {
         self.room.set(room);
         let below = self.hidden_below(room);

@@ -3,9 +3,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use sdm_text::printable;
 
-/// A line has so many bytes at most.
+/// Maximum length of a line, in bytes.
 const LINE_BYTES_MAX: usize = 4096;
-/// So many lines are remembered.
+/// Maximum number of lines in the history.
 const HISTORY_MAX: usize = 1000;
 /// Maximum number of completions that are shown.
 const WORDS_SHOWN_MAX: usize = 40;
@@ -19,7 +19,7 @@ pub(crate) struct LineEdit {
     history: Vec<String>,
     /// New lines of the history that are not saved yet.
     typed: Vec<String>,
-    /// Which line of the history is shown; absent where it is a new one.
+    /// Index of the history line that is shown. None for a new line.
     shown: Option<usize>,
 }
 
@@ -193,8 +193,8 @@ impl LineEdit {
         }
     }
 
-    /// Completes what stands before the cursor by these words, which begin at `from`: as far as they agree. Gives them as text
-    /// where there are several.
+    /// Completes the text before the cursor with the common prefix of these words, which begin at `from`.
+    /// Returns the list as text if there are several.
     pub(crate) fn complete(&mut self, from: usize, words: &[String]) -> Option<String> {
         let typed = self.text.get(from..self.at)?.to_owned();
         let is_plain = |word: &&String| printable(word.as_bytes()) == **word;

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Debugger, Deed, Panel, source, values};
 
-/// From so many columns on all keys of the source are named.
+/// Minimum number of columns to list all keys of the source panel.
 const COLUMNS_OF_ALL: u16 = 140;
 /// Number of lines that PgUp and PgDn move.
 const PAGE: i32 = 15;
@@ -15,7 +15,7 @@ pub(crate) struct Action {
     /// Other debuggers have it there.
     function: Option<(u8, KeyModifiers)>,
     line: &'static str,
-    /// Only who stands can do it.
+    /// True where the action needs a stopped task.
     stands: bool,
 }
 
@@ -28,7 +28,8 @@ const fn action(key: char, line: &'static str, stands: bool) -> Action {
     }
 }
 
-/// gdb's own single keys, and those of other debuggers. What lets tasks run does not keep the screen waiting.
+/// gdb's single-key commands, and those of other debuggers. Commands that let tasks run do not block the
+/// screen.
 pub(crate) const ACTIONS: [Action; 11] = [
     Action {
         function: Some((5, KeyModifiers::NONE)),
@@ -185,13 +186,13 @@ impl Debugger {
         }
     }
 
-    /// Goes on by so many panels.
+    /// Moves the keyboard focus by a number of panels.
     fn turn(&mut self, by: usize) {
         let at = self.panel.number() - 1;
         self.go_to(Panel::ALL[(at + by) % Panel::ALL.len()]);
     }
 
-    /// Gives the session an action's line, once it asks for one, or says why not.
+    /// Sends an action's line once the shell requests one, or shows the reason why it cannot.
     fn act(&mut self, action: &Action) {
         let word = action.line.trim_end_matches(" &");
         if self.asked.is_none() {
@@ -212,7 +213,8 @@ impl Debugger {
         self.say(action.line.to_owned());
     }
 
-    /// Does what was wanted while the line before was carried out. A question that came of that one is not answered so.
+    /// Handles a key that was typed while the previous line was carried out. A question of that line is not
+    /// answered by it.
     pub(super) fn act_on_held(&mut self) {
         if let Some((_, is_question)) = self.asked
             && let Some(key) = self.held.take()
@@ -223,7 +225,7 @@ impl Debugger {
         }
     }
 
-    /// Whether somebody of the focus stands.
+    /// True where a task of the focus is stopped.
     fn stands(&self) -> bool {
         self.board.ranks.iter().any(|row| {
             let stopped = row.state == sdm_debug::TaskState::Stopped;
@@ -231,7 +233,7 @@ impl Debugger {
         })
     }
 
-    /// Whether the shell asks for a line; else it is said why not.
+    /// True where the shell requests a line. Otherwise a hint is shown.
     fn is_free(&mut self, word: &str) -> bool {
         if self.asked.is_none() {
             self.hint_at_line(format!(
@@ -333,7 +335,7 @@ impl Debugger {
         }
     }
 
-    /// These are the focus from now on.
+    /// Selects these tasks as the focus.
     pub(super) fn select(&mut self, tasks: sdm_idset::IdSet) {
         if !tasks.is_empty() {
             self.wanted_focus = Some(tasks);
@@ -364,7 +366,7 @@ impl Debugger {
         }
     }
 
-    /// Moves what is selected in the panel.
+    /// Moves the selection in the panel.
     pub(crate) fn step(&mut self, right: i32, down: i32) {
         let by = isize::try_from(down).unwrap_or(0);
         match self.panel {
@@ -387,7 +389,7 @@ impl Debugger {
         self.values_at = at.min(rows.saturating_sub(1));
     }
 
-    /// To the prompt for one line.
+    /// Gives the prompt the keyboard focus for one line.
     fn visit(&mut self) {
         self.go_to(Panel::Prompt);
         self.visits = true;

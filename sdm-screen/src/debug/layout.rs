@@ -32,16 +32,17 @@ impl Panel {
     }
 }
 
-/// Nothing can be shown on less.
+/// Minimum number of columns of the terminal.
 pub(crate) const COLUMNS_MIN: u16 = 40;
-/// Nothing can be shown on less.
+/// Minimum number of lines of the terminal.
 pub(crate) const LINES_MIN: u16 = 12;
-/// From here on what programs print has a panel beside the prompt; else it takes the prompt's place while it has the keys.
+/// Minimum number of lines for a separate panel of program output. With fewer it replaces the prompt's
+/// panel while it has the keyboard focus.
 const LINES_OF_BOTH: u16 = 40;
 /// Less than this many columns have one column of panels.
 const COLUMNS_OF_TWO: u16 = 64;
 
-/// The places of the panels in what is between head and foot; who has no place is not shown.
+/// The areas of the panels in the body. Panels without an area are hidden.
 pub(crate) fn places(body: Rect, focus: Panel, zoomed: bool) -> Vec<(Panel, Rect)> {
     if zoomed {
         return vec![(focus, body)];

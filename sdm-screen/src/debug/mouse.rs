@@ -10,11 +10,11 @@ use crate::bindings::key_at;
 
 /// Number of rows that one turn of the wheel moves.
 const WHEEL: i32 = 3;
-/// In front of a line of source stands its breakpoint, and who is there.
+/// Width of the gutter in front of a source line, which shows its breakpoint and tasks.
 const GUTTER_COLUMNS: u16 = 2;
 
 impl Debugger {
-    /// Takes what a mouse has done.
+    /// Handles a mouse event.
     pub fn handle_mouse(&mut self, event: MouseEvent) {
         let at = Position::new(event.column, event.row);
         match event.kind {

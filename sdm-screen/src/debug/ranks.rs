@@ -17,7 +17,7 @@ pub(crate) struct RankClass {
     pub(crate) sign: char,
     pub(crate) tone: Tone,
     pub(crate) tasks: IdSet,
-    /// Their common state or place.
+    /// The common state or place.
     pub(crate) what: String,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct RankMap {
     pub(crate) at: u64,
     /// The class in each cell of the last frame's area.
     cells: Vec<u8>,
-    /// For which area and how many ranks a cell they are.
+    /// The area and the number of ranks per cell of the current `cells`.
     drawn: Option<(u16, u16)>,
     pub(crate) block: u64,
     pub(crate) across: u64,
@@ -54,7 +54,7 @@ impl RankMap {
         self.classes.get(usize::from(*class))
     }
 
-    /// Finds out what stands in each cell of such an area, unless that is known.
+    /// Computes the class in each cell for an area, unless it is current.
     pub(crate) fn lay_out(&mut self, area: Rect) {
         let size = (area.width, area.height);
         if self.drawn == Some(size) {
@@ -125,7 +125,7 @@ impl RankMap {
     }
 }
 
-/// The classes, those of most tasks first, and what is wrong last.
+/// The classes, most tasks first; classes with errors last.
 fn classes(board: &Board) -> Vec<RankClass> {
     let mut classes: Vec<RankClass> = Vec::new();
     let mut standing: Vec<(&RankRow, IdSet)> = Vec::new();

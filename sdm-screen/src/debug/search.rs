@@ -6,14 +6,14 @@ use sdm_text::printable;
 use super::{Debugger, Panel};
 
 impl Debugger {
-    /// A key while a text is typed that is looked for.
+    /// Handles a key in the search line.
     pub(super) fn search_key(&mut self, key: KeyEvent) {
         if self.search.key(key) {
             self.find();
         }
     }
 
-    /// Goes to the next line that has what is looked for, behind the last one to the first; upper and lower case are alike.
+    /// Moves to the next line that contains the text, wrapping around at the end. Case is ignored.
     fn find(&mut self) {
         let wanted = self.search.last().to_owned();
         if wanted.is_empty() {
@@ -69,7 +69,7 @@ impl Debugger {
         }
     }
 
-    /// Scrolls what programs have printed.
+    /// Scrolls the program output.
     pub(super) fn step_output(&mut self, down: isize) {
         let last = self.printed.len().saturating_sub(1);
         let below = self.output_below.saturating_add_signed(-down);

@@ -4,20 +4,20 @@ use sdm_idset::IdSet;
 use sdm_view::board::{Board, SourceSight};
 use sdm_view::item::{BreakRow, Happening};
 
-/// The line of the source that is looked at.
+/// The selected line of the source.
 #[derive(Debug, Default)]
 pub(crate) struct SourceView {
-    /// Its number, from 1; 0 where there is no source.
+    /// The line number, from 1; 0 without source.
     pub(crate) at: u32,
 }
 
 impl SourceView {
-    /// The tasks stand elsewhere now.
+    /// Selects the current line after the tasks have moved.
     pub(crate) fn look(&mut self, sight: Option<&SourceSight>) {
         self.at = sight.map_or(0, |it| it.line);
     }
 
-    /// Moves by so many lines, which stops at both ends.
+    /// Moves by a number of lines, within the file.
     pub(crate) fn step(&mut self, sight: Option<&SourceSight>, by: i32) {
         if let Some(sight) = sight {
             let count = u32::try_from(sight.lines.len()).unwrap_or(u32::MAX);
@@ -27,7 +27,7 @@ impl SourceView {
     }
 }
 
-/// Everybody who stands in a file, by line.
+/// The tasks that are in a file, by line.
 pub(crate) fn standing(board: &Board, path: &str) -> Vec<(u32, IdSet)> {
     let mut lines: Vec<(u32, IdSet)> = Vec::new();
     for row in &board.ranks {

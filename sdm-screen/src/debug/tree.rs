@@ -60,7 +60,7 @@ impl StackView {
             .unwrap_or(0);
     }
 
-    /// Moves the selection by so many rows; gives whom it stands for where that is somebody else.
+    /// Moves the selection by a number of rows. Returns the selected tasks if they have changed.
     pub(crate) fn step(&mut self, by: isize) -> Option<IdSet> {
         let last = self.rows.len().saturating_sub(1);
         self.at = self.at.saturating_add_signed(by).min(last);
@@ -75,7 +75,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// A frame and what it called. Where all go on together there is no branch.
+    /// Adds a frame and its callees. A single callee with the same tasks is not drawn as a branch.
     fn node(&mut self, node: &StackNode, lead: &str, below: &str, above: Option<&IdSet>) {
         if self.rows.len() >= ROWS_MAX {
             return;

@@ -22,13 +22,13 @@ const ASCII_BARS: [&str; 9] = [" ", ".", ".", ":", ":", "|", "|", "#", "#"];
 /// A line of the panel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ValueRow {
-    /// Which of the names it is about.
+    /// Index of the name that the line belongs to.
     pub(crate) of: usize,
     pub(crate) text: String,
     pub(crate) tone: Option<Tone>,
 }
 
-/// Everything that has a value, the expressions that were asked for first.
+/// All names with values: the displayed expressions, then the local variables.
 pub(crate) fn named(sight: &Sight) -> impl Iterator<Item = &Named> {
     sight.watched.iter().chain(&sight.locals)
 }

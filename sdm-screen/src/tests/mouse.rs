@@ -14,7 +14,7 @@ fn used(top: &mut Top, kind: MouseEventKind, column: u16, row: u16) {
     });
 }
 
-/// Clicks on the first place where these letters stand.
+/// Clicks on the first occurrence of a text.
 fn click(top: &mut Top, wanted: &str) {
     let text = frame(top, 80, 24);
     let row = text.lines().position(|line| line.contains(wanted));

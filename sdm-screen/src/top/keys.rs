@@ -174,7 +174,7 @@ impl Top {
         self.over = Over::Menu { name, at };
     }
 
-    /// Asks what a job wants to be known; its cluster is the one of the selected job.
+    /// The form for a new job, with the cluster of the selected job.
     fn submit_form(&self) -> Form {
         use sdm_runtime::wire::event::Kind;
         let names = self.facts.clusters.iter();

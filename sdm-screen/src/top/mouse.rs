@@ -12,7 +12,7 @@ use crate::paint::Part;
 const WHEEL: isize = 3;
 
 impl Top {
-    /// Takes what a mouse has done.
+    /// Handles a mouse event.
     pub fn handle_mouse(&mut self, event: MouseEvent) {
         let at = Position::new(event.column, event.row);
         match event.kind {

@@ -27,7 +27,7 @@ impl Top {
         )
     }
 
-    /// Takes what was remembered. What is not understood, as it is of another version, is passed over.
+    /// Restores settings from the last start. Unknown lines, which another version wrote, are ignored.
     pub fn recall(&mut self, text: &str) {
         for (word, value) in text.lines().filter_map(|line| line.split_once(' ')) {
             match word {

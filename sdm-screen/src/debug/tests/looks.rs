@@ -1,4 +1,4 @@
-//! The debugger's screen by mouse, by keys of one's own, and for who listens to it.
+//! Tests of the debugger's screen: mouse, key bindings, and the linear style for screen readers.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -23,7 +23,7 @@ fn used(debugger: &mut Debugger, kind: MouseEventKind, column: u16, row: u16) ->
     std::iter::from_fn(|| debugger.poll_deed()).collect()
 }
 
-/// Clicks so many columns before the first place where these letters stand.
+/// Clicks a number of columns before the first occurrence of a text.
 fn click(debugger: &mut Debugger, wanted: &str, before: usize) -> Vec<Deed> {
     let text = snapshot::drawn(|frame| debugger.draw(frame), 80, 24);
     let row = text.lines().position(|line| line.contains(wanted));

@@ -1,4 +1,4 @@
-//! Looking for a text, and scrolling what was printed.
+//! Tests of text search and of scrolling the output.
 
 use super::*;
 
