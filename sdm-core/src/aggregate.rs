@@ -1,4 +1,4 @@
-//! Merging answers: by equality, or by a rule that knows what they mean.
+//! Merging of answers: by equality, or by a merge rule that interprets their payloads.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::message::{Block, Status};
 /// Accumulated answers of a merge rule; only the rule that made the value reads it.
 pub type Acc = Box<dyn Any + Send>;
 
-/// Why a rule could not take a payload; it becomes a class of its own then.
+/// Reason for which a rule rejected a payload, which becomes a class of its own then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected(pub &'static str);
 

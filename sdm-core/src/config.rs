@@ -9,7 +9,7 @@ use crate::limits;
 /// Fate of the session's processes at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EndPolicy {
-    /// Kill what was started, detach what was attached.
+    /// Kill the processes that SDM started, and detach from the others.
     KillStarted,
     /// Leave everything running.
     Detach,

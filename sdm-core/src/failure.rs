@@ -1,5 +1,5 @@
-//! The payload of a failed answer: a code, a text and a hint. The tree has a few codes of its own; what the others mean is
-//! the matter of the protocol that it carries.
+//! The payload of a failed answer: a code, a text and a hint. The tree has a few codes of its own; the carried protocol
+//! defines the others.
 
 use bytes::Bytes;
 
@@ -25,9 +25,9 @@ pub const FAILURE_TEXT_BYTES_MAX: usize = 4 << 10;
 /// A failed answer as it travels.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RawFailure {
-    /// Which kind of failure: one of [`codes`], or the protocol's own.
+    /// Kind of the failure: one of [`codes`], or a code of the carried protocol.
     pub code: u16,
-    /// Who, what and where, for a person: lower case, no full stop.
+    /// Message for the user, with the subject, the error and the place: lower case, no full stop.
     pub text: String,
     /// Advice for the user; empty where there is none.
     pub hint: String,

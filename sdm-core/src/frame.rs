@@ -1,4 +1,4 @@
-//! Frames: what goes over a link once it is open, one after the other.
+//! Frames: the units of the byte stream of an open link.
 //!
 //! ```text
 //!   0      4     5
@@ -41,7 +41,7 @@ pub enum Frame {
     },
     /// I am here.
     Pong {
-        /// That of the ping.
+        /// The nonce of the ping that is answered.
         nonce: u64,
     },
     /// More bulk frames may be sent.
@@ -119,7 +119,7 @@ fn frame(
     written.map(|_| ())
 }
 
-/// Reads what stands behind a frame's length; payloads share `bytes`.
+/// Decodes the body behind a frame's length; payloads share `bytes`.
 ///
 /// # Errors
 /// Bytes that are no frame.
@@ -152,8 +152,8 @@ pub struct Deframer {
 }
 
 impl Deframer {
-    /// Takes bytes off the front of `input` until a frame is whole, and gives what stands behind
-    /// its length. `None`: the input is used up. Call it again until then.
+    /// Takes bytes off the front of `input` until a frame is complete, and returns the body behind
+    /// its length. `None`: the input is used up. To be called until then.
     ///
     /// # Errors
     /// A length that no frame can have; the stream cannot be read further.

@@ -1,4 +1,4 @@
-//! The names of things in the tree. Each is a type of its own: none is a rank or a Unix pid.
+//! Identifiers in the tree. Each has a type of its own: none is a rank or a Unix pid.
 
 use std::fmt;
 
@@ -59,8 +59,8 @@ pub struct Attempt(pub u32);
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// The next one. There is none after the last, which only somebody who lies can have: what is in
-    /// it is attached to nobody any more.
+    /// The next epoch; the last one is its own successor. Only a malicious peer reaches it, and such a member
+    /// cannot be attached any more.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))

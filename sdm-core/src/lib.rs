@@ -1,16 +1,15 @@
 //! The tree: it carries commands from a front-end to any set of tasks and merged answers back,
-//! and knows nothing of what they mean.
+//! and does not interpret either.
 //!
-//! A [`member::Member`] is one process of it: a [`node::Node`] (who is asked, what is counted, how
-//! it merges) with its [`link::Link`]s (frames, encryption, credit). Both do no I/O by themselves;
-//! a [`driver::MemberDriver`] runs one over a [`transport::Transport`]. What the payloads mean, and how
-//! answers merge beyond equality ([`Merge`]), is the protocol's matter. `docs/api.md` maps the
-//! operations of the requirements to the items here.
+//! A [`member::Member`] is one process of the tree: a [`node::Node`] (routing, accounting and merging) with its
+//! [`link::Link`]s (frames, encryption, credit). Both do no I/O by themselves; a [`driver::MemberDriver`] runs a
+//! member over a [`transport::Transport`]. The carried protocol defines the meaning of payloads, and merge rules
+//! beyond equality ([`Merge`]). `docs/api.md` maps the operations of the requirements to the items here.
 //!
 //! # A protocol of your own
 //!
 //! Four servers, one task each, know a temperature; the front-end asks a set of them. Equal answers
-//! arrive as one, with all who gave it. Here every member is a thread on a network in memory; with
+//! arrive as one, with the set of tasks that gave it. Here every member is a thread on a network in memory; with
 //! [`transport::tcp::TcpTransport`] the same code runs in processes.
 //!
 //! ```

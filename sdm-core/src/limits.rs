@@ -41,12 +41,12 @@ pub const BULK_WINDOW_BYTES: u32 = 256 << 10;
 /// Bytes of bulk data that a new link may send before it is granted more. Few, because one member may have
 /// thousands of links.
 pub const BULK_START_BYTES: u32 = 32 << 10;
-/// Bytes of bulk data that all children of a member together may have under way to it: they share it
+/// Bytes of bulk data that all children of a member together may have in flight to it. They share them
 /// evenly, each with [`BULK_WINDOW_BYTES`] at most and [`BULK_WINDOW_BYTES_MIN`] at least.
 ///
-/// So while nobody takes its output a member holds at most this (or the minimum for each child, where
-/// that is more), one frame for each child, one window towards its parent, and what its own
-/// tasks had printed before they were held back.
+/// While its parent takes no output, a member therefore holds at most this (or the minimum for each child, where
+/// that is more), one frame for each child, one window towards its parent, and the output that its own
+/// tasks had printed before they were paused.
 pub const BULK_NODE_BYTES: u32 = 4 << 20;
 /// The least window of one child, in bytes.
 pub const BULK_WINDOW_BYTES_MIN: u32 = 8 << 10;

@@ -12,7 +12,7 @@ pub use crate::config::EndPolicy;
 use crate::ids::{Attempt, CommandId, ServerId};
 pub use exchange::{ExchangeId, ExchangeMessage, ExchangeStep, Letter, Piece};
 
-/// Which of the two lanes of a link a message takes. Order holds within a lane.
+/// The lane of a link that a message takes. Order holds within a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lane {
     /// Commands, answers, events: never blocked, bounded by the number of open commands.
@@ -24,7 +24,7 @@ pub enum Lane {
 /// A message between two members of the tree.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Message {
-    /// Down: who you are, who is below you, how the session works.
+    /// Down: the member's identity, its subtree, and the session's configuration.
     Init(Box<Init>),
     /// Down: more of a plan that did not fit into the message before. The plan is whole when it has as many entries as its first one says, and nothing
     /// is done with it before.
@@ -158,7 +158,7 @@ pub struct PlanEntry {
 /// Something for a set of tasks to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CommandMessage {
-    /// Its id, rising within a session and never given twice.
+    /// Its id, which rises within a session and is never reused.
     pub id: CommandId,
     /// The number of the question; one asked again over the same link has a higher one.
     pub attempt: Attempt,
@@ -269,10 +269,10 @@ pub struct ReachChange {
 /// Whether a task can be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Health {
-    /// Its server answers.
+    /// The task's server answers.
     Reachable,
-    /// Its server has not been heard for a while.
+    /// The task's server has been silent for a while.
     Silent,
-    /// Its server is gone.
+    /// The task's server is gone.
     Lost,
 }

@@ -30,7 +30,7 @@ pub enum Topology {
 pub const HOST_FANOUT: u32 = 32;
 
 impl Default for Topology {
-    /// Between hosts nobody waits for anybody; within a host few hops are what counts.
+    /// By host: between hosts a binomial tree has the least waiting, and within a host few hops matter most.
     fn default() -> Self {
         Self::ByHost(HOST_FANOUT)
     }

@@ -1,4 +1,4 @@
-//! The bytes of exchanges and letters.
+//! Encoding of exchanges and letters.
 
 use sdm_idset::TaskId;
 

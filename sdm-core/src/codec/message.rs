@@ -1,4 +1,4 @@
-//! The bytes of each message. Tags are only appended to; a change of what stands here raises
+//! The encoding of each message. New tags are only appended; a change of an existing encoding raises
 //! [`crate::frame::WIRE_VERSION`].
 
 use std::time::Duration;
@@ -299,7 +299,7 @@ pub(crate) fn encode_answer(
     w.finish()
 }
 
-/// `age_us` stands behind the command's number; `missing` are those who are missing, and those who are lost.
+/// Encodes an answer: `age_us` follows the command's number; `missing` holds the missing tasks, and the lost ones.
 fn write_answer(
     w: &mut Writer<'_>,
     (id, attempt, age_us): (CommandId, Attempt, u32),

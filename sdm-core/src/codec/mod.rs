@@ -17,13 +17,13 @@ pub(crate) use message::{BorrowedCommand, encode_answer, peek_command};
 pub use message::{decode_message, encode_message};
 pub use plan::{decode_slice, encode_slice};
 
-/// Why received bytes are no value. The peer that sent them is dropped.
+/// Fault of received bytes that are not a value. The peer that sent them is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The bytes end before the value does.
     #[error("{what} is cut off at byte {offset}")]
     MissingData {
-        /// Which part of the value.
+        /// Name of the part of the value.
         what: &'static str,
         /// Offset at which the value begins, in bytes.
         offset: usize,
@@ -39,7 +39,7 @@ pub enum DecodeError {
     /// A length or a count is above its bound.
     #[error("{what} at byte {offset} is larger than {max}")]
     TooLarge {
-        /// Which part of the value.
+        /// Name of the part of the value.
         what: &'static str,
         /// Offset at which the value begins, in bytes.
         offset: usize,
@@ -49,7 +49,7 @@ pub enum DecodeError {
     /// A tag or a number that has no meaning.
     #[error("{what} at byte {offset} makes no sense")]
     Unexpected {
-        /// Which part of the value.
+        /// Name of the part of the value.
         what: &'static str,
         /// Offset at which the value begins, in bytes.
         offset: usize,
@@ -60,7 +60,7 @@ pub enum DecodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is larger than {max}")]
 pub struct EncodeError {
-    /// Which part of the value.
+    /// Name of the part of the value.
     pub what: &'static str,
     /// The largest that is allowed, in bytes or elements.
     pub max: u64,

@@ -1,5 +1,6 @@
-//! The bytes of a plan: each text says how much of the previous entry's it repeats, so that a
-//! million members on a few thousand hosts take some 35 MB. It travels in parts, each of which begins anew.
+//! Encoding of a plan: each text is stored as the length of the prefix that it shares with the previous entry's,
+//! and the rest. So a million members on a few thousand hosts take some 35 MB. A plan is sent in parts, and each
+//! part begins anew.
 
 use bytes::Bytes;
 

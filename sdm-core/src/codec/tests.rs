@@ -1,4 +1,4 @@
-//! Values are what they were after their bytes; bytes of any kind are refused or read, and nothing else.
+//! Decoded values equal the encoded ones; any bytes are either decoded or rejected, without a panic.
 
 use proptest::prelude::*;
 

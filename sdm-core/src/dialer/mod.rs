@@ -31,8 +31,8 @@ pub const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// Time limit for one connection before its handshake begins. A host that drops packets must
 /// not use up the time of its other addresses.
 pub const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
-/// Handshakes in a row with somebody else after which an announced address is given up: somebody of
-/// this session. The pauses between eight make a quarter of a second.
+/// Number of handshakes in a row with another member of this session after which an announced address is given
+/// up. The pauses between eight attempts add up to a quarter of a second.
 pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
 /// Minimum time for which an announced address must have given only handshakes without the session's key
 /// before it is given up. [`STRANGER_HANDSHAKES_MAX`] such handshakes are needed as well.
@@ -50,7 +50,7 @@ const NO_ANSWER: &str = "connected, but nobody answers";
 pub struct Target {
     /// The member to reach.
     pub server: ServerId,
-    /// Its host's name, for a person.
+    /// Its host's name, for messages.
     pub host: String,
     /// Places where it may be, best first, with numeric addresses.
     pub places: Vec<Place>,
@@ -67,14 +67,14 @@ pub enum DialStep {
     Connect(ConnectionString),
     /// Nothing before this instant, unless something happens.
     WaitUntil(Instant),
-    /// It was not reached: who, where, why, and after how many tries.
+    /// The member was not reached; the text has its name, its address, the reason, and the number of attempts.
     GiveUp(String),
 }
 
 /// Cause of a failed attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DialFailure {
-    /// Nobody listens there: the error of the system.
+    /// The connection was refused: no process listens there. The error of the system.
     Refused(String),
     /// No connection for another reason: the error of the system.
     NotReached(String),
@@ -88,12 +88,12 @@ pub enum DialFailure {
 enum DialState {
     /// The next attempt can be made.
     Idle,
-    /// Not before then.
+    /// No attempt before this time.
     Pause(Instant),
     /// Under way; it counts as failed then.
     Connecting(Instant),
-    /// A connection stands: its handshake has a deadline of its own, or this one where others are to
-    /// be looked at.
+    /// A connection exists. `None`: the handshake's own time limit applies. Otherwise the handshake fails at this
+    /// time, as other ports are to be tried.
     Greeting(Option<Instant>),
 }
 
@@ -114,7 +114,7 @@ struct Met {
 pub struct Dialer {
     target: Target,
     state: DialState,
-    /// Which of the places is next, < `places.len()`.
+    /// Index of the next place, < `places.len()`.
     place_index: usize,
     /// Distance of the next port to try from the place's first port.
     offset: u16,
@@ -129,13 +129,13 @@ pub struct Dialer {
     tries: u32,
     /// The last failure, and where.
     last: Option<(ConnectionString, String)>,
-    /// The last one that was there instead, and where: the better hint of the two.
+    /// The last wrong peer and its address; a better hint than `last`.
     stranger: Option<(ConnectionString, String)>,
     /// The wrong peers found at each place, by place index.
     met: Vec<Met>,
-    /// True where the last connection stood, but nobody spoke.
+    /// True where the last connection was established, but the peer did not answer.
     unanswered: bool,
-    /// Tries in a row that were refused.
+    /// Number of attempts in a row that were refused.
     refusals: usize,
 }
 
@@ -221,15 +221,13 @@ impl Dialer {
         }
     }
 
-    /// True where somebody listens whom this dialer looks for, as far as can be known, but does
-    /// not answer: a process that stands still.
+    /// True where a process that may be the wanted member accepts connections but does not answer: it is stopped.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         self.unanswered
     }
 
-    /// True where every announced address refused one after the other: who announced them
-    /// listened there, and so is gone.
+    /// True where every announced address refused in a row: the member that announced them has ended.
     #[must_use]
     pub fn is_refused(&self, now: Instant) -> bool {
         let all = 0..self.met.len();
@@ -276,7 +274,7 @@ impl Dialer {
         }
     }
 
-    /// Counts those who were met in a row at this place and are not the one who is looked for.
+    /// Counts the wrong peers found in a row at this place.
     fn note_met(&mut self, now: Instant, failure: &DialFailure) {
         let met = &mut self.met[self.place_index];
         let (other, stranger) = match failure {
@@ -302,7 +300,7 @@ impl Dialer {
         place.at(self.offset).unwrap_or(place.first().clone())
     }
 
-    /// Moves on to where the next attempt goes; `occupied`: somebody was there.
+    /// Ends an attempt and chooses the next address; `occupied`: a process answered at this one.
     fn failed(&mut self, now: Instant, text: String, occupied: bool) {
         let (address, Target { server, host, .. }) = (self.next_address(), &self.target);
         tracing::debug!(

@@ -1,4 +1,4 @@
-//! Dialers against worlds that say what is at a port.
+//! Dialers in simulated networks that define the peer at each port.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn wrong_peer() -> DialFailure {
     })
 }
 
-/// Runs a dialer against a world that says what is at a port; the ports tried, `-` a pause.
+/// Runs a dialer in a simulated network and returns the ports tried; `-` is a pause.
 fn ports(
     places: &[&str],
     steps: usize,

@@ -1,4 +1,4 @@
-//! The master's way to its front-end: a number of tries, then it says why.
+//! Connecting the master to its front-end: a number of attempts, then an error.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The front-end was not reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
-    /// It was not reached at any of its places.
+    /// The front-end was not reached at any of its addresses.
     #[error(
         "front-end: not reached at {} after {FRONT_END_TRIES} tries: {last}",
         listed(places)
@@ -24,10 +24,10 @@ pub enum Unreached {
     Nowhere {
         /// The addresses that were tried.
         places: Vec<ConnectionString>,
-        /// Why the last try came to nothing.
+        /// Reason of the last attempt's failure.
         last: String,
     },
-    /// Nobody wants it to be reached any more.
+    /// The caller gave the attempt up.
     #[error("front-end: not wanted any more")]
     NotWanted,
 }
@@ -41,9 +41,9 @@ fn listed(places: &[ConnectionString]) -> String {
 enum Tried {
     /// The link is up.
     Up,
-    /// It is not, and why.
+    /// The link did not come up, with the reason.
     Failed(String),
-    /// Nobody wants it any more.
+    /// The caller gave the attempt up.
     NotWanted,
 }
 
@@ -118,7 +118,7 @@ impl<T: Transport> MemberDriver<T> {
         Ok(Tried::Up)
     }
 
-    /// That the link to the front-end did not come up, and why.
+    /// The reason for which the link to the front-end did not come up; `None` where there is none.
     fn take_refusal(&mut self) -> Option<String> {
         let is_end = |it: &DriverEvent| matches!(it, DriverEvent::Output(Output::Ended));
         let at = self.events.iter().position(is_end)?;

@@ -94,7 +94,7 @@ impl<T: Transport> MemberDriver<T> {
         &self.member
     }
 
-    /// Lets the member do something, then carries out what it wants done.
+    /// Calls `act` on the member, then carries out the member's outputs.
     pub fn with_member<R>(&mut self, act: impl FnOnce(&mut Member, Instant) -> R) -> R {
         let now = self.tick();
         let result = act(&mut self.member, now);
@@ -335,8 +335,8 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// Carries out what the member wants done; writes come last, one flush per connection, in the order in which
-    /// the member had something to send.
+    /// Carries out the member's outputs. Writes come last, one flush per connection, in the order in which
+    /// the member had data for them.
     fn drain(&mut self) {
         loop {
             while let Some(output) = self.member.poll_output() {

@@ -38,7 +38,7 @@ impl LinkConfig {
         }
     }
 
-    /// Takes over what the session's configuration says of links.
+    /// Sets the limits of links from the session's configuration.
     pub fn apply(&mut self, config: &Config) {
         self.ping_after = config.ping_after;
         self.pings_unanswered_max = config.pings_unanswered_max;

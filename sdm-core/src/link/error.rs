@@ -6,11 +6,11 @@ use crate::codec::{DecodeError, EncodeError};
 use crate::ids::ServerId;
 use crate::secure::Role;
 
-/// Why a link cannot be used, or not for this. All but [`LinkError::Encode`] end the link.
+/// Cause for which a link is refused or ends. All but [`LinkError::Encode`] end the link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Whoever is there speaks something else.
+    /// The peer uses another protocol.
     #[error("not an SDM peer")]
     NotSdm,
     /// The other end was built for another wire.
@@ -93,7 +93,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// True where somebody is there, but not the one who was wanted: try elsewhere.
+    /// True where the peer is a process other than the wanted member, which may be at another address.
     #[must_use]
     pub fn is_someone_else(&self) -> bool {
         matches!(

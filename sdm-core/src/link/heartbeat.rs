@@ -1,16 +1,17 @@
-//! Is the other end still there? Any record says yes; after some quiet a ping asks. One that is not answered is followed
-//! by others soon: half as long after the first one as the quiet before it was the other end is silent.
+//! Detection of a silent peer. Any record shows that the peer is alive; after `ping_after` without one a ping is
+//! sent. An unanswered ping is followed by others soon. After half of `ping_after`, counted from the first ping,
+//! the peer counts as silent.
 
 use std::time::{Duration, Instant};
 
-/// Quicker pings than this would be a load; a configuration cannot ask for them.
+/// Minimum of `ping_after`: more frequent pings would be a load.
 const PING_AFTER_MIN: Duration = Duration::from_millis(10);
 
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Pulse {
     /// Nothing new.
     Same,
-    /// It has become silent.
+    /// The other end has become silent.
     Lost,
     /// Bytes came all the time, but no record ended.
     Stuck,
@@ -53,7 +54,7 @@ impl Heartbeat {
         }
     }
 
-    /// They hold from the next sign of life or ping on.
+    /// Sets the limits, which apply from the next record or ping on.
     pub(super) fn set_limits(&mut self, ping_after: Duration, unanswered_max: u32) {
         self.ping_after = ping_after.max(PING_AFTER_MIN);
         self.unanswered_max = unanswered_max;
@@ -72,7 +73,7 @@ impl Heartbeat {
         std::mem::take(&mut self.silent)
     }
 
-    /// Asks at once.
+    /// Makes a ping due at once.
     pub(super) fn ping_now(&mut self, now: Instant) {
         self.ping_due = true;
         self.ping_at = now + self.ping_after;

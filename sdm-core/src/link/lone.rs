@@ -1,4 +1,4 @@
-//! A message that comes or goes by itself, as a command and its answer mostly do: it passes without a queue.
+//! Fast path for a message that comes or goes alone, as a command and its answer mostly do: it bypasses the queues.
 
 use std::time::Instant;
 
@@ -10,9 +10,10 @@ use crate::ids::{Attempt, CommandId};
 use crate::message::Block;
 
 impl Link {
-    /// Takes what was received, as [`Link::handle_bytes`] does, but hands over a message that came by itself, as a command or
-    /// an answer mostly does: what stands behind the length of its frame, where it lies in `input`. Nothing is queued for it, and it does not count
-    /// as taken before [`Link::take_message_bytes`], or before the owner has read a message of the control lane in it.
+    /// Handles received bytes as [`Link::handle_bytes`] does, with a fast path for a message that came alone, as
+    /// most commands and answers do. Such a message is returned as the body behind its frame's length, in place in
+    /// `input`. It is not queued, and does not count as taken before [`Link::take_message_bytes`], or before the
+    /// owner has read it as a message of the control lane.
     pub(crate) fn handle_received<'a>(
         &mut self,
         now: Instant,

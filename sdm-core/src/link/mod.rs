@@ -1,14 +1,13 @@
-//! One link between two members: bytes on one side, messages on the other, nothing in between but
-//! memory.
+//! One link between two members: it translates between the bytes of a connection and messages, without I/O.
 //!
-//! [`Link`] does no I/O and knows no clock. Give it what came (`handle_bytes`, `handle_timeout`,
-//! `send`, `release`), then drain what it has to say: [`Link::poll_event`] until `None`,
-//! [`Link::poll_transmit`] into the socket, [`Link::poll_timeout`] for when to come back. `now`
-//! never goes backward. After an error drain `poll_transmit` once more, for it may hold the word
-//! that tells the other end why; then close.
+//! [`Link`] does no I/O and has no clock. Give it an input (`handle_bytes`, `handle_timeout`,
+//! `send`, `release`), then drain its outputs: [`Link::poll_event`] until `None`,
+//! [`Link::poll_transmit`] into the socket, and [`Link::poll_timeout`] for the time of the next call. `now`
+//! never goes backward. After an error drain `poll_transmit` once more, as it may hold the reason for
+//! the other end; then close.
 //!
-//! Two lanes share it. Control frames go at once; bulk frames go behind them and only against
-//! credit, which the receiver grants as its owner calls `release`. Nobody ever stops reading.
+//! Two lanes share a link. Control frames are sent at once. Bulk frames follow them, and need
+//! credit, which the receiver grants as its owner calls `release`. Neither end ever stops reading.
 
 mod config;
 mod credit;
@@ -167,8 +166,8 @@ impl Link {
         }
     }
 
-    /// Takes over what the session's configuration says of links, but for the window: that is the
-    /// owner's, who knows how many links there are.
+    /// Sets the limits of links from the session's configuration, except for the window. The owner sets the
+    /// window, as it depends on the number of links.
     pub fn apply(&mut self, config: &Config) {
         self.heartbeat
             .set_limits(config.ping_after, config.pings_unanswered_max);
@@ -421,7 +420,7 @@ impl Link {
         }
     }
 
-    /// True where the other end has not been heard for so long that it was told to be silent.
+    /// True where no record has come from the other end for so long that it counts as silent.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.heartbeat.is_silent()

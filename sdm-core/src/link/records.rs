@@ -1,4 +1,4 @@
-//! Noise records: as few as possible, each as full as it may be, sealed and opened where they lie.
+//! Noise records: as few as possible, each as full as allowed, sealed and opened in place.
 
 use super::LinkError;
 use crate::secure::{Ciphers, TAG_BYTES};
@@ -54,7 +54,7 @@ impl Records {
         plain.clear();
     }
 
-    /// Makes a record of what stands in `out` from `start` on, room for a length in front.
+    /// Seals the contents of `out` from `start` on as a record; they begin with room for the length.
     fn finish(&mut self, out: &mut Vec<u8>, start: usize) {
         let (length, contents) = out[start..].split_at_mut(LENGTH_BYTES);
         let len = contents.len() + TAG_BYTES;

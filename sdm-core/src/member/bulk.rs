@@ -1,4 +1,4 @@
-//! Bulk data: who may go on sending, and when nobody may.
+//! Flow control of bulk data: granting credit to links, and pausing them.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ impl Member {
         }
     }
 
-    /// Grants bulk bytes anew where what they were for has gone on its way.
+    /// Grants credit again for received bulk bytes that have been passed on.
     pub(super) fn grant(&mut self, now: Instant) {
         let up_has_room = self.has_room_up();
         self.node.set_bulk_paused(now, !up_has_room);
@@ -49,8 +49,8 @@ impl Member {
         }
     }
 
-    /// Gives each child its share of what all of them may have under way to this member. That all are there whom the
-    /// plan names is taken for granted, so that the share does not change with each one that comes.
+    /// Gives each child its share of the bytes that all of them may have in flight to this member. All children of the
+    /// plan count, connected or not, so that the share does not change with each connection.
     pub(super) fn share_windows(&mut self) {
         let children = self.node.children().len();
         let children = u32::try_from(children).unwrap_or(u32::MAX);

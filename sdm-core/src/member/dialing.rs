@@ -1,4 +1,4 @@
-//! Members that are being reached.
+//! Connection attempts to members.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Exchanges and letters, and how much of an exchange a link takes at once.
+//! Exchanges and letters at a member, and the amount of an exchange's data that a link takes at once.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// Gives each link as much of the exchanges under way as it has room for: what does not go for want of room goes when the
+    /// Gives each link as much data of the exchanges under way as it has room for. The rest follows when the
     /// owner has taken bytes of the link.
     pub(super) fn feed(&mut self, now: Instant) {
         if !self.node.has_exchanges() {

@@ -1,4 +1,4 @@
-//! Links that come, speak, fail and go.
+//! A member's links: their beginning, their messages, their errors and their end.
 
 use std::time::Instant;
 
@@ -104,7 +104,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// Has own tasks do what a message says, in one go; false where that cannot be, and nothing was done.
+    /// Executes a command by own tasks at once; false where that is impossible, and nothing was done.
     fn execute_at_once(
         &mut self,
         now: Instant,
@@ -148,8 +148,8 @@ impl Member {
         silent.map(|(id, _)| *id)
     }
 
-    /// Takes the bytes that are to be written to a link now. Call it only when what it gave
-    /// before has been written: what is not taken can still be overtaken by control messages.
+    /// Takes the bytes that are to be written to a link now. To be called only when the bytes returned
+    /// before have been written: control messages can overtake data that is not taken yet.
     pub fn poll_transmit(&mut self, now: Instant, id: LinkId, out: &mut Vec<u8>) -> bool {
         let Some(peer) = self.peers.get_mut(&id) else {
             return false;
@@ -260,7 +260,7 @@ impl Member {
         Some(peer)
     }
 
-    /// Notes when a link wants to be looked at next: after everything that changes it.
+    /// Updates the time at which a link has to be polled; called after everything that changes it.
     fn note_due(&mut self, id: LinkId) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
@@ -273,7 +273,7 @@ impl Member {
         }
     }
 
-    /// Has a connection closed after what its link still has to say.
+    /// Closes a connection after the link's last bytes.
     pub(super) fn push_close(&mut self, link: LinkId) {
         let mut last_bytes = Vec::new();
         if let Some(peer) = self.peers.get_mut(&link) {

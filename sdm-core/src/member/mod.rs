@@ -1,4 +1,4 @@
-//! A node with its links: bytes in, bytes out, still without I/O.
+//! A member: a node with its links. Bytes in, bytes out, without I/O.
 //!
 //! The owner moves bytes and knows the clock. It calls one `handle_*`, then drains
 //! [`Member::poll_output`] to `None`, then waits until bytes come, a socket has room, or
@@ -51,9 +51,9 @@ pub enum Output {
         /// Bytes to send before it is closed, at most 1 MiB.
         last_bytes: Vec<u8>,
     },
-    /// Say in the log why a connection was not wanted; the session goes on.
+    /// Log the reason for which a connection was refused; the session goes on.
     Refused {
-        /// Who, what and why.
+        /// The message, with the peer and the reason.
         why: String,
     },
     /// The session's configuration has come.
@@ -74,7 +74,7 @@ pub enum Output {
     CancelLocal(CommandId),
     /// An exchange is over: what all have given, in parts that belong together, or why it cannot be.
     Exchanged {
-        /// Which one.
+        /// The exchange.
         id: ExchangeId,
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
@@ -105,7 +105,7 @@ struct Peer {
     owed: u32,
     /// The window that the other end has, in bytes.
     window: u32,
-    /// When the link wants to be looked at, as it stands in [`Member::deadlines`].
+    /// Time at which the link has to be polled, as in [`Member::deadlines`].
     due: Option<Instant>,
 }
 
@@ -126,7 +126,7 @@ pub struct Member {
     node: Node,
     config: Arc<LinkConfig>,
     peers: BTreeMap<LinkId, Peer>,
-    /// When each link wants to be looked at, so that nobody asks all of them.
+    /// Time at which each link has to be polled, so that not all links are polled each time.
     deadlines: BTreeSet<(Instant, LinkId)>,
     /// The links from below over which bulk bytes came that have not been granted anew.
     owing: Vec<LinkId>,
@@ -267,7 +267,7 @@ impl Member {
         }
     }
 
-    /// Takes over what the session's configuration says of links.
+    /// Sets the limits of links from the session's configuration.
     fn apply(&mut self, config: &Config) {
         self.bulk_window = config.bulk_window_bytes as usize;
         Arc::make_mut(&mut self.config).apply(config);
@@ -341,7 +341,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// This member alone goes; see [`Node::leave`].
+    /// Ends this member alone; see [`Node::leave`].
     pub fn leave(&mut self, now: Instant, policy: EndPolicy) {
         self.node.leave(now, policy);
         self.drain_node(now);

@@ -1,4 +1,4 @@
-//! At the root: which commands have left, and are not only queued.
+//! At the root: detection of commands whose bytes have left, and are not only queued.
 
 use super::{Member, Output};
 use crate::ids::CommandId;

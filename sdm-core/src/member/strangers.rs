@@ -13,7 +13,7 @@ const CAUSES_MAX: usize = 16;
 /// Maximum number of strangers that have not shown that they hold the session's key.
 const UNKNOWN_MAX: usize = limits::STRANGERS_MAX / 4 * 3;
 
-/// Why connections were not wanted: a log that strangers cannot fill.
+/// Reasons of refused connections, for a log that strangers cannot fill.
 #[derive(Default)]
 pub(super) struct Refusals {
     causes: Vec<Cause>,
@@ -51,16 +51,16 @@ impl Refusals {
 }
 
 impl Member {
-    /// Says in the log why a connection was not wanted, once per cause and while.
+    /// Logs the reason for which a connection was refused, once per cause and period.
     pub(super) fn say_refused(&mut self, now: Instant, why: String) {
         if let Some(why) = self.refusals.line(now, why) {
             self.outputs.push_back(Output::Refused { why });
         }
     }
 
-    /// Makes room for one stranger more. The new one may be the parent, so that somebody else has to
-    /// go: who has been here longest. Those who have shown the key are counted apart, so that
-    /// neither a crowd without it nor repeated handshakes leave no room for the other kind.
+    /// Makes room for one stranger more by closing the oldest ones; the new one may be the parent. Strangers that
+    /// have shown the key are counted separately. So neither many connections without it nor repeated handshakes
+    /// leave no room for the other kind.
     pub(super) fn make_room_for_stranger(&mut self, now: Instant) {
         let mut oldest = Vec::new();
         for (has_key, max) in [

@@ -1,4 +1,4 @@
-//! A leaf whose own tasks answer at once: it says the same as one whose tasks answer later.
+//! A leaf whose own tasks answer at once sends the same as one whose tasks answer later.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Leaf {
         leaf
     }
 
-    /// Sends some messages in one go; what the owner is then to do, and what goes up.
+    /// Sends some messages at once; returns the outputs for the owner, and the messages to the parent.
     fn told(&mut self, messages: &[Message]) -> (Vec<Output>, Vec<Message>) {
         for message in messages {
             self.parent.send(message).unwrap();

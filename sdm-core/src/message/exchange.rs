@@ -4,13 +4,13 @@
 use bytes::Bytes;
 use sdm_idset::{IdSet, TaskId};
 
-/// Which exchange.
+/// Identity of an exchange.
 ///
-/// All of `tasks` give something, each through its server, and each server is told what all have given. Servers count the
-/// exchanges of the same tasks from 0.
+/// All of `tasks` give data, each through its server, and each of their servers receives the data of all. Servers
+/// count the exchanges of the same tasks from 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExchangeId {
-    /// Those that take part.
+    /// Tasks that take part.
     pub tasks: IdSet,
     /// Number of exchanges that these tasks had before.
     pub number: u32,
@@ -19,9 +19,9 @@ pub struct ExchangeId {
 /// A step of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExchangeMessage {
-    /// Which one.
+    /// The exchange.
     pub id: ExchangeId,
-    /// Which step.
+    /// The message of the exchange.
     pub step: ExchangeStep,
 }
 
@@ -30,7 +30,7 @@ pub struct ExchangeMessage {
 pub enum ExchangeStep {
     /// Up: what tasks have given.
     Given {
-        /// Those that take part and have nothing to say.
+        /// Tasks that take part and have no data.
         empty: IdSet,
         /// Parts of what the others have.
         pieces: Vec<Piece>,
@@ -48,7 +48,7 @@ pub enum ExchangeStep {
     },
     /// Down: it cannot be.
     Failed {
-        /// Those without whom it cannot be; none where that is not the reason.
+        /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
         lost: IdSet,
         /// The reason, for a person.
         why: String,
@@ -68,8 +68,8 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// Something for the servers of tasks from the server of one. It comes once or not at all; the sender is told whom it could not be
-/// brought to, and waits for answers no longer than it wants to.
+/// A message from the server of one task to the servers of others. It is delivered at most once. The sender learns
+/// to which tasks it could not be delivered, and sets its own time limit for answers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Letter {
     /// For whose servers it is, never empty.

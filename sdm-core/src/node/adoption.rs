@@ -38,8 +38,8 @@ impl Node {
         self.add_child(Child::new(slice, reach, epoch));
     }
 
-    /// After a new plan: children outside it are let go, and those partly within it are told; the
-    /// positions of those.
+    /// Applies a new plan to the children: closes those outside it, and sends those partly within it a smaller
+    /// plan. Returns the indices of the latter.
     pub(super) fn narrow_children(&mut self, all: &IdSet) -> Vec<usize> {
         let mut narrowed = Vec::new();
         let mut at = 0;
@@ -69,8 +69,8 @@ impl Node {
         narrowed
     }
 
-    /// After a new plan: whoever is in it and not held here was lost to somebody who is no parent
-    /// any more, and is reached anew.
+    /// Adopts the members of a new plan that are not held here. An earlier parent, which is not their parent any
+    /// more, had taken them over.
     pub(super) fn hold_planned(&mut self, slice: &Slice) {
         let held = self.reach();
         let mut at = 1;

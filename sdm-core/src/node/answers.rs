@@ -1,4 +1,4 @@
-//! Answers on their way up: counted once, merged, told in time.
+//! Answers on their way up: counted once, merged, and sent in time.
 
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Decides when what is known of a command goes up, and lets it go if that is now.
+    /// Decides when the results of a command go up, and sends them if that is now.
     pub(super) fn tell(&mut self, now: Instant, id: CommandId) {
         let Ok(at) = self.open_position(id) else {
             return;
@@ -136,7 +136,7 @@ impl Node {
         self.flush(now, at);
     }
 
-    /// Tells what there is to tell of a command, and forgets it when it is over.
+    /// Sends the results of a command that have not been sent yet, and forgets the command when it is over.
     pub(super) fn flush(&mut self, now: Instant, at: usize) {
         if self.root.is_some() {
             self.deliver_answer(at);

@@ -38,7 +38,7 @@ pub enum Disagreement {
     Twice {
         /// The tasks that are in both.
         tasks: IdSet,
-        /// Behind which child.
+        /// The child.
         child: ServerId,
     },
     /// Destinations are in two parts of the account.

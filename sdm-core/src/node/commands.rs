@@ -1,4 +1,4 @@
-//! Commands on their way down: begun, asked again, given up, out of time.
+//! Commands on their way down: begin, repetition, loss of destinations, and time-outs.
 
 use std::time::{Duration, Instant};
 
@@ -135,8 +135,8 @@ impl Node {
         }
     }
 
-    /// The parent asks (anew) for some destinations of a command that is open here: what was
-    /// counted and went up has been lost on the way and is asked for again.
+    /// Handles a repeated request of the parent for some destinations of an open command. Results that
+    /// went up before have been lost on the way and are requested again.
     pub(super) fn ask_again(&mut self, now: Instant, at: usize, command: CommandMessage) {
         let reach = self.reach();
         let parent = self.parent_link();
@@ -205,7 +205,7 @@ impl Node {
         self.attempt
     }
 
-    /// Asks a child anew for what is uncounted behind it: answers under way do not count any more.
+    /// Requests again from a child everything uncounted behind it: answers in flight do not count any more.
     pub(super) fn send_again(&mut self, at: usize, child: usize) {
         let attempt = self.next_attempt();
         self.send_open_to(at, child, attempt);
@@ -312,8 +312,8 @@ impl Node {
         }
     }
 
-    /// Tasks outside a new plan are another member's now: nothing here waits for them, and what
-    /// they answered is that one's to tell.
+    /// Removes tasks outside a new plan from all commands. They belong to another member now, which collects their
+    /// answers.
     pub(super) fn narrow_commands(&mut self, all: &IdSet) {
         for open in &mut self.open {
             if open.command.destination.is_subset(all) {
@@ -338,7 +338,7 @@ impl Node {
         }
     }
 
-    /// Names who has not answered in time, each with what is known of why.
+    /// Marks tasks as missing that have not answered in time, each with the reason as far as it is known.
     pub(super) fn name_missing(&mut self, now: Instant, at: usize, tasks: &IdSet) {
         let open = &mut self.open[at];
         for child in &self.children {

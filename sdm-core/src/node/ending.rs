@@ -1,4 +1,4 @@
-//! The end of a session: downward, then everything below goes, then this member.
+//! The end of a session: the request goes down, the members below end, then this member does.
 
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,8 @@ impl Node {
         Ok(())
     }
 
-    /// This member alone goes, as somebody outside the session wants it to; those below find
-    /// themselves another parent. [`Action::Ended`] follows when the own tasks are down.
+    /// Ends this member alone, on a request from outside the session; its children find
+    /// another parent. [`Action::Ended`] follows when the own tasks are down.
     pub fn leave(&mut self, now: Instant, policy: EndPolicy) {
         if self.ending.is_some() {
             return;

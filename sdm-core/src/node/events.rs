@@ -1,4 +1,4 @@
-//! Events on their way up: gathered for a budget of time that is theirs for the whole way.
+//! Events on their way up: gathered and merged for a time that is a budget for the whole way.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,8 @@ pub(super) struct Window {
 const BULK_BYTES: usize = limits::BULK_CHUNK_BYTES_MAX;
 /// Estimated overhead of a block in addition to its payload, in bytes.
 const BLOCK_BYTES: usize = 32;
-/// So many of the last rounds are looked through for an event's place: what one event costs does not grow with what waits.
+/// Number of last rounds that are searched for an event's place, so that the cost of an event does not grow with
+/// the number of waiting ones.
 const ROUNDS_LOOKED_AT: usize = 16;
 
 impl Window {

@@ -1,5 +1,5 @@
-//! A member's parent and children: how links to them come, go and are made again. Adoption, rejoin and leave are one operation:
-//! a link with a reach comes or goes, and the change travels up (`health`).
+//! A member's parent and children: making, losing and renewing the links to them. Adoption, rejoin and leave are
+//! one operation: a link with a reach comes or goes, and the change travels up (`health`).
 
 use std::time::{Duration, Instant};
 
@@ -23,23 +23,23 @@ pub(super) struct Parent {
 /// A member below.
 pub(super) struct Child {
     pub(super) server: ServerId,
-    /// Its subtree as it was told to it, itself first: for adoption.
+    /// Its subtree as sent to it, itself first: for adoption.
     pub(super) slice: Slice,
     /// The tasks behind it.
     pub(super) reach: IdSet,
     /// The tasks that can be behind it; `reach` is among them.
     pub(super) planned: IdSet,
-    /// Tasks behind it whose servers have nobody below them any more: who is silent or gone was
-    /// adopted around.
+    /// Tasks behind it whose servers have no children any more: their children were adopted while the
+    /// server was silent or gone.
     pub(super) alone: IdSet,
-    /// Tasks that it told to be silent, and not to be back.
+    /// Tasks that it has reported as silent, and not as back.
     pub(super) silent: IdSet,
     pub(super) state: ChildState,
-    /// Of the attachment, or of the one that is being made.
+    /// Epoch of the attachment, or of the one under way.
     pub(super) epoch: Epoch,
     /// True where it was attached in an epoch of this member.
     attached: bool,
-    /// True where those above were told that it is silent, and not that it is back.
+    /// True where its silence was reported to the parent, and not its return.
     pub(super) told_silent: bool,
 }
 
@@ -69,12 +69,12 @@ impl Child {
         }
     }
 
-    /// Its subtree as it has become.
+    /// Its subtree after all changes.
     pub(super) fn slice_now(&self) -> Slice {
         slice_now(&self.slice, &self.reach, &self.alone)
     }
 
-    /// Those below it are somebody else's from now on.
+    /// Removes the members below it, which have another parent from now on.
     pub(super) fn become_leaf(&mut self) {
         self.slice = leaf_slice(&self.slice[0]);
         let own = &self.slice[0].tasks;
@@ -106,7 +106,7 @@ impl Child {
         }
     }
 
-    /// Why no answer comes from it, for a person.
+    /// Reason for which the child does not answer, for messages.
     pub(super) fn why_no_answer(&self) -> String {
         let name = name(&self.slice[0]);
         match self.state {
@@ -162,9 +162,9 @@ impl Node {
         (child.link() == Some(link)).then_some(at)
     }
 
-    /// A link to `server`, which says that it is the parent of this member, has come up, in `epoch`.
+    /// Handles a new link to `server`, which is the parent of this member in `epoch`.
     ///
-    /// A parent of a higher epoch replaces an older one; anybody else is refused.
+    /// A parent of a higher epoch replaces an older one; any other is refused.
     pub fn handle_parent_up(&mut self, link: LinkId, server: ServerId, epoch: Epoch) {
         if epoch <= self.epoch || self.ending.is_some() || self.root.is_some() {
             self.actions.push_back(Action::Close(link));
@@ -250,8 +250,8 @@ impl Node {
         self.check_ended();
     }
 
-    /// A [`Action::Connect`] to a member that was there before has reached its place, but nobody
-    /// answers: it stands still. It is not given up.
+    /// Handles a [`Action::Connect`] to an earlier child that accepts the connection but does not
+    /// answer: its process is stopped. The child is not given up.
     pub fn handle_unanswered(&mut self, now: Instant, server: ServerId) {
         let found = self
             .children
@@ -379,8 +379,8 @@ impl Node {
         }
     }
 
-    /// Reaches a child again; one that `has_left` for another parent only if that turns out to be
-    /// none: the plan that says so is on its way here.
+    /// Connects to a child again. If it `has_left` for another parent, that waits a while: where the other parent is
+    /// right, a plan without the child is on its way here.
     fn reconnect(&mut self, at: usize, has_left: bool) {
         let mut request = self.connect_request(at, true);
         if has_left {
@@ -406,8 +406,8 @@ impl Node {
         }
     }
 
-    /// A child was taken over by somebody else. If that was right, a new plan is on its way here;
-    /// if it was not, the other one will be told so and let it go.
+    /// Handles a child that another parent took over. If that was right, a new plan is on its way here;
+    /// if not, the other parent gets a plan without the child and drops it.
     pub(super) fn handle_leave(&mut self, now: Instant, at: usize) -> Result<(), ProtocolError> {
         if let Some(link) = self.children[at].link() {
             self.actions.push_back(Action::Close(link));

@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: a member under whatever those who hold the key may send it.
+//! Entry points for fuzzers: a member under any input that a holder of the key can send.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ const ME: ServerId = ServerId(0);
 /// More than any step needs of a member whose plan is as long as an input.
 const ACTIONS_MAX: usize = 1 << 20;
 
-/// Feeds a member steps that the input stands for: messages of its parent and of its children,
+/// Feeds a member the steps that the input encodes: messages of its parent and of its children,
 /// links that come and go, answers and events of its own tasks, time. A step is its kind in one
-/// byte and a number in another; a message follows with its length in two, least first.
+/// byte and a number in another; a message follows with its length in two bytes, little endian.
 ///
 /// | kind | step |
 /// | --- | --- |
@@ -35,7 +35,7 @@ const ACTIONS_MAX: usize = 1 << 20;
 /// | 13 | own tasks take part in an exchange with all of this plan |
 ///
 /// # Panics
-/// Where the member does, or its books do not agree afterwards ([`Node::audit`]).
+/// Where the member panics, or an invariant is violated afterwards ([`Node::audit`]).
 pub fn fuzz_member(bytes: &[u8]) {
     Fuzz::new(ME).live(bytes);
 }
@@ -43,7 +43,7 @@ pub fn fuzz_member(bytes: &[u8]) {
 /// Feeds the front-end's end of a tree the same steps; its only child is the master.
 ///
 /// # Panics
-/// Where it does, its books do not agree afterwards, or a task answers a command twice.
+/// Where the member panics, an invariant is violated afterwards, or a task answers a command twice.
 pub fn fuzz_front_end(bytes: &[u8]) {
     Fuzz::front_end().live(bytes);
 }
@@ -80,7 +80,7 @@ pub fn fuzz_slice(bytes: &[u8]) {
     }
 }
 
-/// As deep as a slice is followed: what comes after is as what came before.
+/// Depth to which a slice is followed: deeper levels are like the ones before.
 const GENERATIONS_MAX: usize = 8;
 
 const KINDS: u8 = 14;
@@ -288,7 +288,7 @@ impl Fuzz {
             .handle_local(self.now, id, &tasks, status, payload);
     }
 
-    /// Does what the member wants done, and looks at its books.
+    /// Carries out the member's actions, and checks its invariants.
     fn settle(&mut self) {
         self.drain();
         let links = match self.node.has_exchanges() {

@@ -1,4 +1,4 @@
-//! Which tasks can be reached through whom, and what the parent is told of it.
+//! Reachability of tasks through each child, and the reports of it to the parent.
 
 use std::time::Instant;
 
@@ -112,8 +112,8 @@ impl Node {
         }
     }
 
-    /// After a new plan: who is there and who is silent, for what was told of it before may have
-    /// been lost with a link above, or said by somebody else.
+    /// Reports reachable and silent tasks again after a new plan: earlier reports may have been lost with a
+    /// link above, or come from another member.
     pub(super) fn restate_health(&mut self, now: Instant) {
         let mut there = self.local.clone();
         let mut silent = Vec::new();

@@ -1,4 +1,4 @@
-//! Letters: something for the servers of tasks from the server of one, brought along the tree.
+//! Letters: messages from the server of one task to the servers of others, routed through the tree.
 
 use bytes::Bytes;
 use sdm_idset::IdSet;

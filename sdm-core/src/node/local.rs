@@ -1,4 +1,4 @@
-//! Own tasks: a command is executed at most once, a repeat is answered from what is remembered.
+//! Own tasks: a command is executed at most once, and a repeat is answered from the stored answer.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! One member of the tree, without I/O: what it does with messages, links, answers and time.
+//! The state machine of one member of the tree, without I/O: its inputs are messages, links, answers and time.
 //!
 //! The owner calls one `handle_*` (or [`Node::submit`]), then drains [`Node::poll_action`] to
 //! `None`, then waits until something arrives or [`Node::poll_timeout`] has passed. Time must not
@@ -89,7 +89,7 @@ pub enum Action {
     CancelLocal(CommandId),
     /// An exchange is over: what all have given, in parts that belong together, or why it cannot be.
     Exchanged {
-        /// Which one.
+        /// The exchange.
         id: ExchangeId,
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
@@ -136,11 +136,11 @@ pub enum Delivery {
         missing: Vec<(IdSet, String)>,
         /// Tasks whose server is gone.
         lost: IdSet,
-        /// Those of the sources that had been named missing or lost before.
+        /// Sources that had been reported missing or lost before.
         late: IdSet,
     },
-    /// The command has left: the owner has taken all bytes of it for the connections that it goes over
-    /// (`sdm_send_callback`). Said by a [`crate::member::Member`]; never of one that is over before it could leave.
+    /// The command has left: the owner has taken all its bytes for its connections (`sdm_send_callback`). Sent by a
+    /// [`crate::member::Member`]; never for a command that ended before it could leave.
     Sent(CommandId),
     /// No destination of the command is open any more.
     Complete(CommandId),
@@ -264,7 +264,7 @@ impl Node {
         action
     }
 
-    /// Gives back what is only kept for the next turn: for whoever has a million nodes, most of them idle.
+    /// Releases memory that is kept for reuse; for owners of a million nodes, most of them idle.
     pub fn shrink(&mut self) {
         self.actions.shrink_to_fit();
     }

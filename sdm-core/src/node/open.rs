@@ -36,7 +36,7 @@ pub(super) struct OpenCommand {
     pub(super) oldest: Option<Instant>,
     /// When `missing` is named.
     pub(super) deadline: Option<Instant>,
-    /// When what there is to tell is told.
+    /// Time at which the gathered results are sent.
     pub(super) flush_at: Option<Instant>,
     /// The attempt that all children were sent at first.
     pub(super) attempt: Attempt,
@@ -119,9 +119,9 @@ impl OpenCommand {
     }
 }
 
-/// Commands that will not be repeated: the root waits for them no more.
+/// Commands that will not be repeated: the root does not wait for them any more.
 ///
-/// It is never forgotten, so that whoever has not heard of it can ask for nothing twice.
+/// The record is never dropped, so that a member that did not get it cannot have a command executed twice.
 #[derive(Default)]
 pub(super) struct Settled {
     /// All below this one,

@@ -1,4 +1,4 @@
-//! A plan on its way down: sent in parts that fit into frames, and gathered before anything is done with it.
+//! A plan on its way down: sent in parts that fit into frames, and applied once all parts have arrived.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ impl Gathering {
 }
 
 impl Node {
-    /// Tells a child who is behind it.
+    /// Sends a child its plan, in parts.
     pub(super) fn send_plan(&mut self, link: LinkId, slice: &Slice) {
         let mut parts = parts(slice);
         let first = parts.next().unwrap_or_else(|| slice.clone());
@@ -77,7 +77,7 @@ impl Node {
         self.actions.extend(sent);
     }
 
-    /// The parent has begun to say who is behind this member; what it had said of that before is void.
+    /// Handles the first part of a plan from the parent; an incomplete earlier plan is void.
     pub(super) fn handle_init(&mut self, now: Instant, init: Init) -> Result<(), ProtocolError> {
         let wanted = init.slice.first().map_or(0, |it| it.subtree_count) as usize;
         let parent = self.parent.as_mut().expect("it said this");

@@ -1,7 +1,8 @@
-//! A command that own tasks alone are to do, and that is answered on the spot: in one go, without the books that a command
-//! needs which is under way.
+//! Fast path for a command to own tasks alone that is answered at once: executed without the state that an
+//! open command needs.
 //!
-//! What it leaves behind is what the long way leaves behind: that it was executed, and its answer for whoever asks again.
+//! Afterwards the member has the same record as on the usual path: the command was executed, and its answer is kept
+//! for repeats.
 
 use std::time::Instant;
 
@@ -16,10 +17,10 @@ use crate::message::{Block, Lane, Status};
 
 /// The own tasks of a member, for whom a command has just come.
 pub trait OwnTasks {
-    /// Begins a command on some of them; `payload` says what they are to do. Where all have the same answer at once it is
-    /// given back, and that is all there is to say. Otherwise they answer later, each once
-    /// ([`crate::member::Member::handle_local`]), and the owner is told that it has begun
-    /// ([`crate::member::Output::Begun`]).
+    /// Begins a command on some of them; `payload` is the command. If all have the same answer at once, it is
+    /// returned, and nothing follows. Otherwise they answer later, each once
+    /// ([`crate::member::Member::handle_local`]), and the owner gets
+    /// [`crate::member::Output::Begun`].
     fn execute(
         &mut self,
         now: Instant,

@@ -58,10 +58,10 @@ impl Node {
     }
 
     /// Begins the session: `plan` is the master with all servers below it. Answers to
-    /// [`CommandId::INIT`] tell who is ready.
+    /// [`CommandId::INIT`] report the tasks that are ready.
     ///
     /// # Errors
-    /// A plan that is no tree, or one that is too large to be sent.
+    /// A plan that is not a tree, or is too large to be sent.
     pub fn start(
         &mut self,
         now: Instant,

@@ -1,9 +1,10 @@
-//! The ciphers of an open link: what Noise's transport mode does, in the buffer where the bytes lie.
+//! The ciphers of an open link: Noise's transport mode, in place in the caller's buffer.
 //!
-//! `snow` has a transport mode of its own, which copies each record once on either side. Its keys are
-//! taken out instead, once, when the handshake is over, and the handshake is dropped. What goes over the wire is the
-//! same: AES-256-GCM without associated data under a 96-bit nonce, four zero bytes and a counter in 8 bytes big endian, which begins at 0
-//! in each direction and goes up by one with each record. Nobody else has these keys, and only the methods here count.
+//! `snow` has a transport mode of its own, which copies each record once on either side. Instead, its keys are
+//! extracted once the handshake is over, and the handshake is dropped. The bytes on the wire are the same:
+//! AES-256-GCM without associated data under a 96-bit nonce of four zero bytes and an 8-byte big-endian counter.
+//! The counter begins at 0 in each direction and rises by one with each record. No other code has these keys, and
+//! only the methods here count.
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use snow::HandshakeState;
@@ -26,12 +27,12 @@ pub(crate) struct Ciphers {
 
 struct Direction {
     key: LessSafeKey,
-    /// Of the next record; <= `NONCE_END`.
+    /// Counter of the next record; <= `NONCE_END`.
     counter: u64,
 }
 
 impl Ciphers {
-    /// Those of a handshake that is finished.
+    /// The ciphers of a finished handshake.
     pub(crate) fn of(mut handshake: HandshakeState) -> Self {
         assert!(
             handshake.is_handshake_finished(),

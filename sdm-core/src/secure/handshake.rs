@@ -1,4 +1,4 @@
-//! The handshake as a machine: bytes in at any cut, bytes out, and an open cipher or an error.
+//! The handshake as a state machine: bytes in, split anywhere, bytes out, and at the end ciphers or an error.
 
 use snow::HandshakeState;
 
@@ -12,7 +12,7 @@ const PREFACE_BYTES: usize = 8;
 /// The longest Noise message of a handshake, in bytes: all that a stranger can make us hold.
 const MESSAGE_BYTES_MAX: usize = 256;
 
-/// Why a responder sends a caller away, in one plain byte.
+/// Reasons of a refusal, each one plain byte.
 const REFUSED_KEY: u8 = 1;
 const REFUSED_IDENTITY: u8 = 2;
 const REFUSED_ROLE: u8 = 3;
@@ -37,7 +37,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins as the one who connects; what to send is appended to `out`.
+    /// Begins as the connecting end; bytes to send are appended to `out`.
     pub(crate) fn initiate(config: &LinkConfig, own: Hello, out: &mut Vec<u8>) -> Self {
         let mut handshake = Self::new(config, own, true);
         out.extend_from_slice(&preface(config.session));

@@ -1,4 +1,4 @@
-//! Connection strings: where to listen and where to connect, as text.
+//! Connection strings: addresses to listen at and to connect to, as text.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! TCP sockets as the system has them: addresses, connecting, listening, and whether the other host still answers.
+//! The system's TCP sockets: addresses, connecting, listening, and detection of a cut-off host.
 
 use std::io;
 use std::net::ToSocketAddrs;

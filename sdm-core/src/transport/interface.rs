@@ -1,10 +1,10 @@
-//! Which interfaces of a host are used.
+//! Selection of a host's network interfaces.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Which of this host's interfaces are used: by name (`ib0`), by address, or by network (`10.1.0.0/16`).
+/// Selection of this host's interfaces: by name (`ib0`), by address, or by network (`10.1.0.0/16`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// The addresses of the interface of this name.
@@ -35,13 +35,13 @@ impl Interface {
 /// A text that names no interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InterfaceError {
-    /// It has a slash, and is no network.
+    /// It has a slash, but is not a network.
     #[error("{text:?}: a network looks like 10.1.0.0/16 or fd00:1::/64")]
     Network {
         /// The text that did not parse.
         text: String,
     },
-    /// It is empty.
+    /// The text is empty.
     #[error("the name of an interface, an address or a network is expected")]
     Empty,
 }

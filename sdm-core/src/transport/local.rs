@@ -1,10 +1,10 @@
-//! Sockets of the kernel that have a name and no file ("abstract"), for members of one host: nothing of them stays in any
+//! Abstract sockets (kernel sockets with a name and no file) for members of one host: nothing of them stays in any
 //! file system, however a member ends.
 //!
-//! They exist per network namespace, so that a member elsewhere (another host, a container) finds nobody there, at the cost of one
-//! system call. A member's name is made of the session's key: nobody who lacks it can have taken the name before, or finds the member
-//! by it. Names that are in use are no secret (`/proc/net/unix`), so both ends ask the kernel for the other's user as well; and
-//! then the handshake decides, as on every link.
+//! They exist per network namespace. A member elsewhere (another host, a container) therefore finds no listener, at
+//! the cost of one system call. A member's name is derived from the session's key, so that no process without the
+//! key can take the name before, or find the member by it. Names in use are not secret (`/proc/net/unix`). So both
+//! ends also ask the kernel for the other's user; and then the handshake decides, as on every link.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;

@@ -4,8 +4,8 @@ use ring::hmac;
 
 use crate::link::LinkConfig;
 
-/// The name of an abstract socket for those who have all of `detail` in common: 40 hexadecimal digits behind `sdm-`. Who does
-/// not hold the session's key cannot tell it before it is used, and learns nothing of the key from it.
+/// Name of an abstract socket for processes that have the same `detail`: 40 hexadecimal digits behind `sdm-`. A process
+/// without the session's key cannot predict the name, and learns nothing of the key from it.
 #[must_use]
 pub fn meeting_name(config: &LinkConfig, detail: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, config.key.bytes());

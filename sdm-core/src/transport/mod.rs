@@ -56,7 +56,7 @@ pub type ForeignFd = i32;
 /// An event of a transport.
 #[derive(Debug)]
 pub enum TransportEvent {
-    /// Somebody connected to us.
+    /// An incoming connection.
     Accepted {
         /// The new connection.
         conn: ConnId,
@@ -125,8 +125,8 @@ pub trait Transport {
     /// `WouldBlock` where none are there; otherwise the connection is broken.
     fn recv(&mut self, conn: ConnId, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// True where the other host acknowledges nothing of what is sent to it over and over again: it is
-    /// cut off, or gone. A process that stands still is not meant. Where that cannot be told: false.
+    /// True where the other host has not acknowledged repeated retransmissions: it is
+    /// cut off, or gone. A stopped process does not count as cut off. False where that is unknown.
     fn is_cut_off(&self, _conn: ConnId) -> bool {
         false
     }

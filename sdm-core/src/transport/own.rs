@@ -1,18 +1,18 @@
-//! Which of this host's addresses others may use.
+//! Addresses of this host that other hosts may use.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::Interface;
 use crate::limits::ADDRESSES_MAX;
 
-/// An address of this host, and whose it is.
+/// An address of this host, and its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Address {
     interface: String,
     ip: IpAddr,
 }
 
-/// This host has no address that is wanted.
+/// This host has no address in the selected interfaces.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no address of this host is in --interface; it has {has}")]
 pub struct NoAddress {

@@ -79,7 +79,7 @@ impl<T: Transport> Reversed<T> {
         &mut self.inner
     }
 
-    /// From now on whoever connects has to say which server of this session it is.
+    /// From now on each incoming connection has to claim a server of this session.
     pub fn listen_for_callers(&mut self, config: LinkConfig) {
         self.listener = Some(ReverseListener {
             config,
@@ -149,7 +149,7 @@ impl ReverseListener {
         self.unclaimed.iter().any(|it| it.conn == conn)
     }
 
-    /// Somebody has come. Who has been here longest without a word makes room.
+    /// Adds a new connection; the oldest one without a claim is closed where there are too many.
     fn receive(&mut self, inner: &mut impl Transport, conn: ConnId) {
         if self.unclaimed.len() == UNCLAIMED_MAX {
             inner.close(self.unclaimed.remove(0).conn);
@@ -161,7 +161,7 @@ impl ReverseListener {
         });
     }
 
-    /// Reads who somebody says to be.
+    /// Reads the claim of a connection.
     fn hear(&mut self, inner: &mut impl Transport, conn: ConnId, events: &mut Vec<TransportEvent>) {
         let Some(at) = self.unclaimed.iter().position(|it| it.conn == conn) else {
             return;

@@ -134,8 +134,8 @@ impl Line {
         room.min(LINE_BYTES_MAX - self.bytes)
     }
 
-    /// When a line without room has had time for half of what waits; absent where room comes only
-    /// by what is there being taken.
+    /// Time at which half of the queue of a full line is sent; `None` where only the receiver can make room, by taking
+    /// data.
     pub(super) fn room_at(&self) -> Option<Instant> {
         let half = self.free_at.checked_sub(WAITING_MAX / 2);
         (self.bytes < LINE_BYTES_MAX).then_some(half.unwrap_or(self.free_at))
@@ -161,7 +161,7 @@ impl Line {
         self.packets.push_back((due, Packet::End(end)));
     }
 
-    /// When the first of what is under way is there.
+    /// Arrival time of the first packet in flight.
     pub(super) fn due_at(&self) -> Option<Instant> {
         self.packets.front().map(|(due, _)| *due)
     }
@@ -188,7 +188,7 @@ impl Line {
         self.packets.is_empty()
     }
 
-    /// Gives up what is under way.
+    /// Drops all packets in flight.
     pub(super) fn clear(&mut self) {
         self.packets.clear();
         self.bytes = 0;

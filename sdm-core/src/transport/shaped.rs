@@ -22,7 +22,7 @@ const READ_BYTES: usize = 64 << 10;
 /// Sockets, some of which are slower than they could be.
 pub struct Shaped {
     inner: TcpTransport,
-    /// Of connections that are made from now on, and the timer for them.
+    /// Shape of connections that are made from now on, and its timer.
     shape: Option<(Shape, TimerFd)>,
     /// When the timer goes off.
     armed: Option<Instant>,
@@ -46,7 +46,7 @@ struct Lines {
     connected: bool,
     /// The socket refused a send.
     stuck: bool,
-    /// The owner has closed it; what it sent is still under way.
+    /// The owner has closed it; its last data is still in flight.
     closed: bool,
 }
 

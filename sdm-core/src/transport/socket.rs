@@ -1,4 +1,4 @@
-//! The kinds of sockets behind one face: what the event loop sees of them.
+//! TCP and Unix sockets behind one interface for the event loop.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -115,7 +115,7 @@ impl Stream {
         }
     }
 
-    /// True where a connection stands as soon as it is made, and the kernel says that there is room each time that the other
+    /// True where a connection is established at once, and the kernel reports room each time that the other
     /// end reads, wanted or not.
     pub(super) fn is_unix(&self) -> bool {
         matches!(self, Self::Unix(_))

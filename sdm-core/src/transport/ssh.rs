@@ -60,7 +60,7 @@ impl Tunnel {
         }
     }
 
-    /// Its end of the pair is closed, so `ssh` has ended or is about to.
+    /// Handles the end of the socket pair: `ssh` has ended or is about to.
     fn ended(&mut self) -> io::Result<usize> {
         let Some(stderr) = self.stderr.take() else {
             return Ok(0);

@@ -30,7 +30,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The program that tunnels run through unless another is named.
 const SSH: &str = "/usr/bin/ssh";
 
-/// The lowest two bits of a token say what it names, the others which.
+/// Kind of a token, in its lowest two bits; the other bits are the index.
 const WAKER: usize = 0;
 const LISTENER: usize = 1;
 const CONNECTION: usize = 2;
@@ -278,7 +278,8 @@ impl TcpTransport {
 }
 
 impl SocketConnection {
-    /// Has the kernel say when there is room, or not any more, where it would say so at every read of the other end.
+    /// Starts or stops watching for room on a Unix socket, for which the kernel would report it at every read of
+    /// the other end.
     fn watch_room(&mut self, conn: ConnId, poll: &Poll, wanted: bool) -> io::Result<()> {
         if !self.stream.is_unix() {
             return Ok(());

@@ -1,5 +1,5 @@
 //! The accounting of the aggregator alone: in any tree, in any order, in any number of parts, each
-//! source is in one block, and that block says what the source said.
+//! source is in one block, and that block has the source's answer.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl Case {
         waiting.pop().unwrap_or_default()
     }
 
-    /// Each source is in one block, which says what it said.
+    /// Asserts that each source is in one block, and that the block has the source's answer.
     fn check_account(&self, blocks: &[Block]) -> Result<(), TestCaseError> {
         let mut counted = IdSet::new();
         let mut classes: BTreeMap<(u8, &[u8]), usize> = BTreeMap::new();
@@ -168,7 +168,7 @@ proptest! {
         prop_assert_eq!(&case.gather_in_a_tree(), &flat);
     }
 
-    /// In parts, as answers come late: no part repeats what an earlier one told, and gathered
+    /// Aggregates taken in parts, as for late answers: no part repeats an earlier one, and merged
     /// again they are the whole.
     #[test]
     fn parts_are_the_whole_and_nothing_twice(case in cases()) {

@@ -1,4 +1,4 @@
-//! Connections that are slower than they could be: never quicker than they say, and in order.
+//! Connections with a simulated latency and bandwidth: never faster than these, and in order.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn transport(shape: &str) -> Shaped {
     shaped
 }
 
-/// Polls both until one of them saw what is wanted.
+/// Polls both until one of them has the wanted event.
 fn until(a: &mut Shaped, b: &mut Shaped, wanted: impl Fn(bool, &TransportEvent) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     let mut found = false;

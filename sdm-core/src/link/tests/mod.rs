@@ -1,4 +1,4 @@
-//! Two ends of a link, with nothing but memory and a clock of their own between them.
+//! Two ends of a link, connected in memory, with a simulated clock.
 
 mod handshake;
 mod heartbeat;

@@ -23,11 +23,11 @@ use crate::message::{ExchangeId, ExchangeMessage, ExchangeStep, Message, Piece};
 
 const TOO_MUCH: &str = "more than 2 GiB in one exchange";
 
-/// Why an exchange cannot be.
+/// Reason for which an exchange fails.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct ExchangeFailure {
-    /// Those without whom it cannot be; none where that is not the reason.
+    /// Lost tasks without which the exchange is impossible; empty where that is not the reason.
     pub lost: IdSet,
     /// The reason, for a person.
     pub why: String,
@@ -37,14 +37,15 @@ pub struct ExchangeFailure {
 #[derive(Default)]
 pub(super) struct Exchanges {
     open: Vec<Exchange>,
-    /// Those that could not be, the last ones: for who comes late.
+    /// The last failed exchanges, for tasks that join one late.
     failed: VecDeque<(ExchangeId, ExchangeFailure)>,
 }
 
 impl Node {
-    /// This member's tasks among those of an exchange give `bytes`, together. [`Action::Exchanged`] follows, once.
+    /// Adds `bytes` to an exchange as the data of this member's tasks among its participants, together.
+    /// [`Action::Exchanged`] follows, once.
     ///
-    /// It is for servers: who has none of the tasks takes no part, and nothing follows. Nor does anything where it is asked twice.
+    /// For servers: without a participating task here the call does nothing. A repeated call does nothing either.
     pub fn exchange(&mut self, id: &ExchangeId, bytes: &[Bytes]) {
         let own = id.tasks.intersection(&self.local);
         let Some(first) = own.first() else { return };
@@ -86,7 +87,7 @@ impl Node {
         self.settle_exchange(at);
     }
 
-    /// True where anybody may have to be told something: [`Node::feed`] is to be tried.
+    /// True where an exchange is under way: [`Node::feed`] may have data to send.
     #[must_use]
     pub fn has_exchanges(&self) -> bool {
         !self.exchanges.open.is_empty()
@@ -291,7 +292,7 @@ impl Node {
         }
     }
 
-    /// Tells all who take part that it cannot be, also those above whom it has not come yet.
+    /// Fails an exchange and informs all participants below, also where this member had no part of the exchange yet.
     fn fail_exchange(&mut self, id: &ExchangeId, failure: &ExchangeFailure) {
         let below = self.children.iter();
         let below = below.filter(|it| !it.reach().is_disjoint(&id.tasks));

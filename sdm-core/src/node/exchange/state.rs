@@ -21,7 +21,7 @@ pub(super) struct Exchange {
     pub(super) part_of: BTreeMap<TaskId, usize>,
     /// Size of the data in `parts`, in bytes.
     pub(super) held: u64,
-    /// This member's own tasks that take part and have not been told; none where none do.
+    /// This member's own tasks that take part and have not received the data; empty where none do.
     pub(super) own: IdSet,
     /// True once the data here may be sent to the parent.
     pub(super) is_ready: bool,

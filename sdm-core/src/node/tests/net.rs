@@ -31,7 +31,7 @@ pub(in crate::node) struct Net {
     pub(super) now: Instant,
     pub(super) random: u64,
     pub(in crate::node) nodes: BTreeMap<ServerId, Node>,
-    /// Link, by whom it is held: who is at the other end.
+    /// The peer of each link, by the link's owner.
     pub(super) links: BTreeMap<(ServerId, LinkId), ServerId>,
     pub(super) next_link: u64,
     pub(super) arrivals: BTreeMap<(Instant, u64), (ServerId, Arrival)>,
@@ -40,7 +40,7 @@ pub(in crate::node) struct Net {
     pub(super) executed: BTreeMap<(CommandId, u32), u32>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) answer: fn(&[u8], u32) -> Option<String>,
-    /// Members that stand still: connections stand, but nobody speaks.
+    /// Stopped members: their connections exist, but they send nothing.
     pub(super) still: BTreeSet<ServerId>,
     /// Outcomes of exchanges, with the server that received each.
     pub(super) exchanged: Vec<(ServerId, ExchangeId, Outcome)>,

@@ -16,7 +16,7 @@ pub(super) struct Caller {
     config: LinkConfig,
     me: ServerId,
     places: Vec<ConnectionString>,
-    /// Which of them is next, < `places.len()`.
+    /// Index of the next address in `places`, < `places.len()`.
     place: usize,
     state: CallState,
     pause: Duration,
@@ -26,7 +26,7 @@ pub(super) struct Caller {
 
 #[derive(Clone, Copy)]
 enum CallState {
-    /// Not before then.
+    /// No attempt before this time.
     Pause(Instant),
     /// Under way; it has failed then.
     Connecting(ConnId, Instant),
@@ -122,7 +122,7 @@ impl Caller {
         None
     }
 
-    /// Says who this is: the first bytes of a connection, which its buffer has room for.
+    /// Sends the claim: the first bytes of a connection, for which its buffer has room.
     fn claim(&self, inner: &mut impl Transport, conn: ConnId) -> io::Result<()> {
         let claim = Claim::of(&self.config).make(self.me);
         let claim = claim.map_err(io::Error::other)?;
@@ -132,7 +132,7 @@ impl Caller {
         }
     }
 
-    /// It is taken: from here on the connection is one that was accepted, and the next one is made.
+    /// Reads from the waiting connection. Once the listener takes it, it counts as accepted, and the next one is made.
     fn read(&mut self, inner: &mut impl Transport, conn: ConnId, events: &mut Vec<TransportEvent>) {
         let mut buffer = [0; EARLY_BYTES];
         match inner.recv(conn, &mut buffer) {

@@ -43,7 +43,7 @@ transport_suite!(
     ]
 );
 
-/// Strangers at a listener are heard for a while, and make room for those who come after them.
+/// Strangers at a listener are kept for a while, and closed for newer ones.
 #[test]
 fn strangers_at_a_desk_change_nothing() {
     let mut hosts = hosts_the_other_way_round();
