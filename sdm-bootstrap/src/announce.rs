@@ -42,9 +42,9 @@ pub struct Announcement {
     pub server: u32,
     /// The name of its host: letters, digits, `.`, `-` and `_`, 1 to [`HOST_BYTES_MAX`] bytes.
     pub host: String,
-    /// The TCP port on which it listens; 0 where it listens nowhere, but calls.
+    /// TCP port on which it listens; 0 if it does not listen, but connects.
     pub port: u16,
-    /// Its Unix process id, never 0.
+    /// The pid, never 0.
     pub pid: u32,
     /// The addresses at which the port can be reached, best first, 1 to [`ADDRESSES_MAX`].
     pub addresses: Vec<IpAddr>,
@@ -55,7 +55,7 @@ pub struct Announcement {
 pub struct Refusal {
     /// The server's number, at most [`ServerId::SERVER_MAX`].
     pub server: u32,
-    /// One line, at most [`REASON_BYTES_MAX`] bytes.
+    /// The reason in one line, at most [`REASON_BYTES_MAX`] bytes.
     pub why: String,
 }
 
@@ -74,7 +74,7 @@ impl Refusal {
         Self { server, why }
     }
 
-    /// Looks for a refusal at the end of `line`; a number that is none makes it no refusal.
+    /// Finds a refusal at the end of `line`; `None` also if its number is malformed.
     #[must_use]
     pub fn find(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once(REFUSAL_MAGIC)?;
@@ -125,13 +125,13 @@ impl Announcement {
         }
     }
 
-    /// Looks for an announcement at the end of `line`.
+    /// Finds an announcement at the end of `line`.
     ///
-    /// `Ok(None)` is a line that holds none. Otherwise the text in front of it comes too: a tag of
-    /// the launcher, mostly empty.
+    /// `Ok(None)` for a line without one. Otherwise the text before it is returned too: a launcher's tag, mostly
+    /// empty.
     ///
     /// # Errors
-    /// Where the line holds the start of an announcement and its rest breaks the format.
+    /// The line contains the start of an announcement, and its rest is malformed.
     pub fn find(line: &str) -> Result<Option<(&str, Self)>, AnnouncementError> {
         let Some(at) = line.rfind(ANNOUNCEMENT_MAGIC) else {
             return Ok(None);
@@ -238,10 +238,10 @@ fn parse_addresses(text: &str) -> Result<Vec<IpAddr>, AnnouncementError> {
     Ok(addresses)
 }
 
-/// Feeds arbitrary text to the readers of a process's first words: no panic, and what was read is said and read again alike.
+/// Feeds arbitrary text to the parsers of announcements: no panic, and parsed ones survive a round trip.
 ///
 /// # Panics
-/// Where that does not hold.
+/// A parsed one does not.
 pub fn fuzz_words(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(Some((before, found))) = Announcement::find(&text) {

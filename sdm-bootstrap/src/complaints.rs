@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use sdm_text::printable;
 
-/// Standard error for a log and for last words: what is written to it is escaped, line ends stay.
+/// Standard error for logs and errors: text is escaped, except line ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Complaints;
 
@@ -27,8 +27,8 @@ impl Write for Complaints {
     }
 }
 
-/// The command line of this process; where it is wrong, that is said and the process ends. What is said quotes it, and is
-/// escaped.
+/// Parses the command line of this process; if it is wrong that is reported and the process exits. The report quotes
+/// it, escaped.
 pub fn arguments<T: clap::Parser>() -> T {
     T::try_parse().unwrap_or_else(|error| {
         if error.use_stderr() {

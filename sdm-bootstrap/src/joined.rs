@@ -25,8 +25,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Looks for such a line at the end of `line`; gives what stands in front of it, too. Numbers that are none make it
-    /// no such line.
+    /// Finds such a line at the end of `line`; returns the text before it too. `None` also if a number is malformed.
     #[must_use]
     pub fn find(line: &str) -> Option<(&str, Self)> {
         let at = line.rfind(JOINED_MAGIC)?;

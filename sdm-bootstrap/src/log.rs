@@ -17,19 +17,19 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// For a process whose standard error goes through others.
+    /// A writer for a process whose standard error passes through others.
     #[must_use]
     pub fn forwarded() -> Self {
         Self { before: LOG_MAGIC }
     }
 
-    /// For one whose standard error is read by a person.
+    /// A writer for a process whose standard error is read by a user.
     #[must_use]
     pub fn direct() -> Self {
         Self { before: "" }
     }
 
-    /// Says a line that another process has logged.
+    /// Prints a line that another process has logged.
     pub fn pass_on(line: &str) {
         // Whoever closed standard error wants no log.
         let _ = Self::direct().write(line.as_bytes());
@@ -49,7 +49,7 @@ impl Write for LogWriter {
     }
 }
 
-/// An event as one line without its end, cut where it is too long.
+/// An event as one line without its end, cut if it is too long.
 #[must_use]
 pub fn line(before: &str, event: &[u8]) -> String {
     const CUT: &str = "...";

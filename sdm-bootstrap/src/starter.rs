@@ -19,14 +19,14 @@ const EXITING: u32 = 0x4;
 pub struct Starter(Pid);
 
 impl Starter {
-    /// To be called early: a starter that is gone already is taken for what adopted us.
+    /// Call this early: if the starter is gone already, the adopting process is taken for it.
     #[must_use]
     pub fn now() -> Self {
         Self(getppid())
     }
 
-    /// These signals and SIGCONT over the descriptor given back, for a process that nobody's death ends. This thread does not
-    /// get them any more.
+    /// A descriptor for these signals and SIGCONT, for a process that no other process's death ends. This thread does
+    /// not get these signals any more.
     ///
     /// # Errors
     /// The system has no descriptor left.
@@ -40,12 +40,12 @@ impl Starter {
         )?)
     }
 
-    /// From now on its death is told by SIGCONT, over the descriptor given back: look then whether it
-    /// [is gone](Self::is_gone), as others may send that signal too. So are these signals, which this thread does not get
-    /// any more.
+    /// A descriptor that reports the starter's death as SIGCONT. Check then whether it [is gone](Self::is_gone), as
+    /// other processes may send that signal too. These signals are reported as well, and this thread does not get
+    /// them any more.
     ///
     /// # Errors
-    /// The system has no descriptor left; the starter has ended meanwhile.
+    /// The system has no descriptor left, or the starter has ended meanwhile.
     pub fn follow(self, signals: &[Signal]) -> io::Result<SignalFd> {
         let told = Self::nobody(signals)?;
         prctl::set_pdeathsig(Signal::SIGCONT)?;
@@ -55,8 +55,8 @@ impl Starter {
         Ok(told)
     }
 
-    /// True where it has ended or is about to. The signal that tells us of its death comes when its
-    /// first thread goes, while others of its threads may still count as our parent; they tell us once more.
+    /// True if it has ended or is about to. The signal of its death comes when its first thread ends, while others of
+    /// its threads may still count as the parent; a further signal follows them.
     #[must_use]
     pub fn is_gone(self) -> bool {
         if getppid() != self.0 {

@@ -12,7 +12,7 @@ pub enum Check {
     GdbPython,
     /// gdb can write the registers of this processor.
     GdbRegisters,
-    /// gdb can attach to a process of one's own.
+    /// gdb can attach to a process of this user.
     Attach,
     /// `kernel.yama.ptrace_scope`.
     PtraceScope,
@@ -28,7 +28,7 @@ pub enum Check {
     Memory,
     /// The folder for sockets and records of sessions.
     RuntimeFolder,
-    /// Ports of one's own addresses.
+    /// The ports of this host's addresses.
     Ports,
     /// ssh is there, and reaches a host.
     Ssh,
@@ -46,12 +46,12 @@ pub enum Check {
     Cluster,
     /// The job that is named is found.
     Job,
-    /// Nothing stands in the way of attaching to its processes.
+    /// Nothing prevents an attach to the target's processes.
     Target,
 }
 
 impl Check {
-    /// All of them, in the order in which they are told.
+    /// All checks, in the order of output.
     pub const ALL: [Self; 22] = [
         Self::Programs,
         Self::Gdb,
@@ -77,7 +77,7 @@ impl Check {
         Self::Target,
     ];
 
-    /// Its name.
+    /// The check's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -12,16 +12,16 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 /// The rating of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It will do.
+    /// The state is good.
     Good,
     /// Something will fail.
     Bad,
-    /// It cannot be told from here.
+    /// The state cannot be determined from here.
     Unknown,
 }
 
 impl Verdict {
-    /// Its word.
+    /// The rating as a word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -46,17 +46,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Something that will do.
+    /// A good finding.
     pub fn good(check: Check, found: impl Into<String>) -> Self {
         Self::new(check, Verdict::Good, found.into(), String::new())
     }
 
-    /// Something that fails, and what to do.
+    /// A bad finding, with advice.
     pub fn bad(check: Check, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(check, Verdict::Bad, found.into(), remedy.into())
     }
 
-    /// Something that cannot be told from here, and what to do.
+    /// A finding that cannot be rated from here, with advice.
     pub fn unknown(check: Check, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(check, Verdict::Unknown, found.into(), remedy.into())
     }
@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// One line that tells it, without the line's end.
+    /// The finding as one line, without its end.
     #[must_use]
     pub fn line(&self) -> String {
         // What is printable has no tabs.

@@ -25,9 +25,9 @@ const VERSION_WAIT: Duration = Duration::from_secs(5);
 const TRIAL_WAIT: Duration = Duration::from_secs(60);
 /// The most other gdbs that are asked for their version.
 const CANDIDATES_MAX: usize = 8;
-/// The most entries of a folder that are looked at.
+/// Most entries of a directory that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// Folders of gdbs below the root; a star stands for every folder there.
+/// Directories of gdbs below the root; a star matches every directory.
 const PLACES: [&str; 7] = [
     "usr/bin",
     "usr/local/bin",
@@ -41,15 +41,14 @@ const PLACES: [&str; 7] = [
 /// A gdb's version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Its first number.
+    /// The major number.
     pub major: u32,
-    /// All of it: `13.1`, `10.2-13.el9`.
+    /// The whole version: `13.1`, `10.2-13.el9`.
     pub text: String,
 }
 
 impl Version {
-    /// The version that a gdb has printed: the last word of the line that begins with its name, behind everything
-    /// that a distribution has put before it.
+    /// The version in gdb's output: the last word of the line with its name, after any additions of a distribution.
     #[must_use]
     pub fn printed(text: &str) -> Option<Self> {
         let line = text.lines().find(|line| line.starts_with("GNU gdb "))?;
@@ -61,19 +60,19 @@ impl Version {
         })
     }
 
-    /// True where it is older than the oldest that works.
+    /// True if it is older than the oldest supported one.
     #[must_use]
     pub fn is_too_old(&self) -> bool {
         self.major < OLDEST
     }
 }
 
-/// Another gdb, and how it is had.
+/// Another gdb, and the way to get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// A path, or a command that loads a module.
     pub how: String,
-    /// Its version, where it says one.
+    /// The version; `None` if it is unknown.
     pub version: Option<Version>,
 }
 
@@ -89,7 +88,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of this machine and this environment.
+    /// The places of this machine and this environment.
     #[must_use]
     pub fn here() -> Self {
         Self {
@@ -99,7 +98,7 @@ impl Places {
         }
     }
 
-    /// All gdbs that are installed and not too old, apart from `but`, each once; then those of modules.
+    /// All installed gdbs that are not too old, except `but`, each once; then those of modulefiles.
     #[must_use]
     pub fn candidates(&self, but: &Path) -> Vec<Candidate> {
         let mut folders: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
@@ -185,7 +184,7 @@ pub fn too_old(version: &str) -> String {
     format!("gdb {version} is too old: gdb {OLDEST} is the oldest that works")
 }
 
-/// The version of the gdb at a path; absent where it says none.
+/// The version of the gdb at a path; `None` if it prints none.
 #[must_use]
 pub fn version_of(path: &Path) -> Option<Version> {
     let said = asked(path, &["--version"], VERSION_WAIT).ok()?;
@@ -236,7 +235,7 @@ pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
     findings
 }
 
-/// All that a gdb prints.
+/// The whole output of a gdb.
 fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
     let mut command = programs::at(path);
     command.args(words).env("LC_ALL", "C");
@@ -249,7 +248,7 @@ fn asked(path: &Path, words: &[&str], wait: Duration) -> io::Result<String> {
     Ok(text)
 }
 
-/// The folders that a place with stars stands for.
+/// The directories that match a place with stars.
 fn expanded(root: &Path, place: &str) -> Vec<PathBuf> {
     let mut folders = vec![root.to_owned()];
     for part in place.split('/') {
@@ -297,7 +296,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Has gdb attach to a process that waits, and look at it.
+    /// Has gdb attach to a waiting process, and examine it.
     ///
     /// # Errors
     /// The process, or gdb, cannot be started, or takes too long.
@@ -403,8 +402,8 @@ impl Trial {
     }
 }
 
-/// Whether a program is linked dynamically, and not privileged: the dynamic linker does what its environment says.
-/// What is no ELF file is a script around one.
+/// True if a program is linked dynamically and not privileged, so that the dynamic linker respects its environment. A
+/// file that is not ELF is taken for a wrapper script.
 fn loads_libraries(path: &Path) -> bool {
     let Ok(mut file) = files::open(path) else {
         return true;

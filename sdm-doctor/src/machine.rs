@@ -158,7 +158,7 @@ mod tests {
     use crate::Verdict;
     use crate::gdb::tests::Root;
 
-    /// A check, the files that it is to find, its verdict, and a part of what it says.
+    /// A check, the files for it, its expected rating, and a part of its text.
     type Case<'a> = (Check, &'a [(&'a str, &'a str)], Verdict, &'a str);
 
     #[test]

@@ -9,21 +9,21 @@ use crate::Finding;
 /// Prefix of the lines that are not findings.
 const MARK: &str = "sdm-doctor-";
 
-/// One line of a host's.
+/// One line of a host's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Which SDM is there.
     Version {
-        /// Its version.
+        /// The version.
         version: String,
-        /// The version of what its members say to one another.
+        /// The version of the members' wire protocol.
         wire: u8,
     },
-    /// Connections come in there, until the input of who tells it has ended.
+    /// Connections are accepted at this address until the reporter's input ends.
     Listens(SocketAddr),
-    /// Something was looked at.
+    /// A finding.
     Found(Finding),
-    /// That was all.
+    /// The end of the report.
     End,
 }
 
@@ -59,7 +59,7 @@ impl Told {
     }
 }
 
-/// Feeds arbitrary bytes to the reader of what hosts tell: what it reads survives its own writing.
+/// Feeds arbitrary bytes to the parser of reports: parsed lines survive a round trip.
 pub fn fuzz_told(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {

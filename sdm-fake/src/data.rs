@@ -193,7 +193,7 @@ impl Task {
         Ok(Reply::Breakpoint(nowhere(number)))
     }
 
-    /// All of them, as `info breakpoints` wants them.
+    /// All of them, in the form of `info breakpoints`.
     pub(super) fn quiet_views(&self) -> impl Iterator<Item = BreakpointView> {
         self.quiet.iter().map(|quiet| BreakpointView {
             place: nowhere(quiet.number),

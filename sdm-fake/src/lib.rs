@@ -147,7 +147,7 @@ impl FakeBackend {
         }
     }
 
-    /// Does what a command says and answers it, or opens a run.
+    /// Carries out a command: answers it, or opens a run.
     fn perform(&mut self, now: Instant, id: TaskId, command_id: CommandId, command: Command) {
         let failure = self.scenario.failure(id, command.name());
         match command {

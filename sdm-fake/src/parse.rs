@@ -17,10 +17,10 @@ pub enum Wrong {
     /// The text is longer than [`SCENARIO_BYTES_MAX`].
     #[error("longer than {SCENARIO_BYTES_MAX} bytes")]
     TooLong,
-    /// Something else is to stand there.
+    /// Something else is expected there.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// The seed is the whole scenario's, and stands in a section.
+    /// The seed is set inside a section, but belongs to the whole scenario.
     #[error("seed stands before the first section")]
     LateSeed,
     /// Tasks are named that are no set.
@@ -37,7 +37,7 @@ pub enum Wrong {
     /// Input is neither echoed nor ignored.
     #[error("expected echo or ignore, not '{0}'")]
     Stdin(String),
-    /// The key wants a name behind it.
+    /// A name must follow the key.
     #[error("expected `{0} NAME = ...`")]
     NoName(String),
     /// There is no such key.
@@ -46,16 +46,16 @@ pub enum Wrong {
     /// There is no such command.
     #[error("no command is called '{0}'")]
     Command(String),
-    /// It is no number, or too large.
+    /// A malformed or too large number.
     #[error("'{0}' is no number")]
     Number(String),
     /// The later end of a range of times is the earlier one.
     #[error("'{0}' ends before it begins")]
     Range(String),
-    /// It is no time.
+    /// A malformed time.
     #[error("'{0}' is no time: expected 250us, 10ms, 2s or 0")]
     Time(String),
-    /// It is no frame of a stack.
+    /// A malformed stack frame.
     #[error("'{0}' is no frame: expected FUNCTION or FUNCTION FILE:LINE")]
     Frame(String),
     /// Output comes without a pause.

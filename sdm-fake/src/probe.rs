@@ -13,7 +13,7 @@ use super::scenario::Scenario;
 use super::task::{Task, value};
 
 impl Task {
-    /// The answer to a probe: of a task that runs what the kernel would say of it, and no more.
+    /// The answer to a probe; for a running task only the kernel's data.
     pub(super) fn probe(
         &mut self,
         scenario: &Scenario,

@@ -134,8 +134,8 @@ impl FakeBackend {
         self.arm_run_end(now, id);
     }
 
-    /// The open run ends when the script says. Even at once it ends by a timer: a script of many
-    /// ends is no recursion.
+    /// Schedules the end of the open run. Even an immediate end uses a timer, so that a script of many ends does not
+    /// recurse.
     pub(super) fn arm_run_end(&mut self, now: Instant, id: TaskId) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);
@@ -189,7 +189,7 @@ impl FakeBackend {
         }
     }
 
-    /// The task stops: its open run is answered, or everybody is told.
+    /// Stops the task: answers its open run, or emits an event.
     pub(super) fn stop(&mut self, id: TaskId, reason: StopReason) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);
@@ -293,7 +293,7 @@ impl FakeBackend {
         }
     }
 
-    /// Ends the task's part in the session, as the policy of the end says.
+    /// Ends the task's part in the session, by the end policy.
     pub(super) fn leave(&mut self, id: TaskId) {
         let policy = self.end;
         let task = self.task(id);

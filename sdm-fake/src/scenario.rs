@@ -111,7 +111,7 @@ pub(super) enum End {
     Stop(String),
 }
 
-/// A frame of a script: where a task stands.
+/// A frame of a script: a place in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) function: String,
@@ -144,7 +144,7 @@ impl Scenario {
             .filter(move |s| s.tasks.as_ref().is_none_or(|tasks| tasks.contains(task)))
     }
 
-    /// The delay of `key`, chosen by the seed, the task and `salt`; absent where it is not given.
+    /// The delay of `key`, chosen by the seed, the task and `salt`; `None` if the script has none.
     pub(super) fn delay(&self, task: TaskId, key: &DelayKey, salt: u64) -> Option<Duration> {
         let delay = self.pick(task, |s| {
             let mut delays = s.delays.iter().rev();

@@ -29,7 +29,7 @@ impl Task {
         }
     }
 
-    /// The same over a while: it stays where it is.
+    /// Like `look`, over some time: the task does not move.
     pub(super) fn sample(
         &mut self,
         scenario: &Scenario,

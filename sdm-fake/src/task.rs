@@ -16,7 +16,7 @@ use super::scenario::{Scenario, fill};
 #[derive(Default)]
 pub(super) struct Task {
     pub(super) state: TaskState,
-    /// True where it was attached to and not started.
+    /// True if it was attached to, not started.
     pub(super) attached: bool,
     pub(super) life: Life,
     pub(super) run: Option<Run>,
@@ -25,7 +25,7 @@ pub(super) struct Task {
     pub(super) generation: u32,
     /// The command that takes its time.
     pub(super) current: Option<(CommandId, Command)>,
-    /// Commands behind that one, in order.
+    /// Later commands, in order.
     pub(super) queue: VecDeque<(CommandId, Command)>,
     /// Input that the program has not taken: the command, the position of its bytes in the stream, the bytes.
     pub(super) stdin: VecDeque<(CommandId, u64, Vec<u8>)>,
@@ -61,13 +61,13 @@ pub(super) struct Life {
     pub(super) printed: u64,
     /// Number of bytes of input that the program has taken.
     stdin_taken: u64,
-    /// Variables that were set, over what the script says of them.
+    /// Variables that were set, which override the script's.
     values: Vec<(String, String)>,
-    /// Variable objects: what they stand for, and what was seen last.
+    /// Variable objects: the expression of each, and its last value.
     pub(super) objects: BTreeMap<String, (String, String)>,
     /// The variables at the last probe.
     pub(super) probed: Option<Vec<Variable>>,
-    /// The line behind those that were listed last; 0 where none were.
+    /// The line after those listed last; 0 if none were.
     pub(super) listed: u32,
 }
 
@@ -77,7 +77,7 @@ pub(super) enum RunKind {
     /// Until the script's next end.
     #[default]
     Free,
-    /// So many steps, a line each.
+    /// A number of steps, a line each.
     Step(u32),
     /// Until the function returns.
     Finish,
@@ -100,7 +100,7 @@ impl Task {
         self.state = next;
     }
 
-    /// A new process stands behind the task.
+    /// Starts a new process for the task.
     pub(super) fn restart(&mut self) {
         self.life = Life {
             number: self.life.number + 1,
@@ -109,7 +109,7 @@ impl Task {
         };
     }
 
-    /// Drops a command; true where it was open here.
+    /// Drops a command; true if it was open here.
     pub(super) fn forget(&mut self, id: CommandId) -> bool {
         if let Some(run) = self.run.as_mut().filter(|run| run.id == Some(id)) {
             run.id = None;
@@ -135,7 +135,7 @@ impl Task {
         )
     }
 
-    /// Ends the start under way; whom that answers, if there is one.
+    /// Ends the start under way; returns the command to answer, if there is one.
     pub(super) fn take_start(&mut self) -> Option<Option<CommandId>> {
         if !self.is_starting() {
             return None;
@@ -150,7 +150,7 @@ impl Task {
         lists + self.interrupts.len() + self.silent.len() + usize::from(self.current.is_some())
     }
 
-    /// Everything not answered but an open run, for the end.
+    /// All unanswered commands except an open run, for the end.
     pub(super) fn drain_waiting(&mut self) -> Vec<CommandId> {
         let mut ids: Vec<CommandId> = self.queue.drain(..).map(|(id, _)| id).collect();
         ids.extend(self.stdin.drain(..).map(|(id, ..)| id));

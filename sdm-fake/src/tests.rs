@@ -12,7 +12,7 @@ use sdm_debug::reply::Stop;
 
 use super::*;
 
-/// A backend under a clock of its own; commands are numbered by their order.
+/// A backend with a test clock; commands are numbered in order.
 struct Bench {
     backend: FakeBackend,
     start: Instant,
@@ -36,7 +36,7 @@ impl Bench {
         }
     }
 
-    /// A bench whose tasks stand at main.
+    /// A bench whose tasks are stopped at main.
     fn started(scenario: &str, tasks: &str) -> Self {
         let mut bench = Self::new(scenario, tasks);
         bench.ask(tasks, Command::Start(StartSpec::default()));
@@ -66,7 +66,7 @@ impl Bench {
         }
     }
 
-    /// Lets so much time pass, timer by timer.
+    /// Advances the clock, timer by timer.
     fn run(&mut self, ms: u64) {
         let end = self.now + Duration::from_millis(ms);
         while let Some(at) = self.backend.poll_timeout().filter(|at| *at <= end) {

@@ -16,22 +16,22 @@ use crate::process::{Identity, identity};
 use crate::restore;
 use crate::warden::Warden;
 
-/// A process under a gdb that attaches to it. When it is dropped gdb has nothing to do with it any more.
+/// A process to which a gdb attaches. Drop it once gdb has no hold on the process any more.
 pub struct Held {
     who: Identity,
-    /// It stood still before, and is to stand still again.
+    /// True if it was stopped before the attach, and is to be stopped again.
     stopped: bool,
     /// Traps in its code that were there before: another tool's.
     foreign: Vec<u64>,
-    /// It was stopped here.
+    /// True if it was stopped by this module.
     frozen: bool,
     warden: Rc<Warden>,
     grip: Option<Grip>,
 }
 
 impl Held {
-    /// To be called before gdb hears of the process; absent where that is gone. `woken` where it stands still for
-    /// a debugger that is to let it run.
+    /// Call this before gdb learns of the process; `None` if the process is gone. `woken` if it is stopped for a
+    /// debugger that is to resume it.
     pub fn new(
         pid: i32,
         woken: bool,
@@ -66,8 +66,8 @@ impl Held {
         self.grip = None;
     }
 
-    /// gdb is dying, or about to be killed: stops it, before it runs into what gdb has put into its code. Who has nothing of gdb's in
-    /// it is not stopped: where this process is killed as well nobody might let it go on.
+    /// Stops the process when its gdb dies or is about to be killed, before it runs into gdb's breakpoints. A process
+    /// without gdb's breakpoints is not stopped: if this process were killed too nobody might resume it.
     pub fn catch(&mut self) {
         let is_tied = self.grip.as_ref().is_some_and(Grip::is_tied);
         if is_tied || restore::breakpoints(self.who.pid()).is_ok_and(|found| found != self.foreign)
@@ -77,7 +77,7 @@ impl Held {
         }
     }
 
-    /// Puts back what gdb has changed in its code. Gives what is to be told of it.
+    /// Restores its code; returns a message for the user, if any.
     pub fn restore(&self) -> Option<String> {
         let pid = self.who.pid();
         match restore::remove_breakpoints(pid, &self.foreign) {
@@ -125,8 +125,8 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     proc::of(pid).state().is_some_and(State::is_stopped)
 }
 
-/// True where a signal has stopped a thread of the process, or is about to: who is given no processor stops long after the signal was
-/// sent, or after another of its threads has taken it.
+/// True if a signal has stopped a thread of the process, or is about to. Without a processor a thread stops long
+/// after the signal was sent, or after another thread has taken it.
 pub(crate) fn is_stopping(pid: i32) -> bool {
     let process = proc::of(pid);
     let is_sent = |status: &proc::Status| {

@@ -41,7 +41,7 @@ impl Drop for Grip {
 }
 
 impl Grip {
-    /// Has the kernel stop the process when its gdb is gone.
+    /// Arms the leash: the kernel stops the process when its gdb is gone.
     pub(crate) fn tie(&mut self, pid: i32) {
         // Where that fails the process is stopped a little later.
         self.tied |= sys::stop_at_end_of(&self.ours, pid).is_ok();
@@ -59,7 +59,7 @@ impl Leash {
         Some(Self { ours, theirs })
     }
 
-    /// To be called when gdb is there and holds its end.
+    /// Call this once gdb runs and holds its end.
     pub(crate) fn grip(self) -> Grip {
         let Self { ours, theirs } = self;
         drop(theirs);

@@ -1,9 +1,9 @@
-//! Keeps a process unharmed that a gdb attaches to, however gdb and its server end.
+//! Keeps a process unharmed to which a gdb attaches, however gdb and its server end.
 //!
-//! A killed gdb leaves breakpoints in what it has traced, and stops that nobody takes back. So each such process is [`Held`]: the
-//! kernel stops it at gdb's end by a [`Leash`], what gdb has left in its code is taken out, and it goes on as it did before. Where the
-//! server dies too its [`Warden`] does that, a copy of it that outlives it, and where all are killed at once a person does ([`rescue`]). Processes are named by an [`Identity`], as pids are used
-//! again.
+//! A killed gdb leaves breakpoints in its processes, and stops that nobody undoes. So each such process is [`Held`].
+//! At gdb's end the kernel stops it by a [`Leash`], gdb's breakpoints are removed, and it is resumed. If the server
+//! dies too its [`Warden`] does that, a copy of the server that outlives it. If all are killed at once the user can
+//! do it ([`rescue`]). Processes are identified by an [`Identity`], as pids are reused.
 
 mod held;
 mod leash;

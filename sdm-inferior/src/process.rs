@@ -4,11 +4,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sdm_system::proc;
 
-/// One process, told from a later one of the same pid by when it began.
+/// One process, told from a later one with the same pid by its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pid: i32,
-    /// In clock ticks since the machine began.
+    /// Start time, in clock ticks since boot.
     began: u64,
 }
 
@@ -19,15 +19,15 @@ pub fn identity(pid: i32) -> Option<Identity> {
     (!stat.state().has_ended()).then_some(Identity { pid, began })
 }
 
-/// Has a process go on that somebody has stopped; one of ours, which nobody has reaped.
+/// Resumes a stopped process; it must be an unreaped child of this process.
 pub fn go_on(pid: i32) {
     if crate::held::is_stopped(pid) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
     }
 }
 
-/// Kills what a gdb that was killed at its start has left behind: it tries out tracing on a child of its own, which
-/// stands still for ever then. Every gdb is a session of its own.
+/// Kills the remains of a gdb that was killed at its start: gdb tests tracing on a child of its own, which would stay
+/// stopped for ever. Every gdb is a session of its own.
 pub fn end_trials_of(gdb: i32) {
     for pid in proc::pids().into_iter().flatten() {
         let stat = proc::of(pid).stat();
@@ -39,12 +39,12 @@ pub fn end_trials_of(gdb: i32) {
 }
 
 impl Identity {
-    /// True while it runs or stands still.
+    /// True while it runs or is stopped.
     pub fn is_alive(&self) -> bool {
         identity(self.pid).is_some_and(|now| now == *self)
     }
 
-    /// Its process id.
+    /// The pid.
     pub fn pid(&self) -> i32 {
         self.pid
     }

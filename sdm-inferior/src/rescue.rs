@@ -20,49 +20,49 @@ use crate::restore::{self, Breakpoint};
 /// The result for one process.
 #[derive(Debug)]
 pub struct Rescue {
-    /// These were taken out.
+    /// The breakpoints that were removed.
     pub removed: Vec<Breakpoint>,
-    /// It was stopped, and goes on.
+    /// True if it was stopped, and was resumed.
     pub goes_on: bool,
-    /// It is stopped, and stays so.
+    /// The reason why it stays stopped; `None` if it does not.
     pub stays: Option<Stay>,
 }
 
 /// Why a process stays stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// This signal has stopped it, which no debugger sends.
+    /// This signal has stopped it, and no debugger sends it.
     By(Signal),
-    /// The kernel does not say which.
+    /// The kernel does not name the signal.
     Unknown(Errno),
 }
 
 /// Why nothing could be done for a process.
 #[derive(Debug, thiserror::Error)]
 pub enum RescueError {
-    /// It has ended.
+    /// The process has ended.
     #[error("no such process")]
     Gone,
-    /// Somebody else's code is nobody's to change.
+    /// The process belongs to another user.
     #[error("belongs to {0}: that user can rescue it")]
     Foreign(String),
     /// A debugger lives, and knows what it has done.
     #[error("is traced by {name} (pid {pid}): end that first")]
     Traced {
-        /// Its name.
+        /// The tracer's name.
         name: String,
-        /// Its process id.
+        /// The tracer's pid.
         pid: i32,
     },
-    /// Its code could not be compared with its files, or not all of it.
+    /// Its code could not be compared with its files, or only a part of it.
     #[error("its code cannot be compared with its files: {0}")]
     Code(#[from] io::Error),
 }
 
-/// Takes out what debuggers have left in the code of a process of this user's, and lets it go on where one has stopped it.
+/// Removes debuggers' breakpoints from a process of this user, and resumes it if a debugger has stopped it.
 ///
 /// # Errors
-/// [`RescueError`]; where only a part of the code could be compared the process stays stopped.
+/// [`RescueError`]; if only a part of the code could be compared the process stays stopped.
 pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
     let who = identity(pid).ok_or(RescueError::Gone)?;
     let status = proc::of(pid).status().map_err(|_| RescueError::Gone)?;
@@ -94,13 +94,13 @@ pub fn rescue(pid: i32) -> Result<Rescue, RescueError> {
     })
 }
 
-/// Whether a process of this user's stands still, for no tracer, with breakpoints in its code.
+/// True if a process of this user is stopped without a tracer, and has breakpoints in its code.
 #[must_use]
 pub fn is_left_stopped(pid: i32) -> bool {
     is_stopped(pid) && restore::breakpoints(pid).is_ok_and(|found| !found.is_empty())
 }
 
-/// Which signal has stopped the process; SIGTRAP where it runs again by now.
+/// The signal that has stopped the process; SIGTRAP if it runs again.
 fn stop_signal(pid: i32) -> Result<Signal, Errno> {
     let pid = Pid::from_raw(pid);
     ptrace::seize(pid, ptrace::Options::empty())?;

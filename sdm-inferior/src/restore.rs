@@ -67,12 +67,12 @@ pub struct Breakpoint {
     before: Vec<u8>,
 }
 
-/// Puts back what stands in the files wherever the process has a breakpoint, but for those at `foreign` addresses;
-/// gives these.
+/// Restores the file's code at each breakpoint in the process, except at `foreign` addresses; returns the
+/// breakpoints.
 ///
 /// # Errors
-/// [`io::Error`] where the process is gone, or is not ours to write to, or a file of its code is gone and code of it was written to. What
-/// can be restored is.
+/// [`io::Error`] if the process is gone or not writable for this user, or if the file of modified code is gone.
+/// Everything that can be restored is.
 pub(crate) fn remove_breakpoints(pid: i32, foreign: &[u64]) -> io::Result<Vec<Breakpoint>> {
     let memory = OpenOptions::new()
         .read(true)
@@ -133,8 +133,8 @@ fn each_breakpoint(
     gone
 }
 
-/// The file that code is of. One that is gone or was replaced is seen through the process's own mapping, where that is
-/// allowed (it is root's), or as what it executes. Another file at its path says nothing of this code.
+/// Opens the file of some code. A deleted or replaced file is read through the process's own mapping, if permitted
+/// (only for root), or as the process's executable. Another file at its path says nothing about this code.
 fn open(pid: i32, code: &Code) -> io::Result<File> {
     let process = proc::of(pid);
     let mapped = process.path(&format!("map_files/{:x}-{:x}", code.start, code.end));
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Nobody but root may open it by its mapping.
+    /// Only root may open the file by its mapping.
     #[test]
     fn a_program_whose_file_is_gone_is_restored_too() {
         let name = format!("sdm-restore-{}", std::process::id());

@@ -12,24 +12,25 @@ use nix::sys::signal::{
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
 use nix::time::ClockId;
 
-/// `fcntl`: which signal tells of a file that is ready. The C library's crate has it for few machines.
+/// `fcntl` command that selects the signal for a ready file. The `libc` crate defines it for few architectures.
 const F_SETSIG: i32 = 10;
 
-/// The kernel sends the process SIGSTOP as soon as nobody holds the other end of this pipe any more, into which nobody
-/// writes.
+/// Has the kernel send the process SIGSTOP when the last copy of this pipe's other end is closed; nobody writes into
+/// it.
 pub(crate) fn stop_at_end_of(pipe: &OwnedFd, pid: i32) -> io::Result<()> {
     set(pipe, libc::F_SETOWN, pid)?;
     set(pipe, F_SETSIG, libc::SIGSTOP)?;
     set(pipe, libc::F_SETFL, libc::O_ASYNC | libc::O_NONBLOCK)
 }
 
-/// It sends nothing any more, whoever else has a copy of this descriptor.
+/// Cancels that, also for other copies of this descriptor.
 pub(crate) fn untie(pipe: &OwnedFd) {
     // It is open, and takes any flags.
     let _ = set(pipe, libc::F_SETFL, libc::O_NONBLOCK);
 }
 
-/// A clock of the kernel's that has this process go on each time, whoever has stopped it: it runs on while the process stands.
+/// A kernel timer that sends this process SIGCONT periodically, so that a stop does not last: it runs on while the
+/// process is stopped.
 pub(crate) struct GoOn(Timer);
 
 impl GoOn {
@@ -52,7 +53,7 @@ impl GoOn {
         Ok(clock)
     }
 
-    /// So often from now on.
+    /// Sets the period from now on.
     pub(crate) fn tick(&mut self, every: Duration) -> io::Result<()> {
         let every = Expiration::Interval(every.into());
         Ok(self.0.set(every, TimerSetTimeFlags::empty())?)
@@ -70,8 +71,7 @@ fn set(fd: &OwnedFd, what: i32, value: i32) -> io::Result<()> {
     }
 }
 
-/// Calls this process so, and has it be seen with no arguments and no environment any more. Nothing may look at either
-/// afterwards.
+/// Renames this process, and hides its arguments and environment. Neither may be read afterwards.
 fn rename(name: &std::ffi::CStr) {
     let Ok(stat) = sdm_system::proc::own().stat() else {
         return;
@@ -93,8 +93,8 @@ fn rename(name: &std::ffi::CStr) {
     }
 }
 
-/// Makes a copy of this process in a session of its own, which holds the reading end of a pipe and nothing
-/// else, carries out `run` and ends. Gives the writing end. Whoever stops the copy, it goes on when this thread ends.
+/// Makes a copy of this process in a session of its own, which holds only the read end of a pipe, executes `run` and
+/// exits. Returns the write end. A stopped copy resumes when this thread ends.
 pub(crate) fn fork_copy(name: &std::ffi::CStr, run: impl FnOnce(OwnedFd)) -> io::Result<OwnedFd> {
     let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     // SAFETY: the C library makes its allocator usable in a copy of one thread; `run` uses it, files and

@@ -24,7 +24,8 @@ const STEP_WAIT: Duration = Duration::from_secs(2);
 /// Number of times that the processes a gdb waits for are stopped, at intervals of one second, if it has attached to
 /// them. A gdb of several tasks may call functions in each.
 const STOPS_ATTACHED: u32 = 30;
-/// The same where it has attached to none. What it has started goes with it, and nothing is harmed when it is killed.
+/// The number for a gdb that has attached to nothing: the program that it has started dies with it, and killing it
+/// does no harm.
 const STOPS_STARTED: u32 = 3;
 /// The pause between two of these.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
@@ -32,14 +33,14 @@ const STOP_PAUSE: Duration = Duration::from_secs(1);
 const LATE_STOP: Duration = Duration::from_millis(100);
 /// Interval of searches for it in between.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
-/// The kernel has this process go on so often where somebody has stopped it: before it has something to do, which costs next to
-/// nothing, and afterwards. Its parent's end does so too, at that moment; one that is stopped just behind that has not begun to work.
+/// Periods of the SIGCONT timer, against stops of this process: while it waits, and when it has work. The parent's
+/// end sends one too. A stop just after that would come before the work has begun.
 const GO_ON_WAITING: Duration = Duration::from_secs(5);
 const GO_ON: Duration = Duration::from_millis(200);
 /// The process's name in process lists, at most 15 bytes.
 const NAME: &std::ffi::CStr = c"sdm-warden";
 
-/// The end of the pipe over which it is told; it knows of our death by its closing.
+/// The write end of the pipe for messages; its closing tells the warden of this process's death.
 #[derive(Debug)]
 pub struct Warden(OwnedFd);
 
@@ -48,11 +49,11 @@ type Word = [i32; 3];
 
 /// There is this gdb.
 const GDB: i32 = 0;
-/// It is to attach to this process, which runs.
+/// The gdb is to attach to this process, which runs.
 const RUNS: i32 = 1;
-/// The same, of a process that stands still.
+/// The gdb is to attach to this process, which is stopped.
 const STANDS: i32 = 2;
-/// Nobody has anything to do with this process any more.
+/// The process needs no care any more.
 const LET_GO: i32 = 3;
 
 impl Warden {
@@ -64,26 +65,26 @@ impl Warden {
         sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
     }
 
-    /// Tells it of a gdb, which this process has not waited for.
+    /// Registers a gdb, which this process has not reaped.
     ///
     /// # Errors
-    /// [`io::Error`] where it is gone.
+    /// [`io::Error`] if the warden is gone.
     pub fn keep(&self, gdb: i32) -> io::Result<()> {
         self.tell([gdb, 0, GDB])
     }
 
-    /// Tells it of a process that a gdb is to attach to.
+    /// Registers a process to which a gdb is to attach.
     ///
     /// # Errors
-    /// [`io::Error`] where it is gone.
+    /// [`io::Error`] if the warden is gone.
     pub fn hold(&self, gdb: i32, pid: i32, stopped: bool) -> io::Result<()> {
         self.tell([gdb, pid, if stopped { STANDS } else { RUNS }])
     }
 
-    /// Tells it that a process was left.
+    /// Unregisters a process after a detach.
     ///
     /// # Errors
-    /// [`io::Error`] where it is gone.
+    /// [`io::Error`] if the warden is gone.
     pub fn let_go(&self, pid: i32) -> io::Result<()> {
         self.tell([0, pid, LET_GO])
     }
@@ -106,7 +107,7 @@ struct WatchedGdb {
 /// A process that it attaches to.
 struct Attached {
     who: Identity,
-    /// It stood still before.
+    /// True if it was stopped before.
     stopped: bool,
     /// Traps that were in it before.
     foreign: Vec<u64>,
@@ -225,7 +226,7 @@ fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: In
 enum WardenStep {
     /// The programs that it waits for are stopped.
     Stop,
-    /// Nothing: it may be on its way to the end.
+    /// Nothing is done: it may be about to end.
     Wait,
     /// It is killed.
     Kill,
@@ -250,8 +251,8 @@ fn step(spent: Duration, has_attached: bool) -> WardenStep {
     }
 }
 
-/// Ends those that do not read their input, all at the same time: how long it takes does not grow with their number. Gives
-/// the programs that are to go on.
+/// Ends the gdbs that do not read their input, all at the same time, so that the time does not grow with their
+/// number. Returns the programs to resume.
 fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
     let blocked = kept.iter().filter(|gdb| gdb.is_alive());
     let blocked: Vec<(&WatchedGdb, Vec<i32>)> =
@@ -300,7 +301,7 @@ fn end_blocked(kept: &[WatchedGdb]) -> Vec<i32> {
     each.collect()
 }
 
-/// Has a gdb go on that somebody has stopped: it does not read the end of its input before.
+/// Resumes a stopped gdb, which cannot read the end of its input before.
 fn go_on(gdb: &WatchedGdb) {
     process::go_on(gdb.pid);
 }

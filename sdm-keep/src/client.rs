@@ -24,7 +24,7 @@ const DETACH_WAIT: Duration = Duration::from_secs(10);
 /// The reason why a terminal returned to its shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// The program goes on without it.
+    /// The program continues without the terminal.
     Detached,
     /// Another terminal has taken its place.
     Taken,
@@ -32,11 +32,11 @@ pub enum Left {
     Ended(i32),
 }
 
-/// Starts a keeper: `command` must come to [`crate::keep`]. It has its own session; what goes wrong
-/// before it listens is said on standard error.
+/// Starts a keeper: `command` must call [`crate::keep`]. It gets a session of its own; errors before it listens go to
+/// standard error.
 ///
 /// # Errors
-/// It does not start, or does not come to listen.
+/// The keeper does not start, or ends before it listens.
 pub fn start_keeper(command: &mut Command) -> io::Result<()> {
     let mut keeper = command
         .stdin(Stdio::null())
@@ -177,7 +177,7 @@ fn pass_keys(to: &ToKeeper) -> io::Result<()> {
     }
 }
 
-/// Shows what comes, and says how far it was shown.
+/// Shows the output, and reports the position shown.
 fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
     let mut out = io::stdout();
     let mut shown = 0;
@@ -214,10 +214,10 @@ fn show(stream: &UnixStream, to: &ToKeeper) -> io::Result<Left> {
     }
 }
 
-/// Tells a session to let its terminal go; none is there is no error.
+/// Tells a session to release its terminal; having none is no error.
 ///
 /// # Errors
-/// No such session, or its keeper does not answer.
+/// There is no such session, or its keeper does not answer.
 pub fn tell_to_detach(name: &Name) -> Result<(), PlaceError> {
     let stream = name.connect()?;
     let told = stream

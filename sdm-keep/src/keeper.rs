@@ -29,7 +29,7 @@ const LET_GO_WAIT: Duration = Duration::from_secs(1);
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(1);
 /// The most callers at a time.
 const CALLERS_MAX: usize = 32;
-/// The line that says that the keeper listens.
+/// The line that reports that the keeper listens.
 pub(crate) const READY: &str = "ready";
 
 /// The kept program and its settings.
@@ -45,8 +45,8 @@ pub struct KeeperOptions {
 
 /// Keeps a program to its end, and until a terminal has shown that end.
 ///
-/// It leaves the caller's terminal and session, says `ready` on standard output once it listens, and
-/// lets go of its standard streams.
+/// The keeper leaves the caller's terminal and session, prints `ready` on standard output once it listens, and closes
+/// its standard streams.
 ///
 /// # Errors
 /// The name is taken, or there is no pseudo-terminal, or the program does not start.
@@ -305,7 +305,7 @@ impl Keeper {
         read
     }
 
-    /// Hears a terminal out, also after it was let go: what it has shown is not shown again.
+    /// Receives a terminal's frames, also after its release: output that it has shown is not shown again.
     fn read_terminal(&self, number: TerminalId, stream: &UnixStream) -> io::Result<()> {
         while let Some(frame) = wire::receive(stream)? {
             let heard = self.lock().lease.receive(number, frame);
@@ -323,7 +323,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits for those that were let go, and cuts off who takes too long.
+    /// Waits for released terminals, and cuts off those beyond the time limit.
     fn see_off(&self) {
         let leaving: Vec<TerminalId> = self.lock().lease.leaving().collect();
         let is_here = |state: &State| leaving.iter().any(|id| state.streams.contains_key(id));
@@ -336,7 +336,7 @@ impl Keeper {
         }
     }
 
-    /// Sends a terminal what the program prints, until it is let go or has left.
+    /// Sends the program's output to a terminal, until it is released or has left.
     fn send_output(&self, number: TerminalId, stream: &UnixStream) -> io::Result<()> {
         let mut state = self.lock();
         loop {

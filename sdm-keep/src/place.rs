@@ -31,18 +31,18 @@ pub enum PlaceError {
         "session '{0}': a name has 1 to {NAME_BYTES_MAX} letters, digits, '.', '_' or '-', and begins with none of '.' and '-'"
     )]
     Name(String),
-    /// Nobody listens under this name.
+    /// There is no listener with this name.
     #[error("session '{0}': there is none of this name; `sdm sessions` lists them")]
     Absent(String),
     /// The folder is not safe to use.
     #[error("a folder for sessions: {0}")]
     Folder(String),
-    /// The system said no.
+    /// The system reported an error.
     #[error("session '{name}': {what}: {error}")]
     Io {
         /// The name of the session.
         name: String,
-        /// The step that failed, in a few words.
+        /// The failed step, in a few words.
         what: &'static str,
         /// The system's reason.
         error: io::Error,
@@ -50,10 +50,10 @@ pub enum PlaceError {
 }
 
 impl Name {
-    /// Takes a user's word for a name.
+    /// Checks a name given by the user.
     ///
     /// # Errors
-    /// A text that is none.
+    /// The text is no name.
     pub fn new(text: &str) -> Result<Self, PlaceError> {
         let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let fits = (1..=NAME_BYTES_MAX).contains(&text.len());
@@ -92,7 +92,7 @@ impl Name {
         }
     }
 
-    /// Listens under this name; nobody but this user can connect.
+    /// Listens under this name; only this user can connect.
     pub(crate) fn listen(&self) -> Result<(UnixListener, SocketFile), PlaceError> {
         let path = folder()?.join(&self.0);
         if UnixStream::connect(&path).is_ok() {
@@ -129,7 +129,7 @@ pub struct About {
     pub age: Duration,
     /// Whether a terminal is lent to it.
     pub attached: bool,
-    /// Its command line.
+    /// The command line.
     pub command: String,
 }
 
@@ -172,12 +172,12 @@ fn ask(name: &Name) -> Option<About> {
     }
 }
 
-/// The folder, made where it is missing; never one that another user could have made.
+/// The directory, which is made if missing; never one that another user could have made.
 fn folder() -> Result<PathBuf, PlaceError> {
     sdm_system::files::runtime_folder().map_err(|error| PlaceError::Folder(error.to_string()))
 }
 
-/// All folders where a keeper of this user's may listen.
+/// All directories in which a keeper of this user may listen.
 fn folders() -> Result<Vec<PathBuf>, PlaceError> {
     sdm_system::files::runtime_folders().map_err(|error| PlaceError::Folder(error.to_string()))
 }

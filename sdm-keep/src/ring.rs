@@ -50,8 +50,8 @@ impl Ring {
         self.end - self.bytes.len() as u64
     }
 
-    /// For a new terminal: how many bytes nobody will ever see, and from which byte on to show. The
-    /// line that was begun (a prompt) is shown from its beginning; nothing before it again.
+    /// For a new terminal: the number of bytes that nobody will ever see, and the position from which to show. An
+    /// unfinished line (a prompt) is shown from its start; nothing before it is shown again.
     pub(crate) fn resume(&self) -> (u64, u64) {
         let dropped = self.start().saturating_sub(self.shown);
         let next = self.shown + dropped;
@@ -60,8 +60,8 @@ impl Ring {
         (dropped, next - begun.count() as u64)
     }
 
-    /// Up to `max` bytes from byte `at` on, which was given by [`Ring::resume`] or by this; the
-    /// number of bytes that were dropped meanwhile stands in front.
+    /// Up to `max` bytes from position `at` on, which [`Ring::resume`] or this has returned; preceded by the number
+    /// of bytes dropped since.
     pub(crate) fn read(&self, at: u64, max: usize) -> (u64, Vec<u8>) {
         let dropped = self.start().saturating_sub(at);
         let from = usize::try_from(at + dropped - self.start()).expect("kept in memory");

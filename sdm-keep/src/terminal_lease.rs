@@ -17,10 +17,10 @@ const LAG_BYTES_MAX: u64 = 256 << 10;
 /// A terminal: each that comes has a higher number than all before.
 pub type TerminalId = u64;
 
-/// The state of a keeper, driven by whoever does its I/O.
+/// The state of a keeper, whose caller does the I/O.
 pub struct TerminalLease {
     ring: Ring,
-    /// Those whose connection is open; at most one of them has the program.
+    /// The terminals with an open connection; at most one of them has the program.
     terminals: BTreeMap<TerminalId, Terminal>,
     last: TerminalId,
     exited: Option<i32>,
@@ -37,14 +37,14 @@ struct Terminal {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Has,
-    /// Not told yet; true where another one takes its place.
+    /// Released, and not told so yet; true if another terminal takes its place.
     LetGo(bool),
-    /// There is nothing more to tell it.
+    /// Nothing more will be sent to it.
     Told,
 }
 
 impl TerminalLease {
-    /// Nobody is there; up to `ring_bytes` of output wait for a terminal.
+    /// A lease without terminals; up to `ring_bytes` of output wait for one.
     #[must_use]
     pub fn new(ring_bytes: usize) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl TerminalLease {
         self.exited
     }
 
-    /// A terminal comes; who has the program is let go.
+    /// Adds a terminal; the one that has the program is released.
     pub fn open(&mut self) -> TerminalId {
         self.let_go_for(true);
         self.last += 1;
@@ -107,7 +107,7 @@ impl TerminalLease {
         has.next().map(|(id, _)| *id)
     }
 
-    /// A terminal says something; what was typed and is for the program comes back.
+    /// Handles a terminal's frame; returns the data that is for the program.
     pub fn receive(&mut self, from: TerminalId, frame: Frame) -> Result<Option<Heard>, Unexpected> {
         let has_it = self.current() == Some(from);
         match frame {
@@ -128,7 +128,7 @@ impl TerminalLease {
         self.terminals.remove(&id);
     }
 
-    /// Those that were let go, or are gone, and still have a connection: who comes next waits for them.
+    /// Terminals that are released or gone, and still have a connection: the next one waits for them.
     pub fn leaving(&self) -> impl Iterator<Item = TerminalId> + '_ {
         let leaving = self
             .terminals
@@ -137,7 +137,7 @@ impl TerminalLease {
         leaving.map(|(id, _)| *id)
     }
 
-    /// The next thing to tell a terminal; absent where there is nothing now.
+    /// The next frame for a terminal; `None` if there is none at present.
     pub fn poll_frame(&mut self, id: TerminalId) -> Option<Frame> {
         let may_begin = self.leaving().next().is_none();
         let terminal = self.terminals.get_mut(&id)?;
@@ -172,14 +172,14 @@ impl TerminalLease {
         Some(Frame::Exited(code))
     }
 
-    /// True where a terminal will be told nothing more.
+    /// True if a terminal will be sent nothing more.
     #[must_use]
     pub fn is_done(&self, id: TerminalId) -> bool {
         let terminal = self.terminals.get(&id);
         terminal.is_none_or(|terminal| terminal.stage == Stage::Told)
     }
 
-    /// True while who has the program is so far behind that the program has to wait.
+    /// True while the terminal with the program lags so far behind that the program has to wait.
     #[must_use]
     pub fn is_lagging(&self) -> bool {
         let current = self.current().and_then(|id| self.terminals.get(&id));
@@ -187,7 +187,7 @@ impl TerminalLease {
         next.is_some_and(|next| self.ring.end() - next > LAG_BYTES_MAX)
     }
 
-    /// True once the program has ended, somebody was told, and all have left.
+    /// True once the program has ended, a terminal was told, and all have left.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.told && self.terminals.is_empty()
@@ -199,11 +199,11 @@ impl TerminalLease {
 pub enum Heard {
     /// Typed, for the program.
     Typed(Vec<u8>),
-    /// It has another size now.
+    /// The terminal has a new size.
     Resized(Size),
 }
 
-/// A terminal said what only a keeper says.
+/// A terminal has sent a frame that only a keeper sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a terminal said what only a keeper says")]
 pub struct Unexpected;

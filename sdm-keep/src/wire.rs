@@ -13,31 +13,31 @@ use std::io::{self, Read, Write};
 pub(crate) const BODY_BYTES_MAX: usize = 64 << 10;
 const HEADER_BYTES: usize = 5;
 
-/// One thing said.
+/// One frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// To the keeper: here is a terminal of this size.
+    /// To the keeper: a terminal of this size.
     Open(Size),
-    /// To the keeper: typed.
+    /// To the keeper: keyboard input.
     Input(Vec<u8>),
-    /// To the keeper: the terminal has another size now.
+    /// To the keeper: the terminal has a new size.
     Resized(Size),
-    /// To the keeper: everything up to this byte of the program's output was shown.
+    /// To the keeper: the position up to which the program's output was shown.
     Shown(u64),
-    /// To the keeper: let the terminal go that you have now.
+    /// To the keeper: release the current terminal.
     Detach,
-    /// To the keeper: what are you?
+    /// To the keeper: describe yourself.
     Ask,
-    /// To the terminal: how many bytes were dropped, and which byte of the output comes next.
+    /// To the terminal: the number of dropped bytes, and the position of the next byte of the output.
     Begin {
-        /// Bytes that nobody will see.
+        /// Number of bytes that nobody will see.
         dropped: u64,
         /// Counted from the program's first byte.
         at: u64,
     },
-    /// To the terminal: printed.
+    /// To the terminal: output.
     Output(Vec<u8>),
-    /// To the terminal: you are let go; true where another one has taken its place.
+    /// To the terminal: it is released; true if another one has taken its place.
     LetGo(bool),
     /// To the terminal: the program has ended with this exit code.
     Exited(i32),

@@ -18,8 +18,8 @@ pub fn quote(bytes: &[u8]) -> String {
     out
 }
 
-/// Reads a c-string from its opening quote: the bytes it stands for, and how many bytes of
-/// `input` it took. `None` where it is not closed.
+/// Parses a c-string from its opening quote: its bytes, and the number of bytes of `input` used. `None` if it is not
+/// closed.
 pub(super) fn read_c_string(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     if input.first() != Some(&b'"') {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn read_c_string(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// One escape behind its backslash: the byte, and how many bytes it took.
+/// Parses an escape after its backslash: the byte, and the number of bytes used.
 fn read_escape(input: &[u8]) -> Option<(u8, usize)> {
     let first = *input.first()?;
     if (b'0'..=b'7').contains(&first) {

@@ -8,7 +8,7 @@ use super::{Record, ResultClass};
 pub(super) struct InnerAnswer(Option<Record>);
 
 impl InnerAnswer {
-    /// The next record as it is to be told; nothing where it belongs to one that is to come.
+    /// The next record in the form to report; `None` if it belongs to a later one.
     pub(super) fn join(&mut self, record: Record) -> Option<Record> {
         use ResultClass::{Done, Error};
         match &record {

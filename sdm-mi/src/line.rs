@@ -15,7 +15,7 @@ pub enum Line {
     TooLong {
         /// Its first bytes, at most `HEAD_BYTES`.
         head: Vec<u8>,
-        /// Its whole length in bytes.
+        /// Length in bytes.
         bytes: u64,
     },
 }

@@ -17,11 +17,11 @@ pub enum Record {
     },
     /// `*stopped,...`: something that happened.
     Async {
-        /// The command that brought it about, where gdb says so.
+        /// Token of the command that caused it, if gdb gives it.
         token: Option<u64>,
         /// Whether it is of a run, of a status or a notification.
         kind: AsyncKind,
-        /// Its name, for example `stopped`.
+        /// The name, for example `stopped`.
         class: String,
         /// The results.
         results: Results,
@@ -42,7 +42,7 @@ pub enum Record {
         /// Its length in bytes.
         bytes: u64,
     },
-    /// Not MI, or of a kind that we do not know.
+    /// A line that is not MI, or of an unknown kind.
     Unknown(String),
 }
 

@@ -22,7 +22,7 @@ pub enum Value {
 pub struct Results(pub Vec<(String, Value)>);
 
 impl fmt::Display for Value {
-    /// As gdb writes it.
+    /// Writes the value as gdb does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(&quote(text.as_bytes())),
@@ -41,7 +41,7 @@ impl fmt::Display for Value {
 }
 
 impl fmt::Display for Results {
-    /// As gdb writes them.
+    /// Writes the results as gdb does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.0.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };
@@ -52,7 +52,7 @@ impl fmt::Display for Results {
 }
 
 impl Value {
-    /// The constant, where it is one.
+    /// The constant; `None` for another kind of value.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -61,7 +61,7 @@ impl Value {
         }
     }
 
-    /// The tuple, where it is one.
+    /// The tuple; `None` for another kind of value.
     #[must_use]
     pub fn as_tuple(&self) -> Option<&Results> {
         match self {
@@ -115,13 +115,13 @@ impl Results {
         self.value(name)?.as_text()
     }
 
-    /// The same, as a decimal number.
+    /// Like `text`, as a decimal number.
     #[must_use]
     pub fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// The same, as a hexadecimal number (`0x1f`).
+    /// Like `text`, as a hexadecimal number (`0x1f`).
     #[must_use]
     pub fn address(&self, name: &str) -> Option<u64> {
         u64::from_str_radix(self.text(name)?.strip_prefix("0x")?, 16).ok()

@@ -1,6 +1,6 @@
 //! The MI reader against mutated transcripts of real gdbs.
 //!
-//! `SDM_FUZZ_RUNS` says how many inputs (20,000), `SDM_SEED` where the row of them begins.
+//! `SDM_FUZZ_RUNS` sets the number of inputs (20,000), and `SDM_SEED` the first seed.
 
 use sdm_mi::fuzz_mi;
 

@@ -17,7 +17,7 @@ use crate::spec::{Spec, event_payload};
 /// Duration of a shutdown, in microseconds.
 const DOWN_US: u64 = 30_000;
 
-/// Something that the tasks of a server say.
+/// An output of a server's tasks.
 pub(crate) enum Said {
     Answer {
         id: CommandId,
@@ -45,7 +45,7 @@ struct Running {
     unanswered: IdSet,
 }
 
-/// The tasks of a server as its member sees them, with everything that looks on.
+/// The tasks of a server as its member sees them, with the ledger and the log.
 pub(crate) struct TasksAtOnce<'a> {
     pub(crate) server: ServerId,
     pub(crate) now: u64,
@@ -100,7 +100,7 @@ impl Executor {
         self.due.insert((when, self.count), what);
     }
 
-    /// When there is something to be said next.
+    /// The time of the next output.
     pub(crate) fn next(&self) -> Option<u64> {
         self.due.keys().next().map(|(when, _)| *when)
     }
@@ -125,7 +125,7 @@ impl Executor {
         running.unanswered.union_with(tasks);
     }
 
-    /// The same; where no task takes any time, and all answer alike, they have done so then.
+    /// Like `execute`. If no task needs any time and all answer alike, the common answer is returned at once.
     pub(crate) fn execute_at_once(
         &mut self,
         now: u64,
@@ -161,7 +161,7 @@ impl Executor {
         answers.collect()
     }
 
-    /// A task has something to say; `bytes` of it.
+    /// A task emits an event of this size.
     pub(crate) fn begin_event(&mut self, now: u64, lane: Lane, task: TaskId, bytes: usize) {
         self.at(now, Todo::Event(lane, task, bytes));
     }
@@ -176,7 +176,7 @@ impl Executor {
         }
     }
 
-    /// From now on everything is answered.
+    /// From now on every command is answered.
     pub(crate) fn let_nothing_hang(&mut self, now: u64) {
         self.nothing_hangs = true;
         let mut hanging = Vec::new();

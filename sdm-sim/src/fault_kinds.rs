@@ -3,7 +3,7 @@
 /// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
-    /// A connection breaks, both ends are told.
+    /// A connection breaks, and both ends notice.
     Reset,
     /// Bytes are changed under way.
     Tamper,
@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     CrashAdopter,
     /// A third of all processes.
     CrashMany,
-    /// Somebody who is no member calls.
+    /// A stranger, who is no member, calls.
     Stranger,
     /// The user of the tree takes no output for a while.
     PauseDelivery,
@@ -27,11 +27,11 @@ pub(crate) enum Fault {
     StopLong,
     /// A process runs in fits and starts.
     Slow,
-    /// Nothing arrives in one direction.
+    /// Bytes are held up in one direction.
     BlockOneWay,
-    /// Nothing arrives in either direction.
+    /// Bytes are held up in both directions.
     BlockBothWays,
-    /// A host is gone: nobody is told.
+    /// A host is gone without any notice.
     CrashHost,
     /// Some servers are cut off from the others.
     Island,
@@ -58,7 +58,7 @@ impl Fault {
         Self::Island,
     ];
 
-    /// True where everybody whom it touches is told at once: nobody who lives may be given up.
+    /// True if every affected member notices at once: no living member may be given up.
     pub(crate) fn is_quick(self) -> bool {
         !matches!(
             self,

@@ -13,7 +13,7 @@ use crate::world::{Happening, World};
 const SECOND: u64 = 1_000_000;
 
 impl World {
-    /// Does the next fault, and sees to the one after it.
+    /// Performs the next fault, and schedules the one after it.
     pub(crate) fn next_fault(&mut self) {
         if !self.has_faults {
             return;
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// A connection, but not the one between the front-end and the master.
+    /// A random connection, except the one between the front-end and the master.
     fn some_conn(&mut self) -> Option<ConnId> {
         let (top, below) = (ServerId::FRONT_END, ServerId::MASTER);
         let conns: Vec<ConnId> = self
@@ -185,7 +185,7 @@ impl World {
         }
     }
 
-    /// A process that runs in fits and starts stops once more, and so many times after that.
+    /// Stops a stumbling process once more, and this many times after that.
     pub(crate) fn stumble(&mut self, id: ServerId, times: u32) {
         if self.has_faults && times > 0 {
             let wait = self.rng.skewed(1_000, 400_000);
@@ -195,7 +195,7 @@ impl World {
         }
     }
 
-    /// A stopped process goes on: it finds what came meanwhile.
+    /// Resumes a stopped process, which then receives its pending input.
     pub(crate) fn go_on(&mut self, id: ServerId) {
         let Some(proc) = self.procs.get_mut(&id) else {
             return;
@@ -271,7 +271,7 @@ impl World {
         self.hinder(until);
     }
 
-    /// The session's top is struck: whoever is left must end by itself.
+    /// Kills the top of the session: the remaining members must end by themselves.
     pub(crate) fn strike_top(&mut self) {
         if self.is_over() {
             return;
@@ -304,7 +304,7 @@ impl World {
         }
     }
 
-    /// Somebody who is no member connects to a listening port and says something, or nothing.
+    /// A stranger connects to a listening port, and sends something or nothing.
     fn stranger_calls(&mut self) {
         let servers: Vec<ServerId> = self.procs.keys().copied().collect();
         let Some(called) = self.rng.pick(&servers) else {
@@ -328,7 +328,7 @@ impl World {
         self.at(self.now + wait, Happening::StrangerLeaves(conn));
     }
 
-    /// The call of somebody who holds another key.
+    /// The first bytes of a caller with another session key.
     fn call_of(&mut self, called: ServerId, session: SessionId) -> Vec<u8> {
         let config = LinkConfig::new(SessionKey::from_bytes([8; 32]), session);
         let hello = Hello {

@@ -50,8 +50,8 @@ impl World {
         self.check(result);
     }
 
-    /// A member that ends without having been told has waited for a parent in vain, and nothing
-    /// but faults that take their time can be the reason.
+    /// Checks a member that ends without a command to do so: it must have waited for a parent in vain, and only slow
+    /// faults can be the reason.
     pub(crate) fn check_end(&mut self, id: ServerId) {
         let Some(proc) = self.procs.get(&id) else {
             return;

@@ -13,7 +13,7 @@ use crate::spec::{Spec, event_of};
 /// A law that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Which law, in a few words that never change.
+    /// The invariant, in a few words that never change.
     pub check: &'static str,
     /// A description of the violation.
     pub text: String,
@@ -22,7 +22,7 @@ pub struct Violation {
 /// Whether a law holds.
 pub(crate) type Checked = Result<(), Violation>;
 
-/// Says that a law is broken.
+/// A violation of an invariant.
 pub(crate) fn violated<T>(check: &'static str, text: impl Into<String>) -> Result<T, Violation> {
     Err(Violation {
         check,
@@ -39,7 +39,7 @@ pub(crate) struct Account {
     answered: IdSet,
     missing: IdSet,
     lost: IdSet,
-    /// When it must be over, in microseconds; absent where it may take for ever.
+    /// Deadline in microseconds; `None` if the command may take for ever.
     over_by: Option<u64>,
     cancelled: bool,
     complete: bool,
@@ -59,10 +59,10 @@ struct Truth {
 pub(crate) struct Ledger {
     accounts: BTreeMap<CommandId, Account>,
     truths: BTreeMap<CommandId, Truth>,
-    /// The number of the last event that a task said (true) and that the root saw (told).
+    /// Numbers of the last event that a task emitted, and of the last that the root saw.
     said: BTreeMap<(TaskId, bool), u32>,
     seen: BTreeMap<(TaskId, bool), u32>,
-    /// No control event up to this number may come any more: a newer answer came.
+    /// Highest number of control events that may not arrive any more, as a newer answer came.
     passed: BTreeMap<TaskId, u32>,
     /// The last command that a task was given, by lane.
     given: BTreeMap<(TaskId, bool), CommandId>,
@@ -139,12 +139,12 @@ impl Ledger {
             .map_or_else(IdSet::new, |account| account.answered.clone())
     }
 
-    /// Tasks of which the root was last told that they are lost, or silent.
+    /// Tasks that the root last reported as lost or silent.
     pub(crate) fn unreachable(&self) -> IdSet {
         self.lost.union(&self.silent)
     }
 
-    /// Tasks of which the root was last told that they are lost.
+    /// Tasks that the root last reported as lost.
     pub(crate) fn lost(&self) -> &IdSet {
         &self.lost
     }
@@ -180,18 +180,18 @@ impl Ledger {
         truth.events_before.insert(task, events);
     }
 
-    /// A task says something unasked.
+    /// Records a spontaneous event of a task.
     pub(crate) fn has_said(&mut self, lane: Lane, task: TaskId, sequence: u32) {
         self.said.insert((task, lane == Lane::Bulk), sequence);
     }
 
-    /// The number of the last bulk event of a task that the root saw, and that the task said.
+    /// Numbers of a task's last bulk event that the root saw, and that the task emitted.
     pub(crate) fn bulk_progress(&self, task: TaskId) -> (u32, u32) {
         let of = |map: &BTreeMap<(TaskId, bool), u32>| map.get(&(task, true)).copied().unwrap_or(0);
         (of(&self.seen), of(&self.said))
     }
 
-    /// Holds something that the root tells against what is known.
+    /// Checks an output of the root against the true events.
     pub(crate) fn deliver(&mut self, now: u64, delivery: &Delivery) -> Checked {
         match delivery {
             Delivery::Answer {

@@ -11,21 +11,21 @@ pub(crate) type ConnId = u32;
 /// An item in a pipe.
 pub(crate) enum Item {
     Bytes(Vec<u8>),
-    /// The end of the stream, behind everything that was sent.
+    /// The end of the stream, after all bytes.
     End,
     /// The connection is broken.
     Reset,
 }
 
-/// One direction of a connection: what was sent arrives in order, unless the connection breaks.
+/// One direction of a connection: bytes arrive in order, unless the connection breaks.
 #[derive(Default)]
 pub(crate) struct Pipe {
     pub(crate) items: VecDeque<(u64, Item)>,
     /// Bytes under way.
     pub(crate) bytes: usize,
-    /// Nothing arrives before then: a hole in the network that the sender cannot see.
+    /// Time before which nothing arrives: a network fault that the sender does not notice.
     pub(crate) blocked_until: u64,
-    /// Each arrival takes so much longer.
+    /// Additional time of each arrival.
     pub(crate) slower_us: u64,
     /// When the last item arrives: none overtakes another.
     pub(crate) last_at: u64,
@@ -43,7 +43,7 @@ impl Pipe {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Who {
     Server(ServerId),
-    /// Somebody who is no member.
+    /// A caller who is no member.
     Stranger,
 }
 
@@ -55,11 +55,11 @@ pub(crate) struct End {
     pub(crate) open: bool,
 }
 
-/// One connection; `pipes[side]` carries what `ends[side]` sends.
+/// One connection; `pipes[side]` carries the bytes sent by `ends[side]`.
 pub(crate) struct Conn {
     pub(crate) ends: [End; 2],
     pub(crate) pipes: [Pipe; 2],
-    /// The first bytes that the caller sent, for who repeats them later.
+    /// The caller's first bytes, for later replay.
     pub(crate) recorded: Vec<u8>,
 }
 

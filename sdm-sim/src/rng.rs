@@ -1,6 +1,6 @@
 //! A small random number generator: the same seed gives the same numbers in every version.
 
-/// SplitMix64: one word of state, good enough to choose faults by.
+/// SplitMix64: one word of state, good enough for choosing faults.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -27,7 +27,7 @@ impl Rng {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// A number from `low` to `high`, each order of magnitude as likely as the others.
+    /// A number from `low` to `high`, with each order of magnitude equally likely.
     pub fn skewed(&mut self, low: u64, high: u64) -> u64 {
         let (low, high) = (low.max(1), high.max(1));
         let octaves = u64::from((high / low).max(1).ilog2());
@@ -40,7 +40,7 @@ impl Rng {
         self.below(count) == 0
     }
 
-    /// One of some things; absent where there is none.
+    /// A random element; `None` of an empty list.
     pub fn pick<T: Copy>(&mut self, things: &[T]) -> Option<T> {
         let at = usize::try_from(self.below(things.len() as u64)).unwrap_or(0);
         things.get(at).copied()
@@ -54,7 +54,7 @@ impl Rng {
         }
     }
 
-    /// A position, each as likely as its weight says; absent where all weights are 0.
+    /// A random index with these weights; `None` if all weights are 0.
     pub fn weighted(&mut self, weights: &[u32]) -> Option<usize> {
         let total = weights.iter().map(|weight| u64::from(*weight)).sum();
         let mut at = self.below(total);

@@ -31,7 +31,7 @@ pub struct Options {
 /// A run that broke no law.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// The same for the same seed, options and code.
+    /// Equal for equal seed, options and code.
     pub hash: u64,
     /// Lines in the log.
     pub lines: u64,
@@ -138,7 +138,7 @@ impl World {
         violated("not complete", self.ledger.describe(id))
     }
 
-    /// Everything ends, but for a root that lost its tree and was not told to.
+    /// Checks that everything has ended, except a root that lost its tree and was not told to end.
     fn check_gone(&mut self) -> Checked {
         if !self.is_over() {
             self.finish();
@@ -152,7 +152,7 @@ impl World {
         violated("does not end", format!("{left:?} still run"))
     }
 
-    /// Whoever lives has one parent that knows it, and nobody else thinks to be that.
+    /// Checks that each living member has exactly one parent that knows it.
     fn check_tree(&mut self) -> Checked {
         let mut servers = self
             .procs

@@ -23,15 +23,15 @@ pub(crate) struct Spec {
     pub(crate) answer_bytes: u32,
     /// The longest that a task takes, in microseconds.
     pub(crate) delay_us: u32,
-    /// One task in so many does not answer until it is told to; 0 for none.
+    /// One of this many tasks does not answer until it is told to; 0 for none.
     pub(crate) hang_one_in: u32,
-    /// One task in so many fails; 0 for none.
+    /// One of this many tasks fails; 0 for none.
     pub(crate) fail_one_in: u32,
     /// Number of events of a task before its answer.
     pub(crate) events: u32,
     /// True where the answers are numbers to be summed.
     pub(crate) sum: bool,
-    /// True where it goes down the bulk lane, as input for a program does.
+    /// True if the command uses the bulk lane, as input for a program does.
     pub(crate) bulk: bool,
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn rules(number: u16, _params: &[u8]) -> Option<Box<dyn Merge>> {
 /// Flag in the number of a bulk event.
 const BULK_BIT: u32 = 1 << 31;
 
-/// Something a task says unasked: its `sequence`-th in a lane, the same bytes for every task.
+/// The payload of a task's `sequence`-th spontaneous event in a lane: the same bytes for every task.
 pub(crate) fn event_payload(lane: Lane, sequence: u32, bytes: usize) -> Bytes {
     let number = if lane == Lane::Bulk {
         sequence | BULK_BIT
@@ -196,7 +196,7 @@ pub(crate) fn event_payload(lane: Lane, sequence: u32, bytes: usize) -> Bytes {
     Bytes::from(out)
 }
 
-/// Which one an event is; absent for bytes that no task of the simulation says.
+/// Lane and number of an event; `None` for bytes that no simulated task emits.
 pub(crate) fn event_of(payload: &[u8]) -> Option<(Lane, u32)> {
     let (number, rest) = payload.split_first_chunk()?;
     let number = u32::from_le_bytes(*number);

@@ -14,7 +14,7 @@ use crate::rng::{Rng, mix};
 #[derive(Clone, Debug)]
 pub(crate) struct Swarm {
     pub(crate) servers: u32,
-    /// Tasks per server: 1, or more as in node mode; at most so many where they are uneven.
+    /// Tasks per server: 1, or more as in node mode; the maximum if they are uneven.
     pub(crate) tasks_each: u32,
     /// The first task of each server, and the number of all: what is between two of them is a server's own.
     pub(crate) first_tasks: Vec<u32>,
@@ -24,7 +24,7 @@ pub(crate) struct Swarm {
     pub(crate) config: Config,
     /// Shortest and longest time of bytes in transit.
     pub(crate) delay_us: (u64, u64),
-    /// One write in so many is cut into pieces that arrive apart; 0 for none.
+    /// One of this many writes is cut into pieces that arrive separately; 0 for none.
     pub(crate) cut_one_in: u64,
     /// Capacity of a pipe in bytes; a writer waits when it is full.
     pub(crate) pipe_bytes: usize,

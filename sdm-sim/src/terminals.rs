@@ -27,25 +27,25 @@ const SHOW_US: u64 = 30 * SECOND;
 enum Act {
     /// The user does something.
     User,
-    /// Something arrives at a terminal.
+    /// A frame arrives at a terminal.
     ToTerminal(TerminalId),
-    /// Something arrives at the keeper.
+    /// A frame arrives at the keeper.
     ToKeeper(TerminalId),
-    /// One that was let go has had its time.
+    /// The time of a released terminal is over.
     CutOff(TerminalId),
 }
 
-/// A connection and the terminal behind it.
+/// A connection with its terminal.
 #[derive(Default)]
 struct Terminal {
     to_it: VecDeque<Frame>,
-    /// From it; absent for the end.
+    /// Frames from the terminal; `None` for the end.
     from_it: VecDeque<Option<Frame>>,
     /// Position in the output that it shows next; `None` before it was told.
     at: Option<u64>,
-    /// It reads nothing.
+    /// True if it reads nothing.
     hangs: bool,
-    /// It has closed its end, or is dead.
+    /// True if it has closed its end, or is dead.
     has_left: bool,
     /// When it is cut off is settled.
     is_seen_off: bool,
@@ -61,13 +61,13 @@ pub(crate) struct Terminals {
     sequence: u64,
     lease: TerminalLease,
     terminals: BTreeMap<TerminalId, Terminal>,
-    /// All that was printed.
+    /// All output.
     printed: Vec<u8>,
     /// The last line has no end yet, as a prompt.
     owes_newline: bool,
     ring_bytes: u64,
-    /// Up to here the keeper was told that it was shown, or was told to be dropped. A terminal that
-    /// is killed may have shown more.
+    /// Position up to which the keeper knows the output as shown or dropped. A terminal that is killed may have shown
+    /// more.
     shown: u64,
     /// The last key typed, and the last one that the program got.
     typed: u64,
@@ -128,7 +128,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// Does what is due until `until`.
+    /// Handles everything that is due until `until`.
     pub(crate) fn run_until(&mut self, until: u64, log: &mut Log) -> Checked {
         while let Some(entry) = self.queue.first_entry() {
             if entry.key().0 > until {
@@ -148,7 +148,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// Whoever hangs goes on, one terminal comes and stays: it shows all that is left.
+    /// Hanging terminals resume, and one comes and stays: it shows all remaining output.
     pub(crate) fn finish(&mut self, now: u64, log: &mut Log) -> Checked {
         self.run_until(now, log)?;
         self.has_faults = false;
@@ -210,7 +210,7 @@ impl Terminals {
         self.see_off();
     }
 
-    /// Whoever was let go has so long to leave.
+    /// Schedules the time limit of released terminals.
     fn see_off(&mut self) {
         let leaving: Vec<TerminalId> = self.lease.leaving().collect();
         for id in leaving {
@@ -230,7 +230,7 @@ impl Terminals {
         }
     }
 
-    /// A terminal says something, or closes its end.
+    /// A terminal sends a frame, or closes its end.
     fn send(&mut self, id: TerminalId, frame: Option<Frame>) {
         if let Some(terminal) = self.terminals.get_mut(&id)
             && !terminal.has_left
@@ -242,7 +242,7 @@ impl Terminals {
         }
     }
 
-    /// It is gone: what is on its way to it is never shown, what it sent arrives.
+    /// Kills a terminal: frames in transit to it are never shown, while frames that it sent arrive.
     fn kill(&mut self, id: TerminalId) {
         if let Some(terminal) = self.terminals.get_mut(&id) {
             terminal.to_it.clear();
@@ -315,7 +315,7 @@ impl Terminals {
         Ok(())
     }
 
-    /// A terminal is told where it begins, or goes on after a gap.
+    /// Checks the position at which a terminal is told to begin, or to continue after a gap.
     fn check_begin(&self, id: TerminalId, before: Option<u64>, dropped: u64, at: u64) -> Checked {
         let (end, shown) = (self.printed.len() as u64, self.shown);
         let goes_on = before.unwrap_or(shown) + dropped;

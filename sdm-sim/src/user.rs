@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Some task says something, and there is a next time.
+    /// Lets some task emit an event, and schedules the next one.
     pub(crate) fn next_chatter(&mut self) {
         if !self.has_faults || self.is_over() {
             return;

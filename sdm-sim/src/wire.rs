@@ -107,7 +107,7 @@ impl World {
         self.at(self.now + delay, Happening::Connected(conn));
     }
 
-    /// A connection has come in; a stopped process takes it when it goes on.
+    /// Accepts a connection; a stopped process accepts it when it resumes.
     pub(crate) fn accept(&mut self, conn: ConnId) {
         let (now, instant) = (self.now, self.instant(self.now));
         let Some(Who::Server(called)) = self.conns.get(&conn).map(|conn| conn.ends[1].who) else {
@@ -215,7 +215,7 @@ impl World {
         self.put(conn, side, Item::Bytes(rest));
     }
 
-    /// Puts something into a pipe; it arrives behind what is there.
+    /// Puts an item into a pipe; it arrives after the earlier ones.
     pub(crate) fn put(&mut self, conn: ConnId, side: usize, item: Item) {
         let delay = self.delay();
         let now = self.now;
@@ -294,7 +294,7 @@ impl World {
         self.make_room(conn, side);
     }
 
-    /// A pipe has room again: its writer goes on.
+    /// Resumes the writer of a pipe that has room again.
     fn make_room(&mut self, conn: ConnId, side: usize) {
         let Some(connection) = self.conns.get(&conn) else {
             return;
@@ -337,7 +337,7 @@ impl World {
         }
     }
 
-    /// One end learns that the connection is over.
+    /// Notifies one end that the connection is over.
     fn closed(&mut self, conn: ConnId, side: usize, why: &str) {
         let instant = self.instant(self.now);
         let Some(connection) = self.conns.get_mut(&conn) else {
@@ -400,8 +400,8 @@ impl World {
         }
     }
 
-    /// A process is gone at once. `host_lives`: its connections break, its port refuses; otherwise
-    /// nobody is told anything.
+    /// Ends a process at once. With `host_lives` its connections break and its port refuses; otherwise nobody is
+    /// notified.
     pub(crate) fn crash(&mut self, id: ServerId, host_lives: bool) {
         let Some(proc) = self.procs.remove(&id) else {
             return;

@@ -25,9 +25,9 @@ use crate::terminals::Terminals;
 pub(crate) struct Proc {
     pub(crate) member: Member,
     pub(crate) exec: Executor,
-    /// Its links, and which side of which connection each is.
+    /// Connection and side of each link.
     pub(crate) links: BTreeMap<LinkId, (ConnId, usize)>,
-    /// It does nothing before then.
+    /// Time until which the process is stopped.
     pub(crate) stopped_until: u64,
     /// Connections that came while it was stopped.
     pub(crate) waiting: Vec<ConnId>,
@@ -45,19 +45,19 @@ pub(crate) struct Proc {
 pub(crate) enum Happening {
     /// A timer of a process.
     Timer(ServerId, u64),
-    /// Something may have arrived at the far end of a pipe.
+    /// Items may have arrived at the far end of a pipe.
     Arrival(ConnId, usize),
     /// A call reaches its host.
     Call(ServerId, LinkId, ServerId),
-    /// The caller learns that its connection stands.
+    /// The caller is notified that its connection is established.
     Connected(ConnId),
     /// The caller learns that it does not, and whether it was refused.
     NotConnected(ServerId, LinkId, bool),
     /// A connection breaks.
     Reset(ConnId),
-    /// A stopped process goes on.
+    /// A stopped process resumes.
     Continue(ServerId),
-    /// A process stops once more, and so many times after that.
+    /// A process stops once more, and this many times after that.
     Stumble(ServerId, u32),
     /// A process is killed.
     Crash(ServerId),
@@ -65,7 +65,7 @@ pub(crate) enum Happening {
     Fault,
     /// The user does something.
     User,
-    /// A task says something unasked.
+    /// A task emits a spontaneous event.
     Chatter,
     /// The user of the tree takes output again.
     TakeOutput,
@@ -83,11 +83,11 @@ const LINES_MAX: u64 = 6_000_000;
 
 /// The simulated world. Times are microseconds since its beginning.
 ///
-/// Large because any happening may touch anything in it: who knows one part only would hide how faults act together.
+/// The type is large because any event may affect any part of it: a separation would hide the interaction of faults.
 pub(crate) struct World {
     pub(crate) now: u64,
     base: Instant,
-    /// When a member ends that nobody has reached by then.
+    /// Time at which a member ends that no parent has reached.
     pub(crate) start_deadline: u64,
     pub(crate) rng: Rng,
     pub(crate) swarm: Swarm,
@@ -99,16 +99,16 @@ pub(crate) struct World {
     pub(crate) next_conn: ConnId,
     /// Servers whose host is gone: calls to them are not even refused.
     pub(crate) dead_hosts: Vec<ServerId>,
-    /// Sets of servers that nobody outside can talk to, and until when.
+    /// Isolated sets of servers, each with the end of its isolation.
     pub(crate) islands: Vec<(u64, Vec<ServerId>)>,
-    /// Until when something goes on that delays an adoption, from when on.
+    /// Start and end times of faults that delay an adoption.
     pub(crate) hindered: Vec<(u64, u64)>,
-    /// First bytes of earlier callers, by whom they called.
+    /// First bytes of earlier callers, by the called server.
     pub(crate) recordings: VecDeque<(ServerId, Vec<u8>)>,
     pub(crate) has_faults: bool,
     pub(crate) link_config: Arc<LinkConfig>,
     pub(crate) ledger: Ledger,
-    /// In front of the root's user.
+    /// The terminals of the root's user.
     pub(crate) terminals: Terminals,
     pub(crate) log: Log,
     pub(crate) violation: Option<Violation>,
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// Hands to a member what one of its tasks says.
+    /// Passes a task's output to its member.
     pub(crate) fn pass_on(&mut self, id: ServerId, said: Said) {
         let instant = self.instant(self.now);
         let Some(proc) = self.procs.get_mut(&id) else {
@@ -368,7 +368,7 @@ impl World {
         root.is_none_or(|root| root.was_told_to_end)
     }
 
-    /// Something goes on that can delay an adoption, from now until `until`.
+    /// Records a fault that can delay an adoption, from now until `until`.
     pub(crate) fn hinder(&mut self, until: u64) {
         self.hindered.push((self.now, until));
     }
@@ -394,7 +394,7 @@ impl World {
         IdSet::union_all(&sets)
     }
 
-    /// Has a task say something, if its server runs.
+    /// Lets a task emit an event, if its server runs.
     pub(crate) fn chatter(&mut self, lane: Lane, task: TaskId, bytes: usize) {
         let (id, now) = (self.swarm.server_of(task), self.now);
         if let Some(proc) = self.procs.get_mut(&id)
@@ -406,7 +406,7 @@ impl World {
         }
     }
 
-    /// Which connection the other end of a link is at, and who is there.
+    /// The connection of a link, and the owner of its other end.
     pub(crate) fn peer_of(&self, id: ServerId, link: LinkId) -> Option<(ConnId, Who)> {
         let (conn, side) = *self.procs.get(&id)?.links.get(&link)?;
         Some((conn, self.conns.get(&conn)?.ends[1 - side].who))

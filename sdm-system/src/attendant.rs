@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus};
 /// A child that waits for the end of its input, has nothing to lose, and is killed where this is dropped before.
 #[derive(Debug)]
 pub struct Attendant {
-    /// None once it is released.
+    /// The child process; `None` once it is released.
     child: Option<Child>,
 }
 
@@ -21,16 +21,16 @@ impl Attendant {
         Ok(Self { child: Some(child) })
     }
 
-    /// Its process id.
+    /// The pid.
     ///
     /// # Panics
-    /// Never: one that is released is not to be had any more.
+    /// Never: a released one cannot be used any more.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("it is not released").id()
     }
 
-    /// Has it do what it waits to do, beside this process and after it.
+    /// Ends its input, so that it performs its task, alongside this process or after it.
     pub fn release(mut self) {
         // A child that is not waited for here is the kernel's to take away once this process has ended.
         drop(self.child.take().and_then(|mut child| child.stdin.take()));

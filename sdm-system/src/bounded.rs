@@ -22,7 +22,7 @@ pub struct Said {
     pub status: ExitStatus,
 }
 
-/// The most that a program may say, in bytes.
+/// Most bytes of output of a program.
 const BYTES_MAX: usize = 512 << 20;
 
 /// Limits on a program.
@@ -34,17 +34,18 @@ pub struct Bounds {
     pub lines_max: usize,
 }
 
-/// Runs a program to its end. One that takes too long or says too much is killed; so is one whose caller ends before it, however that is.
+/// Runs a program to its end. One that exceeds the limits is killed; so is one whose caller ends before it in any
+/// way.
 ///
 /// # Errors
-/// It cannot be started, or is beyond its bounds.
+/// The program cannot be started, or exceeds its limits.
 pub fn run(command: &mut Command, input: &[u8], bounds: Bounds) -> io::Result<Said> {
     sys::goes_with_its_parent(command);
     run_unless(command, input, bounds, |_| false)
 }
 
-/// As [`run`], but for a program that `is_spared` when it takes too long, by the lines of its standard output: nobody waits for it any
-/// more, and it ends by itself.
+/// Like [`run`], but a program that `is_spared` is not killed at its time limit; the decision is made by the lines of
+/// its standard output. Nothing waits for it any more, and it ends by itself.
 ///
 /// # Errors
 /// As [`run`].

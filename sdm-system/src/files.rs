@@ -29,14 +29,14 @@ pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 const PYTHON_VARIABLES: [&str; 2] = ["PYTHONPATH", "PYTHONHOME"];
 /// Rights that others must not have to what is this user's alone.
 const OTHERS: u32 = 0o077;
-/// In a folder of this mode nobody can rename what is another user's.
+/// Mode bit of a directory in which nobody can rename another user's files.
 const STICKY: u32 = 0o1000;
 
-/// Opens a plain file for reading. Names of what this process was handed (`/dev/stdin`, `/dev/fd/3`) and
-/// `/dev/null` are opened as they are.
+/// Opens a plain file for reading. Names of inherited descriptors (`/dev/stdin`, `/dev/fd/3`) and `/dev/null` are
+/// opened as they are.
 ///
 /// # Errors
-/// There is none, it may not be read, or it is something else than a file: the error says what.
+/// There is no such file, it may not be read, or it is not a plain file: the error says which.
 pub fn open(path: &Path) -> io::Result<File> {
     if is_handed_over(path) {
         return File::open(path);
@@ -47,10 +47,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", known.as_raw_fd()))
 }
 
-/// Opens a plain file that this user or root owns and nobody else can write to.
+/// Opens a plain file that is owned by this user or root, and that nobody else can write to.
 ///
 /// # Errors
-/// As [`open`]; it is another user's, or others may write to it.
+/// As [`open`]; the file is another user's, or others may write to it.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     let found = file.metadata()?;
@@ -82,11 +82,10 @@ pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
     }
 }
 
-/// Sees to a folder of this user's, made where it is missing, into which nobody else can look and which nobody else can
-/// put another one in the place of.
+/// Makes a private directory of this user's, unless it exists: no other user can read or replace it.
 ///
 /// # Errors
-/// It cannot be made, or is not so; the error says whose it is, or what is wrong with it.
+/// It cannot be made, or is not private; the error names its owner, or the fault.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     let above = fs::metadata(above.unwrap_or(Path::new(".")))?;
@@ -164,8 +163,8 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
     }
 }
 
-/// The folders where programs of this user's may have put such files: [`runtime_folder`]'s first. A batch job has no folder below
-/// `/run/user` where its user has not logged in; one who logs in to look for it has.
+/// The directories in which programs of this user may have put such files: [`runtime_folder`]'s first. A batch job
+/// has no directory below `/run/user` if its user has not logged in there; a user who logs in to look for it has one.
 ///
 /// # Errors
 /// As [`runtime_folder`].
@@ -181,8 +180,8 @@ pub fn runtime_folders() -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Why [`runtime_folder`] passes by the folder that `XDG_RUNTIME_DIR` names, and whose that is: behind `su` and `sudo`
-/// it is that of whoever was there before. `None` where it is used, or not set.
+/// The reason why [`runtime_folder`] ignores the directory in `XDG_RUNTIME_DIR`, with its owner: after `su` and
+/// `sudo` it is the previous user's. `None` if it is used, or not set.
 #[must_use]
 pub fn runtime_passed_by() -> Option<String> {
     let given = given_runtime()?;
@@ -240,7 +239,7 @@ pub(crate) fn given_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into())
 }
 
-/// Has a program with a Python of its own, gdb for one, import nothing from whatever folder it is started in.
+/// Keeps a program with a Python interpreter, such as gdb, from importing modules from its working directory.
 pub fn shut_python(command: &mut Command) {
     for name in PYTHON_VARIABLES {
         command.env_remove(name);
@@ -284,10 +283,10 @@ fn is_handed_over(path: &Path) -> bool {
         .is_some_and(|it| folders.iter().any(|known| it == Path::new(known)))
 }
 
-/// Whether that is a file that is read to its end, and not one on which somebody else has an end or a device.
+/// Checks that this is a plain file, not a FIFO, socket or device.
 ///
 /// # Errors
-/// It is something else; the error says what, and whose.
+/// It is something else; the error says what it is, and whose.
 pub fn check_plain(found: &Metadata) -> io::Result<()> {
     let kind = found.file_type();
     let what = match () {

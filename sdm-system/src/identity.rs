@@ -10,17 +10,17 @@ pub const NUMBER_MAX: u32 = u32::MAX - 16;
 /// The number of this server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Its number in the session: the rank that the runtime gave it, at most [`NUMBER_MAX`].
+    /// The number in the session: the rank that the runtime gave it, at most [`NUMBER_MAX`].
     pub server: u32,
     /// Number of servers, above `server`; `None` if the runtime does not provide it.
     pub size: Option<u32>,
-    /// Its number among those of its host, where the runtime says so.
+    /// The index among the servers of its host; `None` if the runtime does not provide it.
     pub local_index: Option<u32>,
     /// The variable with the number, or `argument`.
     pub source: &'static str,
 }
 
-/// Why a server does not know who it is.
+/// The reason why a server does not know its number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IdentityError {
     /// Neither an argument nor any variable gives a number.
@@ -82,8 +82,8 @@ struct Runtime {
     local_index: &'static [&'static str],
 }
 
-/// Every runtime that is known, the innermost first: `mpirun` in a batch script of Slurm inherits the
-/// script's `SLURM_PROCID=0`, but nobody inherits `OMPI_COMM_WORLD_RANK` into another runtime.
+/// Every known runtime, the innermost first. `mpirun` in a Slurm batch script inherits the script's `SLURM_PROCID=0`,
+/// but no other runtime's processes inherit `OMPI_COMM_WORLD_RANK`.
 const RUNTIMES: &[Runtime] = &[
     Runtime {
         rank: "SDM_SERVER_ID",
@@ -121,7 +121,7 @@ const RUNTIMES: &[Runtime] = &[
     },
 ];
 
-/// PyTorch's `torchrun`. Its names are anybody's, so that they count only beside one that is its own.
+/// PyTorch's `torchrun`. Its variable names are generic, so they count only together with one that is its own.
 const TORCHRUN: Runtime = Runtime {
     rank: "RANK",
     sizes: &["WORLD_SIZE"],
@@ -130,12 +130,12 @@ const TORCHRUN: Runtime = Runtime {
 const TORCHRUN_MARK: &str = "TORCHELASTIC_RUN_ID";
 
 impl Identity {
-    /// Finds out who this server is: `argument` wins, then the first runtime that gives a rank.
+    /// Finds this server's number: `argument` takes precedence, then the first runtime that sets a rank.
     ///
-    /// With an argument nothing is read from the environment, as it may speak of another rank.
+    /// With an argument nothing is read from the environment, as it may have another rank.
     ///
     /// # Errors
-    /// Where nothing gives a number, or what gives one is out of range; the error names it.
+    /// No number is found, or it is out of range; the error names the variable.
     pub fn from_env(
         lookup: impl Fn(&str) -> Option<OsString>,
         argument: Option<u32>,

@@ -14,8 +14,8 @@ use std::time::Duration;
 use super::attendant::Attendant;
 use super::programs;
 
-/// Says that it is there, and waits for the end of its input: it goes with this process, however that ends. What says so
-/// is a process of its own, as a shell puts its own output elsewhere meanwhile.
+/// Shell script: it reports that it runs, and waits for the end of its input, so that it ends with this process in
+/// any case. The report is made in a subshell, as a shell redirects its own output meanwhile.
 const WAIT: &str = "(echo >&0); read -r line";
 /// Time that it has to start.
 const START_WAIT: Duration = Duration::from_secs(30);
@@ -29,11 +29,11 @@ pub struct Lender {
 }
 
 impl Lender {
-    /// Hands one or two descriptors over: this process keeps neither. When this comes back they can be opened; a moment
-    /// before, a process that has just been started may not be looked into either. What is absent is `/dev/null`.
+    /// Passes one or two descriptors to the helper; this process keeps neither. They can be opened when this returns:
+    /// shortly before, a newly started process cannot be inspected either. A missing one is `/dev/null`.
     ///
     /// # Errors
-    /// There is no room for one more process or descriptor, or the shell is not there within 30 seconds.
+    /// There is no room for one more process or descriptor, or the shell does not start within 30 seconds.
     pub fn start(first: Option<OwnedFd>, second: Option<OwnedFd>) -> io::Result<Self> {
         let (input, theirs) = UnixStream::pair()?;
         let stdio = |lent: Option<OwnedFd>| lent.map_or_else(Stdio::null, Stdio::from);
@@ -55,7 +55,7 @@ impl Lender {
         self.path(1)
     }
 
-    /// The same for the second.
+    /// Path at which the second descriptor can be opened while this lives.
     #[must_use]
     pub fn second(&self) -> PathBuf {
         self.path(2)

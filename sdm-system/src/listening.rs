@@ -12,11 +12,11 @@ pub use refusals::Refusals;
 
 mod refusals;
 
-/// Waits at a path for a client of this user's; `refused` hears why others are let go. The socket is there until one has come;
-/// its folder is made where it is missing.
+/// Waits at a path for a client of this user; `refused` gets the reason for each other client. The socket exists
+/// until one has come; its directory is made if it is missing.
 ///
 /// # Errors
-/// The folder is not this user's alone, somebody listens there already, or there is something else than a socket.
+/// The directory is not private, another process listens there already, or there is something other than a socket.
 pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Result<UnixStream> {
     // The file goes with it.
     let (listener, _file) = listen_at_path(path)?;
@@ -42,10 +42,10 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens at a path; its folder is made where it is missing.
+/// Listens at a path; its directory is made if it is missing.
 ///
 /// # Errors
-/// The folder is not this user's alone, somebody listens there already, or there is something else than a socket.
+/// The directory is not private, another process listens there already, or there is something other than a socket.
 pub fn listen_at_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     files::private_folder(folder.unwrap_or(Path::new(".")))?;
@@ -59,10 +59,11 @@ pub fn listen_at_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     Ok((listener, SocketFile(path.to_owned())))
 }
 
-/// Listens at a path in a folder of this user's, in the place of what a killed process has left there; no other user can connect.
+/// Listens at a path in a directory of this user, in place of a socket that a killed process has left; no other user
+/// can connect.
 ///
 /// # Errors
-/// Nobody can listen there.
+/// The socket cannot be made.
 pub fn listen_anew(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let _ = fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
@@ -71,10 +72,10 @@ pub fn listen_anew(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     Ok((listener, file))
 }
 
-/// The next client of this user's at a path; `refused` hears why others are let go.
+/// The next client of this user at a path; `refused` gets the reason for each other client.
 ///
 /// # Errors
-/// Nobody can be let in any more.
+/// No more connections can be accepted.
 pub fn next_at_path(
     listener: &UnixListener,
     refused: &mut dyn FnMut(io::Error),
@@ -86,7 +87,7 @@ pub fn next_at_path(
 /// Listens at an address of the loopback.
 ///
 /// # Errors
-/// The address is not of the loopback, or nobody can listen there.
+/// The address is not of the loopback, or is not available.
 pub fn listen_at_loopback(address: SocketAddr) -> io::Result<TcpListener> {
     if !address.ip().is_loopback() {
         let text = format!("{} is not an address of the loopback", address.ip());
@@ -95,10 +96,10 @@ pub fn listen_at_loopback(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
-/// The next client of this user's, or root's, at the loopback; `refused` hears why others are let go.
+/// The next client of this user, or of root, at the loopback; `refused` gets the reason for each other client.
 ///
 /// # Errors
-/// Nobody can be let in any more.
+/// No more connections can be accepted.
 pub fn next_at_loopback(
     listener: &TcpListener,
     refused: &mut dyn FnMut(io::Error),
@@ -131,7 +132,7 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | Interrupted)
 }
 
-/// Removes a socket at which nobody listens any more.
+/// Removes a socket without a listener.
 fn remove_stale(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         let what = "there is something else than a socket";

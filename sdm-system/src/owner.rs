@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 
 use nix::unistd::{Uid, User, geteuid};
 
-/// The first number of a group that is not the system's own (Debian policy, 9.2.2): below it root says who is in it.
+/// The first group id that is not the system's own (Debian policy, 9.2.2): root decides the members of those below
+/// it.
 const USERS_GROUP: u32 = 100;
 
 /// Whether a file or folder is this user's; root's counts as everybody's.
@@ -23,8 +24,8 @@ pub fn user(uid: u32) -> String {
     }
 }
 
-/// True where others than the owner may write. Where everybody has a group of his own it has his number, and who is in a
-/// group of the system's own is root's choice.
+/// True if others than the owner may write. A group with the owner's number is the user's private one, and root
+/// decides the members of system groups.
 pub(crate) fn others_may_write(found: &Metadata) -> bool {
     let is_private = found.gid() == found.uid();
     let is_systems = found.uid() == 0 && found.gid() < USERS_GROUP;

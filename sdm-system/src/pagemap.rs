@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The largest mapping that is looked at, in pages.
+/// Largest mapping that is read, in pages.
 const PAGES_MAX: u64 = 1 << 20;
 
 /// One page of a process.
@@ -21,12 +21,12 @@ impl Page {
         self.entry & 1 << 63 != 0
     }
 
-    /// It was moved out of memory.
+    /// The page was swapped out.
     pub fn is_swapped(self) -> bool {
         self.entry & 1 << 62 != 0
     }
 
-    /// It is a file's, or shared memory.
+    /// The page belongs to a file, or is shared memory.
     pub fn is_of_file(self) -> bool {
         self.entry & 1 << 61 != 0
     }

@@ -10,9 +10,9 @@ use nix::unistd::geteuid;
 /// The process that connected, or that listened when it was connected to, as the kernel knows it (`SO_PEERCRED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its process id.
+    /// The pid.
     pub pid: i32,
-    /// Its user.
+    /// The user id.
     pub uid: u32,
 }
 
@@ -29,7 +29,7 @@ impl Peer {
         })
     }
 
-    /// True where it is this process's user.
+    /// True for this process's own user.
     #[must_use]
     pub fn is_this_user(self) -> bool {
         self.uid == geteuid().as_raw()
@@ -42,10 +42,10 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Checks that the other end of a Unix socket is the same user's.
+/// Checks that the process at the other end of a Unix socket is the same user's.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] with who it is, where it is another user's.
+/// [`io::ErrorKind::PermissionDenied`] with the user, if it is another one.
 pub fn check_this_user(socket: &impl AsFd) -> io::Result<()> {
     let peer = Peer::of(socket)?;
     if peer.is_this_user() {

@@ -71,10 +71,10 @@ pub fn pids() -> io::Result<impl Iterator<Item = i32>> {
     pids_in(Path::new("/proc"))
 }
 
-/// The numbers that name folders in a folder like `/proc`, in no order.
+/// The numeric directory names in a directory like `/proc`, in no order.
 ///
 /// # Errors
-/// [`io::Error`] where it cannot be read.
+/// [`io::Error`] if it cannot be read.
 pub fn pids_in(folder: &Path) -> io::Result<impl Iterator<Item = i32> + use<>> {
     let entries = fs::read_dir(folder)?.flatten();
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
@@ -88,7 +88,7 @@ pub fn of_machine(name: &str) -> io::Result<String> {
     of_machine_in(Path::new("/proc"), name)
 }
 
-/// The same in a folder like `/proc`, which a test has made.
+/// Like [`of_machine`], in a directory like `/proc` that a test has made.
 ///
 /// # Errors
 /// As [`of_machine`].
@@ -103,7 +103,7 @@ impl Process {
         self.folder.join(name)
     }
 
-    /// A whole path of the process, as others reach it: in a container it has files of its own.
+    /// An absolute path of the process, as other processes reach it: a container has files of its own.
     #[must_use]
     pub fn inside(&self, path: &Path) -> PathBuf {
         let root = self.path("root");
@@ -111,10 +111,10 @@ impl Process {
             .map_or_else(|_| root.join(path), |inner| root.join(inner))
     }
 
-    /// Its line of numbers.
+    /// The contents of its `stat` file.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or the line is none.
+    /// [`io::Error`] if it has ended, or the line is malformed.
     pub fn stat(&self) -> io::Result<Stat> {
         let line = text(read(&self.path("stat"), TEXT_BYTES_MAX)?);
         Stat::parse(&line).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -126,27 +126,27 @@ impl Process {
         self.stat().ok().map(|stat| stat.state())
     }
 
-    /// Its fields by name.
+    /// The contents of its `status` file.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended.
+    /// [`io::Error`] if it has ended.
     pub fn status(&self) -> io::Result<Status> {
         Ok(Status(text(read(&self.path("status"), TEXT_BYTES_MAX)?)))
     }
 
-    /// The kernel's name for it, at most 15 bytes.
+    /// The kernel's name of it, at most 15 bytes.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended.
+    /// [`io::Error`] if it has ended.
     pub fn name(&self) -> io::Result<String> {
         let name = text(read(&self.path("comm"), TEXT_BYTES_MAX)?);
         Ok(name.strip_suffix('\n').unwrap_or(&name).to_owned())
     }
 
-    /// The words of its command line that are not empty; none for a thread of the kernel and for a zombie.
+    /// The non-empty words of its command line; none for a kernel thread and for a zombie.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or its memory may not be read.
+    /// [`io::Error`] if it has ended, or its memory may not be read.
     pub fn words(&self) -> io::Result<Vec<String>> {
         let bytes = read(&self.path("cmdline"), COMMAND_BYTES_MAX)?;
         let words = bytes.split(|byte| *byte == 0);
@@ -154,10 +154,10 @@ impl Process {
         Ok(words.map(|word| text(word.to_vec())).collect())
     }
 
-    /// The variables that it was started with, in their order.
+    /// The variables that it was started with, in order.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or its memory may not be read.
+    /// [`io::Error`] if it has ended, or its memory may not be read.
     pub fn environment(&self) -> io::Result<Vec<(OsString, OsString)>> {
         let bytes = read(&self.path("environ"), ENVIRONMENT_BYTES_MAX)?;
         let variables = bytes.split(|byte| *byte == 0).filter_map(|variable| {
@@ -180,15 +180,15 @@ impl Process {
         Ok(mappings(&bytes))
     }
 
-    /// The program that it runs, as the kernel names it: ` (deleted)` follows where the file is gone.
+    /// Path of its program, as the kernel names it: followed by ` (deleted)` if the file is gone.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or may not be looked at.
+    /// [`io::Error`] if it has ended, or may not be inspected.
     pub fn program(&self) -> io::Result<PathBuf> {
         fs::read_link(self.path("exe"))
     }
 
-    /// The kernel's function in which it waits; empty where it waits in none, or that may not be known.
+    /// The kernel function in which it waits; empty if there is none, or if it may not be known.
     #[must_use]
     pub fn wait_channel(&self) -> String {
         let name = read(&self.path("wchan"), TEXT_BYTES_MAX).map(text);
@@ -206,8 +206,8 @@ impl Process {
         line.split_ascii_whitespace().next()?.parse().ok()
     }
 
-    /// The number of the system call that a thread is in, and its arguments, all 0 and the number -1 where it is in none; absent where it
-    /// runs, or that may not be known.
+    /// Number of the system call that a thread is in, with its arguments; -1 and zeros if it is in none. `None` if it
+    /// runs, or if that may not be known.
     #[must_use]
     pub fn system_call(&self) -> Option<(i64, [u64; 6])> {
         let line = text(read(&self.path("syscall"), TEXT_BYTES_MAX).ok()?);
@@ -238,24 +238,24 @@ impl Process {
         values.next().map(|pair| pair[1] as u64)
     }
 
-    /// The numbers of its threads, in no order.
+    /// The ids of its threads, in no order.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended.
+    /// [`io::Error`] if it has ended.
     pub fn thread_ids(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
         pids_in(&self.path("task"))
     }
 
-    /// One of its threads.
+    /// The thread with this id.
     #[must_use]
     pub fn thread(&self, id: i32) -> Process {
         at(self.path(&format!("task/{id}")))
     }
 
-    /// Its children that its thread of this number has started.
+    /// The children that its thread with this id has started.
     ///
     /// # Errors
-    /// [`io::Error`] where there is no such thread, or the kernel does not tell.
+    /// [`io::Error`] if there is no such thread, or the kernel does not list children.
     pub fn children_of_thread(&self, id: i32) -> io::Result<Vec<i32>> {
         let line = text(read(&self.thread(id).path("children"), TEXT_BYTES_MAX)?);
         let pids = line.split_ascii_whitespace();
@@ -276,7 +276,7 @@ impl Process {
 pub struct State(pub char);
 
 impl State {
-    /// It has ended, and at most its exit code is left.
+    /// The process has ended, and at most its exit code is left.
     #[must_use]
     pub fn has_ended(self) -> bool {
         matches!(self.0, 'Z' | 'X' | 'x')
@@ -301,12 +301,12 @@ pub struct Stat {
     /// The kernel's name for it, at most 15 bytes.
     pub name: String,
     state: State,
-    /// The fields behind the state.
+    /// The fields after the state.
     fields: Vec<String>,
 }
 
 impl Stat {
-    /// Reads such a line; absent where it is none.
+    /// Parses such a line; `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         // The name stands in brackets and may hold anything.
@@ -327,7 +327,7 @@ impl Stat {
         self.state
     }
 
-    /// A field by its number in `proc_pid_stat(5)`, from 4 on; absent where the kernel does not tell it.
+    /// A field by its number in `proc_pid_stat(5)`, from 4 on; `None` if the kernel does not have it.
     #[must_use]
     pub fn field<T: std::str::FromStr>(&self, number: usize) -> Option<T> {
         self.fields.get(number.checked_sub(4)?)?.parse().ok()
@@ -414,8 +414,8 @@ impl Status {
             .collect()
     }
 
-    /// Its user ids (`Uid`) or group ids (`Gid`): real, effective, saved and of the file system; absent where one of
-    /// them is no number.
+    /// The user ids (`Uid`) or group ids (`Gid`): real, effective, saved, and of the file system; `None` if one is
+    /// malformed.
     #[must_use]
     pub fn ids(&self, name: &str) -> Option<Vec<u32>> {
         let ids = self.field(name)?.split_ascii_whitespace();

@@ -19,8 +19,8 @@ const OF_TESTS: &str = "deps";
 /// The shell.
 const SHELL: &str = "/bin/sh";
 
-/// The program `name` in the folder `first`, beside the program that runs, one folder above it where that is a
-/// test's, or on `PATH`.
+/// Finds the program `name`: in the directory `first`, beside the running program (for a test one directory above),
+/// or on `PATH`.
 #[must_use]
 pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
@@ -46,10 +46,10 @@ pub fn at(path: impl AsRef<Path>) -> Command {
     }
 }
 
-/// The program that a word means: a path, or a name in the trusted folders of a list.
+/// Finds the program that a word names: a path, or a name in the trusted directories of a list.
 ///
 /// # Errors
-/// It is in none of them; the error says where it stands otherwise.
+/// The program is in none of them; the error says where else it is.
 pub fn find(word: &OsStr, folders: &OsStr) -> io::Result<PathBuf> {
     if word.as_bytes().contains(&b'/') {
         return Ok(word.into());
@@ -61,7 +61,7 @@ pub fn find(word: &OsStr, folders: &OsStr) -> io::Result<PathBuf> {
     })
 }
 
-/// A command for the program that a word means; it finds on `PATH` what a person would.
+/// A command for the program that a word names, with a `PATH` of trusted directories.
 ///
 /// # Errors
 /// As [`find`].
@@ -79,7 +79,7 @@ pub fn helper(name: &str) -> io::Result<Command> {
     Ok(command)
 }
 
-/// A shell that runs a script of ours, with a `PATH` of trusted folders.
+/// A shell that runs a script of this project, with a `PATH` of trusted directories.
 #[must_use]
 pub fn shell(script: &str) -> Command {
     let mut command = user_shell(script);
@@ -95,8 +95,8 @@ pub fn user_shell(line: &str) -> Command {
     command
 }
 
-/// The line by which the login shell of another host, whichever that is, becomes a `/bin/sh` that runs a script of ours with the
-/// tools of that host's system.
+/// A command line by which any login shell of another host executes `/bin/sh` with a script of this project, and with
+/// that host's system tools.
 #[must_use]
 pub fn remote_line(script: &str, arguments: &[&str]) -> String {
     let script = format!("PATH={}; {script}", files::USUAL_PATH);

@@ -13,7 +13,7 @@ const PIDS_RESERVED: u64 = 300;
 /// Directory of control groups.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Something that bounds a number.
+/// A limit on a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Name of the limit.
@@ -54,8 +54,8 @@ pub fn of_memory() -> Vec<Bound> {
     of_groups("memory", ["memory.max", "memory.current"])
 }
 
-/// The memory that processes which are started here can have at most, in bytes, and what bounds it; none where
-/// the kernel says nothing.
+/// The most memory that processes started here can use, in bytes, and the limit that determines it; `None` if
+/// unknown.
 #[must_use]
 pub fn most_memory() -> Option<(u64, String)> {
     let text = proc::of_machine("meminfo").unwrap_or_default();
@@ -90,8 +90,8 @@ fn of_groups(controller: &str, [max_file, used_file]: [&str; 2]) -> Vec<Bound> {
     bounds
 }
 
-/// The folder that a line of `/proc/self/cgroup` names, where it may have this controller:
-/// `0::/user.slice` or `8:pids:/user.slice`.
+/// The directory that a line of `/proc/self/cgroup` names, if it may have this controller: `0::/user.slice` or
+/// `8:pids:/user.slice`.
 fn group_of(line: &str, controller: &str) -> Option<PathBuf> {
     let (_, rest) = line.split_once(':')?;
     match rest.split_once(':')? {
@@ -108,7 +108,7 @@ fn number_in(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// All threads of this machine: the number behind the slash of `/proc/loadavg`.
+/// Number of all threads of this machine: after the slash in `/proc/loadavg`.
 fn all_threads() -> u64 {
     let text = proc::of_machine("loadavg").unwrap_or_default();
     let field = text.split_whitespace().nth(3);

@@ -16,7 +16,7 @@ use crate::owner::{others_may_write, user};
 
 /// The folders that are searched where `PATH` is not set, or no folder of it is trusted.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// In a folder of this mode nobody can rename what is another user's.
+/// Mode bit of a directory in which nobody can rename another user's files.
 const STICKY: u32 = 0o1000;
 /// The most links on the way to a folder, as the kernel has it.
 const LINKS_MAX: u32 = 40;
@@ -28,7 +28,7 @@ pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
     found.find(|program| is_program(program))
 }
 
-/// The trusted folders of a list; the usual ones where there is none, as an empty list stands for the working folder.
+/// The trusted directories of a list; the usual ones if there are none, as an empty list means the working directory.
 #[must_use]
 pub fn trusted_path(folders: &OsStr) -> OsString {
     // None of them holds a colon: they come from such a list.
@@ -41,8 +41,8 @@ pub fn trusted_path(folders: &OsStr) -> OsString {
     }
 }
 
-/// A program of this name that stands in a folder that is not trusted, before the one that [`search_in`] finds, and why it is
-/// passed over.
+/// The path of a program of this name in an untrusted directory before the one that [`search_in`] finds, with the
+/// reason why it is skipped.
 #[must_use]
 pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
     for folder in std::env::split_paths(folders) {
@@ -129,7 +129,7 @@ fn parts_of(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(named).collect()
 }
 
-/// True for what is this user's or root's. In a user namespace that has no root, root's files are of whoever `/` belongs to.
+/// True for files of this user or root. In a user namespace without root, root's files belong to the owner of `/`.
 fn is_trusted(found: &Metadata) -> bool {
     let root = fs::symlink_metadata("/").map_or(0, |root| root.uid());
     [0, root, geteuid().as_raw()].contains(&found.uid())

@@ -18,7 +18,7 @@ use crate::{files, programs};
 /// folder that are named. What ends all processes of a terminal or of a user is to leave it the time to do so.
 const REMOVE: &str = "trap '' HUP INT TERM; read -r line; rm -f -- \"$1\"; shift; rmdir -- \"$@\"";
 
-/// The files and sockets of this process, and the folders behind what lies in them.
+/// The files and sockets of this process, and the directories that contain them.
 static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A path at which this user's processes, and no others, find a secret: a file, or a socket that its owner makes there. What is
@@ -26,7 +26,7 @@ static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,
-    /// It has one of its own.
+    /// Its private directory, if it has one.
     folder: Option<PathBuf>,
     /// Removes the file where this process is killed.
     removal: Option<Attendant>,
@@ -59,10 +59,10 @@ impl SecretFile {
         Ok(it)
     }
 
-    /// Writes the file, which must not be there. A shell beside this process removes it as soon as this process is gone.
+    /// Writes the file, which must not exist. A shell beside this process removes it as soon as this process is gone.
     ///
     /// # Errors
-    /// It is there, it cannot be written, or there is no room for one more process or descriptor.
+    /// The file exists, it cannot be written, or there is no room for one more process or descriptor.
     pub fn write(&mut self, text: &[u8]) -> io::Result<()> {
         let started = self.start_removal();
         let removal = started.map_err(|error| {
@@ -81,7 +81,8 @@ impl SecretFile {
         &self.path
     }
 
-    /// To be called before the file is made. The shell goes with what is given: what is still there then stays.
+    /// Call this before the file is made. Dropping the result ends the shell, and a file that still exists then
+    /// stays.
     fn start_removal(&self) -> io::Result<Attendant> {
         let mut command = programs::shell(REMOVE);
         command.arg("sdm-key-removal").arg(&self.path);
@@ -118,8 +119,7 @@ fn remove(path: &Path) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
 }
 
-/// Removes every [`SecretFile`] that is left, and lets nothing more be made: to be called by whoever ends this process without an
-/// end of what has them.
+/// Removes every remaining [`SecretFile`], and prevents new ones: call it before an exit that runs no destructors.
 pub fn withdraw_all() {
     let places = places();
     places.iter().rev().for_each(|path| remove(path));
@@ -127,10 +127,10 @@ pub fn withdraw_all() {
     std::mem::forget(places);
 }
 
-/// Opens a file that is this user's alone. A link to one is not followed, and a pipe not waited for.
+/// Opens a private file of this user. Links to one are not followed, and pipes not waited for.
 ///
 /// # Errors
-/// There is none, or it is not so: the error says what is wrong.
+/// There is no such file, or it is not private: the error names the fault.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let mut options = OpenOptions::new();

@@ -38,7 +38,7 @@ const TYPE_AT: usize = 4;
 const STATE_AT: usize = HEAD + 1;
 const NAME_AT: usize = HEAD + 4;
 const USER_AT: usize = NAME_AT + NAME + 12;
-/// So much of a name are ports and addresses.
+/// Size of ports and addresses in a connection's name, in bytes.
 const ENDS: usize = 36;
 
 /// The user of the socket at `local` of a connection of this host to `remote` that is not ended; `None` where the kernel knows none such.
@@ -92,7 +92,7 @@ fn local_question(socket: u32) -> Vec<u8> {
     bytes
 }
 
-/// The head of a question of so many bytes with it.
+/// The netlink header of a question of this total size.
 fn head(bytes: u32) -> Vec<u8> {
     let mut head = Vec::with_capacity(QUESTION);
     head.extend(bytes.to_ne_bytes());
@@ -103,8 +103,8 @@ fn head(bytes: u32) -> Vec<u8> {
     head
 }
 
-/// The peer in an answer about a socket: behind what names that one stand attributes, each with its length, its head's with it, and its
-/// type before it.
+/// The peer in an answer about a socket. Attributes follow the socket's number, each with its length including the
+/// header, and its type.
 fn told_peer(socket: u32, answer: &[u8]) -> Option<u64> {
     let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.try_into().ok()?));
     let half = |bytes: &[u8]| Some(u16::from_ne_bytes(bytes.try_into().ok()?));
@@ -166,7 +166,7 @@ fn told(names: &[Vec<u8>], answer: &[u8]) -> Option<u32> {
     (is_answer && is_of_it && is_open).then_some(u32::from_ne_bytes(user))
 }
 
-/// No panic, whatever the kernel's answer is.
+/// Feeds an arbitrary answer of the kernel: no panic.
 pub(crate) fn fuzz_answer(bytes: &[u8]) {
     let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let names = [false, true].map(|mapped| ends(at(1), at(2), mapped));

@@ -29,7 +29,7 @@ pub enum Piece {
 }
 
 impl Line {
-    /// The line, where it is one.
+    /// The text of a line; `None` for bytes.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.piece {
@@ -41,7 +41,7 @@ impl Line {
 
 /// The reading end of a pipe.
 pub struct Stream {
-    /// None once it was closed by the other side.
+    /// The pipe; `None` once the other side has closed it.
     pipe: Option<PipeReader>,
     stderr: bool,
     lines: Lines,
@@ -78,7 +78,7 @@ impl Stream {
         self.fd().is_some_and(|own| own.as_raw_fd() == fd)
     }
 
-    /// Reads once; how many bytes, 0 where there is nothing now or nothing any more.
+    /// Reads once; returns the number of bytes, 0 at the end and if nothing is available.
     pub fn read(&mut self, line: &mut impl FnMut(Line)) -> usize {
         let stderr = self.stderr;
         let Some(pipe) = &mut self.pipe else {
@@ -107,7 +107,7 @@ impl Stream {
         0
     }
 
-    /// Reads what is left of who wrote there, within a bound.
+    /// Reads the remaining bytes of an ended writer, up to a limit.
     pub fn read_rest(&mut self, line: &mut impl FnMut(Line)) {
         let mut left = LEFT_BYTES_MAX;
         while left > 0 {
@@ -125,7 +125,7 @@ impl Stream {
         self.lines.finish(text_of(stderr, line));
     }
 
-    /// From now on bytes are given as they come; an unfinished line is one.
+    /// Passes bytes on unchanged from now on, beginning with an unfinished line.
     pub fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
         self.passing = true;
         self.lines.finish(text_of(self.stderr, line));

@@ -9,8 +9,8 @@ use std::process::Command;
 use nix::libc;
 use nix::sys::signal::Signal;
 
-/// Has the command's process run what may be another user's: in a session of its own, without a terminal to push
-/// words into, with no descriptor but its three streams, and without any right that a program could give it.
+/// Confines the command's process for running another user's code. It gets a session of its own, without a terminal
+/// to inject input into, no descriptors but its three streams, and no gain of privileges by programs.
 pub fn confine(command: &mut Command) {
     // SAFETY: the closure allocates nothing, takes no lock and only makes async-signal-safe calls.
     unsafe {
@@ -18,7 +18,7 @@ pub fn confine(command: &mut Command) {
     }
 }
 
-/// Has the command's process killed when the thread that starts it ends, however that is.
+/// Has the command's process killed when the thread that starts it ends in any way.
 pub fn goes_with_its_parent(command: &mut Command) {
     let parent = std::process::id();
     let bind = move || {
@@ -54,10 +54,10 @@ pub fn hand_on(command: &mut Command, file: &OwnedFd) {
     }
 }
 
-/// The first descriptor behind the three streams.
+/// The first descriptor after the three streams.
 const FIRST: libc::c_uint = 3;
 
-/// Those that there can be from [`FIRST`] on.
+/// The possible descriptors from [`FIRST`] on.
 fn possible_descriptors() -> std::ops::Range<RawFd> {
     const DESCRIPTORS_MAX: libc::rlim_t = 1 << 20;
     // SAFETY: the call writes a limit into a place for one.

@@ -15,10 +15,10 @@ const LOOKS_MAX: usize = 10;
 const CONNECTED: &str = "01";
 const LISTENS: &str = "0A";
 
-/// Checks that the other end of a connection over the loopback is this user's, or root's.
+/// Checks that the other end of a loopback connection belongs to this user or root.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] where it is another user's, or where the kernel does not say whose.
+/// [`io::ErrorKind::PermissionDenied`] if it is another user's, or if the kernel does not name the owner.
 pub fn check(stream: &TcpStream) -> io::Result<()> {
     let (ours, theirs) = (stream.local_addr()?, stream.peer_addr()?);
     let look = || {
@@ -89,7 +89,7 @@ fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
 
 /// A connection of a table of the kernel's.
 struct Row<'a> {
-    /// Its own end, and the other one.
+    /// Its own address and the peer's.
     ends: [(IpAddr, u16); 2],
     state: &'a str,
     user: &'a str,
@@ -116,7 +116,7 @@ fn canonical(address: SocketAddr) -> (IpAddr, u16) {
     (address.ip().to_canonical(), address.port())
 }
 
-/// An address as the kernel writes it: words of 32 bits in this machine's order, in hexadecimal.
+/// An address in the kernel's form: 32-bit words in this machine's byte order, in hexadecimal.
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (words, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -138,7 +138,7 @@ fn address(text: &str) -> Option<(IpAddr, u16)> {
     Some((ip.to_canonical(), port))
 }
 
-/// Feeds arbitrary bytes to the readers of what the kernel tells of processes and of their sockets: no panic.
+/// Feeds arbitrary bytes to the parsers of the kernel's data about processes and sockets: no panic.
 #[doc(hidden)]
 pub fn fuzz_kernel(bytes: &[u8]) {
     sock_diag::fuzz_answer(bytes);

@@ -23,7 +23,7 @@ pub use sys::{ptrace, room::Room};
 
 /// Initial room for all registers, in bytes: enough for present processors.
 const ROOM_BYTES: usize = 16 << 10;
-/// No processor has registers of so many bytes.
+/// Upper limit of a processor's register size, in bytes.
 const ROOM_BYTES_MAX: usize = 1 << 20;
 
 /// The extended registers of one thread, as the kernel gives and takes them.
@@ -56,7 +56,7 @@ pub fn complete(part: &[u8], registers: &mut impl Registers) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// A processor with registers of so many bytes.
+    /// A processor with registers of this size.
     struct Processor {
         bytes: Vec<u8>,
         writes: usize,

@@ -9,14 +9,14 @@ pub use sys::{fopen, fopen64, open, open64, openat};
 pub enum Kind {
     /// A file or a folder.
     Plain,
-    /// A device that tells its reader what it has: a terminal, `/dev/null`.
+    /// A device that returns data without waiting for others: a terminal, `/dev/null`.
     Device,
     /// A FIFO, a socket, a disk, a link that is not followed.
     Other,
 }
 
 impl Kind {
-    /// By the mode that the kernel says.
+    /// The kind by the kernel's file mode.
     #[must_use]
     pub fn of(mode: u32) -> Self {
         match mode & 0o170_000 {
@@ -27,8 +27,8 @@ impl Kind {
     }
 }
 
-/// Whether gdb may read what belongs to `owner`: root's, the caller's, and that of `owners`, to whom programs and libraries belong that are
-/// looked at anyway.
+/// True if gdb may read a file of `owner`: root's, the caller's, and that of `owners`, the owners of the inspected
+/// programs and libraries.
 #[must_use]
 pub fn is_readable(kind: Kind, owner: u32, caller: u32, owners: &[u8]) -> bool {
     let is_own = owner == 0 || owner == caller;

@@ -103,7 +103,7 @@ pub unsafe extern "C" fn ptrace(
     }
 }
 
-/// This process has attached to another one, which can stand still from now on whenever a file is opened.
+/// True once this process has attached to another one, which may be stopped whenever a file is opened.
 pub(crate) static HOLDS: AtomicBool = AtomicBool::new(false);
 
 /// A thread that is traced.
@@ -167,8 +167,8 @@ unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_v
     result
 }
 
-/// The next `ptrace` in the order in which names are looked up. Absent in a program without the library for that, as C
-/// libraries had it apart once: gdb is none such, but what a wrapper of gdb's runs may be.
+/// The next `ptrace` in symbol lookup order. `None` in a program without the library that has it, which some C
+/// libraries once kept apart: gdb has it, but a program run by a wrapper of gdb may not.
 fn next() -> Option<Ptrace> {
     static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
     let mut found = NEXT.load(Ordering::Relaxed);
@@ -241,7 +241,7 @@ pub(crate) fn set_errno(value: c_int) {
     unsafe { *__errno_location() = value }
 }
 
-/// Memory that is nobody else's.
+/// Memory that is not shared with the program's allocator.
 pub(crate) mod room {
     use core::ffi::{c_int, c_long, c_void};
     use core::ops::{Deref, DerefMut};
@@ -262,7 +262,7 @@ pub(crate) mod room {
         fn munmap(at: *mut c_void, bytes: usize) -> c_int;
     }
 
-    /// So many bytes, from the kernel: the program's allocator may be at work in the calling thread.
+    /// Memory from the kernel: the program's allocator may be active in the calling thread.
     pub struct Room {
         at: *mut u8,
         bytes: usize,

@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 pub const SESSION_VARIABLE: &str = "SDM_SESSION";
 /// The variable that holds the key, in hexadecimal.
 pub const KEY_VARIABLE: &str = "SDM_KEY";
-/// The variable that says what is logged, in the words of `tracing`: `info`, `sdm_core=debug`.
+/// The variable with the log filter, in the syntax of `tracing`: `info`, `sdm_core=debug`.
 pub const LOG_VARIABLE: &str = "SDM_LOG";
 /// The variable that holds a server's own number where `sdm` itself starts it.
 pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
@@ -29,9 +29,9 @@ pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
 pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
 /// The variable that holds a server's number among those of its host.
 pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
-/// The variable that says when a server gives its debuggers what completes their writes of registers.
+/// The variable that selects when a server gives its gdbs the library that completes their writes of registers.
 pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
-/// All variables of ours: no program is to see them.
+/// All variables of SDM's: no program may see them.
 const OURS: [&str; 7] = [
     SESSION_VARIABLE,
     KEY_VARIABLE,
@@ -41,15 +41,15 @@ const OURS: [&str; 7] = [
     LOCAL_INDEX_VARIABLE,
     XSTATE_VARIABLE,
 ];
-/// Takes the session's name and key out of the environment, and every other variable of ours; or,
-/// where a `source` is given, out of that file: `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a
-/// socket at which they are said.
+/// Takes the session's name and key, and every other variable of SDM's, out of the environment. With a `source` name
+/// and key come from there: a file of `NAME=VALUE` lines, `-` for standard input, `unix://PATH` for a socket that
+/// sends them.
 ///
-/// Call it first thing in `main`, while the process has one thread.
+/// Call it first in `main`, while the process has one thread.
 ///
 /// # Errors
-/// A variable that is missing or is not what it should be; they are all removed even then. A file
-/// that cannot be read, or that is not this user's alone; a socket of another user.
+/// A variable is missing or malformed; all are removed even then. A file cannot be read, or is not private; a socket
+/// belongs to another user.
 pub fn take(source: Option<&Path>) -> Result<LinkConfig, HandoverError> {
     let lookup = |name: &str| std::env::var_os(name).map(OsString::into_string);
     let [session, key] = [SESSION_VARIABLE, KEY_VARIABLE].map(lookup);
@@ -104,8 +104,8 @@ mod sys {
         fn getenv(name: *const c_char) -> *mut c_char;
     }
 
-    /// Overwrites a variable's value where the process was started with it, so that it cannot be
-    /// read in `/proc` any more; the variable is no use after that.
+    /// Overwrites a variable's initial value, so that it cannot be read in `/proc` any more; the variable is useless
+    /// after that.
     pub(super) fn wipe(name: &str) {
         let name = CString::new(name).expect("no name of ours holds a zero");
         // SAFETY: `name` ends with a zero and lives across the call; called at the start of `main`,

@@ -25,10 +25,10 @@ pub const SOCKET_SCHEME: &str = "unix://";
 /// A failure to receive the session's name and key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandoverError {
-    /// It is not there.
+    /// The variable is missing.
     #[error("{0} is not set: this program is started by sdm; by hand it wants --handover")]
     Missing(&'static str),
-    /// It is there, but it is not one. The value is not repeated: it may be a key.
+    /// The variable is malformed. The value is not repeated, as it may be a key.
     #[error("{0} is set to something else than what sdm hands over")]
     Bad(&'static str),
     /// The file or the socket that was to hold it.
@@ -74,7 +74,7 @@ enum Refused {
     Listener(u32, u32),
 }
 
-/// A socket at which this user listens: nobody else's word is taken for the session's.
+/// Reads from a socket of this user: no other user's data is accepted as the session's.
 fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(SOCKET_WAIT))?;
@@ -85,7 +85,7 @@ fn socket(path: &Path) -> Result<Box<dyn Read>, Refused> {
     Ok(Box::new(stream))
 }
 
-/// The first lines, up to the first empty one. What is behind it may be read too, and is thrown away.
+/// Reads the lines up to the first empty one. Bytes after it may be read too, and are discarded.
 fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     // One buffer that is wiped, and no other: a key does not stay where it was read.
     let mut bytes = Zeroizing::new([0; TEXT_BYTES_MAX]);
@@ -107,7 +107,7 @@ fn first_lines(mut input: Box<dyn Read>) -> io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// With their ends.
+/// The lines, including their terminators.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n')
 }

@@ -13,7 +13,7 @@ value step = 7
 continue = 1ms stop SIGUSR2
 ";
 
-/// Asks both tasks, which stand at main, and gives what both have answered.
+/// Asks both tasks, which are stopped at main, and returns their common answer.
 fn both(bench: &mut Bench, command: Command) -> String {
     let id = bench.ask("0-1", command.clone());
     bench.run(1_000);

@@ -89,7 +89,7 @@ interrupt = never
 fail start = no
 ";
 
-/// Does some steps, then ends; gives everything that was said, when.
+/// Performs some steps, then ends; returns all outputs with their times.
 fn story(steps: &[(usize, u8, u64)]) -> Vec<String> {
     let mut bench = Bench::new(TROUBLE, "0-3");
     let commands = commands();

@@ -25,20 +25,20 @@ fn addresses(server: ServerId) -> Vec<String> {
         .into()
 }
 
-/// One in so many servers with children dies.
+/// One of this many servers with children dies.
 const DEATHS_ONE_IN: usize = 1000;
 
 /// Messages in transit between members that need time.
 pub(super) struct Paced {
     pub(super) pace: Pace,
-    /// By when it arrives, and in the order in which it was sent.
+    /// Messages by arrival time, and in the order in which they were sent.
     pub(super) under_way: BTreeMap<(Duration, u64), (u32, Arrival)>,
     pub(super) sent: u64,
     /// Until when each member has something to do.
     pub(super) busy: Vec<Duration>,
 }
 
-/// Something that reaches a member.
+/// An input of a member.
 pub(super) enum Arrival {
     Message(LinkId, Message),
     Down(LinkId),
@@ -64,7 +64,7 @@ pub(super) struct Crowd {
     heap_before: u64,
     scratch: Vec<u8>,
     answered: IdSet,
-    /// Servers take nothing that reaches them: their connections stand, and nobody speaks.
+    /// True if servers ignore all input, while their connections stay open.
     pub(super) servers_hang: bool,
     /// Tasks that the last command reported as missing, with the reason.
     pub(super) missing: Vec<(IdSet, String)>,
@@ -203,7 +203,7 @@ impl Crowd {
         id
     }
 
-    /// One in a thousand of those who have children dies, all at once.
+    /// Kills one in a thousand of the servers with children, all at once.
     pub(super) fn deaths(&mut self) -> Cost {
         self.begin("one inner node in 1000 dies");
         let begin = (self.meters.clock)();

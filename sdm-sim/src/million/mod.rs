@@ -27,7 +27,7 @@ pub struct Cost {
     pub what: &'static str,
     /// Messages between two members.
     pub messages: u64,
-    /// Their bytes, framed but not encrypted.
+    /// Size of the messages in bytes, framed but not encrypted.
     pub bytes: u64,
     /// Bytes that went over the link between the front-end and the master, in both directions.
     pub root_bytes: u64,

@@ -35,8 +35,7 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     new.finish()
 }
 
-/// A file of this user's alone that is being written, under a name beside the one that it is to have. It is removed where
-/// it is dropped before it is finished.
+/// A private file that is being written, under a name beside its final one. Drop removes it unless it is finished.
 #[derive(Debug)]
 pub struct NewFile {
     /// The file, open for writing.
@@ -105,17 +104,18 @@ impl Drop for NewFile {
 /// The way to write to an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
-    /// From its beginning; what it held is gone.
+    /// From the start; the old contents are lost.
     Anew,
-    /// Behind what it holds.
+    /// Appended to the contents.
     Behind,
 }
 
-/// Opens a file to which more is written than is known now, for this user alone where it is new. What cannot be written as
-/// a whole ([`replace`]) is written by this.
+/// Opens a file that is written in parts, private to this user if it is new. Use it if the contents are not complete
+/// yet, as [`replace`] requires.
 ///
 /// # Errors
-/// What is there is no file or another user's; it is a link, or has a second name, and others may write to its folder.
+/// There is something other than a file, or another user's file. Or it is a link, or has a second name, in a
+/// directory to which others may write.
 pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
     let mut options = OpenOptions::new();
     match writing {
@@ -155,7 +155,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }
 
-/// A new file in the folder of `path`, under a name that nobody knows before.
+/// Creates a file in the directory of `path`, under an unpredictable name.
 fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let mut tries = 0;

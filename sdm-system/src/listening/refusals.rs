@@ -10,12 +10,12 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Refusals {
     said: Option<Instant>,
-    /// Those that came since.
+    /// Refusals since the last line.
     unsaid: u64,
 }
 
 impl Refusals {
-    /// Counts one; what to say of it now, if anything.
+    /// Counts a refusal; returns the line to log now, if one is due.
     pub fn line(&mut self, now: Instant, why: &dyn Display) -> Option<String> {
         if self.said.is_some_and(|said| now < said + SAY_EVERY) {
             self.unsaid += 1;
@@ -28,7 +28,7 @@ impl Refusals {
         })
     }
 
-    /// The last line: those that were not told of.
+    /// The last line, about refusals not logged yet.
     pub fn rest(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.unsaid);
         (rest > 0).then(|| format!("clients let go that were not told of: {rest}"))

@@ -25,7 +25,7 @@ impl Process {
     /// The numbers of its descriptors, in no order.
     ///
     /// # Errors
-    /// [`io::Error`] where it has ended, or may not be looked at.
+    /// [`io::Error`] if it has ended, or may not be inspected.
     pub fn descriptors(&self) -> io::Result<impl Iterator<Item = i32> + use<>> {
         pids_in(&self.path("fd"))
     }

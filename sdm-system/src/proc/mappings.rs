@@ -7,9 +7,9 @@ use std::path::Path;
 /// A line of `/proc/PID/maps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Its first address.
+    /// First address.
     pub start: u64,
-    /// The address behind its last one.
+    /// Address after the last one.
     pub end: u64,
     /// `r-xp`: readable, writable, executable, and private or shared.
     pub rights: String,
@@ -17,7 +17,7 @@ pub struct Mapping {
     pub offset: u64,
     /// The device that the file is on, as the kernel writes it: `08:01`.
     pub device: String,
-    /// The file's number on it; 0 where it is no file.
+    /// Inode number of the file; 0 if there is none.
     pub inode: u64,
     /// The file's path, or the kernel's name of what is no file in square brackets; empty where there is neither.
     pub name: OsString,

@@ -12,7 +12,8 @@ unsafe extern "C" {
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void;
 }
 
-/// The variable that names whose files are read then, beside root's and the caller's: numbers of users with commas between.
+/// The variable with the users whose files may be read, besides root's and the caller's: user ids with commas
+/// between.
 const OWNERS: &CStr = c"SDM_GDB_OWNERS";
 
 const SYS_CLOSE: c_long = 3;
@@ -35,8 +36,8 @@ const O_PATH: c_int = 0o10_000_000;
 const F_SETFL: c_int = 4;
 const EACCES: c_int = 13;
 
-/// The `open(2)` of the C library; in a process that has attached to another one nothing is read that another user could keep it
-/// waiting with: it is looked at first, by a descriptor that opens nothing.
+/// The `open(2)` of the C library, guarded. In a process that has attached to another one, nothing is read by which
+/// another user could block it: each file is first examined by a descriptor that opens nothing.
 ///
 /// # Safety
 /// As of `open(2)`.
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) ->
     unsafe { openat(AT_FDCWD, path, flags, mode) }
 }
 
-/// The same under its other name.
+/// The guarded `open64`.
 ///
 /// # Safety
 /// As of `open(2)`.
@@ -56,7 +57,7 @@ pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_int) 
     unsafe { openat(AT_FDCWD, path, flags, mode) }
 }
 
-/// The same below a folder.
+/// The guarded `openat`.
 ///
 /// # Safety
 /// As of `openat(2)`.
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut
     }
 }
 
-/// The same under its other name.
+/// The guarded `fopen64`.
 ///
 /// # Safety
 /// As of `fopen(3)`.
