@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
-/// Reads a stream until it ends; so many of its last bytes are kept.
+/// Reads a stream until its end, and keeps the last `bytes_max` bytes.
 pub(crate) fn keep_end(mut stream: impl Read, kept: &Mutex<Vec<u8>>, bytes_max: usize) {
     let mut piece = vec![0; 8 << 10];
     while let Ok(count @ 1..) = stream.read(&mut piece) {

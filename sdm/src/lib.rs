@@ -1,8 +1,8 @@
-//! The command `sdm`: arguments, settings, the prompt and the terminal around the libraries `sdm_session`, `sdm_view` and
-//! `sdm_shell`.
+//! The command `sdm`: arguments, settings, the prompt and the terminal around the libraries `sdm_session`,
+//! `sdm_view` and `sdm_shell`.
 //!
-//! [`cli::Cli`] is the command line, [`app::main`] carries it out. What a session is, what is shown and what a person's lines
-//! mean is decided in those libraries, never here.
+//! [`cli::Cli`] is the command line, [`app::main`] carries it out. Sessions, output and the language of the
+//! prompt are defined in those libraries, never here.
 
 pub mod app;
 pub mod cli;

@@ -57,7 +57,7 @@ pub(crate) fn read(name: &str) -> String {
     text.unwrap_or_default()
 }
 
-/// Remembers this under a name. What cannot be kept is no reason to stop.
+/// Keeps a text under a name. Errors are ignored.
 pub(crate) fn write(name: &str, text: &str) {
     if let Some(folder) = folder() {
         let _ = files::replace(&folder.join(name), text.as_bytes());

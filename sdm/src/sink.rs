@@ -1,5 +1,5 @@
-//! The way to the terminal: everything that this process shows passes here, and what could steer a terminal is
-//! escaped. Whoever makes a text has escaped what is not ours in it; this holds where that was forgotten.
+//! Output to the terminal. All output of this process passes here, and control sequences are escaped.
+//! Callers have escaped foreign text already; this is a second barrier.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -13,17 +13,17 @@ use sdm_view::escape::shown;
 use crate::sys;
 use crate::unread::writing;
 
-/// The exit code of who has lost what it had to say; nobody else's begins with it.
+/// The exit code if output could not be written. It takes precedence over the program's.
 const LOST: u8 = 125;
-/// The same where nobody reads any more (`| head`), as of who dies of SIGPIPE.
+/// The exit code if output is not read any more (`| head`), as of a process killed by SIGPIPE.
 const UNREAD: u8 = 141;
 /// The first exit code with a meaning of ours; those before it are the program's, or an answer.
 const OWN_CODES: u8 = 120;
 
-/// One of these once something could not be written.
+/// `LOST` or `UNREAD` once a write has failed; 0 before.
 static FAILED: AtomicU8 = AtomicU8::new(0);
 
-/// One of the two ways out.
+/// One of the two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
     /// Standard output.
@@ -40,7 +40,7 @@ impl Sink {
         }
     }
 
-    /// True where colours are wanted.
+    /// True where output may have colours.
     pub(crate) fn is_coloured(self) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -55,12 +55,12 @@ impl Sink {
         }
     }
 
-    /// From now on both lead nowhere, also for a write that is interrupted: nobody reads.
+    /// Redirects both streams to /dev/null, also for a write in progress.
     pub(crate) fn close() {
         sys::lead_nowhere(&[io::stdout().as_raw_fd(), io::stderr().as_raw_fd()]);
     }
 
-    /// Shows text of ours, with styles.
+    /// Prints text of SDM, which can have styles.
     ///
     /// # Errors
     /// Nobody reads it.
@@ -68,13 +68,13 @@ impl Sink {
         self.pass(shown(text).as_bytes())
     }
 
-    /// Shows it in the place of the line where the cursor is.
+    /// Prints a text in place of the cursor's line.
     pub(crate) fn show_at_bottom(self, line: &str) {
         // It is no loss where a terminal that is gone does not show it.
         let _ = self.pass(format!("\r\x1b[K{}", shown(line)).as_bytes());
     }
 
-    /// Passes on what is another program's, as it is: what a launcher forwards, where its user has asked for that.
+    /// Prints foreign output unescaped: output of programs that a launcher forwards at the user's request.
     ///
     /// # Errors
     /// Nobody reads it.
@@ -94,7 +94,7 @@ impl Sink {
     }
 }
 
-/// Standard output for records: what is written are whole ones, made by [`sdm_text::record`].
+/// Standard output for records. Each write is a whole record, made by [`sdm_text::record`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Records;
 
@@ -109,8 +109,8 @@ impl Write for Records {
     }
 }
 
-/// A line on standard error; where what is said has several, the further ones are indented, so that
-/// none of them reads as another message.
+/// Prints a message to standard error. Further lines of it are indented, so that none looks like another
+/// message.
 pub(crate) fn complain(what: impl Display) {
     let what = printable_lines(&what.to_string());
     let mut text = String::with_capacity(what.len() + 1);
@@ -127,7 +127,7 @@ pub(crate) fn complain(what: impl Display) {
     let _ = Sink::Complaints.pass(text.as_bytes());
 }
 
-/// A line on standard output.
+/// Prints a line to standard output.
 ///
 /// # Errors
 /// It could not be written.
@@ -135,7 +135,7 @@ pub(crate) fn tell(what: &str) -> io::Result<()> {
     Sink::Output.pass(format!("{}\n", printable_lines(what)).as_bytes())
 }
 
-/// Notes and says, once, why standard output was not written; that nobody reads is no more to be said.
+/// Records and reports the first failed write to standard output. A closed pipe is not reported.
 fn note(error: &io::Error) {
     let code = match error.kind() {
         // A signal has ended the waiting, and gives the code.
@@ -149,13 +149,13 @@ fn note(error: &io::Error) {
     }
 }
 
-/// Says that a file could not be written in which there was to be what this process had to say.
+/// Reports that a result file could not be written, and sets the exit code.
 pub(crate) fn complain_of_loss(what: impl Display) {
     complain(what);
     let _ = FAILED.compare_exchange(0, LOST, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// The exit code in the place of `code`, which says nothing of what was lost.
+/// Replaces an exit code of the program by the one for lost output, if output was lost.
 pub(crate) fn exit_code(code: u8) -> u8 {
     match FAILED.load(Ordering::SeqCst) {
         0 => code,

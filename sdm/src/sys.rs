@@ -15,8 +15,8 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 /// True where standard output was closed when this process began.
 static NO_OUTPUT: AtomicBool = AtomicBool::new(false);
 
-/// Before `main` Rust's library opens /dev/null where a standard descriptor is closed, so that one that is looks
-/// like any other: this looks earlier, as what stands in this section is called by the loader.
+/// Checks standard output before `main`, from the `.init_array` section that the loader runs. Rust's
+/// runtime opens /dev/null in place of a closed standard descriptor, which then looks like any other.
 // SAFETY: the loader calls what stands here as the C function that it is; it uses nothing that is not there yet.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -28,14 +28,14 @@ extern "C" fn look_at_output() {
     NO_OUTPUT.store(flags == -1, Ordering::Relaxed);
 }
 
-/// Whether standard output was closed when this process began: what is written there is lost.
+/// True where standard output was closed when this process began, so that output is lost.
 pub(crate) fn began_without_output() -> bool {
     NO_OUTPUT.load(Ordering::Relaxed)
 }
 
-/// From now on each of these signals is one byte, its number, in the pipe given back. Signals that
-/// are ignored stay ignored (`nohup`); those that whoever has started
-/// this had blocked are heard by a thread of their own, so that what this starts has them blocked as without it.
+/// Writes each of these signals as one byte, its number, to the returned pipe. Ignored signals stay ignored
+/// (`nohup`). Signals that the parent process had blocked are received by a thread of their own, so that
+/// child processes inherit the mask.
 ///
 /// # Errors
 /// A pipe or a handler that cannot be made; a second call.
@@ -79,7 +79,8 @@ pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
     Ok(from)
 }
 
-/// This signal ends this process no longer; what it starts is ended by it as ever. Where it is ignored, it stays so.
+/// Makes this process survive a signal. Child processes keep the default action. An ignored signal stays
+/// ignored.
 ///
 /// # Errors
 /// A handler that cannot be set.
@@ -112,7 +113,7 @@ extern "C" fn on_signal(number: libc::c_int) {
     Errno::set_raw(errno);
 }
 
-/// Has system calls of one thread return before they are done.
+/// Interrupts blocking system calls of one thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Interrupt(libc::pthread_t);
 
@@ -123,7 +124,7 @@ unsafe impl Send for Interrupt {}
 unsafe impl Sync for Interrupt {}
 
 impl Interrupt {
-    /// Those of the calling thread, which must live as long as this is used.
+    /// An interrupter for the calling thread, which must outlive it.
     pub(crate) fn of_this_thread() -> io::Result<Self> {
         // Without SA_RESTART. By default this signal does nothing at all.
         let action = SigAction::new(
@@ -137,14 +138,14 @@ impl Interrupt {
         Ok(Self(unsafe { libc::pthread_self() }))
     }
 
-    /// Interrupts the call that it is at.
+    /// Interrupts the thread's current system call.
     pub(crate) fn send(self) {
         // SAFETY: the thread lives, which whoever made this has promised.
         unsafe { libc::pthread_kill(self.0, libc::SIGURG) };
     }
 }
 
-/// From now on these descriptors lead nowhere, also for a write to one that is interrupted.
+/// Redirects these descriptors to /dev/null, also for an interrupted write.
 pub(crate) fn lead_nowhere(fds: &[RawFd]) {
     // Where there is no such file nobody is helped, and nothing is worse than before.
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {

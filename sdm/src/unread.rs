@@ -35,8 +35,8 @@ pub(crate) fn is_given_up() -> bool {
     GIVEN_UP.load(Ordering::SeqCst)
 }
 
-/// From now on a write that nobody reads ends after a while, `at_once` where that was asked for twice; what is written later goes
-/// nowhere. For a thread of its own: it ends when that is so.
+/// Abandons writes that are not read after a time, or `at_once` after a second request. Later writes go
+/// nowhere. Runs in a thread of its own, and returns once that is done.
 pub(crate) fn give_up(main: &Interrupt, at_once: bool) {
     let stands_since =
         |steps: u64| UNDER_WAY.load(Ordering::SeqCst) > 0 && STEPS.load(Ordering::SeqCst) == steps;

@@ -80,7 +80,8 @@ impl Attachment {
             .difference(&self.ended)
     }
 
-    /// Leaves out who is not among the session's tasks: no server came up where they are.
+    /// Removes processes without a server from the attachment, with a note: no server has started on their
+    /// host.
     pub(super) fn keep_to(&mut self, tasks: &IdSet) {
         for (host, own) in &self.hosts {
             let absent = own.intersection(&self.wanted).difference(tasks);
@@ -97,7 +98,7 @@ impl Attachment {
     }
 }
 
-/// Finds out who is meant, and leaves out who cannot be attached to.
+/// Resolves a target to its processes. Those that cannot be attached to are left out, with a note.
 ///
 /// # Errors
 /// [`AppError`] where nobody is meant, or nobody can be attached to.
@@ -165,7 +166,7 @@ fn look_up_ranks(
     })
 }
 
-/// All ranks that a job has: those that were found, and those that are missing among them.
+/// All ranks of a job: those that were found, and the gaps between them.
 fn known(job: &Job) -> IdSet {
     let found = job.processes.iter().map(|it| TaskId(it.rank));
     if !job.ranked {
@@ -191,8 +192,8 @@ fn by_host(processes: &[JobProcess]) -> Vec<(String, IdSet)> {
     hosts
 }
 
-/// One server on each host drives all that it finds there: here without any launcher, on a job's
-/// nodes through Slurm where it is Slurm's, otherwise through ssh. A host that cannot be reached
+/// The session configuration: one server on each host debugs all processes there. It runs without a
+/// launcher on this host, through Slurm on nodes of a Slurm job, otherwise through ssh. An unreachable host
 /// costs its own tasks only.
 fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) -> SessionConfig {
     let count = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
@@ -248,7 +249,7 @@ fn names(job: &Job) -> Names {
     Names::pids(job.processes.iter().map(pid).collect())
 }
 
-/// The processes of the ranks that were asked for, and the others.
+/// Splits a job's processes into those of the requested ranks, and the others.
 fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<(Vec<JobProcess>, Vec<JobProcess>), AppError> {
     let Some(ranks) = ranks else {
         return Ok((job.processes, Vec::new()));
@@ -268,7 +269,7 @@ fn wanted(job: Job, ranks: Option<&IdSet>) -> Result<(Vec<JobProcess>, Vec<JobPr
     Ok(job.processes.into_iter().partition(is_wanted))
 }
 
-/// Equal obstacles are said once, with all whom they concern.
+/// The obstacles to attaching as text, equal ones once with all their processes.
 fn refuse(
     names: &Names,
     processes: &[JobProcess],
@@ -296,8 +297,8 @@ fn whom(names: &Names, processes: &[&JobProcess]) -> String {
     }
 }
 
-/// A session that looks at processes without a prompt, whom to attach to, and whether that is
-/// everybody who is meant: the others are named.
+/// Opens a session that samples processes without a prompt. Returns also the processes to attach to, and
+/// true if all requested ones are included. The others are reported.
 pub(super) fn open_to_look<O: Opener>(
     args: &TargetArgs,
     mut attachment: Attachment,
@@ -396,7 +397,7 @@ fn try_attach<O: Opener>(
     Ok(end(shell, opener, ending))
 }
 
-/// Lets go of a job, and has servers beside more of its ranks.
+/// Detaches from a job, and opens a session with servers for more of its ranks.
 fn widen<O: Opener>(mut opener: O, target: TargetArgs, current: CurrentWake) -> Widen<O::Session> {
     Box::new(move |session, wanted| {
         let mut attachment = look_up_ranks(&target, Some(wanted), false)?;

@@ -18,7 +18,8 @@ const VARIABLE: &str = "COMPLETE";
 
 type Names = fn() -> Vec<String>;
 
-/// Arguments whose values are names of something: of a command, or of all that have one of this id.
+/// Arguments that take names: the command (None for all commands), the argument's id, and the source of
+/// names.
 const NAMED: [(Option<&str>, &str, Names); 13] = [
     (None, "manager", names::clusters),
     (None, "queue", names::queues),
@@ -35,7 +36,7 @@ const NAMED: [(Option<&str>, &str, Names); 13] = [
     (Some("add"), "kind", names::types),
 ];
 
-/// Answers a shell that asks for words; true where that was all that is asked.
+/// Answers a shell's request for completions. Returns true if the process was started for that only.
 ///
 /// # Errors
 /// [`io::Error`] where it cannot be told, or asks for what there is not.

@@ -89,7 +89,7 @@ impl Controlled {
         })
     }
 
-    /// Starts it, waits until it is held, and opens a session beside it; where that fails the job is ended.
+    /// Starts the job, waits until it is held, and opens a session for it. On failure the job is ended.
     pub(super) fn open<O: Opener>(
         self,
         opener: &mut O,
@@ -154,7 +154,7 @@ fn adopt<O: Opener>(
 }
 
 impl HeldProcesses {
-    /// Attaches to all of them, and has their starter go on; false where that failed.
+    /// Attaches to all held processes, and lets their launcher continue. Returns false on failure.
     pub(super) fn attach<D: DebugSession + 'static>(self, shell: &mut Shell<D>) -> bool {
         shell.begin_input();
         let attached = shell.attach_held(self.spec, self.partial);

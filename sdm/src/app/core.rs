@@ -201,7 +201,8 @@ fn numbers(processes: &[CoreProcess]) -> (Vec<u32>, Names) {
     }
 }
 
-/// Those that another program seems to have left: gdb would show nonsense without a word.
+/// Warnings about core files that seem to be of another program, which gdb would show wrongly without a
+/// warning.
 fn strangers(program: &Path, processes: &[CoreProcess], args: &CoreArgs) -> Vec<String> {
     let name = |path: &Path| path.file_name().map(printable_name);
     let mine = name(program);
@@ -216,7 +217,7 @@ fn strangers(program: &Path, processes: &[CoreProcess], args: &CoreArgs) -> Vec<
     said.take(8).collect()
 }
 
-/// One server here, or one on each host, which reads its part.
+/// The session configuration: one server here, or one on each host, each with its part of the files.
 fn session(args: &CoreArgs, spec: &CoreSpec) -> SessionConfig {
     let hosts = args.hosts.len().clamp(1, spec.cores.len());
     let share = spec.cores.len().div_ceil(hosts);

@@ -23,7 +23,7 @@ use crate::sink;
 /// The exit code where something went wrong.
 const ERROR: u8 = 2;
 
-/// Looks a few times, says what is stuck, leaves everything as it was.
+/// Samples a job's stacks several times, shows the diagnosis, and detaches.
 pub(super) fn diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> u8 {
     match try_diagnose(args, opener) {
         Ok(code) => code,
@@ -68,7 +68,7 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
     Ok(super::lines::end(shell, opener, ending))
 }
 
-/// Judges what was observed of a job before, and shows it as that was shown.
+/// Judges a file of observations, and shows the diagnosis.
 fn replay(path: &Path, args: &DiagnoseArgs) -> Result<u8, AppError> {
     let text = files::open(path).and_then(|file| files::text_of(file, OBSERVATIONS_BYTES_MAX));
     let text = text.map_err(|source| AppError::File {

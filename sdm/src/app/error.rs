@@ -11,7 +11,7 @@ use sdm_session::{EndError, SessionError};
 use sdm_shell::NotOpened;
 use sdm_text::printable_name;
 
-/// Why there is no session, or what of one went wrong outside of it: each is a sentence for a person.
+/// An error outside of a session: a sentence for a person.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppError {
@@ -30,13 +30,13 @@ pub enum AppError {
     /// The launcher of a job cannot be watched by the session.
     #[error("watch the launcher: {0}")]
     Adopt(io::Error),
-    /// A kept session has no place, or none of this name.
+    /// There is no place for kept sessions, or no session of this name.
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// Signals cannot be listened to.
     #[error("listen to signals: {0}")]
     Signals(io::Error),
-    /// Nobody, or not everybody who is to be, can be attached to: a sentence for each who cannot.
+    /// No process, or not all requested ones, can be attached to: a sentence for each obstacle.
     #[error("{}", .0.join("; "))]
     LeftOut(Vec<String>),
     /// Ranks are named of processes that have none.
@@ -45,11 +45,11 @@ pub enum AppError {
     /// Ranks are named that there are not.
     #[error("--ranks {asked}: there are the ranks {all} ({of})")]
     NoSuchRanks {
-        /// Those that are named.
+        /// The requested ranks.
         asked: String,
-        /// Those that there are.
+        /// The existing ranks.
         all: String,
-        /// The job, and who says so.
+        /// The job, and the source of its ranks.
         of: String,
     },
     /// There is no such program.
@@ -77,10 +77,10 @@ pub enum AppError {
     /// Several sessions are kept, by these names, and none was named.
     #[error("say which session: {}", .0.join(", "))]
     WhichKept(Vec<String>),
-    /// A session has ended while it was measured, and why.
+    /// The session has ended during a measurement, with the reason.
     #[error("{0}")]
     Ended(String),
-    /// Tasks have not answered what they were to answer while a session was measured.
+    /// Tasks gave no answer or a wrong one during a measurement.
     #[error("{command}: not answered as it should be by tasks {tasks}")]
     Unanswered {
         /// The command.

@@ -7,7 +7,7 @@ use sdm_session::SessionError;
 
 use super::error::AppError;
 
-/// The reason, and below it the check that explains it, where there is one.
+/// The error's text, with a line about the `sdm doctor` check that explains it, if there is one.
 pub(super) fn named(error: &AppError) -> String {
     let Some((check, what)) = check_of(error) else {
         return error.to_string();
@@ -22,7 +22,7 @@ pub(super) fn named(error: &AppError) -> String {
     )
 }
 
-/// The check, and what `sdm doctor` is to be told.
+/// The check, and the argument for `sdm doctor`. None if no check explains the error.
 fn check_of(error: &AppError) -> Option<(Check, &'static str)> {
     match error {
         AppError::Session(error) => of_session(error),
@@ -68,7 +68,7 @@ fn of_launch(error: &LaunchError) -> Option<(Check, &'static str)> {
     })
 }
 
-/// By the words that a person calls a starter.
+/// The check for a launcher, by its name in messages.
 fn of_starter(who: &str) -> (Check, &'static str) {
     match who {
         who if who.contains("srun") || who.contains("Slurm") => (Check::Slurm, ""),

@@ -30,7 +30,7 @@ use lines::KeptLines;
 pub(super) use state::Asked;
 use state::FullState;
 
-/// Nobody sees more than thirty frames a second.
+/// Minimum interval between two frames: more than thirty a second are not perceived.
 const FRAME: Duration = Duration::from_millis(33);
 /// Maximum time that the thread sleeps. Any event wakes it.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -159,7 +159,7 @@ impl Full {
         self.wake();
     }
 
-    /// Takes what is said; false where the prompt shows it, too.
+    /// Adds a message. Returns false if the screen is not shown, so that the prompt prints it.
     pub(super) fn say(&self, text: &str) -> bool {
         let mut state = self.lock();
         if state.texts.len() == TEXTS_MAX {
@@ -182,7 +182,7 @@ impl Full {
         true
     }
 
-    /// Takes a line that programs have printed.
+    /// Adds a line of program output.
     pub(super) fn print(&self, printed: Printed) {
         let mut state = self.lock();
         if state.printed.len() == TEXTS_MAX {
@@ -193,7 +193,7 @@ impl Full {
         self.wake();
     }
 
-    /// Takes the line that says what goes on.
+    /// Sets the status line.
     pub(super) fn tell_status(&self, line: Option<&str>) {
         self.lock().status = line.map(str::to_owned);
         self.wake();
@@ -279,7 +279,7 @@ impl Full {
         }
     }
 
-    /// The screen as it was looked at last.
+    /// A screen with the settings of the last start.
     fn debugger(&self, names: Names, kept: &KeptLines) -> Debugger {
         let style = self.look.style(Sink::Output.is_coloured());
         let mut debugger = Debugger::new(style, names);
@@ -366,7 +366,8 @@ impl Full {
         }
     }
 
-    /// Gives the prompt what is its own: what was said meanwhile, and the line that is asked for.
+    /// Returns control to the prompt: prints the messages that came meanwhile, and passes on the request
+    /// for a line.
     fn give_back(&self, shared: &Shared) {
         loop {
             let mut state = self.lock();
@@ -390,7 +391,7 @@ impl Full {
     }
 }
 
-/// Gives the terminal back to the prompt, also where the thread is at its end.
+/// Gives the terminal back to the prompt on drop, even if the thread ends.
 struct Given<'a>(&'a Full, &'a Shared);
 
 impl Drop for Given<'_> {

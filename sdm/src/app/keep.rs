@@ -199,7 +199,7 @@ fn say(code: u8, error: &dyn std::fmt::Display) -> u8 {
     code
 }
 
-/// A folder that is passed by is named: sessions that were kept in it are not seen.
+/// Reports an unusable directory of kept sessions, whose sessions are not listed.
 fn say_where_not() {
     if let Some(passed_by) = sdm_system::files::runtime_passed_by() {
         complain(format_args!(

@@ -39,7 +39,7 @@ impl Keys {
         Some(Self { before })
     }
 
-    /// The next byte that is typed; nothing where none comes for so long.
+    /// The next typed byte. None on time-out.
     ///
     /// # Errors
     /// The terminal is gone.

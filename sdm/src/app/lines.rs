@@ -46,7 +46,7 @@ pub(super) fn carry_out_batch<D: DebugSession + 'static>(
     shell.run_batch(batch)
 }
 
-/// The commands first, then those of a prompt or of what `sdm` reads.
+/// Carries out the script's lines, then those of the prompt or of standard input.
 pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: Lines) -> Ending {
     if let Some(script) = lines.script {
         let mut source = Script::new(script, lines.controls.clone());
@@ -86,7 +86,7 @@ pub(super) fn carry_out<D: DebugSession + 'static>(shell: &mut Shell<D>, lines: 
     }
 }
 
-/// Closes the session and says how it ended.
+/// Closes the session, and shows its end. Returns the exit code.
 pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, ending: Ending) -> u8 {
     let mut ending = shell.leave(ending);
     let mut unsure = shell.unsure();
@@ -121,7 +121,7 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
     code
 }
 
-/// Whether a line feeds programs by itself.
+/// True for a `send` line, which feeds programs itself.
 pub(super) fn sends(line: &ScriptLine) -> bool {
     let parsed = commands::parse(&line.text);
     parsed.is_ok_and(|line| matches!(line.command, UserCommand::Send { .. }))

@@ -48,7 +48,7 @@ impl Opener for Live {
     }
 }
 
-/// Shows what the launcher carries while a session ends: there is no prompt any more to be kept whole.
+/// Prints output that the launcher carries while a session ends. There is no prompt left to be kept intact.
 fn pass_late(stderr: bool, bytes: &[u8]) {
     // It is no loss where nobody reads it.
     let _ = match stderr {

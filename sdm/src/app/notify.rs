@@ -14,15 +14,16 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// Polling interval for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Carries out a shell's command line with the path of the page behind it. What it prints goes to standard error, since standard
-/// output is what was asked for; what becomes of it changes no exit code, and is said where it is not well.
+/// Runs a shell command line with the path of the page as its last argument. Its output goes to standard
+/// error, because standard output is for results. Its failure is reported, and does not change the exit
+/// code.
 pub(super) fn notify(line: &str, page: &Path, code: u8) {
     if let Err(why) = try_notify(line, page, code) {
         complain(format_args!("sdm: --notify: {why}"));
     }
 }
 
-/// Why somebody was not told.
+/// The error of the command.
 #[derive(Debug, thiserror::Error)]
 enum NotTold {
     #[error("start /bin/sh: {0}")]

@@ -39,8 +39,8 @@ pub trait Opener: Clone + 'static {
         tell: &mut dyn FnMut(StartProgress),
     ) -> Result<(Self::Session, Wake), AppError>;
 
-    /// Puts who started the tasks under a session that is to attach to them. `records`: standard output is
-    /// not for what it prints.
+    /// Passes the launcher of the tasks to a session that will attach to them. With `records`, its output
+    /// does not go to standard output.
     ///
     /// # Errors
     /// [`AppError`] where it cannot be watched.
@@ -51,17 +51,17 @@ pub trait Opener: Clone + 'static {
         records: bool,
     ) -> Result<(), AppError>;
 
-    /// Closes it: nothing more can be asked of it.
+    /// Closes a session. It accepts no command afterwards.
     ///
     /// # Errors
     /// [`AppError`]: what could not be ended.
     fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), AppError>;
 
-    /// The tasks whose server is gone, or was before it said that it ends.
+    /// The tasks whose server is lost, or was lost before it confirmed its end.
     fn lost<'a>(&self, session: &'a Self::Session) -> &'a IdSet;
 }
 
-/// Says which of these words stand on `PATH` in a folder out of which nothing is started.
+/// Warns of programs that were skipped on `PATH` because their directory is not trusted.
 pub(super) fn tell_passed_over<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) {
     for word in words {
         let word = word.as_ref();

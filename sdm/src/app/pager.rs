@@ -20,7 +20,7 @@ enum Answer {
     Nothing,
 }
 
-/// Shows a text on a terminal of so many columns and lines.
+/// Shows a text page by page on a terminal of this size (columns, lines).
 ///
 /// # Errors
 /// Nobody reads it.

@@ -218,7 +218,7 @@ impl ConditionalEventHandler for Switch {
     }
 }
 
-/// Completes commands, sets, files, and by gdb what belongs to the program.
+/// Completion of commands, sets and files and, by gdb, of symbols of the program.
 struct Words {
     files: FilenameCompleter,
     controls: Sender<Control>,
@@ -274,7 +274,7 @@ impl Hinter for Words {
 }
 
 impl Highlighter for Words {
-    /// The editor keeps the prompt's width for as long as it edits a line, not what it says.
+    /// The editor fixes the prompt's width while it edits a line, but its text can change.
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
         &'s self,
         prompt: &'p str,
@@ -292,8 +292,8 @@ impl Highlighter for Words {
     }
 }
 
-/// `[all 3: 2 stopped, 1 lost] (sdm) ` as wide as the editor believes: who is meant may go, and at last there are dots,
-/// rather than states that were.
+/// Fits a prompt such as `[all 3: 2 stopped, 1 lost] (sdm) ` into the editor's width. The set is dropped
+/// first. If that does not suffice, dots replace the states, which would otherwise be out of date.
 fn fitted(prompt: &str, width: usize) -> String {
     const END: &str = "(sdm) ";
     let head = prompt.strip_suffix(END).unwrap_or(prompt);
@@ -310,7 +310,7 @@ fn fitted(prompt: &str, width: usize) -> String {
     format!("{head}{:blanks$}{end}", "")
 }
 
-/// The states of the tasks in less weight, and the name in more.
+/// Shows the tasks' states faint, and the name bold.
 fn in_colours(prompt: &str) -> String {
     const NAME: &str = "(sdm)";
     match prompt.rsplit_once(NAME) {

@@ -14,7 +14,7 @@ use crate::unread::{is_given_up, writing};
 /// The most texts that wait to be printed above the line being edited.
 const TEXTS_MAX: usize = 256;
 
-/// Printed above the line it leaves nothing there, and the line is drawn anew: up, and down again.
+/// Text that prints nothing above the line but causes a redraw: the cursor moves up and down again.
 const NOTHING: &str = "\x1b[A\n";
 
 /// Output to print above the line that the user edits, and the current text of the prompt.
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// A printer that keeps what it is given, and ends with the last of it.
+    /// A printer that records its texts, and fails after a number of them.
     struct Printed(Sender<String>, usize);
 
     impl ExternalPrinter for Printed {

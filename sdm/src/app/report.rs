@@ -12,8 +12,8 @@ use super::machine::of_machine;
 use super::opener::Refused;
 use crate::sink::complain;
 
-/// The machine, the program, and who starts it; who starts it is asked for its version only where
-/// a report is sure to be written.
+/// Facts about the machine, the program and its launcher. The launcher's version is queried only if a
+/// report is certain to be written.
 pub(super) fn facts(program: &OsStr, session: &SessionConfig, sure: bool) -> Vec<Fact> {
     let mut facts = of_machine();
     let found = sdm_launch::find_program(program);

@@ -7,9 +7,9 @@ use sdm_text::printable_name;
 
 use crate::sink::{Sink, complain};
 
-/// Something went wrong.
+/// The exit code of a failure.
 const FAILED: u8 = 2;
-/// The most breakpoints of a process that are named.
+/// Maximum number of breakpoints of a process that are listed.
 const NAMED_MAX: usize = 8;
 
 /// Carries out `sdm rescue`; gives the exit code.

@@ -25,7 +25,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// One whose command and whose answer are `bytes` long, as the tree carries them.
+    /// A probe whose command and answer have `bytes` bytes each on the wire.
     pub(super) fn new(bytes: u32) -> Self {
         let name = filled(bytes, "n", |text| wire::encode(&evaluate(text)).len());
         let value = filled(bytes, "v", |text| wire::encode(&reply(text)).len());
@@ -51,7 +51,7 @@ fn reply(text: &str) -> Reply {
     })
 }
 
-/// As much of `letter` as makes `size` of it `bytes`.
+/// Repeats `letter` until `size` of the text is `bytes`.
 fn filled(bytes: u32, letter: &str, size: impl Fn(&str) -> usize) -> String {
     let bytes = bytes as usize;
     let mut count = bytes;
@@ -90,7 +90,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Opens a session, measures, closes it; the line that says what came out.
+/// Opens a session, measures, and closes it. Returns the line with the result.
 pub(super) fn measure<O: Opener>(
     opener: &mut O,
     config: &SessionConfig,

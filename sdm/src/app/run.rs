@@ -27,7 +27,7 @@ use crate::sink::{self, complain};
 /// The launcher's name where a person leaves it to us.
 const AUTO: &str = "auto";
 
-/// The memory of the host that a gdb needs at least; what its program adds is known once a server looks.
+/// Minimum memory of a gdb, in bytes. The demand of its program is known once a server estimates it.
 const GDB_BYTES: u64 = 20 << 20;
 
 /// Starts a program, carries out commands, ends.
@@ -117,7 +117,7 @@ fn streams(args: &RunArgs, has_commands: bool) -> Streams {
     }
 }
 
-/// Whether commands come from standard input.
+/// True where commands come from standard input.
 fn reads_commands(args: &RunArgs, has_commands: bool) -> bool {
     !args.batch.batch && (args.script.commands.wants_prompt() || !has_commands)
 }
@@ -192,7 +192,8 @@ fn linked(args: &RunArgs, parts: &[ProgramPart]) -> Vec<Linked> {
         .collect()
 }
 
-/// Warns of programs whose ranks will not find one another under the launcher.
+/// Warns of programs that are linked with another MPI than the launcher's, so that their ranks do not find
+/// each other.
 fn tell_misfits(parts: &[ProgramPart], linked: &[Linked], (name, options): (&str, &[OsString])) {
     if linked.iter().all(|linked| linked.mpi.is_none()) {
         return;
@@ -242,7 +243,7 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
     Ok(BackendSettings::GdbHosted { options, pmix })
 }
 
-/// True where nobody asks anything of gdb before something has gone wrong.
+/// True where gdb is not needed before a failure.
 fn gdb_when_needed(args: &RunArgs, has_commands: bool) -> bool {
     let is_shaped = args.gdb_use.shapes_start() || args.check.check.is_some();
     args.batch.batch && !has_commands && !is_shaped

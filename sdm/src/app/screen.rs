@@ -15,7 +15,7 @@ use crate::sink::Sink;
 /// The fewest lines that a screen is taken to have.
 const ROWS_MIN: usize = 20;
 
-/// Standard output, and a line about what goes on where standard error is a terminal.
+/// Standard output, and a status line if standard error is a terminal.
 pub(super) struct Stdout {
     colour: bool,
     terminal: bool,

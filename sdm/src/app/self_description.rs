@@ -33,7 +33,7 @@ fn load(command: &Command) -> Result<Settings, SettingsError> {
     Settings::load(command, |name| std::env::var_os(name))
 }
 
-/// Says what is wrong with a command line, or what was asked of the definition.
+/// Prints the error of a command line, or the requested help.
 pub(super) fn explain(error: clap::Error) {
     let error = &on_one_line(error);
     let sink = match error.use_stderr() {
@@ -89,7 +89,7 @@ pub(super) fn man(directory: &Path) -> u8 {
     }
 }
 
-/// `sdm settings`: all of a command's, or what is set for any.
+/// `sdm settings`: all settings of a command, or the changed ones of all commands.
 pub(super) fn settings(verb: Option<&str>) -> u8 {
     let command = Cli::command();
     let known = verb.is_none_or(|verb| command.find_subcommand(verb).is_some());
@@ -149,7 +149,7 @@ fn row(key: &str, value: &str, place: &str) -> String {
     format!("  {key:<18} {:<24} {place}\n", printable_name(value))
 }
 
-/// The exit code of what was to be written.
+/// The exit code after a write.
 pub(super) fn written(result: io::Result<()>) -> u8 {
     u8::from(result.is_err())
 }

@@ -15,7 +15,7 @@ use crate::sink::complain;
 use crate::sys::{self, Interrupt};
 use crate::unread;
 
-/// Listens to signals in a thread of its own.
+/// The signal handler, in a thread of its own.
 pub(super) struct Signals {
     target: Target,
     interrupted: Arc<AtomicBool>,
@@ -24,8 +24,8 @@ pub(super) struct Signals {
 type Target = Arc<Mutex<Option<(Sender<Control>, Wake)>>>;
 
 impl Signals {
-    /// Listens from now on. Before [`Signals::send_to`] the signals that end a program end this
-    /// one: what it has started ends with it.
+    /// Starts handling signals. Before [`Signals::send_to`] the signals that end a program end this one,
+    /// together with the programs that it has started.
     ///
     /// `reading` is true while a person edits a line: Ctrl-Z then stops `sdm` as it stops any
     /// program. Where a `batch` is under way SIGUSR1 warns of the end, as Slurm's `--signal` does.
@@ -57,8 +57,8 @@ impl Signals {
         })
     }
 
-    /// Set where what goes on is to end, by Ctrl-C or a signal that ends `sdm`; whoever begins
-    /// something that can be given up resets it.
+    /// A flag that is set by Ctrl-C or a signal that ends `sdm`. A caller that begins an interruptible
+    /// action resets it.
     pub(super) fn interrupted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupted)
     }

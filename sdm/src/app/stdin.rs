@@ -24,7 +24,7 @@ pub(super) struct Stdin {
 }
 
 impl Stdin {
-    /// Reads nothing before it is asked to.
+    /// Starts the thread. It reads nothing before a request.
     pub(super) fn start(controls: Sender<Control>, wake: Wake) -> io::Result<Self> {
         let (asked, requests) = channel();
         thread::Builder::new()
@@ -87,7 +87,7 @@ fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Whether what is typed on the terminal is for this process.
+/// True where this process is in the terminal's foreground.
 fn in_foreground() -> io::Result<bool> {
     match tcgetpgrp(io::stdin().as_fd()) {
         Ok(group) => Ok(group == getpgrp()),

@@ -38,7 +38,7 @@ pub(super) enum TypedLine {
 #[derive(Default)]
 pub(super) struct Typed {
     state: Mutex<State>,
-    /// Keys are wanted from now on.
+    /// Notified when keys are to be read.
     wanted: Condvar,
 }
 
@@ -77,7 +77,7 @@ impl Typed {
         }
     }
 
-    /// The terminal is as it was before; what was typed is kept.
+    /// Restores the terminal. Typed keys are kept.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.take_keys();
@@ -99,7 +99,7 @@ impl Typed {
         self.lock().line.bytes = text.as_bytes().to_vec();
     }
 
-    /// Reads keys while they are wanted, for ever.
+    /// Reads keys while they are wanted. Never returns.
     fn read(&self) {
         let stdin = io::stdin();
         loop {
@@ -126,7 +126,7 @@ impl Typed {
 }
 
 impl State {
-    /// Takes in what was typed; true where that was something. Where the terminal is gone no more is taken.
+    /// Reads typed keys. Returns true if there were any. After the loss of the terminal no more are read.
     fn take_keys(&mut self) -> bool {
         let mut some = false;
         while let Some(keys) = &self.keys {

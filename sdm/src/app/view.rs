@@ -26,7 +26,7 @@ pub(super) fn view(json: bool, names: Names, queue: Option<Arc<Queue>>) -> Box<d
     }
 }
 
-/// Passes on what a launcher carries: standard output is for records.
+/// Prints output that a launcher carries to standard error, because standard output is for records.
 fn pass_beside_records(bytes: &[u8]) {
     // It is no loss where nobody reads it.
     let _ = Sink::Complaints.pass(bytes);
@@ -48,7 +48,7 @@ pub(super) fn give_up(json: bool, code: u8, message: String) -> u8 {
     code
 }
 
-/// Writes a file that the user names, where one is named; what cannot be written is a loss that the exit code tells.
+/// Writes a file that the user has named, if any. A failure sets the exit code.
 pub(super) fn write(path: Option<&Path>, text: impl FnOnce() -> String) {
     let Some(path) = path else { return };
     if let Err(source) = files::replace(path, text().as_bytes()) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Wakes a session that waits for its next event, from any thread.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Wakes whichever session there is now: a job that is started anew has another one.
+/// Wakes the current session. A restarted job has another one.
 #[derive(Clone)]
 pub(super) struct CurrentWake(Arc<Mutex<Wake>>);
 

@@ -18,7 +18,7 @@ pub(super) enum Change {
     Release,
 }
 
-/// Changes all of them that can be changed; why another cannot is said for each.
+/// Changes the named jobs. Failures are reported, and do not stop the others.
 pub(super) fn change(args: &JobArgs, change: Change) -> Result<u8, ClusterError> {
     let named = args.of.manager.as_deref();
     each(&args.jobs, |text| change_one(text, named, change))

@@ -13,7 +13,7 @@ pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(20);
 /// Time limit for a manager to carry out a request: its commands can wait for a controller.
 pub(super) const DONE_WAIT: Duration = Duration::from_secs(180);
 
-/// The clusters that are defined: the one that is named, or all.
+/// The named cluster, or all defined ones.
 ///
 /// # Errors
 /// There is none, or none of that name.
@@ -29,7 +29,7 @@ pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
     }
 }
 
-/// Those of them that have been started.
+/// The named cluster, or all defined ones, as far as they are started.
 ///
 /// # Errors
 /// None has.
@@ -49,7 +49,7 @@ pub(super) fn started(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
     }
 }
 
-/// Asks a manager; what it refuses is an error.
+/// Queries a manager. A refusal is an error.
 ///
 /// # Errors
 /// It cannot be asked, or says no.

@@ -18,7 +18,7 @@ pub(super) struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// All of a kind that the managers have told.
+    /// All elements of a kind in the answers.
     pub(super) fn all(answers: &'a [Answer], kind: Kind) -> impl Iterator<Item = Self> {
         let of = move |of: &'a Answer| {
             let groups = of.groups.iter().filter(move |group| group.kind == kind);
@@ -43,7 +43,7 @@ impl<'a> Element<'a> {
         S::read(self.get(S::STATES.attribute)?)
     }
 
-    /// The set of numbers that was asked for of an attribute, ascending ranges; empty where there is none.
+    /// The requested range set of an attribute, ascending. Empty if there is none.
     pub(super) fn set(&self, id: &str) -> &'a str {
         let mut sets = self.group.sets.iter();
         let found = sets.find(|set| set.attribute == id);

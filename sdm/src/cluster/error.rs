@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use sdm_rm::RmError;
 use sdm_text::{printable, printable_name};
 
-/// Why a verb of clusters could not be carried out: each is a sentence for a person.
+/// An error of a cluster command: a sentence for a person.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterError {
     /// A cluster cannot be asked, or its definition be read.
     #[error(transparent)]
     Rm(#[from] RmError),
-    /// Nothing is defined.
+    /// No cluster is defined.
     #[error("no cluster is defined; `sdm cluster add NAME TYPE` defines one")]
     NoneDefined,
-    /// Nothing that is defined has been started; their names.
+    /// None of the defined clusters is started; their names.
     #[error("no cluster is started; `sdm cluster start {}` starts one", .0.join(" "))]
     NoneStarted(Vec<String>),
     /// One cluster is needed, and there are several.
@@ -27,21 +27,21 @@ pub(crate) enum ClusterError {
     /// Several clusters have such a job.
     #[error("{} is a job of several clusters; say which: {}", .0, .1.join(", "))]
     WhichJob(String, Vec<String>),
-    /// Nothing is called so.
+    /// There is no element of this name.
     #[error("{}: neither job, node, queue, machine nor cluster of {}", printable(.0.as_bytes()), .1.join(", "))]
     NoElement(String, Vec<String>),
-    /// The manager says no; what it says.
+    /// The manager has refused, with its reason.
     #[error("{cluster}: {}", printable(said.as_bytes()))]
     Refused {
-        /// Which cluster.
+        /// The cluster.
         cluster: String,
         /// The manager's words.
         said: String,
     },
-    /// Nothing is known of a job's processes, or none runs.
+    /// The job's processes are unknown, or none runs.
     #[error("{}: no process of it runs, as far as its manager tells", printable(.0.as_bytes()))]
     NoProcesses(String),
-    /// A job of another host is wanted where only those of this one are found.
+    /// The job is on another host, and only jobs of this host are supported.
     #[error("{}: its processes are on {host}; start `sdm` there", printable(job.as_bytes()))]
     Elsewhere {
         /// The name of the job, as given.
@@ -63,7 +63,7 @@ pub(crate) enum ClusterError {
     /// A program cannot be run.
     #[error("{program}: {source}")]
     Program {
-        /// Its name.
+        /// The name.
         program: String,
         /// The error of the system.
         source: io::Error,
@@ -80,10 +80,10 @@ pub(crate) enum ClusterError {
     /// There is no screen.
     #[error(transparent)]
     Screen(#[from] sdm_screen::TerminalError),
-    /// The system says no.
+    /// A system call has failed.
     #[error("the system: {0}")]
     System(#[from] io::Error),
-    /// Nobody reads any more.
+    /// Standard output is closed.
     #[error("standard output: {0}")]
     Output(io::Error),
 }

@@ -9,10 +9,10 @@ use sdm_system::programs::{self, remote_line};
 use super::error::ClusterError;
 use crate::kept_end::keep_end;
 
-/// Follows a file until its input ends, whatever becomes of who asked for it: a `tail` alone that has nothing to say would never
-/// hear that nobody listens any more. What is on its way then has a second.
+/// The shell script that follows a file until its standard input ends. A `tail` alone would run on after a
+/// lost connection as long as the file does not grow. Data in transit has a second to arrive.
 const FOLLOWS: &str = "tail -c \"$1\" -F -- \"$2\" & t=$!; cat >/dev/null; sleep 1; kill \"$t\"";
-/// Shows it as it is now.
+/// The shell script that prints the file's current end.
 const ENDS: &str = "exec tail -c \"$1\" -- \"$2\"";
 
 /// The start position in a file of another host: its beginning, or a number of bytes before its end.
@@ -22,7 +22,7 @@ pub(super) enum From {
     BeforeEnd(u64),
 }
 
-/// The command that shows a file of another host, and goes on with what is added to it as long as its input is open.
+/// The command that prints a file of another host, and follows it as long as the command's input is open.
 ///
 /// # Errors
 /// There is no ssh.
@@ -52,7 +52,7 @@ pub(super) struct FarEnd {
 }
 
 impl FarEnd {
-    /// Begins to follow a file.
+    /// Starts following a file.
     ///
     /// # Errors
     /// There is no ssh.

@@ -63,7 +63,7 @@ fn json(answers: &[Answer], chosen: &Chosen) -> Value {
     json!({ "clusters": managers(answers), "job": chosen.job, "processes": processes })
 }
 
-/// Processes alike in one row: where they are, and how it is with them.
+/// The table of processes with place and state. Equal ones share a row.
 fn table(answers: &[Answer]) -> Table {
     let mut table = Table::new(&[
         ("RANKS", Stand::Cut),
@@ -116,9 +116,9 @@ enum Way {
     Session(Vec<String>),
 }
 
-/// `CLUSTER:NUMBER` as what a debugger attaches to: a job of this host takes the target's place; one that is behind ssh is
-/// that host's, where the command line `args` is carried out, and this process becomes ssh. Whoever `comes_to_stay` comes to
-/// the session that holds a job.
+/// Resolves `CLUSTER:NUMBER`. A job of this host replaces the target. For a cluster behind ssh, the command
+/// line `args` is run on its host, and this process becomes ssh. With `comes_to_stay`, it connects to the
+/// session that already debugs the job.
 ///
 /// # Errors
 /// The cluster cannot be asked, has no such job, or nothing is known of its processes.
@@ -151,7 +151,7 @@ pub(super) fn find(
     become_program("ssh", &ssh)
 }
 
-/// The same for a program that stays what it is: a job of another host is not found.
+/// Resolves `CLUSTER:NUMBER` for a program that cannot become ssh. A job of another host is an error.
 ///
 /// # Errors
 /// The cluster is behind ssh, cannot be asked, has no such job, or nothing is known of its processes.
@@ -204,7 +204,7 @@ pub(crate) enum LocatedPlace {
     There(String),
 }
 
-/// `CLUSTER:NUMBER`, wherever it is; nothing where no such cluster is defined.
+/// Locates `CLUSTER:NUMBER` on any host. None where no such cluster is defined.
 pub(crate) fn locate(text: &str) -> Option<Located> {
     let (name, _) = split(text, None).ok()?;
     let cluster = defined(Some(name?)).ok()?.into_iter().next()?;
@@ -234,7 +234,7 @@ fn become_program(program: &str, args: &[String]) -> Result<(), ClusterError> {
     })
 }
 
-/// `sdm` on the cluster's host, beside the agent.
+/// The path of `sdm` on the cluster's host, next to the agent.
 fn sdm_there(definition: &Definition) -> String {
     if definition.host.is_none() {
         let own = std::env::current_exe();
@@ -303,7 +303,7 @@ fn job_target(text: &str, comes_to_stay: bool) -> Result<Option<JobTarget>, Clus
     }
 }
 
-/// The command that comes to the session that holds a job.
+/// The command that connects to the session that debugs a job.
 fn session_command(chosen: &Chosen, definition: &Definition, session: &str) -> Vec<String> {
     let mut words = vec![sdm_there(definition)];
     words.extend(["resume", session].map(str::to_owned));

@@ -14,7 +14,7 @@ use super::element::{Element, managers, names};
 use super::table::{Stand, Table};
 use super::times;
 
-/// For how long a job that has ended is shown to who does not ask for all, in seconds.
+/// Time for which an ended job is listed without `--all`, in seconds.
 const SHOWN_SECONDS: u64 = 86_400;
 
 /// Time limit for a manager whose jobs are offered beside others.
@@ -23,13 +23,13 @@ const GLANCE: Duration = Duration::from_secs(2);
 /// The kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// The nodes, those alike together.
+    /// The nodes, equal ones in one row.
     Nodes,
     /// The queues.
     Queues,
     /// Jobs.
     Jobs {
-        /// Of everybody, and not the user's own only.
+        /// True for the jobs of all users.
         all: bool,
     },
 }
@@ -184,7 +184,7 @@ pub(crate) struct RunningJob {
     pub(crate) target: String,
     /// A label for a person.
     pub(crate) label: String,
-    /// The pid of what has started it, where that is known.
+    /// The pid of its launcher, if known.
     pub(crate) starter: Option<i32>,
 }
 
@@ -277,7 +277,7 @@ fn elapsed(job: &Element<'_>, now: u64) -> String {
     }
 }
 
-/// Why a job is where it is: the manager's words, or how it ended.
+/// The reason of a job's state: the manager's text, or the job's exit status.
 fn reason(job: &Element<'_>) -> String {
     if let Some(said) = job
         .get(id::JOB_STATUS_MESSAGE)

@@ -19,10 +19,10 @@ use crate::sink::Sink;
 
 /// Polling interval for a file that is followed.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(250);
-/// So many bytes of a file are passed on at once.
+/// Number of bytes copied at a time.
 const PIECE: usize = 64 << 10;
 
-/// Shows what a job has written.
+/// Prints a job's output.
 pub(super) fn logs(args: &LogsArgs) -> Result<u8, ClusterError> {
     let chosen = job(&args.job, args.of.manager.as_deref())?;
     let path = path(&chosen, args.err)?.ok_or(ClusterError::NoOutput(args.job.clone()))?;
@@ -91,7 +91,7 @@ fn here(chosen: &Chosen, path: &Path, follow: bool) -> Result<u8, ClusterError> 
     }
 }
 
-/// Passes on what the file has from where it was read to its end.
+/// Copies a file from the current offset to its end.
 fn pass(file: &mut File, error: impl Fn(io::Error) -> ClusterError) -> Result<(), ClusterError> {
     let mut piece = vec![0; PIECE];
     loop {

@@ -114,7 +114,7 @@ fn start(definition: &Definition) -> Result<(), ClusterError> {
     Ok(())
 }
 
-/// Nothing where it is not started.
+/// Stops a cluster. Does nothing if it is not started.
 fn stop(name: &str) -> Result<(), ClusterError> {
     if sdm_rm::is_running(name) {
         ask(name, &Question::Stop, ANSWER_WAIT)?;
@@ -122,7 +122,7 @@ fn stop(name: &str) -> Result<(), ClusterError> {
     Ok(())
 }
 
-/// A cluster, and what its manager says where it is started.
+/// A cluster with its manager's answer, if it is started.
 struct Listed {
     definition: Definition,
     answer: Option<Result<Answer, ClusterError>>,

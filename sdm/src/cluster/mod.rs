@@ -1,6 +1,7 @@
 //! The commands for clusters: their resources, and their jobs.
 //!
-//! A started manager is a background process (`sdm_rm`); a verb asks one or several of them, and shows what they say.
+//! A started manager is a background process (`sdm_rm`). A command queries one or several of them and shows
+//! the answers.
 
 mod change;
 mod choose;

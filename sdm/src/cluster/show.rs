@@ -14,13 +14,13 @@ use super::times;
 use super::watch::{Shown, list};
 use crate::cli::ShowArgs;
 
-/// All that can be shown but processes, of which a job can have a million.
+/// The kinds of elements that can be shown. Processes are excluded, because a job can have a million.
 const KINDS: [Kind; 4] = [Kind::Job, Kind::Node, Kind::Queue, Kind::Machine];
 
 /// Attributes that are seconds of Unix time, 0 where it is not known.
 const TIMES: [&str; 3] = [id::SUBMIT_TIME, id::START_TIME, id::END_TIME];
 
-/// Shows all attributes of what is called so.
+/// Shows all attributes of the named element.
 pub(super) fn show(args: &ShowArgs) -> Result<u8, ClusterError> {
     let (named, name) = split(&args.element, args.list.of.manager.as_deref())?;
     let answers = look(named, &[Look::at(&KINDS)])?;

@@ -9,10 +9,10 @@ use super::error::ClusterError;
 use crate::cli::SubmitArgs;
 use crate::sink::Sink;
 
-/// So many bytes of the environment go along at most: a question is bounded.
+/// Maximum size of the passed environment, in bytes, because requests are bounded.
 const ENVIRONMENT_BYTES_MAX: usize = 512 << 10;
 
-/// Submits a job, and says its number.
+/// Submits a job, and prints its number.
 pub(super) fn submit(args: &SubmitArgs) -> Result<u8, ClusterError> {
     let clusters = started(args.to.manager.as_deref())?;
     let [cluster] = &clusters[..] else {
@@ -86,7 +86,8 @@ fn attributes(
     Ok(attributes)
 }
 
-/// The job's environment: that of who submits, as sbatch passes it on, where the cluster is on this host; and what is asked for.
+/// The job's environment. It is this process's, as with sbatch, if the cluster is on this host, plus the
+/// requested variables.
 fn environment(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, ClusterError> {
     let mut pairs = Vec::new();
     let mut bytes = 0;

@@ -6,7 +6,7 @@ use sdm_text::{beginning, columns, printable};
 const GAP: &str = "  ";
 /// The last character of a cell that was cut.
 const CUT: char = '…';
-/// A column that may be cut keeps so many columns of the terminal at least.
+/// Minimum width of a column that may be cut, in terminal columns.
 const KEPT_MIN: usize = 8;
 
 /// The alignment of a column's cells.
@@ -35,7 +35,7 @@ impl Table {
         }
     }
 
-    /// Adds a row with a cell for each head; what could steer a terminal is escaped.
+    /// Adds a row with a cell per column. Control characters are escaped.
     pub(super) fn push(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.heads.len());
         let cells = cells.iter().map(|cell| printable(cell.as_bytes()));
@@ -46,8 +46,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as lines; columns without anything in them are left out. No line is longer than `width` terminal columns,
-    /// as far as columns may be cut.
+    /// The table as lines, without empty columns. No line is longer than `width` terminal columns, as far
+    /// as columns may be cut.
     pub(super) fn render(&self, width: Option<usize>) -> String {
         let filled = |at: &usize| self.rows.iter().any(|row| !row[*at].is_empty());
         let shown: Vec<usize> = (0..self.heads.len()).filter(filled).collect();

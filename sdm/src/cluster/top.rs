@@ -23,7 +23,7 @@ use crate::settings::known_profiles;
 
 /// Maximum time to wait for a key before news is checked. The screen is written only after a change.
 const TICK: Duration = Duration::from_millis(50);
-/// Nobody sees more than thirty frames a second.
+/// Minimum interval between two frames: more than thirty a second are not perceived.
 const FRAME: Duration = Duration::from_millis(33);
 /// The name under which settings of the screen are kept.
 const REMEMBERED: &str = "screen-top";
@@ -117,7 +117,7 @@ fn show_until_left(top: &mut Top, terminal: &mut Terminal) -> Result<u8, Cluster
     }
 }
 
-/// Carries out `sdm` beside the screen.
+/// Runs `sdm` in the background.
 fn run(words: Vec<String>, news: &Sender<News>) {
     let done = own().and_then(|mut sdm| sdm.args(&words).stdin(Stdio::null()).output());
     let (went_well, said) = match done {
@@ -135,7 +135,7 @@ fn run(words: Vec<String>, news: &Sender<News>) {
     let _ = news.send(News::End(words, went_well, said));
 }
 
-/// Gives the terminal to `sdm`, and takes it again once a key says that its words are read.
+/// Runs `sdm` in the foreground, and takes the terminal back after a key press.
 fn show(terminal: &mut Terminal, words: &[String]) -> Result<(), ClusterError> {
     terminal.suspend();
     let ended = own().and_then(|mut sdm| sdm.args(words).status());
@@ -154,7 +154,7 @@ fn own() -> std::io::Result<Command> {
     std::env::current_exe().map(programs::at)
 }
 
-/// Tells what is known whenever it has changed, or something else is wanted.
+/// Sends a snapshot whenever it has changed, or other details are requested.
 fn watch(wanted: &Receiver<Wants>, news: &Sender<News>) {
     let mut wants = Wants::default();
     let mut known = None;
@@ -311,7 +311,7 @@ fn add(facts: &mut Facts, definition: &Definition, wants: &Wants, far: &mut Opti
     facts.clusters.push(cluster);
 }
 
-/// The same with each node by itself, where there are not too many.
+/// Queries nodes individually if there are not too many.
 fn named(name: &str, mut answer: Answer) -> Answer {
     let nodes = answer.groups.iter().filter(|it| it.kind == Kind::Node);
     let count: u64 = nodes.map(|it| count(&it.ids)).sum();
@@ -337,7 +337,7 @@ fn count(ids: &str) -> u64 {
     each.sum()
 }
 
-/// The end of what a job has written; on another host it is followed as long as it is looked at.
+/// The end of a job's output. On another host the file is followed as long as it is shown.
 fn output(definition: &Definition, answer: &Answer, job: &str, far: &mut Option<FarEnd>) -> Output {
     let answers = std::slice::from_ref(answer);
     let job = Element::all(answers, Kind::Job).find(|it| it.group.ids == job);

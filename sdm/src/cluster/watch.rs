@@ -16,7 +16,7 @@ use crate::sink::{Sink, complain};
 
 /// Interval at which watched managers are queried, in milliseconds.
 const WATCH_PERIOD_MS: u64 = 1000;
-/// To the upper left of an empty screen.
+/// The control sequence that clears the screen and moves the cursor to the upper left.
 pub(super) const CLEARED: &[u8] = b"\x1b[H\x1b[2J";
 
 /// Shows a list.
@@ -36,7 +36,7 @@ pub(super) enum Shown {
     Json(Value),
 }
 
-/// Shows what `make` makes of what the managers say.
+/// Shows the output that `make` creates from the managers' answers.
 pub(super) fn list(
     args: &ListArgs,
     looks: &[Look],
@@ -76,7 +76,7 @@ fn text(shown: Shown) -> String {
     }
 }
 
-/// Whether nothing is known of what a manager has, as it is in trouble.
+/// True where a manager's elements are unknown because of an error.
 fn is_unknown(answer: &Answer) -> bool {
     answer.manager.state == ManagerState::Error && !answer.manager.stale
 }
@@ -109,7 +109,7 @@ fn say_stale(answers: &[Answer]) {
     }
 }
 
-/// Until one of them has something new to say, or a second has gone by: elapsed times go on.
+/// Waits until a manager has a change, or for a second, because elapsed times grow.
 fn wait(answers: &[Answer]) {
     let Some(first) = answers.first() else {
         return;

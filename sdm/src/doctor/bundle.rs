@@ -14,7 +14,7 @@ use super::show;
 use crate::cli::Cli;
 use crate::settings::{Origin, Settings};
 
-/// Variables whose values say where things are, and are no secrets.
+/// Variables with paths and names, whose values are not secret.
 const SHOWN: [&str; 14] = [
     "PATH",
     "LD_LIBRARY_PATH",
@@ -31,11 +31,11 @@ const SHOWN: [&str; 14] = [
     "SLURM_CONF",
     "SDM_GDB",
 ];
-/// Variables that say how jobs are started: their names are told, their values are not.
+/// Prefixes of variables about launchers. Their names are included, their values are not.
 const NAMED: [&str; 9] = [
     "SDM_", "SLURM_", "OMPI_", "PMIX_", "PRTE_", "PMI_", "MPI", "I_MPI_", "SGE_",
 ];
-/// Settings whose values can hold anything: variables, command lines, options of other programs.
+/// Settings whose values can contain secrets: variables, command lines, options of other programs.
 const HIDDEN: [&str; 7] = [
     "env",
     "wrapper",

@@ -102,7 +102,8 @@ pub(super) fn look_at_job(args: &DoctorArgs, located: Located) -> (Vec<Section>,
     }
 }
 
-/// The way to a cluster's host: its own options behind the user's, and the server beside its agent.
+/// The arguments for checks of a cluster's host: the user's ssh options with the cluster's own, and the
+/// server's path next to the agent.
 fn as_reached(args: &DoctorArgs, definition: &Definition) -> DoctorArgs {
     let mut args = args.clone();
     let options = definition.ssh_options.iter().map(Into::into);

@@ -22,7 +22,7 @@ const TELL_WAIT: Duration = Duration::from_secs(90);
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Options behind the user's own: `ssh` takes the first value that it finds for each.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
-/// The most lines that a host may say.
+/// Maximum number of lines from a host.
 const LINES_MAX: usize = 1000;
 /// The most bytes of them.
 const BYTES_MAX: u64 = 4 << 20;
@@ -112,7 +112,7 @@ fn command(args: &DoctorArgs, name: &str, server: &Path) -> Command {
     command
 }
 
-/// Its lines, as they come.
+/// The channel of the child's output lines.
 fn hear(child: &mut Child) -> Receiver<String> {
     let (sender, heard) = channel();
     let out = child.stdout.take().expect("it is a pipe");
@@ -177,7 +177,7 @@ fn of_version(version: &str, wire: u8) -> Finding {
     )
 }
 
-/// Why nothing was told; ssh ends with 255 where it does not reach the host.
+/// Findings about a host without an answer. ssh exits with 255 if it does not reach the host.
 fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Finding> {
     let why = last_words.iter().rfind(|line| !line.is_empty());
     let why = why.map_or("nothing was said", |it| it.as_str());
@@ -215,7 +215,7 @@ fn refused(code: Option<i32>, last_words: &[String], server: &Path) -> Vec<Findi
     vec![reached, finding]
 }
 
-/// Whether a connection to one of the addresses comes through.
+/// A finding about direct connections to the addresses.
 fn reached(addresses: &[SocketAddr]) -> Finding {
     let check = Check::Firewall;
     let mut failed = Vec::new();

@@ -9,12 +9,13 @@ use sdm_text::printable_name;
 
 use super::section::Section;
 
-/// The namespaces in which what a process names is something else, and what that means.
+/// The namespaces in which names differ, with their words in messages.
 const NAMESPACES: [(&str, &str); 3] = [("mnt", "mount"), ("pid", "pid"), ("user", "user")];
-/// The most processes of which obstacles are told one by one.
+/// Maximum number of processes whose obstacles are listed individually.
 const LISTED_MAX: usize = 8;
 
-/// Whether the job is found, and what stands in the way of attaching to it; the names of its other hosts.
+/// Checks a job: whether it is found, and the obstacles to attaching. Returns also the names of its other
+/// hosts.
 pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     let found = match job::find(target) {
         Ok(found) => found,
@@ -75,13 +76,13 @@ pub(super) fn look(target: &Target) -> (Section, Vec<String>) {
     (Section::new(place, findings), hosts)
 }
 
-/// Of what a killed debugger has left among processes of this user's that are not named: a sure sign only.
+/// A finding about traces of a killed debugger in other processes of this user. Only certain signs count.
 pub(super) fn left_behind() -> Option<Finding> {
     let pids = proc::pids().into_iter().flatten();
     left(pids.filter(|pid| sdm_inferior::is_left_stopped(*pid)))
 }
 
-/// Of processes that a signal has stopped.
+/// A finding about processes that a signal has stopped.
 fn left(pids: impl Iterator<Item = i32>) -> Option<Finding> {
     let pids: Vec<String> = pids.map(|pid| pid.to_string()).collect();
     let named = pids.join(" ");

@@ -38,7 +38,7 @@ pub(super) fn findings(args: &DoctorArgs) -> Vec<Finding> {
     findings
 }
 
-/// All that a program says, where it ends well.
+/// The output of a program that exits with 0.
 fn said(program: impl AsRef<Path>, words: &[&str]) -> io::Result<Said> {
     let mut command = programs::at(program);
     command.args(words).env("LC_ALL", "C");

@@ -11,7 +11,7 @@ const WIDTH: usize = 100;
 /// Indent of a finding's text behind the verdict and the check's name, in columns.
 const INDENT: usize = 25;
 
-/// One line for each finding; where something is to be done, that below it.
+/// The findings as text: a line for each, with the remedy below it.
 pub(super) fn text(sections: &[Section], columns: Option<usize>) -> String {
     let width = columns.unwrap_or(WIDTH).max(INDENT + 20);
     let mut text = String::new();
@@ -62,7 +62,7 @@ fn push_words(text: &mut String, words: &str, width: usize) {
     text.push('\n');
 }
 
-/// One document.
+/// The findings as one JSON document.
 pub(super) fn json(sections: &[Section]) -> String {
     format!("{}\n", value(sections))
 }

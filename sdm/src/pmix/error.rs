@@ -7,7 +7,7 @@ use sdm_foreign::names;
 use sdm_foreign::wire::WireError;
 use sdm_hosts::pmix::{ChoiceError, PmixError};
 
-/// Why a verb of PMIx was not carried out: each is a sentence for a person.
+/// An error of a PMIx command: a sentence for a person.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ToolError {
     #[error(transparent)]

@@ -14,15 +14,15 @@ use super::show;
 use super::words::FAILED;
 use crate::sink::{complain, tell};
 
-/// The local rank of what has none, as a tool.
+/// The local rank of a process without one, for example a tool.
 const NO_LOCAL_RANK: u64 = u16::MAX as u64;
 
 /// A job of a server.
 struct PmixJob {
     namespace: String,
-    /// Its command line, where the server tells it.
+    /// The command line, if the server reports it.
     command: Option<String>,
-    /// Its processes.
+    /// The processes.
     table: Vec<Line>,
 }
 

@@ -149,7 +149,7 @@ pub(super) fn events(
     }
 }
 
-/// Whether the server still answers: that a connection is lost may be said of another tool's.
+/// True if the server still answers. A reported loss of connection can be another tool's.
 fn is_there(session: &mut Session) -> Result<bool, ToolError> {
     let key = "pmix.qry.ns".to_owned();
     let attributes = Vec::new();
@@ -325,7 +325,7 @@ fn put(of: &JobPart, channel: u16, bytes: &[u8], is_json: bool) -> Result<(), To
         .map_err(ToolError::Shown)
 }
 
-/// Reads standard input until it ends; what is read is the job's.
+/// Reads standard input until its end, for the job.
 fn read_input(to: &Sender<Heard>) {
     let mut input = std::io::stdin().lock();
     let mut bytes = vec![0; INPUT_BYTES_MAX];

@@ -1,6 +1,7 @@
-//! `sdm pmix`: a tool of somebody's PMIx server (`prte`, `prterun`), as RFC0010 describes one.
+//! `sdm pmix`: a tool for foreign PMIx servers (`prte`, `prterun`), as described in RFC0010.
 //!
-//! The library is in a process of its own, `sdm-pmix tool`; here are the words for a person.
+//! The PMIx library is in a process of its own, `sdm-pmix tool`. This module has the commands and their
+//! output.
 
 mod control;
 mod error;

@@ -70,7 +70,7 @@ pub(super) fn table(session: &mut Session, namespace: &str) -> Result<Vec<Line>,
     Ok(if status == 0 { lines } else { Vec::new() })
 }
 
-/// Whether a line of a table is about this rank, or any where all are meant.
+/// True for a line about this rank; always true if `rank` stands for all ranks.
 pub(super) fn is_of(line: &Line, rank: u32) -> bool {
     match &line.value {
         Datum::ProcessInfo { of, .. } => [names::RANK_ALL, of.rank].contains(&rank),

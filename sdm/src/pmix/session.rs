@@ -47,7 +47,7 @@ pub(super) struct Session {
     number: u32,
     /// Inputs that arrived during a wait for an answer.
     waiting: VecDeque<Heard>,
-    /// Its server would end with the tool, which goes when it may.
+    /// True where the server would end with the tool, so that the tool has to stay for now.
     is_starting: bool,
 }
 
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// Asks for something, and does not wait for the answer.
+    /// Sends a request without waiting for the answer. Returns its number.
     pub(super) fn tell(&mut self, ask: Ask) -> u32 {
         self.number += 1;
         let number = self.number;
@@ -116,7 +116,8 @@ impl Session {
         number
     }
 
-    /// Asks for something; gives the status and what was found. What else comes is kept for [`Session::next`].
+    /// Sends a request and waits for its answer. Returns the status and the lines. Other inputs are kept
+    /// for [`Session::next`].
     pub(super) fn ask(&mut self, ask: Ask) -> Result<(i32, Vec<Line>), ToolError> {
         let asked = self.tell(ask);
         let mut found = Vec::new();
@@ -141,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Asks for something that is an error where it fails.
+    /// Sends a request whose failure is an error.
     pub(super) fn must(&mut self, what: &str, ask: Ask) -> Result<Vec<Line>, ToolError> {
         match self.ask(ask)? {
             (0, lines) => Ok(lines),
@@ -152,7 +153,7 @@ impl Session {
         }
     }
 
-    /// The next of what comes; none where the time is over.
+    /// The next input. None on time-out.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> Result<Option<Heard>, ToolError> {
         if let Some(heard) = self.waiting.pop_front() {
             return Ok(Some(heard));
@@ -166,7 +167,8 @@ impl Session {
         }
     }
 
-    /// The next of what comes. A library does not always hear that its server has gone.
+    /// The next input. None once the server's process has ended, which a PMIx library does not always
+    /// report.
     fn next_of_a_living_server(&self) -> Option<Heard> {
         loop {
             match self.heard.recv_timeout(LOOK_EVERY) {

@@ -5,10 +5,10 @@ use sdm_foreign::names::RANK_ALL;
 
 use super::error::ToolError;
 
-/// Something was not carried out.
+/// The exit code of a request that failed.
 pub(super) const FAILED: u8 = 124;
 
-/// `NAMESPACE` or `NAMESPACE:RANK`; all ranks where none is said.
+/// Parses `NAMESPACE` or `NAMESPACE:RANK`. Without a rank, all ranks are meant.
 pub(super) fn among(text: &str) -> Result<JobPart, ToolError> {
     let (namespace, rank) = match text.rsplit_once(':') {
         None => (text, RANK_ALL),

@@ -14,7 +14,7 @@ use super::{Origin, Setting, SettingsError};
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Reads a file; one that is not there is empty, unless it is `wanted`.
+/// Reads a file. A missing one counts as empty, unless `wanted` is true.
 pub(super) fn read(path: &Path, wanted: bool) -> Result<Vec<Setting>, SettingsError> {
     let error = |what: String| SettingsError {
         place: printable_name(path),
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path, wanted: bool) -> Result<Vec<Setting>, SettingsEr
     })
 }
 
-/// The settings of a text; where it is wrong, the line and what.
+/// Parses settings. The error is the line number and the reason.
 pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
     let line_at = |at: usize| {
         text.as_bytes()[..at.min(text.len())]
@@ -122,7 +122,7 @@ mod tests {
     const TEXT: &str =
         "timeout = 7\n[run]\nhost = [\"a\", 'b'] # c\n[profile.big]\nn = 0x40\nwhere = true\n";
 
-    /// Each byte is another one, or missing, or the last: what cannot be read is told by a line of the text.
+    /// Changes, removes or truncates the text at each byte. Errors name a line of the text.
     #[test]
     fn settings_that_are_almost_right_are_read_or_refused() {
         let whole = TEXT.as_bytes();

@@ -1,14 +1,15 @@
 //! Defaults of options from the environment, the user's file, and the site's file.
 //!
-//! Every option that says how something is done, and not what, can be set: `SDM_TIMEOUT=60`, or
-//! `timeout = 60` in the file, there for one command in a table of its name (`[run]`). The command
-//! line goes before the environment, that before a command's table, that before the rest of the
-//! file. What is set becomes the option's default in the definition of the command line: so
-//! `--help` shows it, and everything that holds for defaults holds for it. A file of the site's, `/etc/sdm/config.toml`, is
-//! like the person's own, which goes before it in all.
+//! Every option about the way a command works can be set, but not its subject: `SDM_TIMEOUT=60`, or
+//! `timeout = 60` in the file. A table in the file applies to the command of its name (`[run]`).
 //!
-//! A launch configuration (`[profile.NAME]`) is what is set where `--profile NAME` asks for it: options of `sdm run` and `sdm
-//! submit`, the program and its arguments. It goes before all but the command line.
+//! Precedence, highest first: command line, environment, the command's table, the rest of the file. A
+//! setting becomes the option's default in the definition of the command line. So `--help` shows it, and
+//! all rules for defaults apply to it. The site's file, `/etc/sdm/config.toml`, has the same format and is
+//! below the user's file.
+//!
+//! A launch configuration (`[profile.NAME]`) has settings that apply with `--profile NAME`: options of `sdm
+//! run` and `sdm submit`, the program and its arguments. Only the command line takes precedence over it.
 
 mod file;
 mod profile;
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-/// Options that say what is done, and are not for a file.
+/// Options about the subject of a command, which cannot be set.
 const NO_SETTINGS: [&str; 16] = [
     "bundle",
     "help",
@@ -102,7 +103,7 @@ struct Setting {
 pub struct SettingsError {
     /// File and line, or the variable.
     pub place: String,
-    /// The option, and what is wrong.
+    /// The option, and the error.
     pub what: String,
 }
 
@@ -111,9 +112,9 @@ pub struct SettingsError {
 pub struct Row {
     /// The command.
     pub verb: String,
-    /// Its long name.
+    /// The option's long name.
     pub key: String,
-    /// Its value; empty where it has none.
+    /// The value; empty if there is none.
     pub value: String,
     /// The origin of the value.
     pub origin: Origin,
@@ -244,7 +245,7 @@ impl Settings {
         Ok(applied)
     }
 
-    /// The options of a command, or of all, and where their values come from.
+    /// The options of a command, or of all commands, with the origins of their values.
     #[must_use]
     pub fn rows(&self, command: &Command, verb: Option<&str>) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -351,7 +352,7 @@ fn place(files: &Files, origin: &Origin) -> String {
     }
 }
 
-/// The file's path: where `SDM_CONFIG` says, else below the user's folder for such files.
+/// The path of the user's file: from `SDM_CONFIG`, otherwise below the user's configuration directory.
 fn file_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| {
         lookup(name)
@@ -365,7 +366,7 @@ fn file_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     set(FILE_VARIABLE).or_else(below)
 }
 
-/// The path of the site's file: where `SDM_SITE_CONFIG` says, nowhere where that is empty.
+/// The path of the site's file, which `SDM_SITE_CONFIG` overrides. None if that is empty.
 fn site_path(lookup: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let path = lookup(SITE_VARIABLE).unwrap_or_else(|| SITE_FILE.into());
     (!path.is_empty()).then(|| path.into())
@@ -392,7 +393,7 @@ fn variable_of(key: &str) -> String {
     format!("SDM_{}", key.to_uppercase().replace('-', "_"))
 }
 
-/// Why a name in a file of settings means none.
+/// The reason why a name in a settings file is invalid.
 #[derive(Debug, thiserror::Error)]
 enum UnknownSetting {
     #[error("[{0}]: no command of sdm with settings")]

@@ -10,9 +10,9 @@ use super::{NO_SETTINGS, Origin, Settings, SettingsError, UnknownSetting, option
 pub(super) const PROFILES: &str = "profile";
 /// The program, and the name of its argument of the command line.
 pub(super) const PROGRAM: &str = "program";
-/// The program's arguments, where they do not stand behind it.
+/// The key for the program's arguments.
 const ARGUMENTS: &str = "arguments";
-/// The commands that start what a profile is about.
+/// The commands that accept a profile.
 const VERBS: [&str; 2] = ["run", "submit"];
 
 /// True for a command that profiles are for.
@@ -32,7 +32,7 @@ pub(super) fn check_name(command: &Command, key: &str) -> Result<(), UnknownSett
     }
 }
 
-/// The profile that a command line asks for, in front of what is the program's.
+/// The profile that a command line requests, in the words before the program.
 #[must_use]
 pub fn asked_for(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().map_while(|word| match word.to_str() {

@@ -19,9 +19,9 @@ use super::outlet::Outlet;
 use super::plan::{Begin, Plan, plan};
 use crate::sink::complain;
 
-/// An editor, who debugs with it, and the session that they debug.
+/// The clients of one `sdm dap`, and the session that they debug.
 pub(super) struct Connection<O: Opener> {
-    /// The first is the editor whose session it is.
+    /// The clients. The first is the editor that owns the session.
     clients: Vec<Client>,
     last_client: u32,
     opener: O,
@@ -31,13 +31,13 @@ pub(super) struct Connection<O: Opener> {
     wake: CurrentWake,
     /// Set where a session that is being opened is to be given up.
     given_up: Arc<AtomicBool>,
-    /// The word by which other clients come, once one was asked for.
+    /// The secret word by which other clients connect, once one was requested.
     word: Option<String>,
     /// The session is that of another process.
     relay: Option<Outlet>,
-    /// The ways to clients that have gone, until all is written.
+    /// Outputs to disconnected clients, until all is written.
     leaving: Vec<Outlet>,
-    /// Tells of those that are not let in.
+    /// Reports refused clients.
     bouncer: Bouncer,
 }
 
@@ -68,7 +68,7 @@ impl<O: Opener> Connection<O> {
         })
     }
 
-    /// Serves the editor until it is gone.
+    /// Serves the editor until it disconnects.
     pub(super) fn run(&mut self) {
         loop {
             while self.carry_out() {}
@@ -126,7 +126,7 @@ impl<O: Opener> Connection<O> {
         }
     }
 
-    /// Takes in what reaches the clients from outside the session.
+    /// Handles an event from outside the session.
     fn hear(&mut self, heard: ClientEvent) {
         match heard {
             ClientEvent::Said(number, said) => {
@@ -146,7 +146,7 @@ impl<O: Opener> Connection<O> {
         }
     }
 
-    /// Another client has come; it knows the word, or is told that the session is not its own.
+    /// Accepts another client. It has to present the word, otherwise it is refused.
     fn let_in(&mut self, stream: clients::Stream) -> io::Result<()> {
         let word = self.word()?;
         self.last_client += 1;
@@ -157,7 +157,7 @@ impl<O: Opener> Connection<O> {
         clients::let_in(&mut self.clients, number, (adapter, stream), mailbox)
     }
 
-    /// The word by which other clients come.
+    /// The secret word by which other clients connect, created on demand.
     fn word(&mut self) -> io::Result<String> {
         let word = match &self.word {
             Some(word) => word.clone(),
@@ -166,7 +166,7 @@ impl<O: Opener> Connection<O> {
         Ok(self.word.insert(word).clone())
     }
 
-    /// Does what the clients want done; false where nothing was.
+    /// Carries out the actions that the clients' adapters request. Returns false if there was none.
     fn carry_out(&mut self) -> bool {
         let mut some = false;
         for at in 0..self.clients.len() {
@@ -253,7 +253,7 @@ impl<O: Opener> Connection<O> {
         }
     }
 
-    /// Ends the session; who debugs a part of it hears so first.
+    /// Ends the session, after its end was reported to the other clients.
     fn close(&mut self, policy: EndPolicy) {
         let now = Instant::now();
         let why = "its editor has ended it";
@@ -324,7 +324,7 @@ impl<O: Opener> Connection<O> {
     }
 }
 
-/// Takes in what a client has said, as far as it reads the answers, and the session behind a relay takes it.
+/// Handles queued input of a client, as long as there is room for the answers and in a relay.
 fn take_held(client: &mut Client, relay: Option<&Outlet>) {
     let has_room = |client: &Client| {
         let relay = relay.filter(|_| client.number == 0);

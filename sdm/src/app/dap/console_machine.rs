@@ -1,5 +1,5 @@
-//! This machine, as lines of the debug console use it: what a command prints goes to the client, since standard output is
-//! the protocol's.
+//! The local machine for lines of the debug console. Output of commands goes to the client, because
+//! standard output carries the protocol.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,7 @@ use super::clients::{self, Mailbox, ToAdapter};
 
 /// The machine of one client's console.
 pub(super) struct ConsoleMachine {
-    /// Which client.
+    /// The client's number.
     pub(super) client: u32,
     pub(super) mailbox: Mailbox,
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The bytes that wait to be written before nothing more is put behind them.
+/// Maximum number of queued bytes before the queue counts as full.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// The wait for somebody who reads nothing, when everything else is over.
+/// Time limit for a client that does not read, at the end of the process.
 const READ_WAIT: Duration = Duration::from_secs(2);
 
-/// Bytes that wait to be written, and whether anybody reads them.
+/// The queue of bytes to write, and the state of its reader.
 #[derive(Default)]
 struct Unwritten {
     waiting: VecDeque<Vec<u8>>,
@@ -19,15 +19,15 @@ struct Unwritten {
     bytes: usize,
     /// The number of writes.
     writes: u64,
-    /// Somebody found no room, and is to be told once there is some.
+    /// True where a sender has found no room, and has to be notified once there is some.
     wanted: bool,
-    /// Nothing more is put in.
+    /// True once nothing more is added.
     over: bool,
-    /// Nobody reads any more, which the client's input says as well.
+    /// True once a write has failed. The client's input then ends, too.
     gone: bool,
 }
 
-/// The part that the writing thread shares with those who have something to say.
+/// State shared by the writing thread and the senders.
 #[derive(Default)]
 struct SharedOutput {
     unwritten: Mutex<Unwritten>,
@@ -41,7 +41,7 @@ impl SharedOutput {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that waits, as one piece; nothing once that is all.
+    /// Waits for queued bytes, and takes all. None at the end.
     fn next(&self) -> Option<Vec<u8>> {
         let mut unwritten = self.lock();
         while unwritten.waiting.is_empty() {
@@ -55,7 +55,8 @@ impl SharedOutput {
         Some(pieces.concat())
     }
 
-    /// So many bytes were written, or cannot be; true where somebody waits for the room.
+    /// Notes that bytes were written, or that the write failed. Returns true if a sender has to be
+    /// notified.
     fn note(&self, bytes: usize, written: &io::Result<()>) -> bool {
         let mut unwritten = self.lock();
         unwritten.bytes -= bytes;
@@ -70,11 +71,12 @@ impl SharedOutput {
     }
 }
 
-/// The way to one client. What was put in is written also after this is dropped, as far as the client reads it.
+/// The output to one client. Queued bytes are written even after it is dropped, as long as the client reads
+/// them.
 pub(super) struct Outlet(Arc<SharedOutput>);
 
 impl Outlet {
-    /// Writes to `output` in a thread of its own; `room` is called when there is room again where there was none.
+    /// Writes to `output` in a thread of its own. `room` is called when a full queue has room again.
     ///
     /// # Errors
     /// There can be no such thread.
@@ -99,7 +101,8 @@ impl Outlet {
         Ok(Self(shared))
     }
 
-    /// Whether more may be put in; where not, it is told when that changes. There is always room for those who are gone.
+    /// True where more may be queued. If not, the caller is notified when that changes. There is always
+    /// room for disconnected clients.
     pub(super) fn has_room(&self) -> bool {
         let mut unwritten = self.0.lock();
         let has_room = unwritten.gone || unwritten.bytes < WAITING_BYTES_MAX;
@@ -107,7 +110,7 @@ impl Outlet {
         has_room
     }
 
-    /// Has bytes written behind all others.
+    /// Queues bytes.
     pub(super) fn put(&self, bytes: Vec<u8>) {
         let mut unwritten = self.0.lock();
         if !unwritten.gone && !bytes.is_empty() {
@@ -117,7 +120,7 @@ impl Outlet {
         }
     }
 
-    /// Whether all is written, as far as anybody reads it.
+    /// True once all is written, or the client has disconnected.
     pub(super) fn is_done(&self) -> bool {
         self.0.lock().bytes == 0
     }

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// The most pieces of one sender's that wait, each of at most what is read at once.
+/// Maximum number of queued messages of one sender, each of at most one read.
 const PIECES_MAX: usize = 16;
 
-/// The places of one sender, which waits where all are taken.
+/// The slots of one sender, which waits while all are taken.
 #[derive(Clone, Default)]
 pub(super) struct Slots(Arc<(Mutex<usize>, Condvar)>);
 
 impl Slots {
-    /// A place for one piece, once one is free.
+    /// Waits for a free slot, and takes it.
     pub(super) fn take(&self) -> Slot {
         let (taken, freed) = &*self.0;
         let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -22,7 +22,7 @@ impl Slots {
     }
 }
 
-/// A place that is taken, free once this is dropped.
+/// A taken slot, which is freed on drop.
 pub(super) struct Slot(Slots);
 
 impl Drop for Slot {

@@ -62,7 +62,7 @@ impl Full {
         Ok(())
     }
 
-    /// Finds out what a line can become; the answer comes when it is there.
+    /// Completes a line in the background.
     fn complete(self: &Arc<Self>, typed: String, shared: &Shared) {
         if let Wanted::File(_) = commands::completions(&typed, &[]) {
             let files = FilenameCompleter::new().complete_path(&typed, typed.len());
