@@ -14,9 +14,9 @@ pub enum ManagerError {
     /// One of its programs has failed, or has said nothing of use.
     #[error("{program}: {words}")]
     Program {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// Its own words, or how it ended.
+        /// Its error message, or its exit status.
         words: String,
     },
     /// The output of one of Slurm's programs cannot be parsed.
@@ -28,7 +28,7 @@ pub enum ManagerError {
     /// The system refuses something.
     #[error("{0}: {1}")]
     System(String, #[source] io::Error),
-    /// Why a job cannot be submitted.
+    /// A job cannot be submitted.
     #[error(transparent)]
     Submission(#[from] SubmissionError),
     /// A job is not such that it could be done: the job, and why.
@@ -45,7 +45,7 @@ pub enum SubmissionError {
     /// No number of processes.
     #[error("jobNumProcs is `{0}`: 1 or more is needed")]
     NoCount(String),
-    /// It does not say what to run.
+    /// The submission has no program.
     #[error("no program: execName is missing")]
     NoProgram,
     /// A variable of no form.

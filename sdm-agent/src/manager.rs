@@ -128,10 +128,10 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// A job of what a SUBMIT_JOB command says.
+    /// A job from the attributes of a SUBMIT_JOB command.
     ///
     /// # Errors
-    /// What is missing or of no use.
+    /// An attribute is missing or unusable.
     pub fn of(attributes: &[(String, String)]) -> Result<Self, SubmissionError> {
         let mut job = Self {
             processes: 1,

@@ -101,7 +101,7 @@ impl Prrte {
         })
     }
 
-    /// Runs `sdm pmix`; gives what it said, whether it has gone well or not.
+    /// Runs `sdm pmix` and returns its output, whether it succeeded or not.
     fn ask(&self, fill: impl FnOnce(&mut Command)) -> Result<Said, ManagerError> {
         let mut command = programs::at(&self.program);
         command.arg("pmix");
@@ -109,7 +109,8 @@ impl Prrte {
         run(&mut command, &[], BOUNDS).map_err(ManagerError::system(PROGRAM))
     }
 
-    /// Takes in what there is; `complaints` are of servers that have not answered, whose jobs are as they were.
+    /// Takes a new list of servers; `complaints` are errors of servers that have not answered, whose jobs stay as
+    /// they were.
     fn take(&mut self, servers: &[PrrteServer], complaints: &[String], now: i64) {
         let mut jobs = BTreeMap::new();
         for server in servers {
@@ -257,7 +258,7 @@ impl Manager for Prrte {
     }
 }
 
-/// Reads the one document that was said; what was complained of where there is none.
+/// Parses the output as one document; the error is the program's message where there is no document.
 fn parsed<T: for<'de> Deserialize<'de>>(said: &Said) -> Result<T, ManagerError> {
     let text = said.lines.join("\n");
     if text.is_empty() {

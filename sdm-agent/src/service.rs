@@ -57,7 +57,7 @@ pub struct Service {
     looking: Option<Instant>,
     next_look: Option<Instant>,
     pause: Duration,
-    /// Why the last look has failed.
+    /// Error of the last query.
     trouble: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl Default for Service {
 }
 
 impl Service {
-    /// One whose client has said nothing yet.
+    /// A service before the client's first command.
     #[must_use]
     pub fn new() -> Self {
         let definition = |it: &id::Announced| Definition {
@@ -166,10 +166,10 @@ impl Service {
         self.wire.phase() == Phase::Ended
     }
 
-    /// Takes what the manager has said.
+    /// Handles a reply of the manager.
     ///
     /// # Errors
-    /// What the client had sent before is no message: the session is over.
+    /// Bytes that the client sent before are not a message: the session is over.
     pub fn handle_reply(&mut self, now: Instant, reply: Reply) -> Result<(), FrameError> {
         match reply {
             Reply::Looked(found) => {
@@ -248,7 +248,7 @@ impl Service {
         }
     }
 
-    /// Tells what is untold, as far as there is room, and takes up commands.
+    /// Sends the waiting events as far as there is room, and handles commands.
     fn go_on(&mut self, now: Instant) -> Result<(), FrameError> {
         while let Some((transaction, command)) = self.wire.poll()? {
             if let Err(why) = self.command(transaction, command) {
@@ -371,7 +371,7 @@ fn failure(why: &ManagerError) -> Failure {
     }
 }
 
-/// An event that is too long for the wire: whoever has started the agent hears what it is about.
+/// Logs an event that is too long for the wire, on standard error for the agent's parent process.
 fn say_lost(event: &Event) {
     let what: String = format!("{event:?}").chars().take(200).collect();
     eprintln!("sdm-agent: an event is too long to be told: {what}");

@@ -20,13 +20,13 @@ pub struct Snapshot {
     pub queues: BTreeMap<String, Attributes>,
     /// Its jobs by their numbers, as the manager writes them.
     pub jobs: BTreeMap<String, Job>,
-    /// Jobs are gone whose end it does not know yet: it is to be asked again soon.
+    /// True where jobs have disappeared whose end the manager does not know yet: it is to be queried again soon.
     pub is_unsettled: bool,
 }
 
 impl Snapshot {
-    /// Says of each node who has it ("PTP runtime platform, Node"): jobs of this user's, or of others only; `nodes_of` says where a job
-    /// is, and `is_full` of what nodes one job has all.
+    /// Sets the use of each node ("PTP runtime platform, Node"): by jobs of this user, or only by those of others.
+    /// `nodes_of` returns a job's nodes, and `is_full` whether one job has all of a node.
     pub(crate) fn mark_nodes(
         &mut self,
         user: &str,
@@ -73,7 +73,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Its state, where that is told.
+    /// State of the job, where the manager reports it.
     pub(crate) fn state(&self) -> Option<states::Job> {
         state(&self.attributes)
     }
@@ -88,7 +88,7 @@ pub struct Process {
     pub attributes: Attributes,
 }
 
-/// Sets a value where there is one: what is empty is not told.
+/// Sets an attribute, unless the value is empty.
 pub(crate) fn set(attributes: &mut Attributes, id: &str, value: impl Into<String>) {
     let value = value.into();
     if !value.is_empty() {

@@ -75,7 +75,7 @@ fn learn(client: &mut Client, known: &mut BTreeMap<u32, BTreeMap<String, String>
     }
 }
 
-/// Has the client and the service say all that they have to say, without waiting.
+/// Exchanges all pending messages of the client and the service, without waiting.
 fn talk(
     service: &mut Service,
     client: &mut Client,

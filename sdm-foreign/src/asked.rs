@@ -71,7 +71,7 @@ pub enum Ask {
     },
     /// `PMIx_Register_event_handler`: from the answer on, [`FromTool::Event`] comes.
     Events {
-        /// Which events.
+        /// Codes of the events.
         codes: Vec<i32>,
     },
     /// `PMIx_Spawn`; the answer is a line with the namespace.
@@ -142,13 +142,13 @@ pub enum FromTool {
     Hello {
         /// [`TOOL_VERSION`].
         version: u16,
-        /// Which library it has loaded, in that library's words.
+        /// Name and version of the loaded library.
         library: String,
     },
     /// The server has no job yet, and would end if it were left: the tool waits, whoever has started it, for that job, and [`Hello`](Self::Hello)
     /// follows.
     Starting,
-    /// It cannot do anything, and why; the last message.
+    /// The tool failed; the last message.
     Failed {
         /// The reason, on one line.
         text: String,
@@ -178,7 +178,7 @@ pub enum FromTool {
     },
     /// A process has written something.
     Output {
-        /// Which.
+        /// The process.
         of: JobPart,
         /// The stream: a bit of the standard's.
         channel: u16,
@@ -228,7 +228,7 @@ pub enum Datum {
     Process(JobPart),
     /// All that a process table has of a process.
     ProcessInfo {
-        /// Which.
+        /// The process.
         of: JobPart,
         /// Its host.
         host: String,

@@ -105,7 +105,7 @@ pub(crate) fn watch_connections() -> Vec<RawFd> {
     all.into_iter().filter_map(sys::duplicate).collect()
 }
 
-/// Of each thread by its id: whether it sleeps, and how many nanoseconds it has run.
+/// State of each thread by its id: whether it sleeps, and its processor time in nanoseconds.
 type Threads = BTreeMap<i32, (bool, u64)>;
 
 /// The server as its keeper sees it.
@@ -113,7 +113,7 @@ struct Watched {
     /// Becomes readable when it has ended.
     end: RawFd,
     process: proc::Process,
-    /// It knows all tools of ours by one name.
+    /// True where the server knows all tools of ours by one name.
     same_name: bool,
 }
 

@@ -229,7 +229,7 @@ const TYPES: &[(u16, &str)] = &[
     (69, "PMIX_STOR_ACCESS_TYPE"),
 ];
 
-/// Of one process.
+/// States of a process.
 const PROCESS_STATES: &[(u8, &str)] = &[
     (0, "undefined"),
     (1, "prepared"),
@@ -256,7 +256,7 @@ const PROCESS_STATES: &[(u8, &str)] = &[
     (63, "failed to launch"),
 ];
 
-/// Of a job.
+/// States of a job.
 const JOB_STATES: &[(u8, &str)] = &[
     (0, "undefined"),
     (1, "awaiting an allocation"),
@@ -310,7 +310,7 @@ const ALLOCATIONS: &[(u8, &str)] = &[
     (128, "external"),
 ];
 
-/// Of a network link.
+/// States of a network link.
 const LINKS: &[(u8, &str)] = &[(0, "unknown"), (1, "down"), (2, "up")];
 
 /// Ranks that are none: patterns of the standard.

@@ -140,11 +140,11 @@ pub enum Question {
 /// An event, as a process or a tool tells of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// Which one, as the library numbers them.
+    /// Code of the event, as the library numbers it.
     pub code: i32,
-    /// The job of who tells.
+    /// Namespace of the process or tool that reports it.
     pub namespace: String,
-    /// Its rank there.
+    /// Rank of that process.
     pub rank: u32,
     /// The receivers of the event, as a range of PMIx.
     pub range: u8,
@@ -167,7 +167,7 @@ pub enum Reply {
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
-    /// It is done, or not.
+    /// The outcome of a request without a result.
     Done {
         /// The library's status.
         status: i32,
@@ -198,14 +198,14 @@ pub enum Note {
 }
 
 impl Note {
-    /// Its bytes; none where it is too long for a letter.
+    /// The encoded letter; `None` where it is too long.
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let bytes = postcard::to_allocvec(self).expect("plain data serialises into memory");
         (bytes.len() <= LETTER_BYTES_MAX).then_some(bytes)
     }
 
-    /// The letter that these bytes are; none where they are no letter, or have a value that is not what it says.
+    /// Decodes a letter; `None` where the bytes are malformed, or a value contradicts its type.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let read = || postcard::take_from_bytes::<Self>(bytes);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sdm_idset::IdSet;
 use serde::{Deserialize, Serialize};
 
-/// Processes of such a job on one node, whose ranks are in a row, as are their tasks.
+/// Processes of such a job on one node, with consecutive ranks and consecutive tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The node, by its place among the nodes of the first job.

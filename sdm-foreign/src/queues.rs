@@ -48,7 +48,7 @@ pub struct TypeLayout {
 pub enum QueuesAnswer {
     /// The message queues that the library reports.
     Known(ProcessQueues),
-    /// Why there is no answer, on one line.
+    /// The request failed, with the reason on one line.
     Failed {
         /// The reason.
         text: String,
@@ -75,7 +75,7 @@ pub struct CommunicatorQueues {
     pub messages: Vec<QueuedMessage>,
 }
 
-/// Which queue a message is in.
+/// The queue that holds a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QueueKind {
     /// Sends that have not completed.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Tells who has started this process, on standard error; that may be gone.
+/// Writes a message to standard error, for the parent process, which may be gone.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "sdm-pmix: {text}");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::libc;
 
-/// Which of the two a process is.
+/// The side of a fork on which a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forked {
     /// The pid of the child.

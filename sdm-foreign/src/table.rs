@@ -20,20 +20,20 @@ pub struct HostProcess {
     pub pid: i32,
     /// State of the process.
     pub state: HostState,
-    /// Which of the programs it runs; none where that is not known.
+    /// Index of its program in the table; `None` where it is not known.
     pub program: Option<u16>,
 }
 
 /// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostState {
-    /// It has not been started.
+    /// The process has not been started.
     Absent,
-    /// It is being started.
+    /// The process is being started.
     Starting,
-    /// It is there, and runs or stands still.
+    /// The process exists, running or stopped.
     Running,
-    /// It has ended with this code.
+    /// The process has ended with this code.
     Exited(i32),
     /// A signal has ended it.
     Signalled,

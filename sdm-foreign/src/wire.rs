@@ -40,11 +40,11 @@ pub struct HostNode {
 /// Description of a job for a PMIx server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostJob {
-    /// Its name among the jobs of all PMIx servers (its namespace). Nobody can guess it who is not to connect.
+    /// Its name among the jobs of all PMIx servers (its namespace). Processes that are not to connect cannot guess it.
     pub namespace: String,
     /// All its nodes.
     pub nodes: Vec<HostNode>,
-    /// Which of them this one is.
+    /// Index of this node.
     pub own: u32,
     /// Tools are to find this server as that of its node (`pmix.sys.HOST`), where the node has none.
     pub is_system: bool,
@@ -53,20 +53,20 @@ pub struct HostJob {
 /// A message of a session's server to its PMIx server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToHost {
-    /// The first message: who it is and which job this is about. Where several servers say it, all mean the same job.
+    /// The first message: the server's identity and the job. If several servers send it, all describe the same job.
     Hello {
         /// [`VERSION`].
         version: u16,
         /// The job.
         job: HostJob,
-        /// Those ranks of this node that are this server's.
+        /// Ranks of this node that the server owns.
         ranks: IdSet,
         /// Numbers for processes that are started later, which this server starts then.
         spare: IdSet,
     },
     /// A part of the data of all nodes for a barrier; in order.
     FenceData {
-        /// Which barrier, as it was told.
+        /// The barrier's number, as received.
         number: u64,
         /// The part.
         #[serde(with = "serde_bytes")]
@@ -74,25 +74,25 @@ pub enum ToHost {
     },
     /// A barrier is over.
     Fenced {
-        /// Which one.
+        /// The barrier's number.
         number: u64,
         /// True where all nodes have come to it.
         is_met: bool,
     },
     /// A letter from another node, or one of this node's that could not be brought.
     Letter(HostLetter),
-    /// Its processes, as they were asked for.
+    /// The server's processes, in answer to [`FromHost::WantProcesses`].
     Processes(HostTable),
     /// Processes have ended.
     Ended {
-        /// Which ones.
+        /// Tasks of the processes.
         tasks: IdSet,
         /// With which exit code, or 128 and the signal's number.
         status: i32,
     },
     /// Output of a process; sent after [`FromHost::WantOutput`].
     Output {
-        /// Which one.
+        /// Task of the process.
         task: u32,
         /// True for standard error.
         is_error: bool,
@@ -102,7 +102,7 @@ pub enum ToHost {
     },
     /// Programs that were to be started run, or cannot be.
     Spawned {
-        /// Which ones, as it was told.
+        /// Number of the request, as received.
         number: u64,
         /// True where all of them run.
         is_started: bool,
@@ -147,7 +147,7 @@ pub enum FromHost {
     Ready {
         /// [`VERSION`].
         version: u16,
-        /// Which library it has loaded, in that library's words.
+        /// Name and version of the loaded library.
         library: String,
         /// Environment variables for every process of the job; each process gets `PMIX_RANK` with its rank as well.
         environment: Vec<(String, String)>,
@@ -175,7 +175,7 @@ pub enum FromHost {
     Log {
         /// Its rank; `None` for a tool.
         rank: Option<u32>,
-        /// It is meant for standard error.
+        /// True for standard error.
         is_error: bool,
         /// The text.
         #[serde(with = "serde_bytes")]
@@ -183,7 +183,7 @@ pub enum FromHost {
     },
     /// A part of this node's data for a barrier, to one of its servers; in order, before the barrier itself.
     FenceData {
-        /// Which barrier.
+        /// The barrier's number.
         number: u64,
         /// The part.
         #[serde(with = "serde_bytes")]
@@ -191,7 +191,7 @@ pub enum FromHost {
     },
     /// All of this node's ranks are at a barrier of several nodes.
     Fence {
-        /// Which barrier, for the answer.
+        /// The barrier's number, for the answer.
         number: u64,
         /// The ranks of all nodes that take part.
         ranks: IdSet,
@@ -202,20 +202,20 @@ pub enum FromHost {
     },
     /// A letter for another node.
     Letter(HostLetter),
-    /// A tool wants to know the job's processes: each server tells its own.
+    /// Asks each server for its processes, on behalf of a tool.
     WantProcesses,
     /// Asks for the output of processes from now on.
     WantOutput,
     /// A signal for processes: each server sends it to its own.
     Signal {
-        /// Which ones.
+        /// Tasks of the processes.
         tasks: IdSet,
-        /// Its number.
+        /// The signal's number.
         signal: i32,
     },
     /// Standard input for processes.
     Input {
-        /// Which ones.
+        /// Tasks of the processes.
         tasks: IdSet,
         /// The input; empty at its end.
         #[serde(with = "serde_bytes")]

@@ -33,11 +33,11 @@ pub(super) struct OwnJobs {
     home: String,
     /// Details by the jobs' numbers.
     details: BTreeMap<String, Details>,
-    /// Those that the last look found.
+    /// Jobs in the last snapshot.
     open: BTreeMap<String, Job>,
-    /// Those that are gone, and how often the accounting was asked of them in vain.
+    /// Jobs that have disappeared, with the number of unsuccessful queries of the accounting.
     gone: BTreeMap<String, (Job, u32)>,
-    /// Those that have ended; none while the accounting was not asked.
+    /// Ended jobs; `None` before the accounting was queried.
     ended: Option<BTreeMap<String, Job>>,
 }
 
@@ -53,7 +53,7 @@ impl OwnJobs {
         }
     }
 
-    /// Adds what only the user's own jobs tell, and those that have ended.
+    /// Adds the details of the user's own jobs, and the jobs that have ended.
     pub(super) fn complete(&mut self, jobs: &mut BTreeMap<String, Job>) {
         self.learn(jobs);
         for (key, job) in jobs.iter_mut() {
@@ -129,7 +129,7 @@ impl OwnJobs {
         }
     }
 
-    /// Adds to a job what its details say.
+    /// Adds a job's details as attributes.
     fn tell(&self, key: &str, job: &mut Job) {
         let (number, task) = parts(key);
         let Some(known) = self.details.get(number) else {

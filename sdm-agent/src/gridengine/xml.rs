@@ -10,7 +10,8 @@ use crate::snapshot::{self, Attributes, Job, Process, set, set_state};
 
 /// The most nodes of XML in one answer: a job has some forty, with its white space. One takes 48 bytes.
 const NODES_MAX: u32 = 16 << 20;
-/// Which row of a job is its master's, and how many slots it was granted: known until all its rows are.
+/// Temporary attributes: the index of the master's row, and the number of granted slots; kept until all rows of the
+/// job are read.
 const MASTER: &str = " master";
 const GRANTED: &str = " granted";
 /// Processes of a job that are told of at most.
@@ -19,7 +20,7 @@ const PROCESSES_MAX: usize = 1 << 20;
 /// The variable of a job's context that marks it as held by SDM, and its value.
 pub(super) const HELD: (&str, &str) = ("sdm", "held");
 
-/// Why an answer cannot be read.
+/// Fault of an answer that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: {1}")]
 pub struct UnreadableXml(&'static str, #[source] roxmltree::Error);
@@ -255,14 +256,14 @@ pub(super) struct Details {
     pub(super) output: String,
     /// Requested path of its errors; empty where none was requested.
     pub(super) errors: String,
-    /// Its errors go with its output.
+    /// True where its errors go to its output.
     pub(super) is_merged: bool,
     /// The folder that it runs in; empty for the user's home.
     pub(super) folder: String,
     pub(super) account: String,
-    /// Its context says that it is held by SDM.
+    /// True where its context marks it as held by SDM.
     pub(super) is_held: bool,
-    /// Why members are in error, by their numbers (1 for one that is none).
+    /// Reasons of error states, by array index; 1 for a job that is not an array's.
     pub(super) reasons: BTreeMap<String, String>,
 }
 

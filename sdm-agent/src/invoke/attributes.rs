@@ -17,7 +17,7 @@ const MANDATORY: [&str; 10] = [
     "refresh_credential",
 ];
 
-/// Attributes that stand for something this server has nothing to do with: certificates, GASS, and what only the client uses.
+/// Attributes without an effect here: certificates, GASS, and those that only the client uses.
 const WITHOUT_EFFECT: [&str; 6] = [
     "subject",
     "client_name",
@@ -98,7 +98,7 @@ impl Limit {
     }
 }
 
-/// Why no job can be made of attributes.
+/// Fault of attributes from which no job can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeError {
     /// One that has to be there is not.

@@ -29,9 +29,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub enum Note {
     /// A job is about to be submitted to a manager, under this name.
     Starts(JobNumber, Target, String),
-    /// It has this number of its manager's.
+    /// A job's number at its manager is known.
     Has(JobNumber, String),
-    /// It has ended, or was not started.
+    /// A job has ended, or was not started.
     Over(JobNumber),
 }
 
@@ -58,7 +58,8 @@ impl Guard {
         Ok(self.clone())
     }
 
-    /// Tells it of a job. One that is gone is told nothing: the server ends its jobs itself, as long as it is there.
+    /// Sends the guard a message. Nothing happens if the guard is gone: as long as the server lives, it ends its
+    /// jobs itself.
     pub(super) fn note(&self, note: &Note) {
         let Ok(mut line) = serde_json::to_vec(note) else {
             return;
@@ -76,7 +77,7 @@ struct Watched {
     id: Option<String>,
 }
 
-/// Reads what the server tells until it ends, and ends what jobs are left.
+/// Reads the server's messages until they end, and then ends the remaining jobs.
 ///
 /// # Errors
 /// [`io::Error`] of the input.

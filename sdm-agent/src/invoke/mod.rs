@@ -1,8 +1,9 @@
 //! The invoke server ("Ninf-G Invoke Server"): a GridRPC client of Ninf-G 4 or 5 starts, watches and ends its executables through
-//! it, at whichever resource manager an agent knows.
+//! it, at any resource manager that an agent knows.
 //!
-//! [`protocol`] reads what the client asks, [`attributes`] what a job is to be, [`server`] says what in which order; [`target`] chooses a
-//! manager, [`back`] has the jobs there, [`guard`] ends them where the server is killed, and [`serve()`] waits.
+//! [`protocol`] parses the client's requests and [`attributes`] the description of a job. [`server`] is the state
+//! machine of replies and notifications. [`target`] chooses a manager, [`back`] runs the jobs there, [`guard`] ends
+//! them where the server is killed, and [`serve()`] is the event loop.
 
 pub mod attributes;
 pub mod back;
@@ -17,7 +18,8 @@ mod tests;
 
 pub use run::{NAME, serve};
 
-/// Reads any bytes as what a client asks, and does what the server would: nothing panics, and what is said are lines.
+/// Handles any bytes as a client's requests, as the server would; asserts that nothing panics, and that the output
+/// consists of lines.
 #[doc(hidden)]
 pub fn fuzz_requests(bytes: &[u8]) {
     let now = std::time::Instant::now();

@@ -29,13 +29,13 @@ pub enum ClientRequest {
     Wrong(WrongRequest),
 }
 
-/// Why a line is no request.
+/// Fault of a line that is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongRequest {
     /// No request of this name.
     #[error("Unknown Request")]
     Unknown,
-    /// Its argument is missing.
+    /// A request without its argument.
     #[error("{0}: an argument is missing")]
     NoArgument(&'static str),
     /// A line is longer than [`LINE_BYTES_MAX`].

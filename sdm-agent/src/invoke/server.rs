@@ -26,13 +26,13 @@ pub type JobNumber = u64;
 /// State of a job in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// It waits.
+    /// The job waits.
     Pending,
-    /// It runs.
+    /// The job runs.
     Active,
-    /// It has ended.
+    /// The job has ended.
     Done,
-    /// It could not be started, or has ended by a signal or with another code than 0.
+    /// The job could not be started, or has ended by a signal or with another code than 0.
     Failed,
 }
 
@@ -321,7 +321,7 @@ impl Server {
         self.destroying = Some((number, now + END_WAIT));
     }
 
-    /// Tells what there is to be told by now.
+    /// Sends the notifications that are due by now.
     fn tell(&mut self, now: Instant) {
         if self.ending.is_some() {
             return;

@@ -106,10 +106,10 @@ impl Target {
         })
     }
 
-    /// Its manager.
+    /// Opens the manager.
     ///
     /// # Errors
-    /// It is not here.
+    /// The manager is not available here.
     pub fn open(&self) -> Result<Box<dyn Manager>, ManagerError> {
         Ok(match self {
             Self::Local => Box::new(Local::new("local", None)?),

@@ -17,7 +17,7 @@ pub struct Alike {
     pub attributes: Vec<(String, String)>,
 }
 
-/// Something that the client is told, in the order in which it is told.
+/// A change to report to the client; changes are reported in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// Elements that are new.

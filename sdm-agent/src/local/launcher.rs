@@ -28,7 +28,7 @@ pub const OPEN_MPI: Launcher = Launcher {
     names: &["mpirun", "mpirun.openmpi"],
     says: "Open MPI",
 };
-/// That of MPICH and what comes from it.
+/// The launcher of MPICH and of the MPIs derived from it.
 pub const HYDRA: Launcher = Launcher {
     names: &["mpiexec", "mpiexec.hydra", "mpiexec.mpich"],
     says: "HYDRA",

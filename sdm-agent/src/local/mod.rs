@@ -1,6 +1,6 @@
-//! This host as a resource manager of its own: a machine of one node and a queue, whose jobs run at once.
+//! This host as a resource manager of its own: a machine of one node and a queue, whose jobs start at once.
 //!
-//! With a launcher of MPI jobs in front (`openmpi`, `hydra`) the processes are started by that.
+//! As `openmpi` and `hydra`, a launcher of MPI jobs starts the processes.
 
 mod launcher;
 mod ranks;
@@ -48,7 +48,7 @@ pub struct Local {
     /// The launcher, which is put before the program with `-n` and the number of processes; `None` where processes
     /// are started directly.
     launcher: Option<PathBuf>,
-    /// This program, which is a job's runner as well.
+    /// Path of this program, which also serves as a job's runner.
     program: PathBuf,
     host: String,
     ranks: Ranks,
@@ -113,7 +113,7 @@ impl Local {
         Ok(words)
     }
 
-    /// The record of a job whose number was told.
+    /// Folder of the record of a job with this number.
     fn folder(&self, job: &str) -> Result<PathBuf, ManagerError> {
         let number = job
             .parse()

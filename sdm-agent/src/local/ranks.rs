@@ -11,7 +11,7 @@ const TRIES_MAX: u32 = 20;
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     launchers: BTreeMap<i32, Known>,
-    /// Those that were asked for since the last [`Ranks::forget`].
+    /// Launchers that were asked for since the last [`Ranks::forget`].
     asked: BTreeSet<i32>,
 }
 

@@ -47,7 +47,7 @@ pub struct State {
     pub runner_began: u64,
     /// When the job ended, in seconds of Unix time.
     pub ended: Option<i64>,
-    /// Why it could not be started.
+    /// The error for which the job could not be started.
     pub error: Option<String>,
     /// The processes that the runner has started, in order.
     pub started: Vec<Started>,
@@ -71,7 +71,8 @@ pub struct Records {
 }
 
 impl Records {
-    /// Those of this user: `sdm/KIND` in the folder for what programs keep (`XDG_STATE_HOME`, or `.local/state` in the home).
+    /// The records of this user: `sdm/KIND` in the folder for programs' state (`XDG_STATE_HOME`, or `.local/state`
+    /// in the home).
     ///
     /// # Errors
     /// There is no home, or a folder on the way is not this user's alone.
@@ -86,7 +87,7 @@ impl Records {
         Self::below(&state.join("sdm"), kind)
     }
 
-    /// Those below this folder, which is made.
+    /// The records below this folder, which is created.
     ///
     /// # Errors
     /// A folder on the way is not this user's alone.

@@ -150,7 +150,7 @@ fn end_all(state: &State, signal: Signal) {
     }
 }
 
-/// Takes in who has ended; true where somebody has.
+/// Records the processes that have ended; true where there are some.
 fn reap(state: &mut State) -> io::Result<bool> {
     let mut has_ended = false;
     loop {

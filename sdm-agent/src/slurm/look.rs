@@ -14,10 +14,10 @@ use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 /// Processes of a job that are told of at most.
 const PROCESSES_MAX: i64 = 1 << 20;
 
-/// Why an answer of Slurm's cannot be read.
+/// Fault of an answer of Slurm's that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It is no JSON.
+    /// The answer is not JSON.
     #[error("{0}: {1}")]
     Json(&'static str, serde_json::Error),
     /// Something is not there that every version has.
@@ -200,7 +200,7 @@ fn display_id(id: i64, job: &Value) -> String {
     }
 }
 
-/// Which members of an array a job stands for.
+/// Members of an array that a job's record describes.
 enum Members {
     One(i64),
     /// As Slurm writes them: `5-9%2`.
@@ -244,7 +244,7 @@ fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
     set(attributes, id::ERROR_PATH, errors);
 }
 
-/// A path with what `sbatch` puts in the place of `%j` and its like; what only a node can know stays.
+/// A path with `sbatch`'s patterns such as `%j` expanded; patterns that only a node can expand stay.
 fn expand(pattern: &str, id: i64, job: &Value) -> String {
     let mut path = String::new();
     let mut rest = pattern;
@@ -334,7 +334,7 @@ fn places(job: &Value) -> Vec<(String, usize)> {
     nodes.into_iter().map(|node| (node, 0)).collect()
 }
 
-/// Says of each node who has it: jobs of the user's, of others, one alone where it is allocated whole.
+/// Sets the use of each node: by jobs of this user, by jobs of others, or exclusively by one job.
 pub(super) fn mark_nodes(snapshot: &mut Snapshot, user: &str) {
     let nodes_of = |job: &Job| {
         let list = job.attributes.get(id::JOB_NODES).map_or("", String::as_str);

@@ -65,9 +65,9 @@ impl Placed {
 /// The Slurm whose programs are on `PATH`.
 pub struct Slurm {
     user: String,
-    /// Its name, once it has said so.
+    /// Name of the cluster, once it is known.
     cluster: Option<String>,
-    /// It has no JSON.
+    /// True where its programs have no JSON output.
     is_text_only: bool,
     /// The ranks of this user's jobs, where anybody knows them.
     ranks: BTreeMap<String, Placed>,
@@ -77,7 +77,7 @@ pub struct Slurm {
 /// Answers of Slurm's accounting.
 #[derive(Default)]
 struct Accounting {
-    /// It has none, or was not built in.
+    /// True where Slurm has no accounting, or was built without it.
     is_absent: bool,
     was_asked: bool,
     /// Jobs that have ended, and that the controller has forgotten.

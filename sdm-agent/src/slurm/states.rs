@@ -2,7 +2,7 @@
 
 use sdm_runtime::states::{Job, Node, Queue};
 
-/// The state of a job, of the first of Slurm's words that tells one ("PTP runtime platform, Job").
+/// State of a job, from the first of Slurm's words that gives one ("PTP runtime platform, Job").
 pub(super) fn job(words: &[String]) -> Job {
     let known = words.iter().find_map(|word| {
         Some(match word.as_str() {
@@ -46,7 +46,8 @@ pub(super) fn node(words: &[String]) -> Node {
     }
 }
 
-/// The state of a queue, of what Slurm says of a partition ("PTP runtime platform, Queue"): one that is down takes jobs and starts none.
+/// State of a queue, from Slurm's word for a partition ("PTP runtime platform, Queue"): a partition that is down
+/// accepts jobs and starts none.
 pub(super) fn queue(word: &str) -> Queue {
     match word.to_lowercase().as_str() {
         "up" => Queue::Normal,

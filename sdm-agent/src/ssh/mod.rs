@@ -49,7 +49,7 @@ pub struct Ssh {
     program: PathBuf,
 }
 
-/// A host, and what it has said last.
+/// A host, with its last answer.
 struct Host {
     name: String,
     /// True where no `ssh` is needed.
@@ -59,7 +59,8 @@ struct Host {
 }
 
 impl Ssh {
-    /// These hosts, with the user's options of `ssh` and the path of this program there (none: where it is here).
+    /// These hosts, with the user's options of `ssh` and the path of this program there (`None` for the path that
+    /// it has here).
     ///
     /// # Errors
     /// There are no hosts, no `ssh`, or this program has no path.
@@ -111,7 +112,7 @@ impl Host {
         jobs.map(|job| job.processes.len()).sum()
     }
 
-    /// Takes in what it has said; what it said before stays where it cannot be asked.
+    /// Takes a new answer; a failed query leaves the earlier one.
     fn take(&mut self, reply: Result<HostReply, ManagerError>) {
         let why = match reply {
             Ok(HostReply::Looked(node, jobs)) => {

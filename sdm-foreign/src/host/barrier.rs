@@ -10,7 +10,7 @@ use crate::host::request::{Done, InfoCallback, Known, ModexCallback, OpCallback}
 use crate::host::steering::Part;
 use crate::host::{SUCCESS, UNREACHABLE};
 
-/// Why processes meet: each has a count of its own, which stands in the highest bits.
+/// Purpose of a barrier. Each purpose has a count of its own, marked by the highest bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Fence,
@@ -34,7 +34,7 @@ impl Purpose {
 pub(crate) enum Comer {
     Fence(Done<ModexCallback>),
     Connect(Done<OpCallback>),
-    /// Those who make a group, and whether they want a number for it.
+    /// The members that make a group, and whether the group needs a context id.
     Group {
         members: Vec<Proc>,
         assigns: bool,
@@ -88,8 +88,8 @@ pub(crate) struct Barriers {
 }
 
 impl Barriers {
-    /// This node has come to a barrier, for which one of its servers is to speak; gives its number here, and how many such there
-    /// were before.
+    /// Records that this node has come to a barrier, for which one of its servers is the speaker. Returns the
+    /// barrier's number here, and the number of earlier barriers of the same ranks.
     pub(crate) fn begin(
         &mut self,
         (ranks, purpose): (IdSet, Purpose),
@@ -119,7 +119,7 @@ impl Barriers {
         (number, count | purpose.bits())
     }
 
-    /// A part of what all have to say.
+    /// Adds a part of the data of all nodes.
     pub(crate) fn add(&mut self, number: u64, bytes: &[u8]) {
         if let Some(barrier) = self.open.get_mut(&number) {
             barrier.bytes.extend_from_slice(bytes);
@@ -136,7 +136,7 @@ impl Barriers {
         }
     }
 
-    /// A server is gone: nobody tells how the barriers come out at which it was to speak.
+    /// Fails the barriers for which a disconnected server was the speaker.
     pub(crate) fn forget(&mut self, speaker: u64) {
         let open = self.open.iter();
         let its = open.filter(|(_, it)| it.speaker == speaker);

@@ -42,8 +42,8 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Keeps these; gives the status to be told, and who has waited for them. None is kept where something else has one of the
-    /// names; what is there already, as it was asked twice, is as good as kept.
+    /// Publishes entries. Returns the status, and the lookups that waited for them. Nothing is published if another
+    /// value has one of the keys. An equal entry that exists already, from a repeated request, counts as published.
     pub(crate) fn publish(&mut self, entries: Vec<Entry>) -> (i32, Vec<Found>) {
         let is_taken = |it: &Entry| {
             let known = self.entries.get(&it.key);

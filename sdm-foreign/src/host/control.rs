@@ -25,8 +25,9 @@ const RANGE_LOCAL: u8 = 2;
 /// Only for the process itself.
 const RANGE_PROCESS: u8 = 7;
 
-/// A tool wants what processes print from now on; all that they print is delivered, and the library knows who wants what. It is told
-/// at once that this is done: libpmix (4.2, 5.0) frees what its callback needs when this returns, whatever is said.
+/// A tool asks for the output of processes from now on. All of it is delivered; the library filters it by its own
+/// list. The call is answered at once: libpmix (4.2, 5.0) frees the data of its callback when this returns,
+/// whatever the result.
 pub(super) unsafe extern "C" fn on_pull(
     _: *const Proc,
     _: usize,
@@ -90,8 +91,9 @@ pub(super) unsafe extern "C" fn on_control(
     })
 }
 
-/// A process or a tool of this node tells of something; those of this node have been told. It is answered at once: where libpmix 4.2
-/// tells for all ranks of the node that they wait for a debugger, what its callback needs is gone when this returns.
+/// A process or a tool of this node reports an event; the library has informed those of this node. The call is
+/// answered at once: when libpmix 4.2 reports for all ranks of the node that they wait for a debugger, the data of
+/// its callback is gone when this returns.
 pub(super) unsafe extern "C" fn on_notify(
     code: c_int,
     source: *const Proc,
@@ -121,8 +123,8 @@ pub(super) unsafe extern "C" fn on_notify(
     OPERATION_SUCCEEDED
 }
 
-/// That a group is taken apart is known to all of its members of this node by now, and nobody else has to know: OpenPMIx 5.0 looks at
-/// what it has freed where it is told so later.
+/// Processes make or destroy a group. A destruction is answered at once: all members of this node know of it by
+/// now, and it concerns no others. OpenPMIx 5.0 reads freed memory if that answer comes later.
 pub(super) unsafe extern "C" fn on_group(
     operation: c_int,
     _: *const c_char,

@@ -29,8 +29,8 @@ use super::relay;
 type Listen = unsafe extern "C" fn(c_int, c_int) -> c_int;
 type Accept = unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int;
 
-/// The most connections that say nothing; the oldest goes first. How long is no matter: a debugger can hold a rank between its first two
-/// steps.
+/// Maximum number of connections that have sent nothing; the oldest is closed. There is no time limit, as a
+/// debugger can hold a rank between its first two steps.
 const QUIET_MAX: usize = 1024;
 /// Pause in accepting connections where the process has no descriptors left.
 const TAKE_PAUSE: Duration = Duration::from_millis(100);
@@ -71,7 +71,7 @@ impl Door {
         lock(&self.spoken).pop_front()
     }
 
-    /// Takes what comes to the socket, and lets in who may be and has spoken, for ever.
+    /// Accepts connections for ever, and queues those that are allowed and have sent their first bytes.
     fn keep(&self, listener: &TcpListener) -> ! {
         let mut quiet = VecDeque::new();
         loop {
@@ -142,7 +142,8 @@ fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a connection that has something to say; there is none where none has.
+/// Replaces the C library's `accept`: on the library's sockets it returns a connection that has sent its first
+/// bytes, and fails where there is none.
 ///
 /// # Safety
 /// As the C library's: an address and its length, or null.
@@ -199,7 +200,7 @@ fn take(listener: &TcpListener, quiet: &mut VecDeque<TcpStream>) {
     crate::say::say(&format!("a connection is refused: {refused}"));
 }
 
-/// Whether one that was heard has said something, and not just gone.
+/// Whether a readable connection has sent bytes, and has not merely ended.
 fn has_words(stream: &TcpStream) -> bool {
     stream.peek(&mut [0]).is_ok_and(|count| count > 0)
 }
@@ -216,7 +217,7 @@ fn is_of_a_job(stream: &TcpStream) -> bool {
     is_it
 }
 
-/// Waits, and says whether somebody new has come, and of each of the quiet ones whether it has spoken or gone.
+/// Waits; returns whether there is a new connection, and for each quiet one whether it has sent bytes or ended.
 fn look(listener: &TcpListener, quiet: &VecDeque<TcpStream>) -> (bool, Vec<bool>) {
     let all = std::iter::once(listener.as_fd()).chain(quiet.iter().map(AsFd::as_fd));
     let mut fds: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();

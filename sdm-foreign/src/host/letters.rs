@@ -238,7 +238,7 @@ impl Host {
     }
 }
 
-/// Tells a process of this node what is published.
+/// Sends the result of a lookup to a process of this node.
 fn tell_looker(
     serving: Option<&Serving>,
     done: Done<LookupCallback>,

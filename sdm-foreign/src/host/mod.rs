@@ -82,7 +82,7 @@ struct Host {
     requests: Requests,
     peers: Vec<Peer>,
     next_peer: u64,
-    /// The job, with the answer to everybody who comes; absent before anybody has.
+    /// The job, with the answer to every server; `None` before the first server has come.
     serving: Option<Serving>,
     board: Board,
     barriers: Barriers,
@@ -182,7 +182,7 @@ fn listener() -> Result<UnixListener> {
 }
 
 impl Host {
-    /// Waits and takes in what there is; false where nobody came in time.
+    /// Waits for input and handles it; false where no server came in time.
     fn turn(&mut self, came: bool) -> Result<bool> {
         let mut fds = vec![PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
         fds.push(PollFd::new(self.requests.as_fd(), PollFlags::POLLIN));
@@ -244,7 +244,7 @@ impl Host {
         }
     }
 
-    /// Takes in what a server says, which may be that it has gone.
+    /// Handles the messages of a server, or its end.
     fn hear(&mut self, id: u64) {
         let peer = self.peers.iter_mut().find(|it| it.id == id);
         let heard = peer.and_then(Peer::hear);

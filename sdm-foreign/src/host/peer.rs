@@ -56,7 +56,7 @@ impl Peer {
         own.is_some_and(|own| !own.is_disjoint(ranks))
     }
 
-    /// Reads what it says; none where it has gone or says what cannot be.
+    /// Reads the server's messages; `None` where it has disconnected or violates the protocol.
     pub(crate) fn hear(&mut self) -> Option<Vec<ToHost>> {
         let mut is_there = self.flush();
         let mut bytes = vec![0; READ_BYTES];
@@ -99,7 +99,7 @@ impl Peer {
         self.flush()
     }
 
-    /// Sends what waits, as far as it can be; false where nobody is there.
+    /// Sends the waiting bytes as far as possible; false where the server has disconnected.
     fn flush(&mut self) -> bool {
         while self.has_unsent() {
             match self.stream.write(&self.unsent[self.sent..]) {

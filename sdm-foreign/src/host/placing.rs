@@ -31,7 +31,7 @@ pub(crate) struct Placed {
     pub(crate) count: u32,
 }
 
-/// Why they cannot be there.
+/// Reason for which the processes cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PlacingError {
     #[error("{host:?} is none of the job's hosts: {known}")]

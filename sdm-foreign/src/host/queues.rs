@@ -40,7 +40,7 @@ struct HeldQuery {
 /// The last answer about the queues, and the tools' queries that wait for a new one.
 #[derive(Default)]
 pub(super) struct Queues {
-    /// Since when, and what; nothing where nobody knows any.
+    /// The last answer with its time; `None` where none has come.
     known: Option<(Instant, Vec<Queue>)>,
     is_asked: bool,
     waiting: Vec<HeldQuery>,
@@ -83,7 +83,7 @@ impl Queues {
         self.waiting.iter().map(|it| it.due).min()
     }
 
-    /// Adds what a tool wants to know; false where that is not known.
+    /// Adds the value that a tool asks for; false where it is unknown.
     pub(super) fn tell(&self, wanted: &Wanted, known: &mut Known) -> bool {
         let (Some((_, queues)), true) = (&self.known, is_about_queues(&wanted.key)) else {
             return false;

@@ -30,8 +30,8 @@ const OF_A_JOB: u8 = 0;
 
 static TOOLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether these first bytes of a connection are those of a process of a job: behind the header the name of a method to prove who one
-/// is, a zero, what that needs, with its length before it, and who comes.
+/// Whether these first bytes of a connection are those of a process of a job. Behind the header are the name of an
+/// authentication method, a zero, the length and bytes of its credential, and the kind of the client.
 pub(super) fn is_of_a_job(first: &[u8]) -> bool {
     let of = || {
         let message = first.get(HEADER_BYTES..)?;
@@ -43,7 +43,7 @@ pub(super) fn is_of_a_job(first: &[u8]) -> bool {
     of() == Some(OF_A_JOB)
 }
 
-/// Gives what the library has in place of a tool; none where there are too many tools, or no more of what it takes.
+/// Returns the library's end of a relay to a tool; `None` where there are too many tools, or no resources.
 pub(super) fn begin(tool: TcpStream) -> Option<UnixStream> {
     if TOOLS.fetch_add(1, Ordering::SeqCst) >= TOOLS_MAX {
         TOOLS.fetch_sub(1, Ordering::SeqCst);
@@ -92,7 +92,7 @@ impl Way {
         false
     }
 
-    /// Gives what waits; false where nobody takes it any more.
+    /// Writes the waiting bytes; false where the receiver is gone.
     fn empty(&mut self, to: &mut impl Write) -> bool {
         while !self.bytes.is_empty() {
             match to.write(&self.bytes) {

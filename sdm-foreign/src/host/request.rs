@@ -100,7 +100,7 @@ impl Done<ToolCallback> {
 }
 
 impl Done<InfoCallback> {
-    /// Tells what is known; it lives until the library releases it.
+    /// Passes the answer to the library; it lives until the library releases it.
     pub(crate) fn tell(self, status: c_int, known: Known) {
         unsafe extern "C" fn release(known: *mut c_void) {
             // SAFETY: it is the box below, which the library gives back once.
@@ -143,7 +143,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Adds bytes that the library frees itself, as it does with what members of a group say.
+    /// Adds bytes in memory that the library frees itself, as it does with the data of a group's members.
     pub(crate) fn give_bytes(&mut self, key: &CStr, given: &[u8]) {
         // SAFETY: it gives that many bytes or null; nobody else has them.
         let bytes = unsafe { libc::malloc(given.len().max(1)) };
@@ -220,7 +220,7 @@ pub(crate) enum Request {
         wish: Wish,
         done: Done<SpawnCallback>,
     },
-    /// A tool wants what processes print.
+    /// A tool asks for the output of processes.
     Pull,
     /// A tool has something for processes to read; nothing is the end.
     Push {
@@ -228,7 +228,8 @@ pub(crate) enum Request {
         bytes: Vec<u8>,
         done: Done<OpCallback>,
     },
-    /// A tool wants a signal sent to processes, all where it names none; no signal where it wants something else.
+    /// A tool sends a signal to processes; to all where it names none. `None` as the signal where it asks for
+    /// another control.
     Control {
         among: Among,
         signal: Option<i32>,
@@ -289,7 +290,7 @@ pub(crate) struct Waking {
 }
 
 impl Waking {
-    /// Of something that has happened to, or comes from, a process.
+    /// An event whose source is a process.
     pub(crate) fn new(code: i32, source: Proc, range: u8) -> Self {
         Self {
             code,
@@ -305,7 +306,7 @@ impl Waking {
         }
     }
 
-    /// Of an event that another node tells of.
+    /// An event that another node has reported.
     pub(crate) fn of(told: &Told) -> Self {
         let source = Proc::new(&told.namespace, told.rank);
         let mut waking = Self::new(told.code, source, told.range);
@@ -320,7 +321,7 @@ impl Waking {
         waking
     }
 
-    /// Says of the source that it is what the event is about, too.
+    /// Adds an attribute with the event's source as the affected process.
     pub(crate) fn add_source(&mut self, key: &CStr, kind: u16) {
         let process = std::ptr::from_ref(&*self.source);
         self.infos.push(Info::new(key, kind, Data { process }));
@@ -333,7 +334,7 @@ pub(crate) struct Among {
     pub(crate) parts: Vec<AmongJob>,
 }
 
-/// Those of one job.
+/// Processes of one job.
 pub(crate) struct AmongJob {
     pub(crate) namespace: String,
     pub(crate) ranks: Vec<u32>,

@@ -76,7 +76,7 @@ struct Registration<'a> {
     own: Option<&'a IdSet>,
     /// The process that started the job; `None` for a tool or the session.
     parent: Option<&'a Proc>,
-    /// Its processes are to wait for a debugger.
+    /// Whether its processes wait for a debugger.
     is_held: bool,
     /// The processes that the job's processes debug; `None` where they are not a debugger's.
     target: Option<Proc>,
@@ -200,7 +200,8 @@ impl Server {
         )
     }
 
-    /// Asks the library what a process of this node has put, for another node: it is told as a request, once there is something.
+    /// Asks the library for the data that a process of this node has put, for another node. The answer comes as a
+    /// request, once there is some.
     pub(crate) fn ask_put(&self, process: &Proc, to: u32, number: u64) -> Result<()> {
         let data = asked_for(to, number);
         // SAFETY: the signature as in all versions; the callback comes once where it is taken.
@@ -217,7 +218,7 @@ impl Server {
         }
     }
 
-    /// Tells those who want to know of an event.
+    /// Delivers an event to the processes and tools that have registered for it.
     pub(crate) fn notify(&self, waking: Waking) -> Result<()> {
         let (code, range) = (waking.code, waking.range);
         let kept = Box::into_raw(Box::new(waking));
@@ -231,7 +232,7 @@ impl Server {
         }
     }
 
-    /// Gives those who want it what a process has printed.
+    /// Delivers the output of a process to the tools that have asked for it.
     pub(crate) fn deliver(&self, source: Proc, is_error: bool, bytes: Vec<u8>) -> Result<()> {
         let mut waking = Waking::new(SUCCESS, source, 0);
         waking.object = ByteObject {

@@ -392,7 +392,7 @@ impl Host {
         }
     }
 
-    /// A server is gone: nobody starts what it was to start.
+    /// Fails the starts that a disconnected server was to make.
     pub(super) fn forget_starter(&mut self, peer: u64) {
         let starts = self.spawns.starts.iter();
         let its = starts.filter(|(_, it)| it.peer == peer);

@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 32 << 10;
 /// Ended processes and jobs, and the nodes whose tools read output.
 #[derive(Default)]
 pub(crate) struct Steering {
-    /// True once a tool of any node wants what processes print.
+    /// True once a tool of any node has asked for the output of processes.
     wants_output: bool,
     /// A rank of each other node that has such a tool.
     readers: BTreeSet<u32>,
@@ -35,7 +35,7 @@ pub(crate) struct Steering {
     ended: IdSet,
     /// The first status of a job that was not 0, or 0.
     statuses: BTreeMap<String, i32>,
-    /// The jobs whose end on this node has been told.
+    /// Jobs whose end on this node has been reported.
     told: BTreeSet<String>,
     /// The nodes on which a job has ended, at the node of its first task.
     ended_at: BTreeMap<String, BTreeSet<u32>>,
@@ -62,7 +62,7 @@ impl Steering {
 }
 
 impl Host {
-    /// Deals with what tools and processes want of others.
+    /// Handles the monitoring and control requests of tools and processes.
     pub(super) fn steer(&mut self, request: Request) {
         match request {
             Request::Pull => self.want_output(),
@@ -87,7 +87,7 @@ impl Host {
         }
     }
 
-    /// A tool wants what processes print, of all nodes.
+    /// Handles a tool's request for the output of the processes of all nodes.
     pub(super) fn want_output(&mut self) {
         if !self.steering.wants_output {
             self.begin_output();
@@ -98,7 +98,7 @@ impl Host {
         }
     }
 
-    /// Has the servers of this node tell what processes print.
+    /// Makes the servers of this node report the output of their processes.
     fn begin_output(&mut self) {
         self.steering.wants_output = true;
         self.tell_all(&FromHost::WantOutput);
@@ -254,7 +254,7 @@ impl Host {
         }
     }
 
-    /// Something that another node tells, and wants no answer to.
+    /// Handles a report of another node that needs no answer.
     pub(super) fn hear_elsewhere(&mut self, question: Question) {
         match question {
             Question::WantOutput(reader) => {
@@ -382,7 +382,7 @@ impl Serving {
 
 /// Contribution of one node to the creation of a group.
 pub(crate) struct Part {
-    /// Its first task that is a member.
+    /// The node's first task that is a member.
     first: u32,
     /// Number of groups that the node has made.
     count: u32,

@@ -68,7 +68,7 @@ impl Host {
         done.tell(name.unwrap_or(given));
     }
 
-    /// A tool wants to know something: first the queues, then what all processes are doing.
+    /// Handles a tool's query: first about batch queues, then about the state of all processes.
     pub(super) fn query(&mut self, wanted: Vec<Wanted>, done: Done<InfoCallback>) {
         if let Some((wanted, done)) = self.queues.hold(wanted, done) {
             self.query_processes(wanted, done);
@@ -144,7 +144,7 @@ impl Host {
         self.gatherings.iter().map(|it| it.due).min()
     }
 
-    /// Tells those who have waited long enough, or for all.
+    /// Answers the queries whose tables are complete, or whose time is over.
     pub(super) fn end_gatherings(&mut self, now: Instant) {
         let is_over = |it: &mut Gathering| (it.peers.is_empty() && it.nodes == 0) || it.due <= now;
         let over: Vec<_> = self.gatherings.extract_if(.., is_over).collect();
@@ -176,7 +176,7 @@ impl Host {
         }
     }
 
-    /// Adds what a tool wants to know; false where that is nothing that is known here.
+    /// Adds the value that a tool asks for; false where it is unknown here.
     fn tell(&self, wanted: &Wanted, table: &HostTable, known: &mut Known) -> bool {
         let Some(serving) = &self.serving else {
             return false;

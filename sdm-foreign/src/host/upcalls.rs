@@ -182,7 +182,7 @@ unsafe extern "C" fn on_modex(
     hand_over(Request::Modex { process, done })
 }
 
-/// The library tells what a process of this node has put, as [`asked_for`] was wanted.
+/// Callback with the data that a process of this node has put; `data` is made by [`asked_for`].
 pub(crate) unsafe extern "C" fn on_put(
     status: c_int,
     bytes: *mut c_char,
@@ -333,8 +333,8 @@ unsafe extern "C" fn on_deregister_events(
     OPERATION_SUCCEEDED
 }
 
-/// Whoever could connect is this user's. A tool is never told no: that answer kills OpenPMIx 4.2 and 5.0 (as of 5.0.11), and so
-/// does it where there is nobody to ask.
+/// Accepts every tool: only this user's processes can connect. A refusal would kill OpenPMIx 4.2 and 5.0 (as of
+/// 5.0.11), and so would the lack of this function.
 unsafe extern "C" fn on_tool(
     infos: *const Info,
     count: usize,
@@ -433,7 +433,7 @@ unsafe extern "C" fn on_log(
 /// absent functions.
 const SLOTS: usize = 64;
 
-/// The table of what the library calls. Places that are empty stand for what is not offered.
+/// The library's function table. Empty entries are functions that the host does not offer.
 #[repr(C)]
 pub(crate) struct Module([*const c_void; SLOTS]);
 

@@ -7,7 +7,7 @@ use sdm_foreign::notes::Kept;
 
 use crate::ffi::{ByteObject, Data, TYPE_BYTE_OBJECT, TYPE_STRING, Value};
 
-/// A copy that owns what it has; none of what is of no type that is kept.
+/// A copy that owns its memory; `None` for a value of another type than those that can be kept.
 ///
 /// # Safety
 /// A value as its type says.

@@ -234,7 +234,7 @@ impl DebugLibrary {
         Ok(())
     }
 
-    /// The names of the process's communicators, one after the other; `visit` looks at each and says whether there is more to look at.
+    /// Iterates over the names of the process's communicators; `visit` gets each and returns whether to continue.
     pub(super) fn each_communicator(
         &self,
         subject: Opaque,

@@ -31,7 +31,7 @@ use interface::{DebugLibrary, ToldMessage};
 
 /// Limit of the library's processor time, in seconds.
 const PROCESSOR_SECONDS_MAX: u64 = 20;
-/// This process beside what the library has, in bytes.
+/// Memory of this process without the library's allocations, in bytes.
 const OWN_BYTES: u64 = 256 << 20;
 /// The most bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;

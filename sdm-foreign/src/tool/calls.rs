@@ -17,7 +17,7 @@ use crate::library::Tool;
 
 /// The type of a C `int`.
 const TYPE_INT: u16 = 6;
-/// Of an info's flags: it is an error that it is not understood.
+/// Flag of an info: a server that does not know it must fail the call.
 const REQUIRED: u32 = 1;
 /// Done as asked, and no callback comes.
 const OPERATION_SUCCEEDED: c_int = -157;
@@ -388,8 +388,8 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Calls something that takes a callback, and gives the status that it comes with. What is kept, and who waits, are never freed: a callback may
-/// still come when nobody waits for it any more.
+/// Makes a call with a callback, and returns the callback's status. The arguments and the waiting end are never
+/// freed: a callback may still come after the time limit.
 fn wait_for<T: 'static>(kept: T, call: impl FnOnce(&T, *mut c_void) -> c_int) -> Result<c_int> {
     let (sender, receiver) = channel::<c_int>();
     let kept: &'static T = leak(kept);
