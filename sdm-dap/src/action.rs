@@ -11,7 +11,7 @@ use sdm_session::SendOptions;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// Something to be done with the session.
+/// A request to the owner of the adapter, about the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A session is to be opened; answered by [`crate::Adapter::handle_opened`].
@@ -35,12 +35,12 @@ pub enum Action {
     ListJobs,
     /// Another client is to be let in; answered by [`crate::Adapter::handle_invited`].
     Invite,
-    /// This client debugs one task of another client's session from now on; answered by [`crate::Adapter::handle_joined`].
+    /// Let this client debug one task of another client's session; answered by [`crate::Adapter::handle_joined`].
     Join,
-    /// The session is that of another process: what the client has said so far, and says from now on by
-    /// [`Action::Pass`], goes to that address, and what comes from there to the client, but for the first message.
+    /// Relay a session of another process: all bytes of the client so far, and later ones by [`Action::Pass`], go to
+    /// that address. Bytes from there go to the client, except the first message.
     Relay {
-        /// Where, as the other process has said.
+        /// The address, as received from the other process.
         address: String,
         /// Bytes that the client has sent so far.
         said: Vec<u8>,
@@ -51,17 +51,17 @@ pub enum Action {
     Leave,
 }
 
-/// Which session is to be opened: the words of a command line of `sdm`, with the verb.
+/// The session to open: the words of a command line of `sdm`, with the verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// `run -n 4 -- ./app`, `attach 4711`, `emulate -n 10000`.
     pub words: Vec<OsString>,
 }
 
-/// A session that stands.
+/// An open session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
-    /// All tasks.
+    /// The tasks of the session.
     pub tasks: IdSet,
     /// The commands that bring tasks under the debugger, starts or an attach, each with its tasks.
     pub begin: Vec<(IdSet, Command)>,

@@ -50,7 +50,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// A connection on which nothing was said.
+    /// A new connection, without any message yet.
     #[must_use]
     pub fn new(now: Instant) -> Self {
         Self {
@@ -59,8 +59,8 @@ impl Adapter {
         }
     }
 
-    /// The connection of a client beside the one whose session it is: it attaches to one task, by this word. Each has a
-    /// number of its own, from 1.
+    /// The connection of an additional client, which attaches to one task of the session by this password. Each one
+    /// has a number of its own, from 1.
     #[must_use]
     pub fn beside(now: Instant, number: u32, word: String) -> Self {
         let mut adapter = Self::new(now);
@@ -121,25 +121,25 @@ impl Adapter {
         self.connection.outbox.actions.pop_front()
     }
 
-    /// True once the session is to be closed, or was: what is being opened is of no use any more.
+    /// True once the session is to be closed, or was: an opening is useless then.
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.connection.phase >= Phase::Closing || self.connection.anew.given_up
     }
 
-    /// True once something was left out, as nobody has called [`Adapter::poll_output`] for long: the client does not read.
+    /// True once output was left out, as [`Adapter::poll_output`] was not called for long: the client does not read.
     #[must_use]
     pub fn is_overrun(&self) -> bool {
         self.connection.outbox.overrun
     }
 
-    /// True once nothing more can come of it.
+    /// True once nothing more can come from it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.connection.phase == Phase::Over
     }
 
-    /// The session that was asked for stands, or there is none; why.
+    /// Takes the opened session, or the reason why there is none.
     pub fn handle_opened(&mut self, opened: Result<Opened, RequestError>) {
         begin::handle_opened(&mut self.connection, opened);
         self.settle();
@@ -196,7 +196,7 @@ impl Adapter {
         self.settle();
     }
 
-    /// Takes in what the session says.
+    /// Takes an event of the session.
     pub fn handle_event(&mut self, now: Instant, event: SessionEvent) {
         self.connection.now = now;
         heard::handle_event(&mut self.connection, event);
@@ -215,12 +215,12 @@ impl Adapter {
         }
     }
 
-    /// The client is gone without a word: what was started is ended, what was attached to is let go.
+    /// Handles a client that is gone without a message: started programs are ended, and attached ones are detached.
     pub fn handle_gone(&mut self) {
         end::handle_gone(&mut self.connection);
     }
 
-    /// The adapter is to end, as a signal says: also what a client has left running here is ended.
+    /// Ends the adapter after a signal, including programs that a client has left running here.
     pub fn handle_terminated(&mut self) {
         end::handle_terminated(&mut self.connection);
     }

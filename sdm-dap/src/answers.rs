@@ -14,7 +14,7 @@ const SET_BYTES_MAX: usize = 40;
 /// The answers to one command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
-    /// All of it.
+    /// The merged answers.
     pub(crate) all: Gathered,
     /// Index of each distinct reply.
     replies: Distinct,
@@ -43,7 +43,7 @@ impl Answers {
         }
     }
 
-    /// Takes in who did not answer.
+    /// Adds tasks that did not answer.
     pub(crate) fn miss(&mut self, missing: Vec<(IdSet, String)>, lost: &IdSet) {
         for (tasks, why) in missing {
             join(&mut self.all.missing, &tasks, why);
@@ -51,18 +51,18 @@ impl Answers {
         self.all.lost.union_with(lost);
     }
 
-    /// The distinct replies and who gave each.
+    /// The distinct replies, each with its tasks.
     pub(crate) fn replies(&self) -> impl Iterator<Item = (&IdSet, &Reply)> {
         self.all.ok.iter().map(|(tasks, reply)| (tasks, reply))
     }
 
-    /// True where somebody did it.
+    /// True if at least one task succeeded.
     pub(crate) fn is_done_by_any(&self) -> bool {
         !self.all.ok.is_empty() || !self.all.merged.is_empty() || !self.all.others.is_empty()
     }
 
-    /// Why it was not done, a sentence for each reason; nothing where all did it. One reason that all have is said
-    /// without them.
+    /// The reasons of failures, a sentence for each; `None` if all tasks succeeded. A reason that all tasks share is
+    /// given without tasks.
     pub(crate) fn complaint(&self) -> Option<String> {
         let mut reasons: Vec<(&IdSet, String)> = Vec::new();
         let say = |failure: &Failure| failure.to_string();
@@ -86,7 +86,7 @@ impl Answers {
     }
 }
 
-/// A hash of what tells replies from each other that come in thousands. Equal ones have the same.
+/// A hash of the parts in which frequent replies differ. Equal replies have equal hashes.
 fn telling(reply: &Reply) -> u64 {
     match reply {
         Reply::Stopped(stop) => hash_of(stop),

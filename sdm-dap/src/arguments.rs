@@ -125,7 +125,7 @@ pub(crate) struct ExceptionArguments {
     pub(crate) filter_options: Vec<ExceptionOption>,
 }
 
-/// One of them with a condition.
+/// An exception filter with a condition.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ExceptionOption {

@@ -12,17 +12,17 @@ const WAITING_MAX: usize = 4096;
 /// The time for which the answer to a request waits for the programs.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// Things that a client has said to be done once the programs are at `main`.
+/// Requests of a client that are carried out once the programs are at `main`.
 #[derive(Debug, Default)]
 pub(crate) struct Beforehand {
     /// Requests, and since when each waits.
     pub(crate) waiting: VecDeque<(Instant, Request)>,
-    /// All was said, and the client was told that this is known.
+    /// True once `configurationDone` was received and answered.
     pub(crate) configured: bool,
 }
 
 impl Beforehand {
-    /// True where a request is part of what a client says before the programs run.
+    /// True for requests that a client sends before the programs run.
     pub(crate) fn takes(name: &str) -> bool {
         name == "configurationDone" || (name.starts_with("set") && name.ends_with("Breakpoints"))
     }
@@ -39,7 +39,7 @@ impl Beforehand {
         Ok(None)
     }
 
-    /// Everything that waits.
+    /// Takes all waiting requests.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Request> + use<> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().map(|(_, request)| request)

@@ -28,23 +28,23 @@ use crate::tasks::Tasks;
 
 /// The most messages that wait for the client.
 const OUTPUT_MAX: usize = 1 << 16;
-/// The most bytes that they have before nothing more is put behind them.
+/// Bytes of waiting messages above which no more are added.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
 
 /// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Nothing was said.
+    /// No message was received.
     New,
     /// `initialize` was answered.
     Initialized,
     /// A session is being opened, or its programs are on their way to `main`.
     Beginning,
-    /// The client says its breakpoints.
+    /// The client sets its breakpoints.
     Configuring,
     /// The programs are the client's.
     Live,
-    /// All have ended, or the session has; the client knows.
+    /// All programs have ended, or the session has; the client knows.
     Ended,
     /// The client has left programs that were started here: the session stays until they have ended.
     Leaving,
@@ -57,12 +57,12 @@ pub(crate) enum Phase {
 /// The client's relation to the session that it debugs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Its own.
+    /// It owns the session.
     #[default]
     Owner,
-    /// Another client's, of whose tasks it has one; the word by which it is let in.
+    /// It debugs one task of another client's session; with the password that admits it.
     Beside(String),
-    /// One of another process, to which all is passed on.
+    /// It debugs a session of another process, to which everything is relayed.
     Relay,
 }
 
@@ -77,12 +77,12 @@ pub(crate) struct Company {
     pub(crate) inviting: VecDeque<(Request, TaskId)>,
 }
 
-/// A session that is begun, for the first time or once more.
+/// The start of a session, also by a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Anew {
     /// The opening, repeated by `restart`.
     pub(crate) opening: Option<Opening>,
-    /// Commands that the gdbs of an attach are told once they have attached.
+    /// Commands for the gdbs of an attach, after they have attached.
     pub(crate) settings: Vec<String>,
     /// Requests that wait for the programs.
     pub(crate) beforehand: Beforehand,
@@ -116,10 +116,10 @@ pub(crate) struct Manner {
 pub(crate) struct Outbox {
     output: VecDeque<Vec<u8>>,
     output_bytes: usize,
-    /// Something was left out, as the client does not read.
+    /// True once output was left out, as the client does not read.
     pub(crate) overrun: bool,
     pub(crate) actions: VecDeque<Action>,
-    /// The number of the last message of ours.
+    /// Number of the adapter's last message.
     pub(crate) seq: i64,
 }
 
@@ -148,7 +148,7 @@ pub(crate) struct Connection {
     pub(crate) pending: Option<Request>,
     pub(crate) tasks: Tasks,
     pub(crate) rows: Rows,
-    /// The stacks of those that stand, as far as they were asked for.
+    /// The stacks of stopped tasks, as far as they were requested.
     pub(crate) stacks: Vec<(IdSet, Backtrace)>,
     pub(crate) settling: Settling,
     pub(crate) points: Points,
@@ -160,16 +160,16 @@ pub(crate) struct Connection {
     pub(crate) progress: Option<u64>,
     /// The threads of the system's, where the session is of one process.
     pub(crate) os_threads: OsThreads,
-    /// The session once more.
+    /// The start, and restart, of the session.
     pub(crate) anew: Anew,
     /// The language of the prompt.
     pub(crate) prompt: Prompt,
-    /// Other clients of the session.
+    /// The other clients of the session.
     pub(crate) company: Company,
 }
 
 impl Connection {
-    /// A connection on which nothing was said.
+    /// A new connection, without any message yet.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             now,
@@ -225,7 +225,7 @@ impl Connection {
         self.write(event(name, body));
     }
 
-    /// Says something to the person: category `console`, or `important`.
+    /// Shows text to the user: category `console`, or `important`.
     pub(crate) fn say(&mut self, category: &str, text: &str) {
         self.event("output", json!({"category": category, "output": text}));
     }
@@ -239,7 +239,7 @@ impl Connection {
         i64::from(self.client.lines_start_at1)
     }
 
-    /// When the console's line is to be looked at.
+    /// The time at which the console's line needs attention.
     pub(crate) fn console_due(&self) -> Option<Instant> {
         self.prompt
             .console
@@ -247,7 +247,7 @@ impl Connection {
             .and_then(|it| it.shell.poll_timeout())
     }
 
-    /// The row of a thread. A process of its own is one row, whichever of its threads is meant.
+    /// The row of a thread. A session of one process has one row for all threads.
     pub(crate) fn row(&self, id: i64) -> Result<&Row, RequestError> {
         let row = match self.os_threads.knows(id) {
             true => self.rows.iter().next(),
@@ -256,7 +256,7 @@ impl Connection {
         row.ok_or(RequestError::Thread(id))
     }
 
-    /// Whether a thread of the client's is to be a rank where there are so many.
+    /// True if each rank is a thread of the client, by the number of ranks.
     pub(crate) fn is_by_rank(&self) -> bool {
         match self.manner.threads {
             Some(threads) => threads == Threads::Ranks,
@@ -273,10 +273,10 @@ impl Connection {
         focused.unwrap_or(standing)
     }
 
-    /// One task of those in focus: addresses are its own.
+    /// One task of those in focus, for addresses, which belong to a single process.
     ///
     /// # Errors
-    /// [`RequestError::Runs`]: nobody stands.
+    /// [`RequestError::Runs`]: no task is stopped.
     pub(crate) fn one(&self) -> Result<IdSet, RequestError> {
         let first = self.focused().first();
         let first = first.ok_or_else(|| RequestError::Runs("every rank".to_owned()))?;

@@ -20,7 +20,7 @@ use sdm_view::render::{Names, Screen, Style, TextView};
 
 use crate::message::Request;
 
-/// The most lines that wait for the one that is under way.
+/// Most lines that wait for the one under way.
 pub(crate) const LINES_MAX: usize = 1024;
 /// The longest text that a line may have shown, in bytes: what comes then is left out.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -30,9 +30,9 @@ const FIRST_COMMAND: u64 = 1 << 62;
 /// A command of a line.
 #[derive(Clone, Debug)]
 pub(crate) enum ConsoleAction {
-    /// It is to be sent.
+    /// Send this command to these tasks.
     Send(CommandId, IdSet, Box<Command>, SendOptions),
-    /// It is to be given up.
+    /// Cancel this command.
     Cancel(CommandId),
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Console {
     pub(crate) lines: VecDeque<(Option<Request>, String)>,
     /// The request that is answered once the line is over.
     pub(crate) current: Option<Request>,
-    /// That line.
+    /// The line under way.
     pub(crate) line: String,
     /// The shell's numbers of commands, by the session's.
     ids: BTreeMap<CommandId, CommandId>,
@@ -129,7 +129,7 @@ impl Console {
         }
     }
 
-    /// The requests that nobody will answer, as it is closed.
+    /// Closes the console; returns the requests that will not be answered.
     pub(crate) fn close(mut self) -> Vec<Request> {
         let waiting = self.lines.drain(..).filter_map(|(request, _)| request);
         self.current.take().into_iter().chain(waiting).collect()
@@ -160,7 +160,7 @@ impl Console {
         ids.find_map(|(id, known)| (*known == own).then_some(*id))
     }
 
-    /// Takes in what the session says; `is_known` says whether a command is one that lets tasks run.
+    /// Takes an event of the session; `is_known` if the command is one that resumes tasks.
     pub(crate) fn handle_event(&mut self, mut event: SessionEvent, is_known: bool) {
         match &mut event {
             SessionEvent::Answer { id, .. } => match self.ids.get(id) {
@@ -261,7 +261,7 @@ impl Screen for Kept {
     }
 }
 
-/// No machine at all: whoever made the adapter has given it none.
+/// The absence of machine facilities: the owner of the adapter has provided none.
 pub(crate) struct NoMachine;
 
 impl NoMachine {

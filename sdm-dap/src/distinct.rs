@@ -20,7 +20,7 @@ impl Distinct {
     }
 }
 
-/// The hash of a thing, or of what tells most from each other.
+/// The hash of a value, or of the parts in which values mostly differ.
 pub(crate) fn hash_of(thing: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     thing.hash(&mut hasher);

@@ -16,7 +16,7 @@ pub enum RequestError {
         /// The error in them.
         why: String,
     },
-    /// It comes before what it needs, or a second time.
+    /// The request comes too early, or a second time.
     #[error("{command}: {why}")]
     Order {
         /// Which request.
@@ -33,10 +33,10 @@ pub enum RequestError {
     /// There is no such variable.
     #[error("there is nothing behind the reference {0} any more: its thread has run since")]
     Reference(i64),
-    /// It needs tasks that stand.
+    /// The request needs stopped tasks.
     #[error("{0} runs; pause it first")]
     Runs(String),
-    /// It needs tasks that run.
+    /// The request needs running tasks.
     #[error("nothing runs that could be paused")]
     Stands,
     /// More is wanted than an adapter keeps.
@@ -51,7 +51,7 @@ pub enum RequestError {
     /// Errors of the tasks.
     #[error("{0}")]
     Tasks(String),
-    /// It was cancelled.
+    /// The request was cancelled.
     #[error("cancelled")]
     Cancelled,
 }
@@ -76,7 +76,7 @@ impl RequestError {
         }
     }
 
-    /// Whether an editor is to show it in a box of its own: where nobody sees it otherwise.
+    /// True if an editor should show it in a dialog, as it is not visible otherwise.
     pub(crate) fn is_for_the_user(&self) -> bool {
         matches!(self, Self::Configuration(_) | Self::Opening(_))
     }

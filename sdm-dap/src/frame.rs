@@ -15,7 +15,7 @@ const HEADER_END: &[u8] = b"\r\n\r\n";
 pub enum Framed {
     /// The body of a message, at most [`BODY_BYTES_MAX`] bytes.
     Body(Vec<u8>),
-    /// Something that is no message, and was passed over.
+    /// Skipped bytes that are no message.
     Bad(FrameError),
 }
 
@@ -124,7 +124,7 @@ impl Framer {
     }
 }
 
-/// The length that a header says. Names are compared as in HTTP, whatever their case.
+/// The length in a header. Names are compared without regard to case, as in HTTP.
 fn length(header: &[u8]) -> Option<u64> {
     let header = std::str::from_utf8(header).ok()?;
     let mut lines = header.split("\r\n");

@@ -15,11 +15,11 @@ use crate::frame::{Framed, Framer};
 /// The most things that one input has done.
 const STEPS_MAX: usize = 4096;
 
-/// Feeds arbitrary bytes to an adapter whose session does all that it is told: no panic, and each message that comes out is
-/// one that can be read.
+/// Feeds arbitrary bytes to an adapter whose session carries out every action: no panic, and each output message is
+/// well-formed.
 ///
 /// # Panics
-/// Where that does not hold.
+/// An output message is not.
 pub fn fuzz_client(bytes: &[u8]) {
     let mut now = Instant::now();
     let mut adapter = Adapter::new(now);
@@ -38,7 +38,7 @@ pub fn fuzz_client(bytes: &[u8]) {
     assert!(adapter.is_over(), "a connection ends with its client");
 }
 
-/// Does what is to be done.
+/// Carries out the adapter's actions.
 fn drain(adapter: &mut Adapter, now: Instant, last: &mut u64, output: &mut Framer) {
     for _ in 0..STEPS_MAX {
         while let Some(bytes) = adapter.poll_output() {

@@ -11,10 +11,10 @@ use crate::source::place;
 /// The longest set in a thread's name, in bytes.
 const SET_BYTES_MAX: usize = 24;
 
-/// Tasks that stand alike.
+/// The common stop of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Standing {
-    /// Why they stand: of the lowest task's stop.
+    /// The stop of the lowest task.
     pub(crate) stop: Stop,
     /// The frames of the user's code, innermost first; never none where a place is known.
     pub(crate) frames: Vec<Frame>,

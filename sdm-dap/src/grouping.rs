@@ -12,7 +12,7 @@ use crate::distinct::{Distinct, hash_of};
 use crate::group::{Group, Standing};
 use crate::tasks::Tasks;
 
-/// The most threads that a client is told of: editors freeze at some hundreds.
+/// Most threads that a client is shown: editors freeze at some hundreds.
 pub(crate) const ROWS_MAX: usize = 64;
 
 /// Divides the tasks now, by their known stacks; with `by_rank` each task by itself.
@@ -69,13 +69,13 @@ impl<'a> Owners<'a> {
         Self { stacks, all, of }
     }
 
-    /// The stack of a task, and of whom else it is.
+    /// The stack of a task, with all tasks that share it.
     fn stack(&self, task: TaskId) -> Option<&'a (IdSet, Backtrace)> {
         self.stacks.get(*self.of.get(task.0 as usize)?)
     }
 }
 
-/// Tasks that stand alike, as long as it is not known whether they become a thread.
+/// Stopped tasks in equal places, before it is decided whether they become a thread.
 struct Stand<'a> {
     stop: &'a Stop,
     frames: &'a [Frame],
@@ -90,7 +90,7 @@ struct Draft<'a> {
     folded: Option<usize>,
 }
 
-/// All of them.
+/// All candidates for threads.
 #[derive(Default)]
 struct Drafts<'a> {
     all: Vec<Draft<'a>>,
@@ -148,7 +148,7 @@ impl<'a> Drafts<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Tasks that stand so too.
+    /// Adds tasks with the same stop.
     fn join(&mut self, tasks: &IdSet, new: Stand<'a>) {
         if let Some(known) = &mut self.standing {
             if tasks.first() < self.tasks.first() {
@@ -225,7 +225,7 @@ impl Stand<'_> {
     }
 }
 
-/// Those that have no row of their own become one: crashes and big classes go before small ones.
+/// Combines candidates without a row of their own into one; crashes and big classes get rows first.
 fn fold(mut drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
     if drafts.len() <= ROWS_MAX {
         return drafts;

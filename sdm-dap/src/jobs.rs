@@ -40,7 +40,7 @@ pub(crate) enum Purpose {
     Interrupt,
     /// Tasks are ended.
     Kill,
-    /// Tasks are let go.
+    /// Detach from tasks.
     Detach,
     /// Breakpoints of a group are set: the numbers of those that each command inserts.
     Points {
@@ -50,18 +50,18 @@ pub(crate) enum Purpose {
         /// The client's breakpoints in its order: the number of each, or the reason why there is none.
         asked: Vec<Result<u32, RequestError>>,
     },
-    /// Sources are looked for in which breakpoints could stand that stand nowhere.
+    /// Search for sources for unbound breakpoints.
     Elsewhere {
         request: Request,
         group: String,
         asked: Vec<Result<u32, RequestError>>,
     },
-    /// A scope is looked at.
+    /// List the variables of a scope.
     Scope {
         request: Request,
         frame: Arc<FrameHandle>,
     },
-    /// The parts of a value are looked at.
+    /// List the parts of a value.
     Parts {
         request: Request,
         object: String,
@@ -76,9 +76,9 @@ pub(crate) enum Purpose {
         expression: String,
         frame: Option<Arc<FrameHandle>>,
     },
-    /// The call stack of a thread is looked at.
+    /// List the call stack of a thread.
     Frames { request: Request, listing: Listing },
-    /// The breakpoints of a job that is started anew are set; those that each command inserts.
+    /// Set the breakpoints of a restarted job; with the numbers that each command inserts.
     Reinsert(Vec<u32>),
     /// Tasks run to another place, where they arrive by this breakpoint.
     Goto {
@@ -94,7 +94,7 @@ pub(crate) enum Purpose {
         request: Request,
         question: Question,
     },
-    /// Nobody waits for it.
+    /// Nothing: the answers are not needed.
     Nothing,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Listing {
     pub(crate) id: i64,
     /// gdb's number of it, where a process has several.
     pub(crate) thread: Option<u32>,
-    /// It is not the one that has stopped: its stack is asked for.
+    /// True if it is not the stopped thread, so that its stack must be requested.
     pub(crate) other: bool,
     /// gdb's level of the first frame.
     pub(crate) base: u32,
@@ -118,11 +118,11 @@ pub(crate) struct Listing {
 pub(crate) enum Question {
     /// A value was changed; the last command reads it.
     Assigned,
-    /// So many bytes of memory from there on.
+    /// Read `count` bytes of memory from `start` on.
     Memory { start: u64, count: u64 },
-    /// So many bytes were written.
+    /// Write `count` bytes.
     Written { count: usize },
-    /// So many instructions, from an address and so many instructions on.
+    /// Disassemble `count` instructions, from `offset` instructions after an address on.
     Instructions {
         address: u64,
         offset: i64,
@@ -143,7 +143,7 @@ pub(crate) enum Question {
 }
 
 impl Purpose {
-    /// Tasks run by it, and its answers say how that has ended.
+    /// True if the command resumes tasks, and its answers report the end of that run.
     pub(crate) fn moves(&self) -> bool {
         match self {
             Self::Run { .. } | Self::Goto { .. } | Self::Begin | Self::Foreign(_) => true,
@@ -178,7 +178,7 @@ pub(crate) struct Job {
     to: IdSet,
 }
 
-/// All of them.
+/// All jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     last_job: u64,
@@ -188,7 +188,7 @@ pub(crate) struct Jobs {
     tickets: BTreeMap<Ticket, (u64, usize)>,
     /// The ticket of each command, by the session's id.
     commands: BTreeMap<CommandId, Ticket>,
-    /// Those that are over, until somebody does what is to be done then.
+    /// Finished jobs, until their follow-up is done.
     finished: VecDeque<Job>,
 }
 
@@ -226,7 +226,7 @@ impl Jobs {
         }
     }
 
-    /// One command is over; where it was the last of its job, that is finished.
+    /// Handles the end of a command; a job is finished with its last command.
     pub(crate) fn complete(&mut self, id: CommandId) {
         let ticket = self.commands.remove(&id);
         let number = ticket.and_then(|ticket| self.tickets.remove(&ticket));
@@ -259,11 +259,11 @@ impl Jobs {
         }
     }
 
-    /// Commands for one purpose are sent, in this order: gives what does that. Those that are for nobody are left out;
-    /// where nothing is left the job is finished.
+    /// Begins a job; returns the actions that send its commands in order. Commands without tasks are left out; if
+    /// none remains the job is finished at once.
     ///
     /// # Errors
-    /// The purpose, where too much is under way.
+    /// The purpose, if too many jobs are open.
     pub(crate) fn begin(
         &mut self,
         purpose: Purpose,
@@ -345,7 +345,7 @@ impl Jobs {
         job.map(|job| job.to.clone()).unwrap_or_default()
     }
 
-    /// A command that somebody else has sent.
+    /// Adds a command that another client has sent.
     pub(crate) fn adopt(&mut self, id: CommandId, purpose: Purpose) {
         self.last_job += 1;
         self.last_ticket += 1;
@@ -399,7 +399,7 @@ impl Jobs {
         Some((request, commands))
     }
 
-    /// Nothing is under way any more; gives the requests that nobody will answer.
+    /// Drops all jobs; returns the requests that will not be answered.
     pub(crate) fn clear(&mut self) -> Vec<Request> {
         let jobs = self.jobs.values().chain(&self.finished);
         let requests = jobs.filter_map(|job| job.purpose.request().cloned());

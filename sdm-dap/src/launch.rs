@@ -10,14 +10,14 @@ use serde::Deserialize;
 
 use crate::error::RequestError;
 
-/// The most tasks that are threads of their own unless launch.json says otherwise.
+/// Most tasks with a thread each, unless launch.json says otherwise.
 pub(crate) const RANKS_MAX: u64 = 16;
 
 /// The meaning of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Threads {
-    /// Tasks that stand alike.
+    /// The tasks with equal stacks.
     Classes,
     /// One task.
     Ranks,
@@ -27,7 +27,7 @@ pub(crate) enum Threads {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scope {
-    /// All that stand.
+    /// All stopped tasks.
     #[default]
     All,
     /// The tasks of the thread.
@@ -64,19 +64,19 @@ enum Moved {
     },
 }
 
-/// A folder and where it is now.
+/// A source directory, with its present place.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Substitution {
     from: String,
     to: String,
 }
 
-/// Folders of sources as the compiler knew them, each with where it is now.
+/// Source directories as the compiler recorded them, each with its present place.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct MovedFolders {
     source_file_map: Option<BTreeMap<String, Moved>>,
-    /// The same as a list.
+    /// The directories as a list.
     substitute_path: Option<Vec<Substitution>>,
 }
 
@@ -96,7 +96,7 @@ impl MovedFolders {
     }
 }
 
-/// A folder as a word of gdb's.
+/// A directory as a word of gdb's command line.
 fn word(path: &str) -> String {
     let path = path
         .strip_suffix('/')
@@ -109,7 +109,7 @@ fn word(path: &str) -> String {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct AttachedJob {
-    /// As `sdm attach` names it.
+    /// The job, in the syntax of `sdm attach`.
     target: Option<Words>,
     pid: Option<i64>,
 }
@@ -133,10 +133,10 @@ pub(crate) struct Configuration {
     emulate: Option<u32>,
     #[serde(flatten)]
     job: AttachedJob,
-    /// Of an attach that we have asked the client for: where the session is.
+    /// The address of the session, in an attach that this adapter has requested from the client.
     #[serde(rename = "__sdmSession")]
     pub(crate) session: Option<String>,
-    /// One task of that session.
+    /// The task of that session.
     pub(crate) rank: Option<u32>,
     #[serde(alias = "stopOnEntry", alias = "stopAtBeginningOfMainSubprogram")]
     pub(crate) stop_at_entry: Option<bool>,
@@ -149,10 +149,10 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// The words of `sdm run` for it.
+    /// The command line of `sdm run` for it.
     ///
     /// # Errors
-    /// [`RequestError::Configuration`] where no program is named.
+    /// [`RequestError::Configuration`] if no program is named.
     pub(crate) fn launch_words(self) -> Result<Vec<OsString>, RequestError> {
         let mut words = Vec::new();
         let moved = self.moved_folders();
@@ -202,22 +202,22 @@ impl Configuration {
         checked(words)
     }
 
-    /// Commands that tell a gdb where folders of sources are now.
+    /// Commands that tell gdb the present places of source directories.
     pub(crate) fn moved_folders(&self) -> Vec<String> {
         self.moved.commands()
     }
 
-    /// True where an attach says whom it means.
+    /// True if an attach names a job.
     pub(crate) fn names_a_job(&self) -> bool {
         let is_named =
             |target: &Words| !matches!(target, Words::One(word) if word.trim().is_empty());
         self.job.pid.is_some() || self.job.target.as_ref().is_some_and(is_named)
     }
 
-    /// The words of `sdm attach` for it.
+    /// The command line of `sdm attach` for it.
     ///
     /// # Errors
-    /// [`RequestError::Configuration`] where no job is named.
+    /// [`RequestError::Configuration`] if no job is named.
     pub(crate) fn attach_words(self) -> Result<Vec<OsString>, RequestError> {
         let mut words = vec!["attach".to_owned()];
         if let Some(gdb) = self.gdb.filter(|gdb| !gdb.is_empty()) {
@@ -241,7 +241,7 @@ impl Configuration {
     }
 }
 
-/// No word of a command line has a byte 0 in it.
+/// Checks that no word contains a byte 0.
 fn checked(words: Vec<String>) -> Result<Vec<OsString>, RequestError> {
     if words.iter().any(|word| word.contains('\0')) {
         let text = "a text has a zero byte in it";

@@ -1,8 +1,8 @@
 //! The Debug Adapter Protocol over a session of many tasks, without I/O.
 //!
-//! An [`Adapter`] is one connection with an editor. Bytes of the client, events of the session and the time go in; bytes for
-//! the client ([`Adapter::poll_output`]) and what is to be done with the session ([`Adapter::poll_action`]) come out. What
-//! the protocol calls a thread is a class of tasks that stand alike, or one task.
+//! An [`Adapter`] is one connection with an editor. Its inputs are the client's bytes, the session's events and the
+//! time. Its outputs are bytes for the client ([`Adapter::poll_output`]) and actions on the session
+//! ([`Adapter::poll_action`]). A thread of the protocol is a class of tasks with equal stacks, or one task.
 //!
 //! The protocol is that of <https://microsoft.github.io/debug-adapter-protocol/specification>, version 1.71.
 

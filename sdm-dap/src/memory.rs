@@ -58,8 +58,8 @@ pub(crate) fn decode(data: &str) -> Result<Vec<u8>, RequestError> {
     bytes.map_err(|error| RequestError::Tasks(format!("writeMemory: {error}")))
 }
 
-/// The body of `disassemble`: exactly `count` instructions from the one at `address` and `offset` instructions on, as far
-/// as `known` has them.
+/// The body of a `disassemble` response: exactly `count` instructions, from `offset` instructions after `address` on,
+/// as far as `known` contains them.
 pub(crate) fn instructions(
     known: &[Instruction],
     address: u64,

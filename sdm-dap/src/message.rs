@@ -14,13 +14,13 @@ const ECHO_CHARS_MAX: usize = 200;
 pub(crate) struct Request {
     /// The client's number of it.
     pub(crate) seq: i64,
-    /// Its name.
+    /// Name of the request.
     pub(crate) command: String,
     /// Its arguments; null if absent.
     pub(crate) arguments: Value,
 }
 
-/// A message of the client's as it stands there.
+/// A message of a client in JSON form.
 #[derive(Deserialize)]
 struct RawMessage {
     #[serde(default)]
@@ -37,9 +37,9 @@ struct RawMessage {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     Request(Request),
-    /// A response to a request of ours, or an event.
+    /// A response to a request of the adapter, or an event.
     Other,
-    /// No message; why.
+    /// No message, with the reason.
     Nothing(String),
 }
 

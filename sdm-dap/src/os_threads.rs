@@ -4,20 +4,20 @@ use sdm_debug::reply::ThreadView;
 
 use crate::source::place;
 
-/// The most threads that a client is told of.
+/// Most threads that a client is shown.
 const THREADS_MAX: usize = 256;
 
-/// The threads of the one process, while it stands.
+/// The threads of the only process, while it is stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct OsThreads {
-    /// By gdb's numbers, which are the client's too.
+    /// The threads by gdb's number, which is the client's too.
     known: Vec<ThreadView>,
-    /// Those that the client was told of.
+    /// Threads that the client knows.
     told: Vec<u32>,
 }
 
 impl OsThreads {
-    /// The process stands, and these are its threads; gives those that are gone and those that are new to the client.
+    /// Sets the threads of the stopped process; returns those that are gone, and those that are new to the client.
     pub(crate) fn stand(&mut self, mut threads: Vec<ThreadView>) -> (Vec<i64>, Vec<i64>) {
         threads.truncate(THREADS_MAX);
         let now: Vec<u32> = threads.iter().map(|thread| thread.number).collect();
@@ -36,17 +36,17 @@ impl OsThreads {
         changes
     }
 
-    /// The process runs: where its threads are is not known any more.
+    /// Forgets the threads' places, as the process runs.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// True where there are more than the one that each process has.
+    /// True if there is more than one thread.
     pub(crate) fn are_several(&self) -> bool {
         self.known.len() > 1
     }
 
-    /// True where a client's number is one of theirs.
+    /// True if a client's number is that of a known thread.
     pub(crate) fn knows(&self, id: i64) -> bool {
         self.number(id).is_some()
     }
@@ -57,7 +57,7 @@ impl OsThreads {
         self.told.contains(&number).then_some(number)
     }
 
-    /// The one that has stopped.
+    /// The thread that has stopped.
     pub(crate) fn current(&self) -> Option<u32> {
         let current = self.known.iter().find(|thread| thread.current);
         current.map(|thread| thread.number)

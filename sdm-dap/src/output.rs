@@ -13,7 +13,7 @@ const LINES_MAX: usize = 1024;
 /// The longest set before a line, in bytes.
 const SET_BYTES_MAX: usize = 40;
 
-/// A piece of text of one stream: a line with its end, or what stands before the next one.
+/// A piece of text of one stream: a line with its end, or the text before the next one.
 #[derive(Clone, Debug, PartialEq)]
 struct Piece {
     stream: Stream,
@@ -25,12 +25,12 @@ struct Piece {
 pub(crate) struct Output {
     pieces: Merged<Piece>,
     due: Option<Instant>,
-    /// Lines say who printed them.
+    /// True if lines name their tasks.
     labelled: bool,
 }
 
 impl Output {
-    /// Lines say who printed them where `labelled`.
+    /// No output yet; with `labelled` lines name their tasks.
     pub(crate) fn new(labelled: bool) -> Self {
         Self {
             labelled,

@@ -57,7 +57,7 @@ pub(crate) fn fields<'a>(record: &'a str, name: &'a str) -> impl Iterator<Item =
     })
 }
 
-/// The text up to the next quote, and what stands behind that.
+/// The text up to the next quote, and the rest.
 fn quoted(text: &str) -> (String, &str) {
     let mut bytes = Vec::new();
     let mut rest = text.bytes().enumerate().peekable();

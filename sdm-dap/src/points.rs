@@ -18,11 +18,11 @@ pub(crate) struct Point {
     pub(crate) spec: PointSpec,
     /// Tasks in which it has a location.
     bound: IdSet,
-    /// The line where it stands; 0 where unknown.
+    /// The line of its location; 0 if unknown.
     line: u32,
-    /// Why it does not stand, or not everywhere.
+    /// The reason why it has no location, or not in all tasks.
     pub(crate) complaint: Option<String>,
-    /// The path by which the program has a file of the same name, as long as it does not stand.
+    /// The program's path of a file with the same name, while the breakpoint has no location.
     pub(crate) elsewhere: Option<String>,
     /// The tasks that it is meant for; absent: all.
     meant: Option<IdSet>,
@@ -30,7 +30,7 @@ pub(crate) struct Point {
     off: IdSet,
 }
 
-/// A breakpoint that is to be set anew.
+/// A breakpoint to be set again.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Again {
     /// The breakpoint.
@@ -44,11 +44,11 @@ pub(crate) struct Again {
 /// The changes that lead to the client's new list of one group.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Plan {
-    /// Those that are gone.
+    /// Deleted breakpoints.
     pub(crate) deleted: Vec<u32>,
-    /// Those that are new.
+    /// New breakpoints.
     pub(crate) inserted: Vec<PointSpec>,
-    /// Those that only another condition is asked of: the number and the condition.
+    /// Breakpoints of which only the condition changes: number and condition.
     pub(crate) conditions: Vec<(u32, Option<String>)>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
 pub(crate) struct Points {
     groups: BTreeMap<String, Vec<Point>>,
     last: u32,
-    /// Which of [`ENDING_FILTERS`] stop nobody.
+    /// The [`ENDING_FILTERS`] that are switched off.
     pub(crate) passed: Vec<&'static str>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Points {
 const NUMBERS_OF_A_CLIENT: u32 = 1 << 20;
 
 impl Points {
-    /// Those of one among several clients: their numbers are its own.
+    /// The breakpoints of one among several clients, with a number range of their own.
     pub(crate) fn of_client(number: u32) -> Self {
         Self {
             last: number.saturating_mul(NUMBERS_OF_A_CLIENT),
@@ -114,7 +114,7 @@ impl Points {
         self.groups.get(group).map_or(&[], Vec::as_slice)
     }
 
-    /// The program has the group's file elsewhere, as the text says.
+    /// Records that the program has the group's file at another path.
     pub(crate) fn set_elsewhere(&mut self, group: &str, text: &str) {
         for point in self.groups.get_mut(group).into_iter().flatten() {
             point.elsewhere = Some(text.to_owned());
@@ -127,7 +127,7 @@ impl Points {
         all.find(|point| point.number() == number)
     }
 
-    /// Why a task stands that has hit it, in the protocol's words.
+    /// The `reason` of a `stopped` event at it.
     pub(crate) fn reason(&self, number: u32) -> &'static str {
         let is_in = |group| {
             let mut points = self.group(group).iter();
@@ -140,7 +140,7 @@ impl Points {
         }
     }
 
-    /// A number for a breakpoint of our own, which the client is not told of.
+    /// A number for an internal breakpoint, which the client does not see.
     pub(crate) fn next_number(&mut self) -> u32 {
         self.last += 1;
         self.last
@@ -153,7 +153,7 @@ impl Points {
         group.push(Point::new(spec, meant));
     }
 
-    /// It does not stand on these tasks any more; true where it is gone.
+    /// Removes its location in these tasks; true if none remains and it is deleted.
     pub(crate) fn remove(&mut self, number: u32, tasks: &IdSet) -> bool {
         let Some(point) = self.find(number) else {
             return false;
@@ -177,7 +177,7 @@ impl Points {
         }
     }
 
-    /// It is switched on or off on these tasks.
+    /// Enables or disables it in these tasks.
     pub(crate) fn switch(&mut self, number: u32, tasks: &IdSet, on: bool) {
         if let Some(point) = self.find(number) {
             match on {
@@ -187,7 +187,7 @@ impl Points {
         }
     }
 
-    /// So many more hits are passed by.
+    /// Sets its ignore count.
     pub(crate) fn set_ignored(&mut self, number: u32, count: u32) {
         match self.find(number).map(|point| &mut point.spec) {
             Some(PointSpec::Break(spec)) => spec.ignore = count,
@@ -196,14 +196,14 @@ impl Points {
         }
     }
 
-    /// Other lines are carried out at it.
+    /// Sets its commands.
     pub(crate) fn set_commands(&mut self, number: u32, lines: &[String]) {
         if let Some(PointSpec::Break(spec)) = self.find(number).map(|point| &mut point.spec) {
             spec.commands = lines.to_vec();
         }
     }
 
-    /// These have stopped at it; true where that was its only purpose, and it is gone.
+    /// Handles a hit by these tasks; true if it was temporary and is deleted.
     pub(crate) fn hit(&mut self, number: u32, tasks: &IdSet) -> bool {
         let once = self.find(number).is_some_and(|point| match &point.spec {
             PointSpec::Break(spec) => spec.temporary,
@@ -213,7 +213,7 @@ impl Points {
         once && self.remove(number, tasks)
     }
 
-    /// All of them, each with where it stands.
+    /// All breakpoints, each with the tasks in which it has a location.
     pub(crate) fn all(&self) -> Vec<(PointSpec, IdSet)> {
         let all = self.groups.values().flatten();
         let mut all: Vec<_> = all
@@ -234,7 +234,7 @@ impl Points {
         all.map(Point::number).collect()
     }
 
-    /// All of them, to be set anew: none stands anywhere.
+    /// All breakpoints, to be set again: none has a location now.
     pub(crate) fn begin_anew(&mut self) -> Vec<Again> {
         let mut again = Vec::new();
         for point in self.groups.values_mut().flatten() {
@@ -279,7 +279,7 @@ pub(crate) const CONSOLE: &str = "console";
 /// An exception filter that editors offer: its name, its label, and a function that makes the event.
 type Filter = (&'static str, &'static str, fn() -> CatchEvent);
 
-/// All of them.
+/// All exception filters.
 pub(crate) const EXCEPTION_FILTERS: [Filter; 5] = [
     ("throw", "C++: throw", || CatchEvent::Throw),
     ("catch", "C++: catch", || CatchEvent::Catch),
@@ -347,17 +347,17 @@ impl Point {
         }
     }
 
-    /// Its number, the client's too.
+    /// The number, which is the client's too.
     pub(crate) fn number(&self) -> u32 {
         self.spec.number()
     }
 
-    /// It stands nowhere, and why is not known.
+    /// True if it has no location, for an unknown reason.
     pub(crate) fn is_lost(&self) -> bool {
         self.bound.is_empty() && self.complaint.is_none()
     }
 
-    /// It stands there on these tasks, or waits there for its place to be loaded.
+    /// Sets its location in these tasks, or marks it as pending there.
     pub(crate) fn placed(&mut self, tasks: &IdSet, place: &BreakpointPlace) {
         if place.pending {
             self.bound.subtract(tasks);
@@ -369,7 +369,7 @@ impl Point {
         }
     }
 
-    /// As the protocol has it; `all` are the tasks that could have it.
+    /// The breakpoint in the form of the protocol; `all` are the tasks that could have it.
     pub(crate) fn shown(&self, all: &IdSet, line_base: i64) -> Value {
         let verified = !self.bound.is_empty();
         let mut shown = json!({"id": self.number(), "verified": verified});

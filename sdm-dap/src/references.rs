@@ -13,10 +13,10 @@ use crate::whole::{Whole, WholeKind};
 /// The most numbers that are kept; the oldest go first.
 const REFERENCES_MAX: usize = 1 << 16;
 
-/// A frame of tasks that stand alike. Each value of thousands that has parts knows the frame that it is of: they share it.
+/// A frame of tasks with equal stacks. It is shared, as each of thousands of values with parts refers to its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHandle {
-    /// Who.
+    /// The tasks.
     pub(crate) tasks: IdSet,
     /// gdb's level of it, which differs where tasks are inside a runtime: each with its tasks.
     pub(crate) levels: Vec<(IdSet, u32)>,
@@ -48,7 +48,7 @@ pub(crate) enum ScopeKind {
     Registers,
 }
 
-/// Something with variables below it.
+/// A node with variables below it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     /// A scope of a frame.
@@ -56,7 +56,7 @@ pub(crate) enum Node {
         frame: Arc<FrameHandle>,
         kind: ScopeKind,
     },
-    /// An expression whose value has parts; a variable object stands for it once its parts were asked for.
+    /// An expression whose value has parts; it gets a variable object once its parts are requested.
     Expression {
         frame: Option<Arc<FrameHandle>>,
         tasks: IdSet,
@@ -64,15 +64,15 @@ pub(crate) enum Node {
         object: Option<String>,
         kind: WholeKind,
     },
-    /// A part of a variable object, by the object's name; of its own parts those from one on.
+    /// A part of a variable object, by the object's name, with its own parts from `from` on.
     Part {
         tasks: IdSet,
         object: String,
         from: u32,
-        /// The part as an expression, and what makes expressions of its own parts.
+        /// The part as an expression, which yields the expressions of its own parts.
         whole: Whole,
     },
-    /// The distinct values of something, each with its tasks and, where it has parts, what they are of.
+    /// The distinct values of something, each with its tasks, and with a node if it has parts.
     Values(Vec<(IdSet, String, Option<Box<Node>>)>),
 }
 
@@ -86,7 +86,7 @@ impl Node {
         }
     }
 
-    /// The same of fewer tasks.
+    /// The node restricted to fewer tasks.
     pub(crate) fn among(&self, few: &IdSet) -> Self {
         let mut node = self.clone();
         match &mut node {
@@ -111,7 +111,7 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Those of one among several clients: variable objects have names of its own.
+    /// The references of one among several clients, whose variable objects have names of their own.
     pub(crate) fn of_client(number: u32) -> Self {
         Self {
             objects: u64::from(number) << 32,
@@ -183,8 +183,7 @@ impl References {
         Some(name)
     }
 
-    /// Forgets what is of tasks that run now; gives the variable objects that are of no use any more, each with its
-    /// tasks.
+    /// Forgets the references of tasks that run now; returns their useless variable objects, each with its tasks.
     pub(crate) fn forget(&mut self, tasks: &IdSet) -> Vec<(IdSet, String)> {
         let mut objects = Vec::new();
         self.frames

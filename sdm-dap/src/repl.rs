@@ -21,7 +21,7 @@ pub(crate) enum Wish {
     Ask(Box<Command>),
     /// Tasks are to stop.
     Interrupt,
-    /// The whole job anew; held at `main` where true.
+    /// Restart the whole job; true to stop at `main`.
     Restart(bool),
     /// A line for the shell; true where tasks run by it.
     Shell(bool),
@@ -30,16 +30,16 @@ pub(crate) enum Wish {
 /// The request of a line, with its tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Asked {
-    /// Whom, where the line says so.
+    /// The tasks; `None` if the line names none.
     pub(crate) tasks: Option<IdSet>,
     /// What.
     pub(crate) wish: Wish,
 }
 
-/// Reads a line; nothing where it is no command, but may be an expression.
+/// Parses a line; `None` if it is no command, but may be an expression.
 ///
 /// # Errors
-/// [`RequestError::Tasks`]: a set that nobody is in, or a command that the editor has other means for.
+/// [`RequestError::Tasks`]: an empty set of tasks, or a command for which the editor has other means.
 pub(crate) fn read(line: &str, tasks: &Tasks) -> Result<Option<Asked>, RequestError> {
     let refuse = |why: String| Err(RequestError::Tasks(why));
     let parsed = match commands::parse(line) {

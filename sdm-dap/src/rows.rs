@@ -29,7 +29,7 @@ pub(crate) struct Changes {
 pub(crate) struct Rows {
     rows: Vec<Row>,
     last: i64,
-    /// The thread that the client looks at, as far as it has said.
+    /// The thread that the client last named.
     pub(crate) focused: i64,
     /// Each task is a thread, and has its rank and 1 for a number.
     by_rank: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// No threads yet; `by_rank`: each task is to be one.
+    /// No threads yet; with `by_rank` each task becomes one.
     pub(crate) fn new(by_rank: bool) -> Self {
         Self {
             by_rank,
@@ -46,7 +46,7 @@ impl Rows {
         }
     }
 
-    /// There is but one task, a process of its own for the client.
+    /// The list for a session of a single task, a process with threads of its own.
     pub(crate) fn of_one() -> Self {
         Self {
             by_rank: true,
@@ -125,7 +125,7 @@ impl Rows {
     }
 }
 
-/// The group that goes on with a row's number.
+/// The group that keeps a row's number.
 fn heir(row: &Row, groups: &[Group], by_rank: bool) -> Option<usize> {
     let shared = |group: &Group| group.tasks.intersection(&row.group.tasks).first();
     let heirs = groups.iter().enumerate().filter_map(|(at, group)| {

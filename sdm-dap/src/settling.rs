@@ -22,7 +22,7 @@ pub(crate) struct Step {
     pub(crate) moved: IdSet,
 }
 
-/// Stops that the client was not told of.
+/// Stops that the client does not know yet.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     /// Tasks that have stopped.
@@ -39,7 +39,7 @@ pub(crate) struct Settling {
     pub(crate) passing: IdSet,
     /// Tasks that another client has resumed: this client does not wait for their stops.
     pub(crate) foreign: IdSet,
-    /// Tasks have ended, or run by another client's word.
+    /// True if tasks have ended, or were resumed by another client.
     pub(crate) changed: bool,
 }
 
@@ -62,7 +62,7 @@ impl Settling {
         [self.stops_due(), step].into_iter().flatten().min()
     }
 
-    /// When the client is to be told of stops, while others run.
+    /// The time at which the client is told of stops, while other tasks run.
     pub(crate) fn stops_due(&self) -> Option<Instant> {
         let (Some(first), Some(last)) = (self.first, self.last) else {
             return None;

@@ -8,33 +8,33 @@ use crate::distinct::{Distinct, hash_of};
 /// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
-    /// Not started yet, or on its way to `main`.
+    /// The task has not started yet, or is on its way to `main`.
     Starting,
-    /// It runs.
+    /// The task runs.
     Running,
-    /// It stands.
+    /// The task is stopped.
     Standing(Box<Stop>),
-    /// It has ended with this exit code; 128 and more for a signal.
+    /// The task has ended with this exit code; 128 and more for a signal.
     Ended(i64),
-    /// It was started here, was let go, and runs on.
+    /// The task was started here, was detached, and runs on.
     Left,
-    /// It was let go, or cannot be reached any more.
+    /// The task was detached, or cannot be reached any more.
     Gone,
 }
 
-/// All tasks, those alike together; every task is in one entry.
+/// All tasks, grouped by state; every task is in one entry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tasks {
     all: IdSet,
     entries: Vec<(Condition, IdSet)>,
-    /// Those that run, or are on their way to `main`.
+    /// Tasks that run, or are on their way to `main`.
     running: IdSet,
-    /// Those that stand.
+    /// Stopped tasks.
     standing: IdSet,
 }
 
 impl Tasks {
-    /// All of them are on their way.
+    /// All tasks are on their way to `main`.
     pub(crate) fn new(all: IdSet) -> Self {
         Self {
             entries: vec![(Condition::Starting, all.clone())],
@@ -44,7 +44,7 @@ impl Tasks {
         }
     }
 
-    /// These have come into being, and run.
+    /// Adds new tasks, which run.
     pub(crate) fn join(&mut self, tasks: &IdSet) {
         self.all.union_with(tasks);
         self.set(tasks, Condition::Running);
@@ -62,7 +62,7 @@ impl Tasks {
         }
     }
 
-    /// All tasks, whatever became of them.
+    /// All tasks in any state.
     pub(crate) fn all(&self) -> &IdSet {
         &self.all
     }
@@ -122,22 +122,22 @@ impl Tasks {
         IdSet::union_all(entries.map(|(_, tasks)| tasks))
     }
 
-    /// Those that run, or are on their way to `main`.
+    /// Tasks that run, or are on their way to `main`.
     pub(crate) fn running(&self) -> IdSet {
         self.running.clone()
     }
 
-    /// Those that stand.
+    /// Stopped tasks.
     pub(crate) fn standing(&self) -> IdSet {
         self.standing.clone()
     }
 
-    /// Those that have not ended.
+    /// Tasks that have not ended.
     pub(crate) fn live(&self) -> IdSet {
         self.running.union(&self.standing)
     }
 
-    /// Those that were let go and run on.
+    /// Tasks that were detached and run on.
     pub(crate) fn left(&self) -> IdSet {
         self.of(|known| matches!(known, Condition::Left))
     }
@@ -147,7 +147,7 @@ impl Tasks {
         self.entries.iter()
     }
 
-    /// The stops, and who stands so.
+    /// The stops, each with its tasks.
     pub(crate) fn stops(&self) -> impl Iterator<Item = (&Stop, &IdSet)> {
         self.entries
             .iter()

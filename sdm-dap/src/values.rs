@@ -17,7 +17,7 @@ const SET_BYTES_MAX: usize = 24;
 /// The longest text of one value among several, in characters.
 const PART_CHARS_MAX: usize = 40;
 
-/// One value, who has it, and what stands below it.
+/// One value, with its tasks and the node of its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OneValue {
     pub(crate) tasks: IdSet,
@@ -50,8 +50,8 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Adds what some tasks have of this name. Several of one name (in nested blocks) are told apart by their
-    /// `place` among those of the name, from 0.
+    /// Adds a value of this name for some tasks. Several variables of one name (in nested blocks) are distinguished
+    /// by `place`, their index among those of the name, from 0.
     pub(crate) fn add(&mut self, name: &str, place: usize, value: OneValue) -> &mut Variable {
         let at = self.place(name, place);
         let variable = &mut self.found[at];
@@ -102,12 +102,12 @@ impl Variables {
         at
     }
 
-    /// None was added.
+    /// True if nothing was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// All of them, the values of each by the lowest task that has it.
+    /// All variables; the values of each are ordered by their lowest task.
     pub(crate) fn into_sorted(mut self) -> Vec<Variable> {
         for variable in &mut self.found {
             variable
@@ -119,7 +119,7 @@ impl Variables {
 }
 
 impl Variable {
-    /// The text of its value, and the number of what stands below it: 0 for nothing.
+    /// The text of its value, and the reference of its parts: 0 if it has none.
     pub(crate) fn told(&self, references: &mut References) -> (String, i64) {
         match self.values.as_slice() {
             [] => (String::new(), 0),
@@ -160,7 +160,7 @@ impl Variable {
         text
     }
 
-    /// As the protocol has it.
+    /// The variable in the form of the protocol.
     pub(crate) fn shown(&self, references: &mut References) -> Value {
         let (value, reference) = self.told(references);
         let mut shown = json!({

@@ -97,7 +97,7 @@ fn echo(text: &str) -> Option<String> {
     (!text.is_empty()).then_some(line)
 }
 
-/// A file and a line in gdb's words.
+/// A file and a line in gdb's syntax.
 pub(crate) fn file_line(path: &str, line: i64) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
     match path.chars().all(plain) {

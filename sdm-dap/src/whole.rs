@@ -19,11 +19,11 @@ pub(crate) enum WholeKind {
 
 /// Containers whose elements are named as those of an array.
 const INDEXED: [&str; 3] = ["std::vector<", "std::array<", "std::deque<"];
-/// The same, as their printers begin what they print.
+/// Prefixes of such containers' values, as their pretty-printers print them.
 const INDEXED_TEXTS: [&str; 2] = ["std::vector of", "std::deque with"];
 
 impl WholeKind {
-    /// That of a value which gdb has printed so.
+    /// The kind for a value that gdb has printed so.
     pub(crate) fn of_text(text: &str) -> Self {
         if memory::pointer(text).is_some() {
             return Self::Pointer;
@@ -35,7 +35,7 @@ impl WholeKind {
         }
     }
 
-    /// That of a part whose value is this text.
+    /// The kind for a part whose value has this text.
     pub(crate) fn of(child: &VarObject, text: &str) -> Self {
         let of_type = |of: &str| child.type_name.starts_with(of);
         if child.pretty && !INDEXED.iter().any(|of| of_type(of)) {
@@ -51,7 +51,7 @@ impl WholeKind {
     }
 }
 
-/// A value whose parts are looked at.
+/// A value whose parts are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whole {
     /// Absent where none names it.
@@ -91,7 +91,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// In parentheses where what stands behind an expression would be for a part of it only.
+/// The expression in parentheses, if a suffix would otherwise apply only to a part of it.
 fn operand(expression: &str) -> String {
     let is_simple = |c: char| c.is_alphanumeric() || "_.[]>-:%".contains(c);
     match expression.chars().all(is_simple) && !expression.starts_with('-') {

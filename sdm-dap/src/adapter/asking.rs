@@ -19,7 +19,7 @@ use crate::memory;
 use crate::message::Request;
 use crate::references::{FrameHandle, Node};
 
-/// The most words that are offered for one that is typed.
+/// Most completions of one word.
 const WORDS_MAX: usize = 500;
 
 /// An assignment in a frame, and the value that came of it.
@@ -186,7 +186,7 @@ pub(super) fn modules(connection: &mut Connection, request: &Request) -> Handled
     Ok(None)
 }
 
-/// Words that the end of what is typed in the debug console can become.
+/// Completions of the last word typed into the debug console.
 pub(super) fn completions_of(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: CompletionsArguments = request.read()?;
     let base = i64::from(connection.client.columns_start_at1);
@@ -253,7 +253,7 @@ pub(super) fn source(_connection: &mut Connection, _request: &Request) -> Handle
     Err(RequestError::Tasks(text.to_owned()))
 }
 
-/// Why a thread stands that a signal has stopped.
+/// The signal that has stopped a thread.
 pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: ThreadArguments = request.read()?;
     let id = arguments.thread_id;
@@ -305,7 +305,7 @@ pub(super) fn ranks(connection: &mut Connection, request: &Request) -> Handled {
     })))
 }
 
-/// All is answered that was asked.
+/// Answers the request after all its commands.
 pub(super) fn finish_ask(
     connection: &mut Connection,
     request: &Request,

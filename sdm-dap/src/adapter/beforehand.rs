@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{begin, pointing, requests, restarting};
 use crate::connection::{Connection, Phase};
 
-/// Answers what has waited for long: breakpoints have their numbers, and the client hears later where they stand.
+/// Answers requests that have waited for long: breakpoints have numbers then, and the client gets their locations
+/// later.
 pub(super) fn settle(connection: &mut Connection) {
     if connection.phase != Phase::Beginning {
         return;

@@ -135,7 +135,7 @@ fn end_progress(connection: &mut Connection) {
     }
 }
 
-/// The session that was asked for stands, or there is none; why.
+/// Handles the opened session, or the reason why there is none.
 pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, RequestError>) {
     // The client did not wait for it, and it is closed at once.
     if connection.phase != Phase::Beginning {
@@ -172,7 +172,7 @@ fn close_given_up(connection: &mut Connection) {
     }));
 }
 
-/// Nothing is left of the start that was given up.
+/// Handles the end of an abandoned start.
 pub(super) fn handle_given_up(connection: &mut Connection, closed: Result<(), RequestError>) {
     if let Err(why) = closed {
         connection.say("important", &format!("sdm: {why}\n"));
@@ -210,7 +210,7 @@ pub(super) fn refuse_begin(connection: &mut Connection, why: &RequestError) {
     connection.event("terminated", Value::Null);
 }
 
-/// All who were to be started or attached to have answered.
+/// Handles the answers of all tasks that were started or attached to.
 pub(super) fn finish_begin(connection: &mut Connection, answers: &[Answers]) {
     end_progress(connection);
     let complaints = answers.iter().filter_map(Answers::complaint);
@@ -267,7 +267,7 @@ pub(super) fn configuration_done(connection: &mut Connection, request: &Request)
     Ok(Some(Value::Null))
 }
 
-/// The client has said all: the programs run, or stand where they are.
+/// Handles `configurationDone`: the programs are resumed, or stay where they are.
 pub(super) fn set_off(connection: &mut Connection) {
     let standing = connection.tasks.standing();
     let stays = connection.manner.stop_at_entry && !connection.manner.no_debug;

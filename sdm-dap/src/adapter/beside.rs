@@ -22,7 +22,7 @@ use crate::rows::Rows;
 
 use sdm_debug::reply::Stop;
 
-/// `sdm/focus`: one rank in a session of its own, which the client is asked to begin.
+/// The request `sdm/focus`: debug one rank in a session of its own, which the client is asked to begin.
 pub(super) fn focus(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: RankArguments = request.read()?;
     let task = TaskId(arguments.rank);
@@ -174,7 +174,8 @@ pub(super) fn handle_foreign(
     }
 }
 
-/// Tasks run by another word than a request of the client's, which is told so; gives how they stood.
+/// Marks tasks as running that no request of this client has resumed, and tells the client; returns their stops from
+/// before.
 pub(super) fn let_run(connection: &mut Connection, to: &IdSet) -> Vec<(Stop, IdSet)> {
     let standing = connection.tasks.standing();
     let tasks = to.intersection(&standing);
@@ -194,7 +195,7 @@ pub(super) fn let_run(connection: &mut Connection, to: &IdSet) -> Vec<(Stop, IdS
     before
 }
 
-/// All have answered that another client has let run.
+/// Handles the answers of all tasks that another client has resumed.
 pub(super) fn finish_foreign(
     connection: &mut Connection,
     before: &[(Stop, IdSet)],

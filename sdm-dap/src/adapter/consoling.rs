@@ -47,7 +47,7 @@ pub(super) fn submit(
     Ok(runs.then_some(said))
 }
 
-/// True where a line is the console's, whatever it says: an answer, one of a list, a command of the user's own.
+/// True if the console takes a line whatever it contains: as an answer, an item of a list, or a user-defined command.
 pub(super) fn wants(connection: &Connection, line: &str) -> bool {
     let word = line.split(' ').next().unwrap_or_default();
     let console = connection.prompt.console.as_ref();
@@ -120,7 +120,7 @@ pub(super) fn note_sent(connection: &mut Connection, id: CommandId) {
     }
 }
 
-/// Goes on with the lines as far as that is possible now.
+/// Executes lines as far as that is possible now.
 pub(super) fn settle_console(connection: &mut Connection) {
     for _ in 0..LINES_MAX {
         let Some(console) = &mut connection.prompt.console else {
@@ -198,7 +198,7 @@ fn finish_line(connection: &mut Connection, verdict: Verdict) {
     }
 }
 
-/// Sends what lines have said; false where that was nothing.
+/// Sends the commands of lines; false if there were none.
 fn send_all(connection: &mut Connection) -> bool {
     let mut some = false;
     loop {

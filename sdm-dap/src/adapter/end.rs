@@ -23,7 +23,7 @@ const OUTPUT_WAIT: Duration = Duration::from_secs(3);
 /// The exit code of what was killed.
 const KILLED: i64 = 137;
 
-/// Tells the client of the programs' end, behind all that they have printed.
+/// Tells the client of the programs' end, after all their output.
 pub(super) fn settle_end(connection: &mut Connection) {
     if connection.phase == Phase::Leaving && connection.pending.is_none() {
         let gone = connection.tasks.left().is_empty() && connection.tasks.live().is_empty();
@@ -77,7 +77,7 @@ pub(super) fn session_ended(connection: &mut Connection, why: &str) {
     connection.event("terminated", Value::Null);
 }
 
-/// Ends the programs; that they have ended is told as always.
+/// Ends the programs; their end is reported as usual.
 pub(super) fn end_tasks(connection: &mut Connection) {
     if connection.company.role != Role::Owner {
         connection.phase = Phase::Ended;
@@ -132,8 +132,7 @@ pub(super) fn disconnect(connection: &mut Connection, request: &Request) -> Hand
     Ok(None)
 }
 
-/// Lets go of what was started here, and stays until that has ended: what it prints and what has started it need the
-/// session.
+/// Detaches from started programs, and stays until they have ended: their output and their launcher need the session.
 fn leave_running(connection: &mut Connection) {
     connection.phase = Phase::Leaving;
     let live = connection.tasks.live();
@@ -178,7 +177,7 @@ pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), Requ
     leave(connection);
 }
 
-/// Requests that nobody will answer any more are refused.
+/// Refuses requests that can no longer be answered.
 fn refuse_open(connection: &mut Connection) {
     connection.close_console();
     for request in connection.jobs.clear() {
@@ -186,7 +185,7 @@ fn refuse_open(connection: &mut Connection) {
     }
 }
 
-/// A client beside the owner goes: its breakpoints go with it, and nothing else changes.
+/// Handles the leaving of an additional client: its breakpoints are deleted, and nothing else changes.
 fn leave_beside(connection: &mut Connection) {
     let live = connection.tasks.live();
     let numbers = connection.points.numbers().into_iter();
@@ -204,7 +203,7 @@ pub(super) fn leave(connection: &mut Connection) {
     connection.act(Action::Leave);
 }
 
-/// The client is gone without a word: what was started is ended, what was attached to is let go.
+/// Handles a client that is gone without a message: started programs are ended, and attached ones are detached.
 pub(super) fn handle_gone(connection: &mut Connection) {
     match connection.phase {
         Phase::Leaving | Phase::Closing | Phase::Over => {}

@@ -36,7 +36,7 @@ pub(super) fn goto_targets(connection: &mut Connection, request: &Request) -> Ha
     Ok(None)
 }
 
-/// The targets at a location, by what gdb's `info line` says of it.
+/// The targets at a location, from the output of gdb's `info line`.
 pub(super) fn targets(connection: &mut Connection, location: &str, answers: &Answers) -> Value {
     let text = answers.replies().find_map(|(_, reply)| match reply {
         Reply::Text(text) => Some(text.as_str()),
@@ -56,7 +56,7 @@ pub(super) fn targets(connection: &mut Connection, location: &str, answers: &Ans
     }]})
 }
 
-/// A thread goes to another place without running what is between; the others stay.
+/// Moves a thread to another place without running the code between; other threads stay.
 pub(super) fn goto(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: GotoArguments = request.read()?;
     let id = arguments.thread_id;
@@ -89,7 +89,7 @@ pub(super) fn goto(connection: &mut Connection, request: &Request) -> Handled {
     Ok(None)
 }
 
-/// All have answered that were to go elsewhere.
+/// Handles the answers of all tasks that were moved.
 pub(super) fn finish_goto(
     connection: &mut Connection,
     (before, number): (&[(Stop, IdSet)], u32),

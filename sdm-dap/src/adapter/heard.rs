@@ -33,7 +33,7 @@ fn code_of(signal: &str) -> i64 {
     128 + known.map_or(0, |(_, number)| *number)
 }
 
-/// Takes in what the session says.
+/// Handles an event of the session.
 pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
     let Some(event) = beside::own_part(connection, event) else {
         return;
@@ -87,7 +87,7 @@ pub(super) fn handle_event(connection: &mut Connection, event: SessionEvent) {
     }
 }
 
-/// Answers that say how a run has ended.
+/// Handles answers that report the end of a run.
 fn hear_moves(connection: &mut Connection, classes: &[Class]) {
     let stops = classes.iter().filter_map(|class| match &class.answer {
         ClassAnswer::Reply(Reply::Stopped(stop)) => Some((class.tasks.clone(), stop.clone())),

@@ -100,7 +100,7 @@ pub(super) fn variables(connection: &mut Connection, request: &Request) -> Handl
     Ok(None)
 }
 
-/// Asks for the parts of an expression's value, by a variable object that stands for it.
+/// Requests the parts of an expression's value, by a variable object for it.
 fn open_expression(
     connection: &mut Connection,
     request: &Request,
@@ -329,7 +329,7 @@ pub(super) fn evaluate(connection: &mut Connection, request: &Request) -> Handle
     Ok(None)
 }
 
-/// Carries out a line that neither asks something nor is the shell's; `whom` it names, where it names somebody.
+/// Carries out a line that is neither a question nor for the shell; `whom` has the tasks that it names, if any.
 fn carry_out(
     connection: &mut Connection,
     request: &Request,
@@ -417,7 +417,7 @@ fn said(text: &str) -> Value {
     json!({"result": text, "variablesReference": 0})
 }
 
-/// One part of a value, of some tasks; gives what it is called.
+/// Adds a part of a value for some tasks; returns its name.
 fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: &Whole) -> String {
     let text = value_text(&child.value);
     let expression = whole.part(child);
@@ -452,7 +452,7 @@ fn add_part(variables: &mut Variables, tasks: &IdSet, child: &VarObject, whole: 
     name
 }
 
-/// Says whose answers were too many to keep apart, and who gave none.
+/// Adds the tasks whose answers were too many to keep apart, and the reasons of missing answers.
 fn add_others(variables: &mut Variables, answers: &Answers) {
     let others = &answers.all.others;
     if !others.is_empty() {
@@ -473,7 +473,7 @@ fn add_others(variables: &mut Variables, answers: &Answers) {
     }
 }
 
-/// Those that cannot evaluate what others can have that for a value.
+/// Adds the tasks that cannot evaluate the expression, with the failure as value.
 fn add_failures(variables: &mut Variables, name: &str, answers: &Answers) {
     for (tasks, failure) in &answers.all.failed {
         let value = OneValue {

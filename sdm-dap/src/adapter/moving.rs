@@ -21,7 +21,7 @@ use crate::tasks::Condition;
 /// Most stop requests to tasks for one `pause`.
 const PAUSES_MAX: u32 = 1000;
 
-/// The tasks that a request about a thread moves, and whether they are all that stand.
+/// The tasks that a request about a thread moves, and whether these are all stopped tasks.
 fn moved(
     connection: &mut Connection,
     arguments: &ThreadArguments,
@@ -40,7 +40,7 @@ fn moved(
     Ok((moved, all))
 }
 
-/// `sdm/scope`: whom F5 and steps move from now on; an editor's own switch.
+/// The request `sdm/scope`: sets the tasks that F5 and steps move; an option for editors.
 pub(super) fn set_scope(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: ScopeArguments = request.read()?;
     connection.manner.scope = arguments.scope;
@@ -104,7 +104,7 @@ pub(super) fn pass_by(connection: &mut Connection) {
     run(connection, "continue", &passing, &Command::Continue);
 }
 
-/// These tasks run from now on; gives how they stood.
+/// Marks these tasks as running; returns their stops from before.
 pub(super) fn set_running(connection: &mut Connection, tasks: &IdSet) -> Vec<(Stop, IdSet)> {
     let before = connection.tasks.stops().map(|(stop, standing)| {
         let concerned = standing.intersection(tasks);
@@ -118,8 +118,8 @@ pub(super) fn set_running(connection: &mut Connection, tasks: &IdSet) -> Vec<(St
     before
 }
 
-/// Selects the thread that a step is of, and its innermost frame: the client may have looked at others. `id` is the
-/// client's number of the thread where it is not the one in focus.
+/// Selects the thread of a step and its innermost frame, as the client may have examined others. `id` is the client's
+/// number of the thread, if it is not the one in focus.
 pub(super) fn select(
     connection: &Connection,
     tasks: &IdSet,
@@ -143,7 +143,7 @@ pub(super) fn select(
     thread.into_iter().chain(frames).collect()
 }
 
-/// All of a run have answered. Those who could not run stand as before; gives them.
+/// Handles the answers of a whole run. Returns the tasks that could not run, which are stopped as before.
 pub(super) fn finish_run(
     connection: &mut Connection,
     said: &'static str,

@@ -272,7 +272,7 @@ pub(super) fn finish_points(
     answer_points(connection, request, group, asked);
 }
 
-/// Has a rank look for sources of a file's name where a breakpoint in it stands nowhere; false where that cannot be.
+/// Has a rank search for sources with the file name of an unbound breakpoint; false if that is impossible.
 fn look_elsewhere(
     connection: &mut Connection,
     request: &Request,
@@ -302,7 +302,7 @@ fn look_elsewhere(
     true
 }
 
-/// It is known which sources of a file's name there are.
+/// Handles the found sources with a file name.
 pub(super) fn finish_elsewhere(
     connection: &mut Connection,
     request: &Request,
@@ -330,7 +330,7 @@ pub(super) fn finish_elsewhere(
     answer_points(connection, request, group, asked);
 }
 
-/// Answers where the breakpoints of a group stand.
+/// Answers with the locations of a group's breakpoints.
 fn answer_points(
     connection: &mut Connection,
     request: &Request,
@@ -357,7 +357,7 @@ fn answer_points(
     connection.write(request.response(json!({"breakpoints": shown})));
 }
 
-/// Those at events: some are no breakpoints at all, so the client gets no list of them, and hears what is wrong.
+/// Answers for the exception filters: some of them are no breakpoints, so the client gets errors and no list.
 fn finish_exceptions(
     connection: &mut Connection,
     request: &Request,
@@ -378,7 +378,7 @@ fn finish_exceptions(
     connection.write(request.response(Value::Null));
 }
 
-/// A line of the console has set one: an editor that lists them hears of it.
+/// Reports a breakpoint set by a console line to editors that list breakpoints.
 pub(super) fn finish_console_point(
     connection: &mut Connection,
     command: &Command,

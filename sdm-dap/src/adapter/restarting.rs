@@ -14,7 +14,7 @@ use crate::message::Request;
 use crate::points;
 use crate::settling::Settling;
 
-/// Ends the programs, or lets go of them, and begins anew with the same breakpoints.
+/// Ends the programs, or detaches from them, and begins again with the same breakpoints.
 pub(super) fn restart(connection: &mut Connection, request: &Request) -> Handled {
     if !matches!(connection.phase, Phase::Configuring | Phase::Live) {
         return Err(early(&request.command, "the programs have ended"));
@@ -31,7 +31,7 @@ pub(super) fn restart(connection: &mut Connection, request: &Request) -> Handled
     Ok(None)
 }
 
-/// Ends what there is, to be opened once more.
+/// Closes the session, to open it again.
 pub(super) fn begin_again(connection: &mut Connection) {
     printing::flush_output(connection, true);
     connection.close_console();
@@ -96,7 +96,7 @@ pub(super) fn reinsert(connection: &mut Connection) {
     connection.begin_job(Purpose::Reinsert(numbers), commands);
 }
 
-/// They stand there again: all runs as after the client's first word.
+/// Continues after the breakpoints are set again, as after the first `configurationDone`.
 pub(super) fn finish_reinsert(connection: &mut Connection, numbers: &[u32], answers: &[Answers]) {
     pointing::note_places(connection, numbers, answers);
     let all = connection.tasks.live();

@@ -10,7 +10,7 @@ use crate::jobs::Purpose;
 use crate::tasks::Condition;
 use crate::values::set_name;
 
-/// These have stopped.
+/// Notes that these tasks have stopped.
 pub(super) fn note_stops(connection: &mut Connection, tasks: &IdSet) {
     if tasks.is_empty() {
         return;
@@ -39,7 +39,7 @@ pub(super) fn forget(connection: &mut Connection, tasks: &IdSet) {
     }
 }
 
-/// Says what tasks say beside their output, in order with that.
+/// Shows a message of tasks, in order with their output.
 pub(super) fn tell(connection: &mut Connection, tasks: &IdSet, text: &str) {
     printing::flush_output(connection, true);
     let text = match connection.tasks.all().len() {
@@ -49,7 +49,7 @@ pub(super) fn tell(connection: &mut Connection, tasks: &IdSet, text: &str) {
     connection.say("console", &text);
 }
 
-/// These have stopped, each task once.
+/// Handles stops; each task occurs once.
 pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
     let is_passed = |stop: &Stop| match &stop.reason {
         StopReason::Internal { what } => {
@@ -80,7 +80,7 @@ pub(super) fn stopped(connection: &mut Connection, stops: Vec<(IdSet, Stop)>) {
     }
 }
 
-/// Those who could not run stand as before.
+/// Marks tasks that could not run as stopped as before.
 pub(super) fn stand_again(connection: &mut Connection, before: &[(Stop, IdSet)], failed: &IdSet) {
     if !failed.is_empty() {
         let back = before.iter().map(|(stop, tasks)| {

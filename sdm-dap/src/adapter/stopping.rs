@@ -21,7 +21,7 @@ use crate::rows::Row;
 use crate::settling::WAIT_MAX;
 use crate::values::set_name;
 
-/// Asks where those stand that have stopped, once it is time.
+/// Requests the stacks of newly stopped tasks, once it is time.
 pub(super) fn settle_stops(connection: &mut Connection) {
     let running = connection.tasks.running();
     say_who_runs(connection, &running);
@@ -56,7 +56,7 @@ pub(super) fn settle_stops(connection: &mut Connection) {
     }
 }
 
-/// A step whose peers block says so.
+/// Reports the tasks that a step still waits for, as they may be blocked.
 fn say_who_runs(connection: &mut Connection, running: &IdSet) {
     let settling = &mut connection.settling;
     let now = connection.now;
@@ -87,7 +87,7 @@ fn say_who_runs(connection: &mut Connection, running: &IdSet) {
     connection.say("console", &format!("{text}\n"));
 }
 
-/// It is known where they stand.
+/// Handles the stacks of stopped tasks.
 pub(super) fn finish_stacks(connection: &mut Connection, answers: &[Answers]) {
     for answers in answers {
         for (tasks, reply) in answers.replies() {
@@ -107,7 +107,7 @@ pub(super) fn finish_stacks(connection: &mut Connection, answers: &[Answers]) {
     announce(connection, &fresh);
 }
 
-/// These are the threads of the one process, now that it stands.
+/// Sets the threads of the only process, which is stopped.
 fn os_threads_stand(connection: &mut Connection, threads: Vec<ThreadView>) {
     let (ended, started) = connection.os_threads.stand(threads);
     tell_threads(connection, &ended, &started);
@@ -121,7 +121,7 @@ fn tell_threads(connection: &mut Connection, ended: &[i64], started: &[i64]) {
     }
 }
 
-/// Divides the tasks anew; the client does not know any of them yet.
+/// Divides the tasks into threads again, without telling the client.
 pub(super) fn regroup_quietly(connection: &mut Connection) {
     let groups = groups_now(connection);
     connection.rows.regroup(groups);
@@ -142,7 +142,7 @@ fn regroup(connection: &mut Connection) {
     }
 }
 
-/// Tells the client of the threads that these are in: one takes the focus, the others leave it there.
+/// Reports the stop to the client by the threads of these tasks: one takes the focus, the others do not change it.
 fn announce(connection: &mut Connection, fresh: &IdSet) {
     let focused = connection.rows.focused;
     let stopped = |row: &&Row| row.group.standing.is_some() && !row.group.tasks.is_disjoint(fresh);
@@ -195,7 +195,7 @@ fn announce(connection: &mut Connection, fresh: &IdSet) {
     }
 }
 
-/// Why they stand, as the protocol has it.
+/// The body of a `stopped` event.
 fn stop_body(connection: &Connection, stop: &Stop) -> Value {
     let reason = match &stop.reason {
         StopReason::AtMain | StopReason::AtEntry | StopReason::Attached => "entry",

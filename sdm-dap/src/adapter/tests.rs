@@ -17,7 +17,7 @@ use crate::frame::{Framed, Framer, framed};
 struct Scene {
     adapter: Adapter,
     now: Instant,
-    /// Commands that were sent: whom, and which.
+    /// Commands that were sent, each with its tasks.
     sent: Vec<(CommandId, IdSet, Command)>,
     seq: i64,
 }
@@ -56,7 +56,7 @@ impl Scene {
         scene
     }
 
-    /// One of a client of this name, whose ranks are on their way to `main`; gives what came of the launch.
+    /// A scene of this client, whose ranks are on their way to `main`; returns the messages after the launch.
     fn starting(client: &str, configuration: &Value) -> (Self, Vec<Value>) {
         let now = Instant::now();
         let mut scene = Self {
@@ -124,7 +124,7 @@ impl Scene {
             .0
     }
 
-    /// Answers the question where they stand, as soon as it is asked.
+    /// Answers the request for stacks once it is made.
     fn stand(&mut self, tasks: &str) -> Vec<Value> {
         let id = self.of("backtrace");
         let stack = Backtrace {
@@ -175,7 +175,7 @@ impl Scene {
     }
 }
 
-/// The threads of the stops among messages, and whether all stand.
+/// The threads of the `stopped` events among messages, and whether each stops all.
 fn stops(messages: &[Value]) -> Vec<(i64, bool)> {
     let stops = messages
         .iter()
@@ -214,7 +214,7 @@ fn a_stop_waits_a_moment_for_those_that_stop_too() {
     assert_eq!(stops(&scene.stand("2-3")), [(2, true)]);
 }
 
-/// Nothing is known yet of where it stands: the client would take all for stopped and show it elsewhere.
+/// While a task's stack is unknown the client would take all for stopped, and show that task elsewhere.
 #[test]
 fn all_stand_only_once_the_last_one_is_told() {
     let mut scene = Scene::new(&json!({"program": "a", "ranks": 4, "threads": "classes"}));
@@ -229,7 +229,8 @@ fn all_stand_only_once_the_last_one_is_told() {
     assert_eq!(stops(&scene.stand("3")), [(1, true)]);
 }
 
-/// Ranks 0 to 2 of four hit a breakpoint, each a thread: the threads of the stops that are told then, and once rank 3 stops.
+/// Ranks 0 to 2 of four hit a breakpoint, each a thread: the threads of the stops reported then, and once rank 3
+/// stops.
 fn stops_of_ranks(client: &str) -> [Vec<(i64, bool)>; 2] {
     let (mut scene, _) = Scene::starting(client, &json!({"program": "a", "threads": "ranks"}));
     scene.come_to_main();
@@ -260,7 +261,7 @@ fn breakpoint_at(line: u32) -> Value {
     json!({"source": {"path": "/m.c"}, "breakpoints": [{"line": line}]})
 }
 
-/// The answer to the last request but so many, among messages.
+/// The answer to the request with this number, among messages.
 fn answer_to(messages: &[Value], seq: i64) -> Option<&Value> {
     let mut all = messages.iter();
     all.find(|message| message["request_seq"] == seq)
