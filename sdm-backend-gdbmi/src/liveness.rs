@@ -33,7 +33,7 @@ impl Pulse {
         }
     }
 
-    /// True where the time has come.
+    /// True if the time has come.
     pub(crate) fn take_due(&mut self, now: Instant) -> bool {
         self.look_at.take_if(|at| *at <= now).is_some()
     }
@@ -47,7 +47,7 @@ pub(crate) fn look(now: Instant, driver: &mut Driver) {
     }
 }
 
-/// True where no thread of a process lives; its first one can have ended by itself.
+/// True if no thread of a process lives; its first one can have ended by itself.
 fn is_dead(pid: i32) -> bool {
     let process = proc::of(pid);
     let Ok(mut threads) = process.thread_ids() else {

@@ -60,7 +60,7 @@ pub(crate) struct Task {
     /// The detached program, until it ends.
     left: Option<LeftRunning>,
     left_end: Option<LeftEnd>,
-    /// Set where the program was started without a gdb.
+    /// Set if the program was started without a gdb.
     seized: Option<Parent>,
     /// Signals that came before the program had started, and whether to send them even to a stopped one.
     due: Vec<(Signal, bool)>,

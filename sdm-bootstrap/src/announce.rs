@@ -114,7 +114,7 @@ impl Announcement {
     /// The line without its end.
     ///
     /// # Errors
-    /// Where a field is out of its range, so that nothing is printed that [`Self::find`] refuses.
+    /// If a field is out of its range, so that nothing is printed that [`Self::find`] refuses.
     pub fn to_line(&self) -> Result<String, AnnouncementError> {
         let line = self.to_string();
         check_length(&line)?;

@@ -26,7 +26,7 @@ const INSTALLERS: [&str; 9] = [
 /// Most files of a process that are examined.
 const FILES_MAX: usize = 1024;
 
-/// True where something in the process that is no runtime's can have installed a handler, or that cannot be known.
+/// True if something in the process that is no runtime's can have installed a handler, or that cannot be known.
 #[must_use]
 pub fn may_have_own_handlers(process: &Process, rules: &FoldRules) -> bool {
     let Ok(maps) = process.maps() else {
@@ -43,7 +43,7 @@ pub fn may_have_own_handlers(process: &Process, rules: &FoldRules) -> bool {
     is_found || own.next().is_some()
 }
 
-/// True where a file calls what installs a handler; what has that in itself, or is no file, may.
+/// True if a file calls what installs a handler; what has that in itself, or is no file, may.
 fn installs(path: &std::path::Path) -> bool {
     let Ok(file) = files::open(path) else {
         return true;

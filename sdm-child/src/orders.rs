@@ -47,7 +47,7 @@ pub(crate) struct Orders {
     pub(super) signals: SignalState,
     /// Variables that are set, or unset.
     pub(super) changes: Vec<(OsString, Option<OsString>)>,
-    /// Set where no gdb starts the program.
+    /// Set if no gdb starts the program.
     pub(super) hold: Option<Hold>,
 }
 

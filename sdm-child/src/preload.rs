@@ -18,7 +18,7 @@ use sdm_system::proc;
 
 use crate::sys::out_of_the_way;
 
-/// The library; empty where processors have no such registers.
+/// The library; empty if processors have no such registers.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
 
 /// Name of the memory file, which `/proc/PID/maps` of a gdb shows that has loaded it.
@@ -71,7 +71,7 @@ impl FromStr for Completion {
 }
 
 impl Completion {
-    /// True where a gdb that is older than 14 and has not loaded the library fails at registers.
+    /// True if a gdb that is older than 14 and has not loaded the library fails at registers.
     pub fn is_needed(self) -> bool {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
@@ -145,7 +145,7 @@ pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
     name == VARIABLE && is_odd
 }
 
-/// True where the process has loaded the library, as far as this one may know.
+/// True if the process has loaded the library, as far as this one may know.
 pub fn is_loaded(pid: i32) -> bool {
     let name = format!("/memfd:{NAME} ");
     let is_it = |it: &proc::Mapping| it.name.as_bytes().starts_with(name.as_bytes());

@@ -176,7 +176,7 @@ fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::Path
 /// inherited.
 ///
 /// # Errors
-/// [`io::Error`] where there is no such file, or no descriptor is left.
+/// [`io::Error`] if there is no such file, or no descriptor is left.
 pub(crate) fn name_of(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
     Ok(sys::out_of_the_way(open(path, flags, Mode::empty())?))

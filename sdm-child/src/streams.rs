@@ -131,7 +131,7 @@ impl Streams {
         (theirs, ours.collect())
     }
 
-    /// The streams of a program whose gdb a shim has started, of what came of [`Streams::into_ends`] there; nothing where that
+    /// The streams of a program whose gdb a shim has started, of what came of [`Streams::into_ends`] there; nothing if that
     /// is not what there must be.
     pub fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
         if fds.is_empty() {

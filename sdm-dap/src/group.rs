@@ -16,7 +16,7 @@ const SET_BYTES_MAX: usize = 24;
 pub(crate) struct Standing {
     /// The stop of the lowest task.
     pub(crate) stop: Stop,
-    /// The frames of the user's code, innermost first; never none where a place is known.
+    /// The frames of the user's code, innermost first; never none if a place is known.
     pub(crate) frames: Vec<Frame>,
     /// gdb's level of the first of them, with its tasks.
     pub(crate) bases: Vec<(IdSet, u32)>,

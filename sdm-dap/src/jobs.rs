@@ -247,7 +247,7 @@ impl Jobs {
         self.finished.pop_front()
     }
 
-    /// True where a job is over and nothing was done about that.
+    /// True if a job is over and nothing was done about that.
     pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
     }

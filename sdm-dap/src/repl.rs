@@ -23,7 +23,7 @@ pub(crate) enum Wish {
     Interrupt,
     /// Restart the whole job; true to stop at `main`.
     Restart(bool),
-    /// A line for the shell; true where tasks run by it.
+    /// A line for the shell; true if tasks run by it.
     Shell(bool),
 }
 
@@ -118,7 +118,7 @@ fn resolve(set: &SetExpr, tasks: &Tasks) -> Result<Option<IdSet>, RequestError> 
 struct Known<'a> {
     tasks: &'a Tasks,
     all: IdSet,
-    /// Set where a name is not known here.
+    /// Set if a name is not known here.
     unknown: &'a Cell<bool>,
 }
 

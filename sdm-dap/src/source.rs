@@ -3,7 +3,7 @@
 use sdm_debug::reply::Frame;
 use serde_json::{Value, json};
 
-/// The `Source` of a frame; absent where its file is not known.
+/// The `Source` of a frame; absent if its file is not known.
 pub(crate) fn source(frame: &Frame) -> Option<Value> {
     if frame.path.is_empty() {
         return None;

@@ -54,7 +54,7 @@ impl WholeKind {
 /// A value whose parts are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whole {
-    /// Absent where none names it.
+    /// Absent if none names it.
     pub(crate) expression: Option<String>,
     pub(crate) kind: WholeKind,
 }

@@ -98,7 +98,7 @@ pub enum Event {
 /// The creation of tasks while a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
-    /// The number of the task that has started them; none where that was a tool.
+    /// The number of the task that has started them; none if that was a tool.
     pub by: Option<u32>,
     /// The number of the task whose breakpoints they have.
     pub like: u32,

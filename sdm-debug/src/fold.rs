@@ -38,7 +38,7 @@ pub struct RawFrame {
     pub function: Option<String>,
     /// The source file without directories, where known.
     pub file: Option<String>,
-    /// The line, from 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
     /// The shared object without directories; empty for the program itself.
     pub module: String,
@@ -128,7 +128,7 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
 }
 
 /// The innermost frame that the user wrote, and the runtime's function that it is inside of; the
-/// frames are given innermost first. `None` where no frame is the user's.
+/// frames are given innermost first. `None` if no frame is the user's.
 #[must_use]
 pub fn innermost_user_frame(frames: &[RawFrame], rules: &FoldRules) -> Option<UserFrame> {
     let kinds = kinds(frames, rules);
@@ -152,7 +152,7 @@ pub fn user_frames(frames: &[RawFrame], rules: &FoldRules) -> Vec<usize> {
         .collect()
 }
 
-/// True where a stack was read to its end: to `main`, or to what starts threads and programs. A stack in which the
+/// True if a stack was read to its end: to `main`, or to what starts threads and programs. A stack in which the
 /// way out was lost ends somewhere else.
 #[must_use]
 pub fn is_whole(frames: &[RawFrame], rules: &FoldRules) -> bool {

@@ -237,13 +237,13 @@ impl FoldRules {
         })
     }
 
-    /// True where the shared object is a runtime's.
+    /// True if the shared object is a runtime's.
     #[must_use]
     pub fn is_runtime_module(&self, module: &str) -> bool {
         !module.is_empty() && self.modules.iter().any(|pattern| matches(pattern, module))
     }
 
-    /// True where the function is never shown.
+    /// True if the function is never shown.
     pub(crate) fn is_plumbing(&self, function: &str) -> bool {
         self.plumbing
             .iter()

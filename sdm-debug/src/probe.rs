@@ -44,7 +44,7 @@ pub struct TaskProbe {
     pub exchanged: bool,
     /// The waits of its threads; `None` if they were not requested.
     pub waits: Option<TaskWaits>,
-    /// The time on a processor since the probe before, in milliseconds; absent where nothing was compared.
+    /// The time on a processor since the probe before, in milliseconds; absent if nothing was compared.
     pub cpu_ms: Option<u64>,
     /// State of the process in the kernel.
     pub process: Option<ProcessState>,
@@ -57,7 +57,7 @@ pub struct Within {
     pub depth: u32,
     /// The function, without a line.
     pub frame: StackFrame,
-    /// True where its own state has changed: a loop goes round.
+    /// True if its own state has changed: a loop goes round.
     pub changed: bool,
     /// True if tracking shows that its call has not returned; otherwise only its observed state is the same.
     pub noted: bool,
@@ -159,7 +159,7 @@ pub struct LockWait {
     pub place: StackFrame,
     /// The number of the task's thread that holds it, where that is known.
     pub holder: Option<u32>,
-    /// True where the thread that holds it is there no more.
+    /// True if the thread that holds it is there no more.
     pub orphaned: bool,
 }
 
@@ -222,7 +222,7 @@ impl TaskWaits {
         main.map(|wait| &wait.what)
     }
 
-    /// True where nothing is known to be waited for, nor held.
+    /// True if nothing is known to be waited for, nor held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.call.is_none() && self.threads.is_empty() && self.window_locks.is_empty()

@@ -34,13 +34,13 @@ pub struct QueueMessage {
 pub struct MessageKind {
     /// The queue.
     pub queue: QueueName,
-    /// True where the other side is found, and the data is under way.
+    /// True if the other side is found, and the data is under way.
     pub is_matched: bool,
     /// The name of the communicator.
     pub communicator: String,
-    /// True where the communicator is between two groups: its peers are of the other group.
+    /// True if the communicator is between two groups: its peers are of the other group.
     pub is_remote: bool,
-    /// True where any peer will do.
+    /// True if any peer will do.
     pub any_peer: bool,
     /// The tag; absent for any.
     pub tag: Option<i64>,

@@ -81,7 +81,7 @@ fn behind_type(printed: &str) -> Option<(bool, &str)> {
     is_reference.then_some((true, rest))
 }
 
-/// True where gdb has left out something of a value that it has printed.
+/// True if gdb has left out something of a value that it has printed.
 #[must_use]
 pub fn is_left_out(printed: &str) -> bool {
     let plain: String = outside_quotes(printed).map(|(_, c)| c).collect();

@@ -84,7 +84,7 @@ pub enum Reply {
     VarChildren {
         /// The children that were asked for, in the order of their definition or index.
         children: Vec<VarObject>,
-        /// True where there are further ones.
+        /// True if there are further ones.
         more: bool,
     },
     /// Which variable objects have changed.
@@ -108,15 +108,15 @@ pub struct Frame {
     pub level: u32,
     /// The function; `module+offset` if it has no name.
     pub function: String,
-    /// The source file as compiled, without directories; empty where unknown.
+    /// The source file as compiled, without directories; empty if unknown.
     pub file: String,
-    /// The source file's full path; empty where unknown.
+    /// The source file's full path; empty if unknown.
     pub path: String,
-    /// The line, from 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
     /// The shared object without directories; empty for the program itself.
     pub module: String,
-    /// Arguments with their values; empty where they were not asked for.
+    /// Arguments with their values; empty if they were not asked for.
     pub args: Vec<Variable>,
 }
 
@@ -125,7 +125,7 @@ pub struct Frame {
 pub struct Backtrace {
     /// The frames that were asked for, innermost first.
     pub frames: Vec<Frame>,
-    /// True where there are more frames than were asked for.
+    /// True if there are more frames than were asked for.
     pub more: bool,
     /// Number of frames left out above the first one (inside a runtime) and below the last.
     pub folded: u32,
@@ -217,7 +217,7 @@ impl TaskStacks {
 pub struct ThreadStack {
     /// Number of the task's threads with this stack, from 1.
     pub count: u32,
-    /// True where the main thread is one of them.
+    /// True if the main thread is one of them.
     pub main: bool,
     /// The folded frames, outermost first.
     pub frames: Vec<StackFrame>,
@@ -230,9 +230,9 @@ pub struct StackFrame {
     pub module: String,
     /// The function, or `module+offset`.
     pub function: String,
-    /// The source file without directories; empty where unknown.
+    /// The source file without directories; empty if unknown.
     pub file: String,
-    /// The line of the call, or of the stop in the innermost one; 0 where unknown.
+    /// The line of the call, or of the stop in the innermost one; 0 if unknown.
     pub line: u32,
     /// Number of consecutive frames of this function: more than 1 for recursion.
     pub repeat: u32,

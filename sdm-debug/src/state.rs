@@ -48,7 +48,7 @@ impl TaskState {
         matches!(self, Self::Starting | Self::Stopped | Self::Running)
     }
 
-    /// True where the table of moves has `self -> next`.
+    /// True if the table of moves has `self -> next`.
     #[must_use]
     pub fn may_become(&self, next: &TaskState) -> bool {
         use TaskState as S;

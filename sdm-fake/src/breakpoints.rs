@@ -123,7 +123,7 @@ impl Task {
     }
 }
 
-/// True where an `if` or a `while` among a breakpoint's commands has no `end`.
+/// True if an `if` or a `while` among a breakpoint's commands has no `end`.
 fn has_open_block(lines: &[String]) -> bool {
     let words = lines
         .iter()

@@ -310,7 +310,7 @@ impl FakeBackend {
     }
 }
 
-/// True where these are answers and nothing else, all the same; of one command, as there is no other.
+/// True if these are answers and nothing else, all the same; of one command, as there is no other.
 fn all_answer_alike(outputs: &VecDeque<BackendOutput>) -> bool {
     let mut results = outputs.iter().map(|output| match output {
         BackendOutput::Answer { result, .. } => Some(result),

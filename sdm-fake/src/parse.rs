@@ -86,7 +86,7 @@ pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
 /// Feeds arbitrary text to the reader of scenarios: no panic, and an error names a line that there is.
 ///
 /// # Panics
-/// Where that does not hold.
+/// If that does not hold.
 pub fn fuzz_scenario(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Err(error) = parse(&text) {

@@ -196,7 +196,7 @@ impl Scenario {
         }
     }
 
-    /// True where the task's `index`th run, and all after it, end alike.
+    /// True if the task's `index`th run, and all after it, end alike.
     pub(super) fn is_last_run(&self, task: TaskId, index: usize) -> bool {
         let runs = self.pick(task, |s| (!s.runs.is_empty()).then_some(&s.runs));
         runs.is_none_or(|runs| index + 1 >= runs.len())
@@ -249,7 +249,7 @@ impl Scenario {
         })
     }
 
-    /// True where the command of this name is never answered.
+    /// True if the command of this name is never answered.
     pub(super) fn is_mute(&self, task: TaskId, name: &str) -> bool {
         self.pick(task, |s| s.mute.as_ref())
             .is_some_and(|names| names.iter().any(|n| n == "all" || n == name))

@@ -33,7 +33,7 @@ pub(super) struct Task {
     pub(super) interrupts: Vec<CommandId>,
     /// Commands that are never answered.
     pub(super) silent: Vec<CommandId>,
-    /// True where the start under way was cancelled: its end is an event.
+    /// True if the start under way was cancelled: its end is an event.
     pub(super) disowned: bool,
     /// True once the backend has ended it.
     pub(super) left: bool,

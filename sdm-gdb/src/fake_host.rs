@@ -14,11 +14,11 @@ use crate::host::{Host, NewCore};
 /// A host that gives the same answer for every process.
 #[derive(Default)]
 pub(super) struct FakeHost {
-    /// True where the program blocks SIGINT.
+    /// True if the program blocks SIGINT.
     pub(super) blocks_int: bool,
     /// True if the program is stopped under gdb; otherwise it waits in the kernel.
     pub(super) held: bool,
-    /// True where nothing is known of what the program holds in memory.
+    /// True if nothing is known of what the program holds in memory.
     pub(super) blind: bool,
     /// Number of return addresses that a processor can watch at once (its debug registers), and a counter of those in
     /// use.

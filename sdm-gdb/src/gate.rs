@@ -158,7 +158,7 @@ impl Gate {
         Some(record)
     }
 
-    /// gdb has answered; false where that was to a question of this gate's own.
+    /// gdb has answered; false if that was to a question of this gate's own.
     fn answered(&mut self, token: u64) -> bool {
         let at = self.under_way.iter().position(|(known, _)| *known == token);
         if let Some(at) = at {
@@ -188,7 +188,7 @@ impl Gate {
         BrokenOff::UnderWay
     }
 
-    /// True where gdb is to be sent SIGINT now.
+    /// True if gdb is to be sent SIGINT now.
     pub fn poll_interrupt(&mut self) -> bool {
         // Deeds are never written behind a question, so that behind this one there is none.
         let Some((token, Kind::Question)) = self.under_way.front().copied() else {

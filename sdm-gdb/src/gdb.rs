@@ -95,7 +95,7 @@ impl Gdb {
         self.parts.host.as_ref()
     }
 
-    /// True where the kernel holds the program for gdb now: it neither runs nor ends.
+    /// True if the kernel holds the program for gdb now: it neither runs nor ends.
     pub(super) fn is_held(&self) -> bool {
         let pid = self.get().pid();
         let state = pid.and_then(|pid| self.host().process_state(pid));

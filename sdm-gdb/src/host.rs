@@ -25,21 +25,21 @@ pub trait Host {
     fn run_by_valgrind(&self) -> Option<i32>;
     /// The program that the process runs.
     fn program(&self, pid: i32) -> Option<PathBuf>;
-    /// True where every thread of the process blocks the signal.
+    /// True if every thread of the process blocks the signal.
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool;
-    /// True where the signal waits to be delivered to the process.
+    /// True if the signal waits to be delivered to the process.
     fn signal_pending(&self, pid: i32, signal: i32) -> bool;
     /// The file that is mapped at an address, and how far from its first mapping that is.
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
-    /// True where the process runs this program.
+    /// True if the process runs this program.
     fn runs(&self, pid: i32, program: &Path) -> bool;
     /// Entry point of the program itself, not of its dynamic linker.
     fn entry_address(&self, pid: i32) -> Option<u64>;
-    /// True where gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
+    /// True if gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
     fn completes_writes(&self) -> bool;
     /// The time that the process has spent on a processor, in milliseconds.
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
-    /// True where no process of this host has a thread of this number.
+    /// True if no process of this host has a thread of this number.
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
     /// Time that a thread has run on a processor, in nanoseconds; `None` if the kernel does not count it.
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
@@ -68,12 +68,12 @@ pub trait Host {
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// Creates a core file that will appear at this path, replacing any file there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
-    /// True where a handler takes the signal.
+    /// True if a handler takes the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;
 
     /// True if a signal handler in the process may be one that no runtime has installed.
     fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool;
-    /// True where there is a file at this path.
+    /// True if there is a file at this path.
     fn is_file(&self, path: &[u8]) -> bool;
     /// Starts an MI library's debug library on a process, in a separate process.
     fn ask_debug_library(

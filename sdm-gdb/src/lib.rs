@@ -427,7 +427,7 @@ impl Driver {
         }
     }
 
-    /// Begins the next command where none is under way. True where one was begun.
+    /// Begins the next command where none is under way. True if one was begun.
     fn begin_next(&mut self) -> bool {
         let is_leaving = self.gdb.get().is_leaving;
         let is_busy = self.ops.iter().any(|op| op.turn == Turn::Alone);

@@ -120,7 +120,7 @@ impl Drop for Held {
     }
 }
 
-/// True where a signal has stopped the process, and no tracer.
+/// True if a signal has stopped the process, and no tracer.
 pub(crate) fn is_stopped(pid: i32) -> bool {
     proc::of(pid).state().is_some_and(State::is_stopped)
 }

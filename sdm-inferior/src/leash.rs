@@ -53,7 +53,7 @@ impl Grip {
 }
 
 impl Leash {
-    /// Absent where no more files can be opened: the process is stopped a little later then.
+    /// Absent if no more files can be opened: the process is stopped a little later then.
     pub fn new() -> Option<Self> {
         let (ours, theirs) = pipe2(OFlag::O_CLOEXEC).ok()?;
         Some(Self { ours, theirs })

@@ -60,7 +60,7 @@ impl Warden {
     /// Makes the copy.
     ///
     /// # Errors
-    /// [`io::Error`] where the system has no room for it.
+    /// [`io::Error`] if the system has no room for it.
     pub fn start() -> io::Result<Self> {
         sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
     }

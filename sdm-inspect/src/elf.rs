@@ -55,7 +55,7 @@ impl Image {
         Some(Self { file, segments })
     }
 
-    /// A section's bytes, inflated where they are compressed; empty where there is none.
+    /// A section's bytes, inflated where they are compressed; empty if there is none.
     pub(crate) fn section(&self, name: &str) -> Slice {
         let bytes = self.section_bytes(name).unwrap_or_default();
         EndianSlice::new(bytes, NativeEndian)

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 /// itself (RDMA), and long messages that are copied from process to process at once (CMA, XPMEM, KNEM).
 ///
 /// # Errors
-/// [`io::Error`] where the process is gone, or may not be read.
+/// [`io::Error`] if the process is gone, or may not be read.
 pub fn fingerprint(pid: i32) -> io::Result<u128> {
     let mut hash = Xxh3Default::new();
     shared_memory::add(pid, &mut hash)?;

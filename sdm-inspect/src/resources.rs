@@ -138,7 +138,7 @@ fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec
     Some((what, holders))
 }
 
-/// True where a wait at a socket is known to have no time-out.
+/// True if a wait at a socket is known to have no time-out.
 fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
     let Ok(number) = i32::try_from(descriptor) else {
         return false;

@@ -20,13 +20,13 @@ pub(crate) const REGISTER_WORDS: usize = 34;
 /// Forks this process.
 ///
 /// # Errors
-/// [`io::Error`] where the system has no room for another one.
+/// [`io::Error`] if the system has no room for another one.
 pub(crate) fn fork_off() -> io::Result<ForkResult> {
     // SAFETY: the C library holds its own locks over a fork, and the child takes no other: it makes system calls and allocates.
     Ok(unsafe { fork() }?)
 }
 
-/// Waits for the next child or traced thread to change; gives its number and its status, `None` where there is none to wait for.
+/// Waits for the next child or traced thread to change; gives its number and its status, `None` if there is none to wait for.
 ///
 /// # Errors
 /// [`io::Error`] as `waitpid(2)` has.

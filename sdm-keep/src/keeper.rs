@@ -354,7 +354,7 @@ impl Keeper {
     }
 }
 
-/// True where the caller is this user, or root.
+/// True if the caller is this user, or root.
 fn is_ours(stream: &UnixStream) -> bool {
     Peer::of(stream).is_ok_and(|peer| peer.uid == 0 || peer.is_this_user())
 }

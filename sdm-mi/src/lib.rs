@@ -17,7 +17,7 @@ pub use value::{Results, Value};
 /// Reads arbitrary bytes as MI, whole and byte by byte; both must give the same records.
 ///
 /// # Panics
-/// Where they do not: that is a bug here.
+/// If they do not: that is a bug here.
 pub fn fuzz_mi(bytes: &[u8]) {
     let whole = records(&[bytes]);
     let pieces: Vec<&[u8]> = bytes.chunks(1).collect();

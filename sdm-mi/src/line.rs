@@ -30,7 +30,7 @@ pub struct LineReader {
     /// `buffer[start..scanned]` holds no line end.
     scanned: usize,
     end: usize,
-    /// Bytes of a line too long that are no longer kept; 0 where the line is not too long.
+    /// Bytes of a line too long that are no longer kept; 0 if the line is not too long.
     dropped: u64,
     inner: InnerAnswer,
 }

@@ -133,7 +133,7 @@ impl Results {
         self.value(name)?.as_tuple()
     }
 
-    /// The elements of the list of this name; none where there is no such list.
+    /// The elements of the list of this name; none if there is no such list.
     pub fn items(&self, name: &str) -> impl Iterator<Item = &Value> {
         self.value(name).into_iter().flat_map(Value::items)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// True where the reader will learn that there is nothing more to come.
+    /// True if the reader will learn that there is nothing more to come.
     pub(crate) fn will_end(&self) -> bool {
         let last = self.items.back();
         last.is_some_and(|(_, item)| !matches!(item, Item::Bytes(_)))

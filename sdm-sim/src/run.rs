@@ -113,7 +113,7 @@ impl World {
         self.check_gone()
     }
 
-    /// True where the master was once there.
+    /// True if the master was once there.
     pub(crate) fn has_begun(&self) -> bool {
         let root = self.procs.get(&ServerId::FRONT_END);
         root.is_none_or(|root| {

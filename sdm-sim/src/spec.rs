@@ -29,7 +29,7 @@ pub(crate) struct Spec {
     pub(crate) fail_one_in: u32,
     /// Number of events of a task before its answer.
     pub(crate) events: u32,
-    /// True where the answers are numbers to be summed.
+    /// True if the answers are numbers to be summed.
     pub(crate) sum: bool,
     /// True if the command uses the bulk lane, as input for a program does.
     pub(crate) bulk: bool,

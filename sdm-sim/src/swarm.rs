@@ -19,7 +19,7 @@ pub(crate) struct Swarm {
     /// The first task of each server, and the number of all: what is between two of them is a server's own.
     pub(crate) first_tasks: Vec<u32>,
     pub(crate) topology: Topology,
-    /// True where hosts have names so long that a plan goes down in several parts.
+    /// True if hosts have names so long that a plan goes down in several parts.
     pub(crate) long_names: bool,
     pub(crate) config: Config,
     /// Shortest and longest time of bytes in transit.
@@ -41,9 +41,9 @@ pub(crate) struct Swarm {
     pub(crate) bulk_bytes: u64,
     /// The longest answer, in bytes.
     pub(crate) answer_bytes: u64,
-    /// True where the session itself dies: the master, the front-end or the link between them.
+    /// True if the session itself dies: the master, the front-end or the link between them.
     pub(crate) session_dies: bool,
-    /// True where the user ends the session while there are faults.
+    /// True if the user ends the session while there are faults.
     pub(crate) ends_early: bool,
 }
 

@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// True where nothing gets through between two servers, and until when.
+    /// True if nothing gets through between two servers, and until when.
     pub(crate) fn cut_until(&self, one: ServerId, other: ServerId) -> u64 {
         let cut = |island: &&(u64, Vec<ServerId>)| {
             island.0 > self.now && island.1.contains(&one) != island.1.contains(&other)

@@ -165,7 +165,7 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Takes the next step; false where nothing will ever happen.
+    /// Takes the next step; false if nothing will ever happen.
     pub(crate) fn step(&mut self) -> bool {
         let Some(((when, _), what)) = self.queue.pop_first() else {
             return false;

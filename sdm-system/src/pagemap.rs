@@ -35,7 +35,7 @@ impl Page {
 /// The pages between two addresses, of which the first begins a page; of a large mapping the first ones. `pagemap` is the process's.
 ///
 /// # Errors
-/// [`io::Error`] where the process is gone.
+/// [`io::Error`] if the process is gone.
 pub fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<Page>> {
     let page_bytes = page_size();
     let count = (end.saturating_sub(start) / page_bytes).min(PAGES_MAX);

@@ -66,7 +66,7 @@ pub fn at(folder: impl Into<PathBuf>) -> Process {
 /// The numbers of all processes of this machine, in no order.
 ///
 /// # Errors
-/// [`io::Error`] where there is no `/proc`.
+/// [`io::Error`] if there is no `/proc`.
 pub fn pids() -> io::Result<impl Iterator<Item = i32>> {
     pids_in(Path::new("/proc"))
 }

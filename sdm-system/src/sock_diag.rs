@@ -41,7 +41,7 @@ const USER_AT: usize = NAME_AT + NAME + 12;
 /// Size of ports and addresses in a connection's name, in bytes.
 const ENDS: usize = 36;
 
-/// The user of the socket at `local` of a connection of this host to `remote` that is not ended; `None` where the kernel knows none such.
+/// The user of the socket at `local` of a connection of this host to `remote` that is not ended; `None` if the kernel knows none such.
 ///
 /// # Errors
 /// It does not answer such questions.
@@ -51,7 +51,7 @@ pub(crate) fn user(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u
     Ok(told(&names, &answer))
 }
 
-/// The number of the socket that one of this machine's own (`unix(7)`), by its number, is connected with; `None` where the kernel knows
+/// The number of the socket that one of this machine's own (`unix(7)`), by its number, is connected with; `None` if the kernel knows
 /// none such.
 ///
 /// # Errors

@@ -30,11 +30,11 @@ const ROOM_BYTES_MAX: usize = 1 << 20;
 pub trait Registers {
     /// Copies as much of them as there is room for. Gives how many bytes that were.
     fn read(&mut self, into: &mut [u8]) -> Option<usize>;
-    /// Writes them; false where the kernel refuses.
+    /// Writes them; false if the kernel refuses.
     fn write(&mut self, whole: &mut [u8]) -> bool;
 }
 
-/// Lays a part, from the beginning on, over what the registers hold. Gives whether they could be written then; nothing where
+/// Lays a part, from the beginning on, over what the registers hold. Gives whether they could be written then; nothing if
 /// the part is no part.
 pub fn complete(part: &[u8], registers: &mut impl Registers) -> Option<bool> {
     let mut bytes = ROOM_BYTES;

@@ -269,7 +269,7 @@ pub(crate) mod room {
     }
 
     impl Room {
-        /// Bytes of 0; none where there is no memory.
+        /// Bytes of 0; none if there is no memory.
         #[must_use]
         pub fn new(bytes: usize) -> Option<Self> {
             // SAFETY: asks for memory anywhere.

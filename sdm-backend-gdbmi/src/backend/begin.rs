@@ -293,7 +293,7 @@ impl GdbBackend {
     }
 }
 
-/// True where these tasks are attached to by one gdb.
+/// True if these tasks are attached to by one gdb.
 pub(super) fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
     match spec.arrangement {
         Arrangement::Auto => tasks.len() > 1,

@@ -21,7 +21,7 @@ use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
 use sdm_gdb::Driver;
 
-/// True where a program is started by a shim of this process's own, without a gdb.
+/// True if a program is started by a shim of this process's own, without a gdb.
 pub(super) fn seizes(config: &StartConfig, spec: &StartSpec) -> bool {
     spec.gdb_when_needed && config.streams.is_none() && config.binding.is_none()
 }

@@ -104,7 +104,7 @@ impl Shims {
         !self.coming.is_empty()
     }
 
-    /// True where no rank's process is left that is not asked to end.
+    /// True if no rank's process is left that is not asked to end.
     pub(super) fn are_deserted(&self) -> bool {
         let leaves = |(task, link): (&TaskId, &Rc<ShimLink>)| {
             link.is_gone() || self.leaving.contains_key(task)

@@ -161,7 +161,7 @@ impl GdbIo {
         end.into_iter().chain(others).min()
     }
 
-    /// True where the time of [`GdbIo::reap`] has come.
+    /// True if the time of [`GdbIo::reap`] has come.
     pub(crate) fn is_reap_due(&self, now: Instant) -> bool {
         self.reap_at.is_some_and(|at| at <= now)
     }
@@ -297,7 +297,7 @@ impl GdbIo {
         }
     }
 
-    /// True where the time of [`GdbIo::press`] has come.
+    /// True if the time of [`GdbIo::press`] has come.
     pub(crate) fn is_press_due(&self, now: Instant) -> bool {
         matches!(self.end, GdbEnd::Closed(at) | GdbEnd::Terminated(at) if at <= now)
     }

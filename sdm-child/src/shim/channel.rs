@@ -43,7 +43,7 @@ impl Channel {
     /// Over this socket, which is a connected `SOCK_SEQPACKET`.
     ///
     /// # Errors
-    /// [`io::Error`] where the other end is another user's.
+    /// [`io::Error`] if the other end is another user's.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         check_this_user(&socket)?;
         Ok(Self {
@@ -58,7 +58,7 @@ impl Channel {
         self.socket.as_raw_fd()
     }
 
-    /// True where something waits to be sent.
+    /// True if something waits to be sent.
     #[must_use]
     pub fn wants_write(&self) -> bool {
         !self.queue.is_empty()
@@ -83,7 +83,7 @@ impl Channel {
     /// Sends what waits, as far as the other end takes it.
     ///
     /// # Errors
-    /// [`io::Error`] where the other end is gone.
+    /// [`io::Error`] if the other end is gone.
     pub fn flush(&mut self) -> io::Result<()> {
         while let Some((bytes, fds)) = self.queue.front() {
             let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();

@@ -47,7 +47,7 @@ pub enum ShimSays {
     NeedsGdb,
     /// News of a program without one.
     Program(ProgramNews),
-    /// The launcher wants it to end by this signal; 0 where the launcher is gone.
+    /// The launcher wants it to end by this signal; 0 if the launcher is gone.
     Leaving(i32),
     /// The shim has closed the connection.
     Gone,
@@ -74,7 +74,7 @@ impl ShimLink {
         self.is_gone.get()
     }
 
-    /// True where messages wait to be taken.
+    /// True if messages wait to be taken.
     pub fn wants_write(&self) -> bool {
         !self.is_gone() && self.channel.borrow().wants_write()
     }

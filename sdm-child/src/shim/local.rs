@@ -29,7 +29,7 @@ impl LocalShim {
     /// Starts one for the task with this number; `program` is one that calls [`run_shim`] first.
     ///
     /// # Errors
-    /// [`io::Error`] where the system has no room for it.
+    /// [`io::Error`] if the system has no room for it.
     pub fn start(program: &Path, task: u32) -> io::Result<(Self, Channel)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;

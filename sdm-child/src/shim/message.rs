@@ -99,7 +99,7 @@ pub(super) enum ToServer {
         /// The status.
         status: i32,
     },
-    /// The launcher wants it to end by this signal; 0 where the launcher is gone.
+    /// The launcher wants it to end by this signal; 0 if the launcher is gone.
     Leaving {
         /// The signal's number.
         signal: i32,

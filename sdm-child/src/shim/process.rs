@@ -101,7 +101,7 @@ impl Shim {
             .collect()
     }
 
-    /// True where a message waits to be sent.
+    /// True if a message waits to be sent.
     #[must_use]
     pub fn wants_write(&self) -> bool {
         self.channel.wants_write()

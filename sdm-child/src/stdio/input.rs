@@ -55,7 +55,7 @@ impl InputStream {
         (!self.buffer.is_empty()).then(|| fd.as_raw_fd())
     }
 
-    /// True where little enough waits for the program, or nothing ever will.
+    /// True if little enough waits for the program, or nothing ever will.
     pub fn has_room(&self) -> bool {
         self.fd.is_none() || self.buffer.len() <= STDIN_HELD_BYTES_MAX
     }

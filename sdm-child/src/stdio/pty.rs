@@ -28,7 +28,7 @@ impl Pty {
     /// Opens a pseudo-terminal that changes no byte on its way and turns none into a signal.
     ///
     /// # Errors
-    /// [`io::Error`] where the system has no pseudo-terminal or no descriptor left.
+    /// [`io::Error`] if the system has no pseudo-terminal or no descriptor left.
     pub(crate) fn open() -> io::Result<Self> {
         let opened = native_pty_system().openpty(PtySize::default());
         let PtyPair { master, slave } =

@@ -178,7 +178,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Seizes threads that are not traced yet; false where there were none.
+    /// Seizes threads that are not traced yet; false if there were none.
     fn seize_new(&mut self) -> bool {
         let threads = proc::of(self.pid).thread_ids();
         let mut found = false;

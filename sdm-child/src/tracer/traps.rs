@@ -329,7 +329,7 @@ fn is_sanitized(program: &Path, maps: &[Mapping]) -> Option<bool> {
     Some(is_linked || found[0].is_some())
 }
 
-/// The addresses of a file's symbols in a process that has it loaded; nothing where the file cannot be read.
+/// The addresses of a file's symbols in a process that has it loaded; nothing if the file cannot be read.
 fn symbols(file: &Path, maps: &[Mapping], names: &[&str]) -> Option<Vec<Option<u64>>> {
     let start = maps.iter().find(|it| it.file() == Some(file))?.start;
     let cache = ReadCache::new(files::open(file).ok()?);

@@ -7,7 +7,7 @@ const EXPRESSION_BYTES_MAX: usize = 512;
 /// The longest text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The arguments of the first call of `function` in some lines of source; absent where there is
+/// The arguments of the first call of `function` in some lines of source; absent if there is
 /// no whole call, and where another call of it with other arguments begins on the same line, as which of them is
 /// meant is not known. Fortran's names are found in any case.
 #[must_use]

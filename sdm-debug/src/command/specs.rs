@@ -85,7 +85,7 @@ pub enum StopAt {
 pub struct AttachSpec {
     /// Task id and Unix pid.
     pub pids: Vec<(u32, i32)>,
-    /// True where nothing of the process may be changed: no breakpoint is ever inserted.
+    /// True if nothing of the process may be changed: no breakpoint is ever inserted.
     pub read_only: bool,
     /// True if a launcher holds the processes for a debugger. A process that the launcher has stopped is resumed by a
     /// continue or a detach.

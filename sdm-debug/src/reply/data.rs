@@ -43,7 +43,7 @@ pub struct MemoryBlock {
 pub struct Instruction {
     /// The address of its first byte.
     pub address: u64,
-    /// The function; empty where unknown.
+    /// The function; empty if unknown.
     pub function: String,
     /// Offset from the function's start, in bytes.
     pub offset: u32,
@@ -71,7 +71,7 @@ pub struct SourceText {
 pub struct Library {
     /// Path in the task.
     pub path: String,
-    /// True where gdb has read its symbols.
+    /// True if gdb has read its symbols.
     pub symbols: bool,
 }
 
@@ -103,9 +103,9 @@ pub struct VarObject {
     pub value: Value,
     /// Number of children; for a container shown by a pretty-printer the number known so far.
     pub children: u32,
-    /// True where a pretty printer has further children.
+    /// True if a pretty printer has further children.
     pub more: bool,
-    /// True where a pretty printer shows it.
+    /// True if a pretty printer shows it.
     pub pretty: bool,
 }
 

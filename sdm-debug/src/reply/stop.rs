@@ -127,7 +127,7 @@ impl Finding {
 /// An access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Access {
-    /// True where memory was written to.
+    /// True if memory was written to.
     pub is_write: bool,
     /// Number of bytes accessed; 0 if unknown.
     pub size_bytes: u64,

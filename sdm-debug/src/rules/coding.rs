@@ -13,7 +13,7 @@ const SET_NONE: u8 = 0;
 const SET_GIVEN: u8 = 1;
 const SET_ALL: u8 = 2;
 
-/// True where the payload is a merged one.
+/// True if the payload is a merged one.
 pub(super) fn is_merged(payload: &[u8]) -> bool {
     payload.first() == Some(&MERGED)
 }

@@ -63,7 +63,7 @@ impl Numbers {
         self.points.len()
     }
 
-    /// True where no task has one.
+    /// True if no task has one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()

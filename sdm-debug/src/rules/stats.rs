@@ -48,7 +48,7 @@ pub struct Stats {
 pub struct Who {
     /// The number of tasks.
     pub count: u64,
-    /// The tasks; absent where there was no room to name them.
+    /// The tasks; absent if there was no room to name them.
     pub tasks: Option<IdSet>,
 }
 
@@ -148,7 +148,7 @@ impl Stats {
         Number::Int(self.int_sum).to_f64() + self.float_sum
     }
 
-    /// The variance of the finite numbers (over all, not a sample); `None` where there is none.
+    /// The variance of the finite numbers (over all, not a sample); `None` if there is none.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         (self.count > 0).then(|| self.squares / to_f64(self.count))

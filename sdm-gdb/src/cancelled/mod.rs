@@ -32,7 +32,7 @@ struct Scene {
     gate: Gate,
     gdb: Peer,
     now: Instant,
-    /// True where gdb gives up what it is interrupted at; else the SIGINT comes too late.
+    /// True if gdb gives up what it is interrupted at; else the SIGINT comes too late.
     in_time: bool,
     answers: BTreeMap<u64, Result<Reply, Failure>>,
 }

@@ -28,9 +28,9 @@ const KERNEL_WAIT: Duration = Duration::from_millis(250);
 pub struct AttachTarget {
     /// Its pid.
     pub(crate) pid: i32,
-    /// True where nothing in it may be changed.
+    /// True if nothing in it may be changed.
     pub(crate) read_only: bool,
-    /// True where its launcher holds it for a debugger.
+    /// True if its launcher holds it for a debugger.
     pub(crate) held: bool,
 }
 

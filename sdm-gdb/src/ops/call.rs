@@ -172,7 +172,7 @@ struct CallFrames {
     /// Index of the innermost frame of the function that takes its arguments by value: inside the bindings of other
     /// languages, and inside wrappers between a program and MPI.
     innermost: Option<usize>,
-    /// True where the user's own frame has made the call, and nothing between it and the function.
+    /// True if the user's own frame has made the call, and nothing between it and the function.
     is_direct: bool,
     /// Level of the function's caller.
     level: u32,

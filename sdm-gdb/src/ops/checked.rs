@@ -11,7 +11,7 @@ use crate::text::base_name;
 /// The memory in which the library writes it, in bytes.
 const TEXT_BYTES: u32 = 512;
 
-/// The error that the program has come to the function for; `None` where that cannot be read.
+/// The error that the program has come to the function for; `None` if that cannot be read.
 pub(super) async fn read(gdb: &Gdb) -> Option<String> {
     let line = format!("-data-read-memory-bytes {FIRST_ARGUMENT} {TEXT_BYTES}");
     let results = gdb.mi(line).await.ok()?;

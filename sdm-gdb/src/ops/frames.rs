@@ -99,7 +99,7 @@ impl GdbFrame {
         }
     }
 
-    /// True where gdb knows it.
+    /// True if gdb knows it.
     pub(crate) fn is_native(&self) -> bool {
         !self.is_python
     }
@@ -134,12 +134,12 @@ impl GdbFrame {
         }
     }
 
-    /// False where nothing is known of it but its address.
+    /// False if nothing is known of it but its address.
     pub(crate) fn is_known(&self) -> bool {
         self.function.is_some() || self.place.is_some() || !self.module.is_empty()
     }
 
-    /// True where its source is Fortran's, by the name of the file.
+    /// True if its source is Fortran's, by the name of the file.
     pub(crate) fn is_fortran(&self) -> bool {
         is_fortran(&self.file)
     }
@@ -237,7 +237,7 @@ impl GdbFrame {
         }
     }
 
-    /// True where its line is known.
+    /// True if its line is known.
     pub(super) fn has_source(&self) -> bool {
         self.line > 0
     }

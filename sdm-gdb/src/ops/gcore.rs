@@ -17,7 +17,7 @@ const NAMES: [&str; 2] = ["gcore", "generate-core-file"];
 /// The fewest letters of them that gdb takes.
 const LETTERS_MIN: usize = 2;
 
-/// The file that a line has written; empty where gdb is to name it. `None` for another line.
+/// The file that a line has written; empty if gdb is to name it. `None` for another line.
 pub(super) fn file_of(line: &str) -> Option<&str> {
     let line = line.trim();
     let (word, file) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

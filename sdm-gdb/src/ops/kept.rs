@@ -207,7 +207,7 @@ fn place(operand: &str, pointer: i64, frame: Option<i64>) -> Option<Copy> {
     }
 }
 
-/// True where an instruction writes to a register or slot that an argument was copied to. What a function takes off
+/// True if an instruction writes to a register or slot that an argument was copied to. What a function takes off
 /// the stack at its end is its caller's.
 fn writes(instruction: &str, text: &str) -> bool {
     let (name, operands) = parts(instruction);

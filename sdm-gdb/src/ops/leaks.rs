@@ -39,7 +39,7 @@ pub(crate) async fn prepare(gdb: &Gdb) {
     .await;
 }
 
-/// True where the program has no other thread: one that ran on would not be seen whole.
+/// True if the program has no other thread: one that ran on would not be seen whole.
 async fn is_alone(gdb: &Gdb) -> bool {
     let listed = gdb.mi("-thread-list-ids").await;
     listed.is_ok_and(|listed| listed.number("number-of-threads") == Some(1))

@@ -100,7 +100,7 @@ fn in_once<'a>(threads: &'a [ReadThread], function: &str) -> Option<&'a ReadThre
     calling.next().filter(|_| calling.next().is_none())
 }
 
-/// True where a function of the program's own is among these frames.
+/// True if a function of the program's own is among these frames.
 fn has_own(frames: &[RawFrame]) -> bool {
     let own = |frame: &RawFrame| {
         let function = frame.function.as_deref().unwrap_or_default();

@@ -75,7 +75,7 @@ fn object(results: &Results) -> VarObject {
     }
 }
 
-/// The name as MI takes it; refused where its root is none of the front-end's.
+/// The name as MI takes it; refused if its root is none of the front-end's.
 fn known(gdb: &Gdb, name: &str) -> Result<String, Failure> {
     let root = name.split('.').next().unwrap_or_default();
     if gdb.get().objects.contains(root) {
@@ -121,7 +121,7 @@ async fn listed(
     Ok((children, more))
 }
 
-/// True where a child is none of the program's, but a node of gdb's for all members of one access.
+/// True if a child is none of the program's, but a node of gdb's for all members of one access.
 fn is_access(child: &VarObject) -> bool {
     let names = ["public", "private", "protected"];
     child.type_name.is_empty() && names.contains(&child.expression.as_str())

@@ -76,7 +76,7 @@ pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> 
 /// the selection.
 struct Selected {
     gdb: Gdb,
-    /// The commands that select it; none where a gdb holds several tasks, in which what is selected is in the books
+    /// The commands that select it; none if a gdb holds several tasks, in which what is selected is in the books
     /// only.
     lines: Vec<String>,
 }

@@ -51,7 +51,7 @@ if not hasattr(gdb, 'sdm_references'):
   gdb.pretty_printers.append(gdb.sdm_references)
 ";
 
-/// True where a value that gdb has printed has a reference within it, of which only the place is shown.
+/// True if a value that gdb has printed has a reference within it, of which only the place is shown.
 pub(super) fn are_within(printed: &str) -> bool {
     let printed = referred(history::shown(printed));
     outside_quotes(printed).any(|(at, c)| c == '@' && printed[at..].starts_with("@0x"))

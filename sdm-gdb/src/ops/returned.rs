@@ -22,7 +22,7 @@ const WRONG: [&str; 5] = [
 /// The sizes of those types, and of structures that are returned as they are. Others are returned in memory.
 const SIZES: [u32; 3] = [16, 32, 64];
 
-/// Fails where gdb reads the value wrong that a function has returned.
+/// Fails if gdb reads the value wrong that a function has returned.
 pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     match is_wrong(gdb, place, expression).await {
         true => Err(wrong()),
@@ -30,7 +30,7 @@ pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(
     }
 }
 
-/// Fails where an expression is a call whose value gdb reads wrong; in Fortran it is an element or a section of an array.
+/// Fails if an expression is a call whose value gdb reads wrong; in Fortran it is an element or a section of an array.
 pub(super) async fn refuse_call(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     let may_be = is_call(expression) && is_wrong(gdb, place, expression).await;
     match may_be && !strides::is_fortran(gdb, place).await {

@@ -264,7 +264,7 @@ fn is_selected(gdb: &Gdb, id: u32) -> bool {
         .is_some_and(|scope| scope.is_selected(id))
 }
 
-/// True where the task has a thread of this number.
+/// True if the task has a thread of this number.
 pub(crate) async fn has_thread(gdb: &Gdb, number: u32) -> Result<bool, Failure> {
     let info = gdb.mi("-thread-info").await?;
     let mut ids = info.tuples("threads").filter_map(|t| t.number("id"));

@@ -371,7 +371,7 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     }
 }
 
-/// Carries out the lines of a breakpoint; false where the program runs on for them.
+/// Carries out the lines of a breakpoint; false if the program runs on for them.
 async fn carry_out(gdb: &Gdb, number: u32) -> bool {
     let lines = match gdb.get().breakpoints.spec(number) {
         Some(PointSpec::Break(spec)) => spec.commands.clone(),

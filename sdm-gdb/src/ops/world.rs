@@ -60,7 +60,7 @@ fn compare(gdb: &Gdb, pid: i32, (rank, size): (u32, u32)) {
     }
 }
 
-/// True where a rank is the launcher's; where that has given none, for any rank that is not alone.
+/// True if a rank is the launcher's; where that has given none, for any rank that is not alone.
 fn fits((rank, size): (u32, u32), launched: Option<(u32, Option<u32>)>) -> bool {
     match launched {
         Some((own, of)) => own == rank && of.is_none_or(|of| of == size),

@@ -53,7 +53,7 @@ pub(crate) enum Over {
 /// A run that was begun and has not ended. A task has at most one.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRun {
-    /// The command that waits for its end; `None` where that was cancelled.
+    /// The command that waits for its end; `None` if that was cancelled.
     pub(crate) id: Option<CommandId>,
     /// The kind of command that began the run.
     pub(crate) kind: RunKind,

@@ -100,7 +100,7 @@ impl GdbLife {
         }
     }
 
-    /// True where gdb's end is no news.
+    /// True if gdb's end is no news.
     pub(crate) fn is_closing(&self) -> bool {
         !matches!(self, Self::Wanted)
     }

@@ -14,7 +14,7 @@ pub(crate) enum Origin {
     Started {
         /// Set while a site's own command has been started and has not come to the program.
         wrapped: Option<Wrapped>,
-        /// Set where Valgrind runs the program.
+        /// Set if Valgrind runs the program.
         valgrind: Option<Valgrind>,
     },
     /// Started and seized by its parent, a process of SDM's. A gdb takes it over, and kills it at gdb's own end.
@@ -73,7 +73,7 @@ impl Default for Origin {
 }
 
 impl Origin {
-    /// True where gdb has not started the program.
+    /// True if gdb has not started the program.
     pub(crate) fn is_attached(&self) -> bool {
         matches!(self, Self::Attached { .. } | Self::CoreFile)
     }
@@ -91,7 +91,7 @@ impl Origin {
         access == Access::ReadOnly
     }
 
-    /// True where no breakpoint can be inserted.
+    /// True if no breakpoint can be inserted.
     pub(crate) fn takes_no_breakpoint(&self) -> bool {
         self.is_core_file() || self.is_read_only_process()
     }

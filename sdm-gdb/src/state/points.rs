@@ -130,7 +130,7 @@ impl Breakpoints {
         self.untested = None;
     }
 
-    /// True where one of this kind has found its place.
+    /// True if one of this kind has found its place.
     pub(crate) fn is_placed(&self, what: Internal) -> bool {
         self.internal
             .iter()
@@ -265,7 +265,7 @@ impl Breakpoints {
     }
 }
 
-/// True where gdb knows no place for a breakpoint yet.
+/// True if gdb knows no place for a breakpoint yet.
 pub(crate) fn is_pending(breakpoint: &Results) -> bool {
     breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
 }

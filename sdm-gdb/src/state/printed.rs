@@ -41,7 +41,7 @@ impl Printed {
         self.bytes
     }
 
-    /// True where not all of it was kept.
+    /// True if not all of it was kept.
     pub(crate) fn is_cut(&self) -> bool {
         self.hash.is_some()
     }

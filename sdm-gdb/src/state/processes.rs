@@ -107,7 +107,7 @@ impl Processes {
         }
     }
 
-    /// True where the end that gdb speaks of was not the task's own process's.
+    /// True if the end that gdb speaks of was not the task's own process's.
     pub(crate) fn take_other_end(&mut self) -> bool {
         std::mem::take(&mut self.other_ended)
     }

@@ -82,7 +82,7 @@ impl Scope {
         }
     }
 
-    /// True where a place of a breakpoint is in this task: gdb finds it in every inferior.
+    /// True if a place of a breakpoint is in this task: gdb finds it in every inferior.
     pub(crate) fn has_place(&self, place: &Results) -> bool {
         let mut groups = place.items("thread-groups").peekable();
         groups.peek().is_none() || groups.any(|group| group.as_text() == Some(&self.group))

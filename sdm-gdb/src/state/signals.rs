@@ -24,7 +24,7 @@ pub(crate) struct Handling {
     pub(crate) sigcont: Sigcont,
     /// Names of the signals whose handling the user has set.
     pub(crate) said: BTreeSet<String>,
-    /// True where a handler was found to be possibly the program's own.
+    /// True if a handler was found to be possibly the program's own.
     pub(crate) own_handlers: bool,
 }
 

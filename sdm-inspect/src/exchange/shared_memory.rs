@@ -18,7 +18,7 @@ const CHUNK: usize = 16;
 /// not touched it has not seen what others have written to it.
 ///
 /// # Errors
-/// [`io::Error`] where the process is gone, or may not be read.
+/// [`io::Error`] if the process is gone, or may not be read.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     let process = proc::of(pid);
     let memory = File::open(process.path("mem"))?;

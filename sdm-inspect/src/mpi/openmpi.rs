@@ -294,7 +294,7 @@ impl<'a> OpenMpi<'a> {
         }
     }
 
-    /// True where the state of a request leads to this part of the stack: to where a thread waits for it.
+    /// True if the state of a request leads to this part of the stack: to where a thread waits for it.
     pub fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
         let block = Piece::read(self.memory, request, STATE_BYTES);
         block.is_some_and(|block| block.words().any(|word| stack.contains(&word)))

@@ -59,7 +59,7 @@ pub struct PythonThread {
     pub has_lock: bool,
 }
 
-/// The threads of a process by the kernel's numbers; none where its version is not known here. `_PyRuntime` and, where there is
+/// The threads of a process by the kernel's numbers; none if its version is not known here. `_PyRuntime` and, where there is
 /// one, `Py_Version` are at these addresses.
 pub fn threads(
     memory: &dyn Memory,
@@ -142,7 +142,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// The frames of a thread; `None` where its structures do not hold together.
+    /// The frames of a thread; `None` if its structures do not hold together.
     fn groups(&mut self, thread: u64) -> Option<Vec<Vec<PythonFrame>>> {
         let layout = self.layout;
         let mut frame = self.address(thread + layout.threads.current)?;

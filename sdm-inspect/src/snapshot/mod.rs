@@ -51,7 +51,7 @@ pub struct Window {
 }
 
 impl Thread {
-    /// The number at an address; `None` where that was not read.
+    /// The number at an address; `None` if that was not read.
     #[must_use]
     pub fn word(&self, address: u64) -> Option<u64> {
         let bytes = self.bytes(address, size_of::<u64>())?;

@@ -37,7 +37,7 @@ pub struct StackFrame {
     pub called: Option<String>,
     /// The source file without its folders, where known.
     pub file: Option<String>,
-    /// The line, from 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
     /// The file of its code without its folders, where its source is not known; empty for the program itself.
     pub module: String,

@@ -45,7 +45,7 @@ impl Inspection {
         self.snapshot.stood
     }
 
-    /// True where all stacks were followed to their ends.
+    /// True if all stacks were followed to their ends.
     pub(super) fn is_whole(&self) -> bool {
         self.threads.iter().all(|thread| thread.stack.is_whole)
     }

@@ -20,7 +20,7 @@ pub(crate) struct Function {
 pub(crate) struct Call {
     /// The return address of the call.
     pub(crate) after: u64,
-    /// True where the function ends by it: it jumps.
+    /// True if the function ends by it: it jumps.
     pub(crate) is_tail: bool,
     /// The callee; `None` if it is known only at run time.
     pub(crate) target: Option<Target>,

@@ -78,7 +78,7 @@ impl Debug {
         })
     }
 
-    /// The functions at an address, innermost first; none where nothing is known of it.
+    /// The functions at an address, innermost first; none if nothing is known of it.
     pub(super) fn lines(&self, address: u64) -> Vec<Line> {
         let unit = self.whole(self.context.find_dwarf_and_unit(address));
         let Ok(mut frames) = self.whole(self.context.find_frames(address)) else {

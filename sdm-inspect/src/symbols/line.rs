@@ -7,7 +7,7 @@ pub(crate) struct Line {
     pub(crate) function: Option<String>,
     /// The file, as its compiler has been given it, where known.
     pub(crate) path: Option<String>,
-    /// The line, from 1; 0 where unknown.
+    /// The line, from 1; 0 if unknown.
     pub(crate) line: u32,
     /// True if it was inlined into its caller.
     pub(crate) is_inlined: bool,

@@ -11,7 +11,7 @@ use gimli::{LineRow, UnitRef};
 
 use crate::elf::Slice;
 
-/// A row of the table of a file; its line is 0 where another file begins.
+/// A row of the table of a file; its line is 0 if another file begins.
 struct Row {
     address: u64,
     line: u64,

@@ -127,7 +127,7 @@ impl Scope<'_> {
         false
     }
 
-    /// True where its source is Fortran's.
+    /// True if its source is Fortran's.
     pub(super) fn is_fortran(&self) -> bool {
         let root = self.unit.entry(self.unit.header.root_offset());
         let language = root
@@ -160,7 +160,7 @@ impl Scope<'_> {
         })
     }
 
-    /// True where a name in an expression of Fortran is that of a variable of the function's own.
+    /// True if a name in an expression of Fortran is that of a variable of the function's own.
     pub(crate) fn has_any_of(&self, expression: &str) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let names = expression.split(|c: char| !is_part(c));

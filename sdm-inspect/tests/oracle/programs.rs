@@ -177,7 +177,7 @@ impl Program {
         self.language.compiler
     }
 
-    /// Compiles it; `None` where this machine cannot.
+    /// Compiles it; `None` if this machine cannot.
     pub(crate) fn make(&self) -> Option<PathBuf> {
         let program = self.folder.join("program");
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");

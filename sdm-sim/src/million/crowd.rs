@@ -49,7 +49,7 @@ pub(super) enum Arrival {
 pub(super) struct Crowd {
     tasks: u32,
     pub(super) topology: Topology,
-    /// Absent where everything is handed over at once.
+    /// Absent if everything is handed over at once.
     pub(super) paced: Option<Paced>,
     /// The servers, then the master, then the front-end.
     pub(super) nodes: Vec<Option<Node>>,

@@ -19,7 +19,7 @@ pub struct Mapping {
     pub device: String,
     /// Inode number of the file; 0 if there is none.
     pub inode: u64,
-    /// The file's path, or the kernel's name of what is no file in square brackets; empty where there is neither.
+    /// The file's path, or the kernel's name of what is no file in square brackets; empty if there is neither.
     pub name: OsString,
 }
 

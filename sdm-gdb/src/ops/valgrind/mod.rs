@@ -129,7 +129,7 @@ async fn is_at_end(gdb: &Gdb) -> bool {
     frame.is_some_and(|frame| is_its_own(&GdbFrame::read(gdb, frame)))
 }
 
-/// True where the user wrote any of what the thread is in.
+/// True if the user wrote any of what the thread is in.
 async fn is_users(gdb: &Gdb) -> bool {
     let Ok(frames) = list_frames(gdb, None).await else {
         return true;

@@ -244,7 +244,7 @@ fn predefined(block: &Piece) -> Option<(Piece, Piece)> {
     })
 }
 
-/// True where the tables of the communicators of all and of one can be.
+/// True if the tables of the communicators of all and of one can be.
 fn is_table(world: &Piece, alone: &Piece, at: usize) -> bool {
     let is_alike =
         |one: &Piece| one.number(at + TABLE_GROUP) == 0 && one.number(at + TABLE_BYTES) == NO_TABLE;
