@@ -95,7 +95,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// They stop, and the editor looks at where they are.
+    /// Stops the tasks and makes the editor's queries.
     ///
     /// # Errors
     /// The adapter does not do what an editor needs.
@@ -144,7 +144,7 @@ impl Scene {
         })
     }
 
-    /// The bytes of what was said since this was last asked.
+    /// Number of bytes that the adapter has sent since the last call.
     fn bytes(&mut self) -> usize {
         let bytes = self.messages.iter().map(|(bytes, _)| *bytes).sum();
         for (bytes, _) in &mut self.messages {

@@ -64,7 +64,7 @@ impl Job<'_> {
         reached.map(|()| took)
     }
 
-    /// Reads until every rank has been told to stand there.
+    /// Reads output until every rank is reported as stopped there.
     fn wait(&self, by: By, child: &mut Child) -> Result<()> {
         let stdout = child.stdout.take().context("it was piped")?;
         let mut left = self.ranks;

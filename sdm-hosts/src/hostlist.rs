@@ -12,7 +12,7 @@ const DIGITS_MAX: usize = 18;
 /// The most stars of one pattern: what a comparison can cost.
 const STARS_MAX: usize = 4;
 
-/// The names of a list, in its order; `None` where it is none, or stands for over a million.
+/// The names of a list, in its order; `None` where it is malformed, or has over a million names.
 #[must_use]
 pub fn names(list: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();

@@ -56,7 +56,7 @@ pub struct Linked {
     pub by: String,
     /// True where the implementation can use a PMIx server.
     pub has_pmix: bool,
-    /// Its library, where the program is linked with one that is on this machine.
+    /// The implementation's library, where the program is linked with one that is on this machine.
     pub library: Option<PathBuf>,
 }
 

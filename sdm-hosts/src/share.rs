@@ -16,10 +16,10 @@ const NAME_BYTES_MAX: usize = 255;
 /// Maximum length of an invalid name that is shown, in characters.
 const QUOTED_CHARS_MAX: usize = 64;
 
-/// Whether a text can be the name or address of a host, whoever says so.
+/// Whether a text can be the name or address of a host, from any source.
 ///
 /// # Errors
-/// Why not.
+/// The reason for which it cannot.
 pub(crate) fn check_name(text: &str) -> Result<(), &'static str> {
     let plain = |it: char| it.is_ascii_alphanumeric() || ".-_@:%".contains(it);
     match text {

@@ -31,7 +31,8 @@ pub(crate) struct MpiSymbols {
     pub(crate) wants: Option<Mpi>,
 }
 
-/// True for the name of a symbol that says something of MPI, and for what ends with one: names share their ends.
+/// True for the name of an MPI symbol that shows the implementation, and for names that end with one: in string
+/// tables names share their ends.
 pub(crate) fn is_name(name: &[u8]) -> bool {
     let ends = [
         "MPI_Init",

@@ -20,7 +20,7 @@ pub struct Choice {
     pub launcher: &'static str,
     /// Options before the user's own.
     pub options: Vec<&'static str>,
-    /// Why, for a person.
+    /// Reason of the choice, for the user.
     pub why: String,
 }
 
@@ -74,8 +74,8 @@ fn chosen(linked: &Linked, program: &str, slurm_job: Option<&str>) -> Choice {
     }
 }
 
-/// Why the ranks of a program do not find one another under a launcher with these options; none where they do, or where
-/// that is not known.
+/// Reason for which the ranks of a program cannot connect to each other under a launcher with these options; `None`
+/// where they can, or where that is unknown.
 #[must_use]
 pub fn misfit(linked: &Linked, launcher: &dyn Launcher, options: &[OsString]) -> Option<String> {
     let mpi = linked.mpi?;

@@ -45,7 +45,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// Its name, for a person.
+    /// Its name in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Control {
     }
 }
 
-/// Why a job that was started is not held.
+/// Reason for which a started job is not held.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldError {
@@ -84,7 +84,7 @@ pub enum HoldError {
         control: &'static str,
         /// Time for which they were awaited.
         wait: Duration,
-        /// Why its server could not be asked for those on other hosts.
+        /// Reason for which its server could not be asked for the processes on other hosts.
         why: Option<String>,
     },
     /// Whether they are held cannot be seen.
@@ -106,9 +106,9 @@ fn behind(why: &Option<String>) -> String {
     })
 }
 
-/// A job that is on its way, or held.
+/// A job that is being started, or held.
 ///
-/// Dropping it lets go of what holds it, and sends its starter SIGTERM.
+/// Dropping it releases the hold, and sends its launcher SIGTERM.
 pub struct Held {
     launch: Launch,
     hold: Option<Gdb>,
@@ -182,11 +182,11 @@ impl Held {
         self.launch.first_pid()
     }
 
-    /// Waits until all processes are held. What the starter prints meanwhile goes to `pass`, with whether it
-    /// was printed as an error.
+    /// Waits until all processes are held. The launcher's output meanwhile goes to `pass`; the flag is true for
+    /// standard error.
     ///
     /// # Errors
-    /// [`HoldError`]: it has ended before, or takes too long, or gdb cannot hold it.
+    /// [`HoldError`]: the launcher ended before, or takes too long, or gdb cannot hold it.
     pub fn wait(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<(), HoldError> {
         let deadline = self.started + self.wait;
         loop {
@@ -224,8 +224,8 @@ impl Held {
         }
     }
 
-    /// Why gdb has not come to where the starter holds its processes: where that has ended meanwhile, what it
-    /// has said before is what a person wants to know.
+    /// The error where gdb did not reach the point at which the launcher holds its processes. If the launcher has
+    /// ended meanwhile, its last output is the message.
     fn not_held(&mut self, why: Unheld, pass: &mut dyn FnMut(bool, &[u8])) -> HoldError {
         let who = self.who.clone();
         let why = HoldError::NotHeld { who, source: why };

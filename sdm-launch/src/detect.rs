@@ -133,8 +133,8 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     first_of(name, candidates, wanted, path)
 }
 
-/// The first program on `path` that is the wanted kind; where there is none, the last that is another.
-/// A folder's own names are tried in their order, as a person's choice is the order of the folders.
+/// The first program on `path` of the wanted kind; where there is none, the last one of another kind.
+/// All names are tried in one folder before the next one, as the order of the folders is the user's choice.
 fn first_of(
     name: &str,
     candidates: [&str; 2],
@@ -180,7 +180,7 @@ fn srun(path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     Ok(Box::new(Srun::new(program, version)))
 }
 
-/// That there is no program of this name, and where it stands all the same.
+/// Error text for a program that was not found, with the reason for which a present file was passed over.
 fn absent(name: &str) -> String {
     let why = files::passed_over(name).map_or_else(String::new, |why| format!(" ({why})"));
     format!("no {name} on PATH{why}")

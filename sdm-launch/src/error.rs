@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a launch could not begin. What goes wrong later is a [`crate::LaunchEvent`].
+/// Error for which a launch could not begin. Later errors are a [`crate::LaunchEvent`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -36,14 +36,14 @@ pub enum LaunchError {
         /// The program's answer, in words.
         what: String,
     },
-    /// An option that would fight with what the launch itself says.
+    /// An option that conflicts with those that the launch itself sets.
     #[error("launcher {launcher}: option {option}: {why}")]
     Option {
         /// The launcher's name.
         launcher: String,
         /// The option as given.
         option: String,
-        /// Why it is refused, and what to do instead.
+        /// Reason of the refusal, and advice.
         why: &'static str,
     },
     /// A way of holding processes that the launcher has not.
@@ -51,9 +51,9 @@ pub enum LaunchError {
     Control {
         /// The launcher in a person's words.
         launcher: String,
-        /// The way of holding processes: what was said to `--control`.
+        /// The interface given to `--control`.
         control: &'static str,
-        /// Why not, and what to do.
+        /// Reason, and advice.
         why: String,
     },
     /// Hosts that do not fit.
@@ -100,7 +100,7 @@ pub enum LaunchError {
         /// The error of the system.
         source: io::Error,
     },
-    /// This process may not have as many descriptors as the launch needs.
+    /// The launch needs more descriptors than this process is allowed.
     #[error("{who} would need {needed} file descriptors and may have {allowed} (`ulimit -n`)")]
     Descriptors {
         /// The process for a person: `server 3`, `mpirun`, `ssh node7`.

@@ -33,7 +33,7 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 pub(crate) const PREFIX: &str = "sdm-launch-";
 /// The version of the protocol.
 const VERSION: u32 = 1;
-/// The most that is said, in bytes: what a pipe holds.
+/// Maximum size of that text, in bytes: it fits into a pipe.
 const TEXT_BYTES_MAX: usize = 60 << 10;
 
 /// Lets an `sdm-launch-NAME` start the servers.

@@ -32,7 +32,7 @@ pub enum LaunchEvent {
     Joined(Joined),
     /// A server, or the process that was to start it, reports that the server cannot run.
     Refused {
-        /// Which server, and why.
+        /// The server, and the reason.
         refusal: Refusal,
         /// Earlier output of the process that was to start the server; empty where the server itself reports.
         last_words: Vec<String>,
@@ -121,8 +121,8 @@ impl Launch {
         }
     }
 
-    /// One whose members share their stdout and their stderr: a descriptor for each member is
-    /// enough then. What is lost is who wrote a line, unless it says so itself.
+    /// A launch whose members share their stdout and their stderr, so that one descriptor for each member
+    /// suffices. The writer of a line is then unknown, unless the line itself names it.
     pub(crate) fn sharing_streams() -> std::io::Result<Self> {
         let mut launch = Self::new();
         let (stdout, stdout_writer) = Stream::open(false)?;
@@ -155,7 +155,7 @@ impl Launch {
         Ok(path)
     }
 
-    /// Somebody else starts this one, who will be found there.
+    /// Announces a member that the user starts, at the address where it will listen.
     pub(crate) fn announce(&mut self, announcement: Announcement) {
         self.events.push_back(LaunchEvent::Announced(announcement));
     }
@@ -167,8 +167,8 @@ impl Launch {
         Ok(())
     }
 
-    /// Everybody has been started: from now on their ends are told. Where that cannot be, nobody is
-    /// left.
+    /// Ends the start: from now on the members' ends are reported. On an error all members are
+    /// ended.
     pub(crate) fn all_started(mut self) -> Result<Self, LaunchError> {
         if let Some(shared) = &mut self.shared {
             shared.writers = None;
@@ -217,8 +217,8 @@ impl Launch {
         self.owners.contains_key(&fd)
     }
 
-    /// Takes what a ready descriptor holds. Where it returns true there may be more: take the events
-    /// and call it again, until it returns false. A descriptor that is none of these is ignored.
+    /// Reads from a ready descriptor. True where there may be more: take the events
+    /// and call again, until it returns false. An unknown descriptor is ignored.
     #[must_use]
     pub fn handle_ready(&mut self, fd: RawFd) -> bool {
         match self.owners.get(&fd) {
@@ -301,8 +301,8 @@ impl Launch {
         });
     }
 
-    /// All servers are there: what they and the launcher write from now on is what programs print. It is
-    /// told as [`LaunchEvent::Bytes`] and not looked into.
+    /// All servers are connected: further output of theirs and of the launcher is that of programs. It is
+    /// reported as [`LaunchEvent::Bytes`] and not parsed.
     pub fn pass_on(&mut self) {
         let mut lines = Vec::new();
         for member in &mut self.members {
@@ -345,7 +345,7 @@ impl Launch {
         self.lingering = Some(Lingering::new(self.first_pid(), Instant::now()));
     }
 
-    /// When [`Self::look`] is due; none where nobody is to be looked at.
+    /// Time at which [`Self::look`] is due; `None` where no launcher is watched.
     #[must_use]
     pub fn next_look(&self) -> Option<Instant> {
         let lingering = self.lingering.as_ref().filter(|_| !self.is_over());
@@ -411,7 +411,7 @@ impl Drop for Launch {
     }
 }
 
-/// Announcements are told from other text, which is remembered as last words.
+/// Separates announcements from other text, which is kept as last lines.
 fn sort_lines(
     server: Option<u32>,
     last_words: &mut LastWords,

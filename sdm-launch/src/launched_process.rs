@@ -106,7 +106,7 @@ pub(crate) struct LaunchedProcess {
     /// Readable at the end; none before [`LaunchedProcess::watch_end`] and once the end was seen.
     end: Option<OwnedFd>,
     is_over: bool,
-    /// Its stdout and stderr; none where it shares them with others.
+    /// Its stdout and stderr; empty where it shares them with others.
     streams: Vec<Stream>,
     last_words: LastWords,
 }
@@ -304,7 +304,7 @@ impl LaunchedProcess {
         }
     }
 
-    /// Nobody reads what is said to it any more.
+    /// Closes its standard input: the process does not read any more.
     fn end_input(&mut self) {
         self.input = None;
         if let Some(mut feeder) = self.feeder.take() {
@@ -337,9 +337,9 @@ impl Drop for LaunchedProcess {
     }
 }
 
-/// Waits for the end of its input, which comes with that of whoever has started the launcher, however that ends, and
-/// ends the launcher where it does not do so itself: Open MPI's `mpirun` hears no signal while it maps many ranks. A process that
-/// has its pid later is told from it by the time at which it began.
+/// Script that waits for the end of its input, which comes with the end of its parent, however that ends. Then it
+/// ends the launcher if that still runs: Open MPI's `mpirun` ignores signals while it maps many ranks. A later
+/// process with the same pid is recognised by its start time.
 const END: &str = r#"trap '' HUP INT TERM
 began() { read -r stat <"/proc/$1/stat" && set -- "$1" ${stat##*") "} && echo "${21}"; } 2>/dev/null
 of=$(began "$1")
@@ -363,8 +363,8 @@ const FEEDER: &str = r#"head -c "$1"; shift; cat -- "$@"; exec cat"#;
 /// Default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// A standard input that begins with what is to be said, what keeps it open, and what passes files on;
-/// /dev/null where nothing is to be said and nobody feeds it.
+/// Returns a standard input that begins with the process's input, its open end, and the process that copies files
+/// to it; /dev/null where there is no input and none follows.
 fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
     if what.input.is_empty() && what.streams != Streams::Fed {
         let stdin = match what.streams {

@@ -58,7 +58,7 @@ impl Lingering {
         self.next
     }
 
-    /// It has said something.
+    /// Records output of the launcher.
     pub(crate) fn heard(&mut self) {
         self.idle = Duration::ZERO;
     }

@@ -40,8 +40,8 @@ impl Launcher for Local {
     }
 }
 
-/// Starts each server as a child of this process, in the order of their numbers; `place` says what
-/// belongs to one alone.
+/// Starts each server as a child of this process, in the order of their numbers; `place` returns the arguments and
+/// variables of one server.
 pub(crate) fn start_each(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,
@@ -73,8 +73,8 @@ pub(crate) fn start_each(
 /// one process: thousands of them would end one after the other.
 const FORKED_MAX: u32 = 64;
 
-/// Starts processes that fork the servers of each host: `hosts` says how many they are and what belongs
-/// to them alone.
+/// Starts processes that fork the servers of each host. `hosts` has the number of servers of each host, and their
+/// own arguments and variables.
 pub(crate) fn start_forking(
     launcher: &dyn Launcher,
     spec: &LaunchSpec,
@@ -135,7 +135,7 @@ const OWN_PIPES_MAX: u32 = 256;
 /// Checks that this machine has room for the servers, and this process for so many that it starts itself;
 /// they share their pipes where they are many, or where there are not enough descriptors for pipes of their own.
 fn make_room(spec: &LaunchSpec, processes: u32) -> Result<Launch, LaunchError> {
-    /// Two pipes, and what tells the end.
+    /// Number of descriptors of one server: two pipes and a pidfd.
     const OWN_DESCRIPTORS: u64 = 3;
     machine_limits::check_room(spec)?;
     let count = u64::from(processes);

@@ -7,8 +7,8 @@ use crate::local::{start_each, start_forking};
 use crate::spec::LOCAL_INDEX_VARIABLE;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// Starts servers as [`crate::Local`] does; those of the n-th host listen at `127.0.0.n + 1` and say
-/// that they are on it. For trying out what a cluster would do.
+/// Starts servers as [`crate::Local`] does; those of the n-th host listen at `127.0.0.n + 1` and announce
+/// that host. For trials of the behaviour on a cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loopback;
 

@@ -18,9 +18,9 @@ pub const MANUAL_PORT: u16 = 23_000;
 /// Address of members that the user starts on this machine.
 pub const MANUAL_HOST: &str = "127.0.0.1";
 
-/// Says which commands start the master and the servers, and starts nothing.
+/// Prints the commands that start the master and the servers, and starts nothing.
 ///
-/// Nobody passes announcements on: the addresses follow from the hosts (this one where none is
+/// There are no announcements: the addresses follow from the hosts (this one where none is
 /// named), and the port of each is the first free one from those that count up from [`LaunchSpec::ports`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manual;

@@ -33,7 +33,7 @@ impl Srun {
         }
     }
 
-    /// `programs`: where it is said who runs which, where there are several.
+    /// The arguments of `srun`. `programs` is the file with the program of each rank, where there are several.
     fn arguments(&self, spec: &LaunchSpec, programs: Option<&Path>) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
         if spec.stage {

@@ -68,9 +68,10 @@ pub struct LaunchSpec {
     /// Whether the servers of a host are forked by one process, which is quicker where they are many and
     /// drive no programs; launchers that start servers elsewhere do not look at it.
     pub forks: bool,
-    /// Whether the servers attach to programs that others have started. These run on when everything here is killed, so a
-    /// launcher that answers a request to end by killing the servers, whose gdbs have let go of nothing then, is not asked by
-    /// the kernel at this process's death: the servers see that nobody reaches them any more, and end.
+    /// Whether the servers attach to programs that others have started. These programs run on when everything here
+    /// is killed. A launcher that answers a request to end by killing the servers would leave the programs with
+    /// undetached gdbs. So the kernel does not send it that request at this process's death: the servers notice
+    /// that they are disconnected, and end.
     pub attaches: bool,
     /// Whether the programs' input and output pass through the servers' own streams, and so through the launcher.
     pub streams: Streams,

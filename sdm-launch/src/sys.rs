@@ -9,8 +9,8 @@ use nix::libc;
 use nix::sys::signal::Signal;
 
 /// Makes the command's process the leader of a session of its own, so that a terminal's Ctrl-C does
-/// not reach it, and has the kernel send it `death_signal` when the thread that started it ends. Where
-/// this process has raised its limit of descriptors, the child finds the one from before.
+/// not reach it. The kernel sends it `death_signal` when the thread that started it ends. If
+/// this process has raised its limit of descriptors, the child gets the earlier one.
 pub(crate) fn isolate(command: &mut Command, death_signal: Signal) {
     let death_signal = death_signal as libc::c_int;
     let parent = std::process::id();

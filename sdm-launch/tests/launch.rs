@@ -30,7 +30,7 @@ echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=1
 while kill -0 $PPID; do sleep 0.1; done
 "#;
 
-/// Says a few words and fails.
+/// Script that prints a few words and fails.
 const FAILS: &str = "echo first words\necho last words >&2\nexit 3\n";
 
 /// A script that stands in for a server; removed at the end. It is given to a shell and not executed
@@ -305,10 +305,10 @@ fn no_text_is_lost() {
     assert_eq!(texts(&events), expect);
 }
 
-/// Tells the helper below what to launch.
+/// Environment variable with the launch that the helper below is to make.
 const HELPER_VARIABLE: &str = "SDM_LAUNCH_TEST_HELPER";
 
-/// Not a test by itself: the process that is killed in the tests below.
+/// The process that the tests below kill; does nothing as a test.
 #[test]
 fn helper_that_launches_and_waits() {
     let Ok(launcher) = std::env::var(HELPER_VARIABLE) else {

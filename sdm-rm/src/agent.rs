@@ -87,12 +87,12 @@ impl Agent {
         }
     }
 
-    /// Reads one piece of what it tells; none at its end.
+    /// Reads one piece of the agent's output; 0 at its end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> usize {
         read(&mut self.output, buffer)
     }
 
-    /// Reads one piece of what it says of itself.
+    /// Reads one piece of the agent's error output.
     pub(crate) fn read_errors(&mut self, buffer: &mut [u8]) {
         let count = read(&mut self.errors, buffer);
         self.said.extend_from_slice(&buffer[..count]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ManagerState {
-    /// It has no agent.
+    /// The manager has no agent.
     Stopped,
     /// Its agent is being started, or has not reported its elements yet.
     Starting,
@@ -44,29 +44,29 @@ pub enum Question {
     },
     /// End a job.
     Cancel {
-        /// Which.
+        /// The job.
         job: String,
     },
     /// Keep a job from being started.
     Hold {
-        /// Which.
+        /// The job.
         job: String,
     },
     /// Let a held job be started.
     Release {
-        /// Which.
+        /// The job.
         job: String,
     },
     /// Give a job another priority.
     Priority {
-        /// Which.
+        /// The job.
         job: String,
         /// The manager's number for it.
         value: i64,
     },
     /// Move a job to another queue.
     Move {
-        /// Which.
+        /// The job.
         job: String,
         /// The queue's name, or its element's id.
         queue: String,
@@ -75,19 +75,19 @@ pub enum Question {
     Stop,
 }
 
-/// Which elements are asked for, and how they are told apart.
+/// A query of elements, and their grouping in the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Look {
-    /// Of these kinds.
+    /// Kinds of the elements.
     pub kinds: Vec<Kind>,
     /// Below the element of this id.
     pub parent: Option<String>,
-    /// Those of these ids; all where absent.
+    /// Ids of the elements; `None` for all.
     pub ids: Option<Vec<String>>,
-    /// Those are alike that have the same values of these attributes; of all where absent.
+    /// Elements with equal values of these attributes form one group; `None` for all attributes.
     pub by: Option<Vec<String>>,
-    /// Attributes whose values, numbers, are wanted as a set for each group: a job has a million pids.
+    /// Attributes whose values are numbers and are returned as a set for each group: a job can have a million pids.
     pub sets: Vec<String>,
 }
 

@@ -94,7 +94,7 @@ impl Controller {
         self.state
     }
 
-    /// Why it is in its state, or what its manager complains of.
+    /// Reason of its state, or the manager's last error.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let trouble = self.trouble.as_ref().map(ToString::to_string);
@@ -119,7 +119,7 @@ impl Controller {
         self.version
     }
 
-    /// Its agent runs now.
+    /// The manager's agent has been started.
     pub fn agent_started(&mut self, now: Instant) {
         match Store::new(BASE_ID, "") {
             Ok(store) => self.store = Some(store),
@@ -140,12 +140,12 @@ impl Controller {
         }
     }
 
-    /// Its agent could not be started.
+    /// The manager's agent could not be started.
     pub fn no_agent(&mut self, why: String) {
         self.fail(Trouble::NoAgent(why));
     }
 
-    /// Its agent is gone; `how` says how, and what it said last.
+    /// The manager's agent has ended; `how` is its exit status and its last line of error output.
     pub fn agent_ended(&mut self, how: String) {
         match self.state {
             ManagerState::Stopping => self.enter(ManagerState::Stopped),
@@ -313,7 +313,7 @@ impl Controller {
         }
     }
 
-    /// Jobs of submissions that somebody waits for have been told of.
+    /// Reports the job numbers of submissions whose jobs have appeared.
     fn find_submitted(&mut self) {
         let store = self.store.as_ref();
         let number = |submission: &str| {
@@ -449,7 +449,7 @@ impl Controller {
         self.version += 1;
     }
 
-    /// ERROR: the agent is not listened to any more, what is known stays, and who waits for something is told.
+    /// Enters ERROR: the agent's output is ignored from now on, known elements stay, and waiting callers get the error.
     fn fail(&mut self, trouble: Trouble) {
         let said = trouble.to_string();
         let purposes = std::mem::take(&mut self.purposes).into_values();

@@ -40,7 +40,7 @@ pub struct Definition {
     /// Time for which the agent may leave a question unanswered, in seconds.
     #[serde(default = "patience")]
     pub patience: u64,
-    /// A few words for people.
+    /// Description for the user.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
@@ -67,10 +67,10 @@ impl Definition {
         }
     }
 
-    /// Checks what a person or a file has said.
+    /// Checks values given by a user or a file.
     ///
     /// # Errors
-    /// A name, type or host that cannot be.
+    /// An invalid name, type or host.
     pub fn check(&self) -> Result<(), RmError> {
         if !is_word(&self.name) {
             return Err(RmError::Name(self.name.clone()));
@@ -192,8 +192,8 @@ impl Clusters {
         })
     }
 
-    /// Reads the file again, changes what it says and replaces it: another `sdm` may have written meanwhile, and none can
-    /// while this one does.
+    /// Reads the file again, changes its definitions and replaces it under a lock: another `sdm` may have written
+    /// meanwhile, and none can while this one does.
     fn change(
         &mut self,
         how: impl FnOnce(&mut Contents) -> Result<(), RmError>,

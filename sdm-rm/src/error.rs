@@ -42,12 +42,12 @@ pub enum RmError {
     /// A file or folder of the system's.
     #[error("{what}: {error}")]
     Io {
-        /// Which.
+        /// The file or folder.
         what: String,
         /// The system's reason.
         error: io::Error,
     },
-    /// It is not started.
+    /// The cluster is not started.
     #[error("cluster '{0}': not started; `sdm cluster start {0}` starts it")]
     NotStarted(String),
     /// The background process could not be started; its words.
@@ -55,7 +55,7 @@ pub enum RmError {
     NoStart {
         /// The cluster.
         name: String,
-        /// Why.
+        /// The process's error output.
         said: String,
     },
     /// The background process has not answered in time.
@@ -79,7 +79,7 @@ pub enum RmError {
     Agent(#[from] AgentError),
 }
 
-/// Why there is no agent for a type.
+/// Reason for which there is no agent for a type.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A site's own type, and there is no program for it on `PATH`; the types that need none.
@@ -88,18 +88,18 @@ pub enum AgentError {
     /// There is none on `PATH`.
     #[error("{0}: there is no such program, neither beside sdm nor on PATH")]
     Missing(String),
-    /// It is another user's, or another user could change it.
+    /// The program belongs to another user, or another user could change it.
     #[error("{}: {what}: it is not run", printable_name(path))]
     Foreign {
         /// Its path.
         path: PathBuf,
-        /// Whose, or what is wrong.
+        /// Its owner, or its fault.
         what: String,
     },
-    /// It cannot be looked at or run.
+    /// The program cannot be read or run.
     #[error("{program}: {error}")]
     Io {
-        /// Which program.
+        /// The program.
         program: String,
         /// The system's reason.
         error: io::Error,

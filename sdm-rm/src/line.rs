@@ -14,7 +14,7 @@ pub enum LineError {
     /// The line does not end.
     #[error("a line of more than {0} bytes")]
     TooLong(usize),
-    /// It is no JSON, or not what was expected.
+    /// The line is not JSON, or not of the expected type.
     #[error("no message: {0}")]
     Json(#[from] serde_json::Error),
     /// The other end has closed in the middle of a line, or without one.

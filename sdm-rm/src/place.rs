@@ -24,7 +24,7 @@ pub(crate) fn socket(name: &str) -> io::Result<PathBuf> {
     Ok(folder()?.join(name))
 }
 
-/// A socket that goes with whoever listens, and the lock that says that nobody else does.
+/// A socket that is removed with its listener, and the lock that makes this listener the only one.
 pub(crate) struct Place {
     pub(crate) listener: UnixListener,
     file: SocketFile,
@@ -54,7 +54,7 @@ impl Place {
         }))
     }
 
-    /// True while the socket is where it was put: whoever removes it wants this process to end.
+    /// True while the socket's file exists: its removal asks this process to end.
     pub(crate) fn is_there(&self) -> bool {
         self.file.path().exists()
     }

@@ -156,7 +156,7 @@ impl Process {
         }
     }
 
-    /// Everybody who waited was told, and the agent is gone.
+    /// True once all waiting callers have their answers, and the agent has ended.
     fn is_over(&self) -> bool {
         let told = self
             .callers

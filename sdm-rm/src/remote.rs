@@ -83,7 +83,7 @@ fn here(definition: &Definition) -> Result<Command, AgentError> {
     Ok(command)
 }
 
-/// Nobody but root and this user can have put the program there, nor change it.
+/// Checks that only root and this user can have put the program there, or change it.
 fn check(path: &Path) -> io::Result<()> {
     const OTHERS: u32 = 0o022;
     let whole = fs::canonicalize(path)?;

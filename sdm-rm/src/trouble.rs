@@ -29,13 +29,13 @@ pub enum CommandError {
     Lost(String),
 }
 
-/// Why a manager is in ERROR.
+/// Cause of a manager's ERROR state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// The agent could not be started; why.
     #[error("{0}")]
     NoAgent(String),
-    /// The agent has ended; how, and what it said last.
+    /// The agent has ended, with its exit status and its last line of error output.
     #[error("its agent has ended: {0}")]
     Ended(String),
     /// The agent does not answer.

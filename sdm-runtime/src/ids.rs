@@ -27,13 +27,13 @@ pub enum Ids {
 /// Fault of a text that is not a range set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// It is longer than [`TEXT_BYTES_MAX`].
+    /// The text is longer than [`TEXT_BYTES_MAX`].
     #[error("a range set of {0} characters: at most {TEXT_BYTES_MAX}")]
     TooLong(usize),
     /// The text between two commas is neither a number nor a range.
     #[error("`{0}` is no range of ids")]
     NoRange(String),
-    /// It stands for more than [`IDS_MAX`] elements.
+    /// The set has more than [`IDS_MAX`] elements.
     #[error("ranges of more than {IDS_MAX} ids")]
     TooMany,
     /// The first number is above the last.

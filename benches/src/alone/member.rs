@@ -53,7 +53,7 @@ pub(super) fn member(children: u32) -> Result<Round> {
 }
 
 impl AloneMember {
-    /// Sends something from above, lets everybody speak until all is said, and gives who answered.
+    /// Sends a message from the parent, lets all ends answer until they are done, and returns the tasks that answered.
     fn exchange(&mut self, message: &Message) -> Result<IdSet> {
         self.ends[0].1.link.send(message)?;
         let mut up = None;

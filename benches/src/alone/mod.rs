@@ -18,11 +18,11 @@ pub struct Sized {
     pub children: u32,
     /// The node: messages in, messages out.
     pub node: Part,
-    /// Its floor: the messages that it sends, cloned.
+    /// Floor of the node: the messages that it sends, cloned.
     pub messages: Part,
     /// The node with its links: bytes in, bytes out, as a process has it.
     pub member: Part,
-    /// Its floor: the links alone, which pass the same messages.
+    /// Floor of the node with its links: the links alone, which pass the same messages.
     pub links: Part,
 }
 

@@ -182,7 +182,7 @@ fn looks(arguments: &Arguments, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// One look at the job, which says what is expected.
+/// Runs `sdm` with `words` on the job, and checks that the output contains `expect`.
 fn look(job: &Pauses, words: &[&str], expect: &str) -> Result<()> {
     let mut command = Process::new(tree::binaries()?.join("sdm"));
     command.args(words).arg(job.launcher().to_string());

@@ -83,7 +83,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// Holds the model against the simulator, where the real nodes decide who sends what when.
+/// Compares the model with the simulator, in which the real nodes decide the order of messages.
 fn check(own_us: f64, child_us: f64) -> Result<()> {
     let title = "The model beside the simulator: the same costs, the real nodes, ms";
     let head = [

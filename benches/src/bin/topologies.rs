@@ -28,7 +28,7 @@ struct Arguments {
 
 /// More connections than this in one process are not tried.
 const FLAT_MAX: u32 = 1024;
-/// Beside more servers than this no floor is started: twice as many processes would take minutes.
+/// Maximum number of servers for which a floor is started as well: twice as many processes would take minutes.
 const FLOOR_MAX: u32 = 1024;
 /// Rounds of one before the other has its turn.
 const TURN: usize = 4;

@@ -30,7 +30,7 @@ const CHILDREN: usize = 32;
 /// The receive that nobody serves.
 const ODD: u32 = 3;
 
-/// A way to wait, and what is to be said of it.
+/// A pattern of waits, with the expected step of the diagnosis.
 type Shape = (&'static str, fn(u32, u32) -> TaskProbe, Step);
 
 const SHAPES: [Shape; 3] = [

@@ -50,7 +50,7 @@ fn name(own: &str) -> Result<SocketAddr> {
 }
 
 impl FloorListener {
-    /// One that is found by a name and not by what [`Self::place`] says.
+    /// A listener found by its own name instead of [`Self::place`].
     pub(crate) fn named(own: &str) -> Result<Self> {
         let listener = UnixListener::bind_addr(&name(own)?).context("listen")?;
         Ok(Self::Unix(listener))

@@ -13,14 +13,14 @@ use super::error::either;
 /// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Why a process cannot be attached to.
+/// Obstacle to attaching to a process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Obstacle {
-    /// It has ended.
+    /// The process has ended.
     Gone,
-    /// Its main thread has ended, others go on.
+    /// Its main thread has ended; others run on.
     Headless,
-    /// It is another user's.
+    /// The process belongs to another user.
     Foreign {
         /// The owner's name, or number where it has none.
         owner: String,

@@ -38,10 +38,10 @@ pub struct CoreProcess {
     pub program: Option<PathBuf>,
 }
 
-/// Reads what a core file says of its process; what cannot be found in it is absent.
+/// Reads the process of a core file; data that is not in it is absent.
 ///
 /// # Errors
-/// A file that cannot be read, or is no core file.
+/// A file that cannot be read, or is not a core file.
 pub fn read(path: &Path) -> io::Result<CoreProcess> {
     read_in(&ReadCache::new(files::open(path)?))
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The most processes that a question names.
 const LISTED_MAX: usize = 16;
 
-/// Why a job could not be found; each says what to do.
+/// Error of the search for a job, with advice.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 #[allow(missing_docs)]
@@ -147,7 +147,7 @@ fn list(found: &[(i32, String)]) -> String {
     names.join(", ")
 }
 
-/// That user, beside root.
+/// Words before `root` in advice: `USER or as `; empty where the owner is root.
 pub(super) fn either(owner: &str) -> String {
     match owner {
         "root" => String::new(),

@@ -100,7 +100,7 @@ impl HeldRanks {
         answer
     }
 
-    /// Why the starter's server could not be asked for ranks on other hosts, when it was asked last.
+    /// Error of the last query to the launcher's server for ranks on other hosts.
     #[must_use]
     pub fn unasked(&self) -> Option<&PmixError> {
         self.unasked.as_ref()

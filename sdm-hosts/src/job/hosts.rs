@@ -16,7 +16,7 @@ pub fn is_this_host(name: &str) -> bool {
     resolve(name).iter().any(is_own)
 }
 
-/// Whether `name`, in somebody's words, means the host that calls itself `host` and has these
+/// Whether `name` is a name of the host that calls itself `host` and has these
 /// addresses.
 #[must_use]
 pub fn is_host(name: &str, host: &str, addresses: &[IpAddr]) -> bool {

@@ -42,7 +42,7 @@ pub const PROCESSES_MAX: u32 = 4 << 20;
 /// Maximum number of a job's processes that are named in a question.
 const SHOWN_MAX: usize = 4;
 
-/// Programs that start others and are never what a person wants to debug.
+/// Launcher programs, which a user never wants to debug.
 const STARTERS: &[&str] = &[
     "mpiexec",
     "mpiexec.hydra",
@@ -73,7 +73,7 @@ const HELPERS: &[&str] = &[
 /// One process of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobProcess {
-    /// Its rank in the job; its place in the list where it has none.
+    /// Its rank in the job; its index in the list where it has none.
     pub rank: u32,
     /// Name of its host as the source reports it; empty for this machine.
     pub host: String,
@@ -183,7 +183,7 @@ fn find_in(proc: &Path, target: &Target) -> Result<Job, JobError> {
     Ok(job)
 }
 
-/// Whoever has said where the ranks are, servers are started there: what is no host is refused.
+/// Rejects invalid host names, wherever they come from: servers are started on these hosts.
 fn check_hosts(job: &Job) -> Result<(), JobError> {
     for process in &job.processes {
         // This machine has no name.
@@ -311,10 +311,9 @@ impl Search {
         jobs
     }
 
-    /// The processes of this user that are called `name`; where there is none, those of one program
-    /// (an interpreter) with `name` as a word of their command line, with or without its folder.
-    /// Starters, helpers, and what this process descends from, are meant only where a starter is
-    /// named.
+    /// The job of the processes of this user that are called `name`; where there is none, of the processes of one
+    /// program (an interpreter) with `name` as a word of their command line, with or without its folder. Launchers,
+    /// helpers, and this process's ancestors count only if a launcher is named.
     fn of_name(&self, name: &str) -> Result<Job, JobError> {
         let ancestors = self.processes.ancestors(self.own);
         let mine =
@@ -372,7 +371,7 @@ impl Search {
         Ok(job)
     }
 
-    /// Of processes of one rank, of which one has started the others, the one that is its program.
+    /// The program among processes of one rank, of which one has started the others.
     fn without_helpers(&self, pids: &[i32]) -> Vec<i32> {
         let none = processes::Environment::default();
         let given = |pid: i32| ranks::given(&self.processes, pid, &none);

@@ -267,7 +267,7 @@ impl Texts {
     }
 }
 
-/// A table that does not say where a rank is does not mean this machine. That is what gdb prints of it, too.
+/// The host of an entry; an empty name becomes a visible one, as it does not mean this machine. gdb prints the same.
 pub(super) fn named(host: String) -> String {
     match host.is_empty() {
         true => "(null)".to_owned(),

@@ -12,7 +12,7 @@ use sdm_system::{files, proc};
 
 /// The longest name that the kernel keeps, in bytes.
 const NAME_BYTES_MAX: usize = 15;
-/// Of the flags in `/proc/PID/stat`: a thread of the kernel's own.
+/// Flag in `/proc/PID/stat` of a kernel thread.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// One process of this machine, as `/proc` shows it.
@@ -22,7 +22,7 @@ pub(super) struct Process {
     pub(super) parent: i32,
     /// Its real user id.
     pub(super) uid: u32,
-    /// It has no other user's rights, and lets itself be looked at.
+    /// True where it has no other user's rights, and is dumpable.
     plain: bool,
     /// When it began, in clock ticks since the machine did.
     pub(super) began: u64,

@@ -32,7 +32,7 @@ struct Step {
 }
 
 impl Step {
-    /// `12.0|4|n[1-4]|1000|halo`; absent for what is none of a program (`12.batch`).
+    /// Parses `12.0|4|n[1-4]|1000|halo`; `None` for a step without a program (`12.batch`).
     fn read(line: &str) -> Option<Self> {
         let mut words = line.splitn(5, '|');
         let (job, number) = words.next()?.rsplit_once('.')?;
@@ -86,7 +86,7 @@ fn ask(program: &str, arguments: &[&str], wait: Duration) -> Result<Vec<String>,
     })
 }
 
-/// Why Slurm has said nothing.
+/// Reason for which Slurm did not answer.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("no {0} on PATH")]
@@ -202,7 +202,7 @@ fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unans
     ask("srun", &words, WAIT)
 }
 
-/// The ranks out of what nodes say. Lines that say nothing are passed over.
+/// The ranks in the nodes' answers; other lines are ignored.
 fn read(lines: &[String]) -> Vec<JobProcess> {
     let mut told = Vec::new();
     for line in lines {

@@ -3,10 +3,6 @@
 //! A launcher's data is trusted as far as its owner: where root queries another user's job, only that user's
 //! processes on this host are taken, and nothing else that a table names.
 
-//!
-//! What a starter says is believed as far as its owner is: root, who looks at another user's job, looks at that user's
-//! processes on this host and at nothing else that a table names.
-
 use std::collections::BTreeSet;
 
 use super::processes::Process;
@@ -19,7 +15,7 @@ use super::{
 const WITH_TABLE: &[&str] = &["orterun", "mpirun.openmpi", "mpiexec.openmpi", "srun"];
 
 impl Search {
-    /// A starter stands for what it started; anything else for itself.
+    /// The job of a launcher with this pid; any other process is a job of its own.
     pub(super) fn of_pid(&self, pid: i32) -> Result<Job, JobError> {
         let process = self.process(pid)?;
         let is_starter = process.is_called_any(STARTERS);
@@ -226,7 +222,8 @@ impl Search {
         self.of_words(server, source, job.processes)
     }
 
-    /// This user's servers on this machine are asked one after the other; another one's is asked only where it is named.
+    /// The job of a namespace. This user's servers on this machine are asked one after another; a server of another
+    /// user is asked only where it is named.
     pub(super) fn of_namespace(&self, wanted: &str) -> Result<Job, JobError> {
         let mut known = Vec::new();
         let mine = |it: &&Process| it.is_of(self.uid);

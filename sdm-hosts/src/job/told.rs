@@ -17,7 +17,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Reads rank, pid, parent, whether it has an MPI library mapped, and clock ticks; none of what are no such numbers.
+    /// Parses rank, pid, parent, whether an MPI library is mapped, and clock ticks; `None` where a number is invalid.
     pub(super) fn read(numbers: [&str; 5], (host, program): (&str, &str)) -> Option<Self> {
         let [rank, pid, parent, mpi, ticks] = numbers;
         let rank = rank.parse().ok().filter(|rank| *rank < PROCESSES_MAX)?;

@@ -33,7 +33,7 @@ pub(super) struct Candidate {
     pub(super) has_mpi: bool,
     /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
-    /// It has begun no program of its own, and is part of its parent's.
+    /// True for a fork without an exec, which runs its parent's program.
     pub(super) is_fork: bool,
 }
 

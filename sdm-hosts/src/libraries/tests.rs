@@ -1,4 +1,4 @@
-//! Trees of real libraries, made by the compiler; the loader of this machine says what is right.
+//! Trees of real libraries, made by the compiler; the loader of this machine gives the expected result.
 
 use std::fs;
 use std::process::Command;

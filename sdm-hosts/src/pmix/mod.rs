@@ -12,7 +12,7 @@ use std::process::Command;
 pub use crate::job::PmixError;
 pub use rendezvous::{LeftOut, Level, Rendezvous, fuzz_rendezvous};
 
-/// Which server is meant.
+/// The user's choice of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The system's where there is one, else the only one of a session.
@@ -40,10 +40,10 @@ pub enum ChoiceError {
     NoSuch {
         /// The user's choice, as text.
         wanted: String,
-        /// Those that were left out, and why, each for a person.
+        /// Rejected servers with the reasons, each as text.
         left: Vec<String>,
     },
-    /// There are several, and nobody has said which.
+    /// There are several, and the user has chosen none.
     #[error("say which PMIx server, by --pid or --server: {}", .0.join("; "))]
     Several(Vec<String>),
 }

@@ -43,13 +43,13 @@ pub enum LeftOut {
     /// The file cannot be read.
     #[error("{0}")]
     Unread(io::Error),
-    /// It is a folder, a pipe or the like.
+    /// The path is a folder, a pipe or the like.
     #[error("not a plain file")]
     NoFile,
     /// Another user has written it.
     #[error("it belongs to {0}")]
     Foreign(String),
-    /// It is something else.
+    /// The file has other contents.
     #[error("not what a PMIx server writes")]
     NoServer,
     /// Its server is gone.
@@ -63,7 +63,7 @@ pub enum LeftOut {
         /// Its owner's name.
         owner: String,
     },
-    /// Its server dies of a tool: Open MPI 4's.
+    /// Its server would die of a tool: Open MPI 4's.
     #[error("{program} (pid {pid}) does not survive a tool")]
     Harmed {
         /// Its program's name.
@@ -79,7 +79,7 @@ pub enum LeftOut {
     NoListener(i32),
 }
 
-/// Which servers a server is among.
+/// Scope of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// The one of the machine.
@@ -93,7 +93,7 @@ pub enum Level {
 pub struct Rendezvous {
     /// Its file.
     pub file: PathBuf,
-    /// Which servers it is among.
+    /// Scope of the server.
     pub level: Level,
     /// The namespace that it has itself, as it says.
     pub namespace: String,
@@ -213,7 +213,7 @@ impl Walk {
     }
 }
 
-/// Which servers' file a name is; none for other files.
+/// Scope of the server whose file has this name; `None` for other files.
 fn level_of(name: &str) -> Option<Level> {
     if name
         .strip_prefix(SYSTEM)

@@ -147,10 +147,10 @@ impl Gdb {
         )
     }
 
-    /// Takes in what it says; whether the starter is held.
+    /// Handles gdb's output; true once the launcher is held.
     ///
     /// # Errors
-    /// [`Unheld`]: what it could not do, with its own words.
+    /// [`Unheld`]: the step that failed, with gdb's message.
     pub(super) fn advance(&mut self) -> Result<bool, Unheld> {
         let mut lines = Vec::new();
         while self.err.read(&mut |line| lines.push(line)) > 0 {}
@@ -198,7 +198,7 @@ impl Gdb {
         self.step > 0
     }
 
-    /// Why, and what gdb said last about it.
+    /// The error for a step, with gdb's last message about it.
     fn complaint(&self, step: Step) -> Unheld {
         let mut said = self.complaints.iter().rev().map(|line| line.trim());
         let said = said.find(|line| !line.is_empty()).map(str::to_owned);

@@ -31,7 +31,7 @@ impl Story {
         }
     }
 
-    /// One whose agent has told of a machine, a queue and a job.
+    /// A story whose agent has reported a machine, a queue and a job.
     fn started() -> Self {
         let mut story = Self::new();
         story.turn(true);
@@ -75,7 +75,7 @@ impl Story {
         self.turn(true);
     }
 
-    /// Bytes go both ways until nobody has any; the agent does what it is asked, or refuses it.
+    /// Exchanges all bytes both ways; the agent carries out commands, or refuses them.
     fn turn(&mut self, does: bool) {
         loop {
             let asked = self.controller.take_output();

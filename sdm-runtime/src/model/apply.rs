@@ -19,7 +19,7 @@ use crate::wire::groups::Group;
 
 /// Attributes with the numbers that stand for their values; none takes a value away.
 type Cells = Vec<(usize, Option<i64>)>;
-/// Which attributes have changed on which elements.
+/// Changed attributes by index, each with its elements.
 pub(super) type Changed = BTreeMap<usize, RoaringBitmap>;
 
 impl Store {
@@ -93,7 +93,7 @@ impl Store {
             .then_some(id)
     }
 
-    /// Those of these ids that nobody has; the others are an error.
+    /// The free ones of these ids; the others are an error.
     fn fresh<'a>(
         &mut self,
         out: &mut Out,
@@ -312,7 +312,7 @@ impl Store {
         self.publish(out, Kind::Node, of_nodes);
     }
 
-    /// Takes those elements out whose state the one that is said may not follow.
+    /// Removes the elements whose present state forbids the new one.
     fn hold_back(
         &self,
         out: &mut Out,
@@ -429,7 +429,7 @@ fn unite(all: &mut RoaringBitmap, ids: &RoaringBitmap) {
     }
 }
 
-/// Why there is no number of a value.
+/// Reason for which a value has no number.
 enum CellError {
     Value(ValueError),
     Internal(&'static str),

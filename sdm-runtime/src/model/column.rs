@@ -28,7 +28,7 @@ struct Segment {
 #[derive(Clone, Debug)]
 enum Body {
     Steps(Steps),
-    /// The number of each id is the base and what stands here.
+    /// The number of each id is the base plus the entry here.
     Packed(i64, Vec<u32>),
 }
 
@@ -323,7 +323,7 @@ impl Column {
         })
     }
 
-    /// Which of these ids have which number; `None` stands for those that have none.
+    /// These ids grouped by their numbers; `None` for ids without one.
     pub(super) fn groups(&self, ids: &RoaringBitmap) -> Vec<(Option<i64>, RoaringBitmap)> {
         let mut groups: Vec<(Option<i64>, RoaringBitmap)> = Vec::new();
         let mut index = HashMap::new();
@@ -350,7 +350,7 @@ impl Column {
         groups
     }
 
-    /// Which of these ids have another number than this, or none.
+    /// Those of these ids that have another number than this, or none.
     pub(super) fn others(&self, ids: &RoaringBitmap, cell: Option<i64>) -> RoaringBitmap {
         if ids.len() == 1 {
             let is_other = ids.min().is_some_and(|id| self.at(id) != cell);

@@ -12,25 +12,25 @@ pub const DEFINITIONS_MAX: usize = 4096;
 /// Maximum length of a definition's id, in bytes.
 pub const ID_BYTES_MAX: usize = 256;
 
-/// Why a definition cannot be used.
+/// Fault of a definition that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// Its type is none.
+    /// The type is unknown.
     #[error("attribute {0}: no type `{1}`")]
     NoType(String, String),
-    /// Its bounds, its date styles or its words are no such.
+    /// The bounds, date styles or words of the type are invalid.
     #[error("attribute {0}: what its type adds is broken")]
     BadExtra(String),
-    /// Its default is no value of it.
+    /// The default is not a value of the type.
     #[error("attribute {0}: its default: {1}")]
     BadDefault(String, ValueError),
-    /// It is there already, with another type.
+    /// The attribute is defined already, with another type.
     #[error("attribute {0} is defined otherwise")]
     Otherwise(String),
     /// There are [`DEFINITIONS_MAX`] already.
     #[error("more than {DEFINITIONS_MAX} attributes")]
     TooMany,
-    /// Its id is empty or longer than [`ID_BYTES_MAX`].
+    /// The id is empty or longer than [`ID_BYTES_MAX`].
     #[error("`{0}` is no id of an attribute")]
     BadId(String),
 }
@@ -81,7 +81,7 @@ impl AttributeDefinition {
         })
     }
 
-    /// The text that an attribute has whose definition nobody has given.
+    /// The definition of an attribute that was not announced: a text.
     fn unannounced(id: &str) -> Self {
         Self {
             id: id.to_owned(),

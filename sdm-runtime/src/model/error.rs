@@ -36,7 +36,7 @@ pub enum ModelError {
     Transition {
         /// Kind of the elements.
         kind: &'static str,
-        /// Which elements.
+        /// The elements, as text.
         ids: String,
         /// Their state, which stays.
         from: &'static str,

@@ -62,8 +62,8 @@ const TYPES: [&str; 8] = [
     "BLOB",
 ];
 
-/// An agent whose events the bytes choose: the model stays a tree with one parent for each element, an id has one kind, and what is
-/// told of elements is what is new there and gone.
+/// Applies events that the bytes choose. Asserts that the model stays a tree with one parent for each element, that
+/// an id has one kind, and that the notices are the new and removed elements.
 pub fn fuzz_model(bytes: &[u8]) {
     let mut model = Model::default();
     let manager = model.add_manager(1, "it").expect("there is room");

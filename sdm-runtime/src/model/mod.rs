@@ -130,7 +130,7 @@ impl Model {
         Err(ManagerError::Transition(from, value::cut(to)))
     }
 
-    /// Says that nothing is heard of a manager any more: its elements stay, as they were. What its agent says ends that not;
+    /// Marks a manager's elements as out of date: they stay, as they were. Events of the agent do not end this state;
     /// [`forget_elements`](Self::forget_elements) does.
     pub fn mark_stale(&mut self, manager: ManagerId, why: &str) {
         if let Some(store) = self.managers.get_mut(&manager) {
@@ -140,7 +140,7 @@ impl Model {
         }
     }
 
-    /// Takes away all that a manager has, and what its agent has announced: before a new agent tells anew.
+    /// Removes all elements of a manager, and its agent's definitions, before a new agent reports anew.
     pub fn forget_elements(&mut self, manager: ManagerId) {
         let Some(store) = self.managers.get_mut(&manager) else {
             return;
@@ -159,12 +159,12 @@ impl Model {
         store.map_or(0, |store| store.apply(&mut self.listeners, manager, event))
     }
 
-    /// Adds a listener, which hears of what happens from now on; `None` where there are [`listeners::LISTENERS_MAX`].
+    /// Adds a listener, which gets notices from now on; `None` where there are [`listeners::LISTENERS_MAX`].
     pub fn listen(&mut self, interest: Interest) -> Option<ListenerId> {
         self.listeners.add(interest)
     }
 
-    /// Drops a listener, with what it has not heard yet.
+    /// Drops a listener, with its waiting notices.
     pub fn drop_listener(&mut self, listener: ListenerId) {
         self.listeners.drop(listener);
     }

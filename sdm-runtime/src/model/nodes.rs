@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// Which of these nodes have processes of a sort.
+/// Those of these nodes whose count is not 0.
 fn some(counts: &Column, nodes: &RoaringBitmap) -> RoaringBitmap {
     let mut all = RoaringBitmap::new();
     for (count, nodes) in counts.groups(nodes) {

@@ -16,7 +16,7 @@ pub struct States {
     pub attribute: &'static str,
     /// The states' words.
     pub words: &'static [&'static str],
-    /// Other words that agents have for them: what later versions of PTP say, and what the document says in other places.
+    /// Other words of agents for the states: those of later versions of PTP, and those in other parts of the document.
     pub aliases: &'static [(&'static str, &'static str)],
     /// The word of an element of which nothing is said.
     pub default: &'static str,
@@ -255,7 +255,7 @@ pub(super) fn has_ended(process: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// Every pair of states of every attribute, against what is said in words here.
+    /// Every pair of states of every attribute, compared with the rules in words here.
     #[test]
     fn every_pair_of_states_is_allowed_or_forbidden() {
         let expect = |attribute: &str, from: &str, to: &str| -> bool {

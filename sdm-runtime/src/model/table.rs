@@ -99,7 +99,7 @@ impl Table {
         self.pieces = self.columns.values().map(Column::len).sum();
     }
 
-    /// Which of these elements have which number for an attribute.
+    /// These elements grouped by their numbers for an attribute.
     pub(super) fn groups(
         &self,
         attribute: usize,
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// Which of these elements have another number for an attribute than this.
+    /// Those of these elements that have another number for an attribute than this.
     pub(super) fn others(
         &self,
         attribute: usize,
@@ -141,7 +141,7 @@ impl Table {
         self.count();
     }
 
-    /// Takes elements away that are here, and what stands where nobody is any more.
+    /// Removes elements, and the attribute values of all unused ids around them.
     pub(super) fn remove(&mut self, ids: &RoaringBitmap) {
         for (parent, gone) in self.by_parent(ids) {
             if let Some(family) = self.families.get_mut(&parent) {

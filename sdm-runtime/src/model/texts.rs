@@ -7,7 +7,7 @@ use super::error::{ModelError, NAMES_MAX, TEXTS_BYTES_MAX};
 
 /// Numbers from here on stand for string ids.
 pub(super) const NAMES_FROM: u32 = u32::MAX - NAMES_MAX + 1;
-/// Below so many texts none is looked for that nobody has any more.
+/// Minimum number of texts for a search for unused ones.
 const SWEEP_MIN: usize = 4096;
 
 /// Texts that values are. One that nobody has any more stays until [`sweep`](Self::sweep).

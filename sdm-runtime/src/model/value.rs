@@ -80,16 +80,16 @@ pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Fault of a text that is not a value of a type; quoted texts are cut.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// It cannot be read.
+    /// The text cannot be parsed.
     #[error("`{0}` is no {1}")]
     NoValue(String, &'static str),
-    /// It is none of the words of an ENUMERATED.
+    /// The text is not a word of the ENUMERATED type.
     #[error("`{0}` is none of its values")]
     NoWord(String),
-    /// It is below the least or above the most.
+    /// The value is out of bounds.
     #[error("{0} is out of bounds")]
     OutOfBounds(String),
-    /// It is longer than [`VALUE_BYTES_MAX`].
+    /// The text is longer than [`VALUE_BYTES_MAX`].
     #[error("a value of {0} bytes: at most {VALUE_BYTES_MAX}")]
     TooLong(usize),
     /// An item of an ARRAY has a zero byte.
@@ -102,7 +102,7 @@ pub(super) fn cut(text: &str) -> String {
 }
 
 impl DateBounds {
-    /// Dates between any two moments, in ISO 8601 and in what PTP's styles and locale stand for.
+    /// Dates without bounds, in ISO 8601 and in the format of PTP's styles and locale.
     #[must_use]
     pub fn new(styles: Option<[&str; 3]>) -> Self {
         let format = match styles {

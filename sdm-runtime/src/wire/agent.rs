@@ -162,10 +162,10 @@ impl Agent {
         }
     }
 
-    /// Tells an event, less what filters take out.
+    /// Sends an event, without the parts that filters remove.
     ///
     /// # Errors
-    /// The event was not taken.
+    /// The event was not accepted.
     pub fn send(&mut self, event: Event) -> Result<(), SendError> {
         if self.phase != Phase::Normal || self.is_paused {
             return Err(SendError::Suspended);

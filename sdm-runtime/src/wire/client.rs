@@ -18,7 +18,7 @@ pub enum Report {
     Shutdown,
 }
 
-/// Why a session ended.
+/// Cause of a session's end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     /// The bytes are no messages.

@@ -14,7 +14,7 @@ use crate::ids::Ids;
 /// The filters of a session.
 #[derive(Debug, Default)]
 pub(super) struct Filters {
-    /// Those of SET_FILTERS: a name leaves that attribute out, `key=value` leaves out elements that have it.
+    /// Filters of SET_FILTERS: a name hides that attribute, `key=value` hides elements that have it.
     words: Vec<String>,
     silences: Vec<Silence>,
     /// The elements below each element that a NEW event has told of.
@@ -26,19 +26,19 @@ pub(super) struct Filters {
 struct Silence {
     numbers: RoaringBitmap,
     text: Option<String>,
-    /// Those below them as well.
+    /// True where their descendants are hidden as well.
     with_children: bool,
     /// The attributes that are left out; all of them where there are none. One without a value is left out whatever its value.
     attributes: Vec<Attribute>,
 }
 
 impl Filters {
-    /// These from now on.
+    /// Replaces the filters of SET_FILTERS.
     pub(super) fn set(&mut self, words: Vec<String>) {
         self.words = words;
     }
 
-    /// These end, or all where none is named: then also what FILTER_EVENTS has asked for.
+    /// Removes these filters; without a name all of them, including those of FILTER_EVENTS.
     pub(super) fn clear(&mut self, gone: &[String]) {
         self.words
             .retain(|word| !gone.is_empty() && !gone.contains(word));

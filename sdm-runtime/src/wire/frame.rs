@@ -8,7 +8,7 @@ const STRING_MIN: usize = 10;
 /// A command or an event before its meaning: a header and strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Which command or event.
+    /// Number of the command or event.
     pub id: u16,
     /// The transaction.
     pub tid: u32,

@@ -8,7 +8,7 @@ use crate::ids::{IDS_MAX, Ids, RangeError};
 /// Elements that have the same attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Which elements.
+    /// The elements.
     pub ids: Ids,
     /// The attributes of all these elements.
     pub attributes: Vec<Attribute>,

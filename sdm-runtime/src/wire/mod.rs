@@ -20,7 +20,7 @@ pub mod groups;
 /// One attribute: the id of its definition and its value as text ("Attribute Value": `key=value`).
 pub type Attribute = (String, String);
 
-/// Which of the two protocols that call themselves version 2.0 is spoken; INIT's arguments tell.
+/// One of the two protocols that call themselves version 2.0; INIT's arguments distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The document's: bare arguments of INIT, MOVE_JOB, CHANGE_JOB, LIST_FILTERS.
@@ -29,7 +29,7 @@ pub enum Dialect {
     Ptp,
 }
 
-/// Why a message that is framed well is no command or event.
+/// Fault of a well-framed message that is neither a command nor an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// No command or event of the dialect has this id.

@@ -418,7 +418,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Whatever an agent says: the model has what one has that keeps a map for each element, and listeners are told of each
+    /// For any events, the model agrees with one that keeps a map for each element, and listeners get a notice of each
     /// difference.
     #[test]
     fn the_model_holds_what_a_map_for_each_element_would(events in prop::collection::vec(naive::event(), 0..40)) {

@@ -8,7 +8,7 @@ use sdm_runtime::wire::definition::Definition;
 use sdm_runtime::wire::event::{Event, Failure, Kind};
 use sdm_runtime::wire::groups::Group;
 
-/// An agent in a dialect whose events are told, and what it has said until then is taken.
+/// An agent in a dialect, after START_EVENTS; its output until then is taken.
 #[allow(clippy::unwrap_used)]
 fn agent(dialect: Dialect) -> (Agent, Client) {
     let definition = |id: &str, kind: &str| Definition {
@@ -32,7 +32,7 @@ fn agent(dialect: Dialect) -> (Agent, Client) {
     (agent, client)
 }
 
-/// Brings each what the other has said; gives what the client hears, and the commands that are the owner's.
+/// Exchanges all bytes; returns the client's reports, and the commands for the agent's owner.
 #[allow(clippy::unwrap_used)]
 fn talk(agent: &mut Agent, client: &mut Client) -> (Vec<Report>, Vec<u32>) {
     agent.receive(&client.take_output());
