@@ -9,7 +9,7 @@ use sdm_debug::{Event, Failure, Reply};
 pub enum Action {
     /// Write this line to gdb.
     Send(String),
-    /// Give the answer to a command of the front-end's.
+    /// Answer a command of the front-end.
     Answer {
         /// The command that is answered.
         id: CommandId,
@@ -42,9 +42,10 @@ pub enum Action {
         /// The signal's number.
         signal: i32,
     },
-    /// Have the program's parent, which has seized it, let its threads go: gdb attaches next.
+    /// Have the seized program's parent detach from its threads, as gdb attaches next.
     LetGo,
-    /// gdb is to let the process run, and puts breakpoints into it then: from now on it must not outrun gdb's death.
+    /// Arm the leash: gdb is about to resume the process and inserts breakpoints. From now on the process must not
+    /// outlive gdb unnoticed.
     TieProcess,
     /// Remove gdb's own breakpoints from its running processes, this one or others: they are read-only, and gdb may
     /// have inserted some.

@@ -28,7 +28,7 @@ impl Answer {
         self.token
     }
 
-    /// Keeps what gdb prints until it answers, for [`Answer::printed`].
+    /// Captures gdb's console output until the answer, for [`Answer::printed`].
     pub(super) fn capture(self) -> Self {
         if let Some(pending) = self.gdb.edit().commands.pending.get_mut(&self.token) {
             pending.printed = Some(Printed::default());
@@ -36,7 +36,7 @@ impl Answer {
         self
     }
 
-    /// Waits for the answer, and gives what gdb printed with it.
+    /// Waits for the answer, and returns gdb's console output with it.
     pub(super) async fn printed(self) -> (Result<Results, Failure>, Printed) {
         let (gdb, token) = (self.gdb.clone(), self.token);
         gdb.until(|state| {

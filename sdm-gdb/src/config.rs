@@ -13,9 +13,9 @@ pub struct DriverConfig {
     pub symbols_wait: Duration,
     /// Time that a task has to stop on SIGINT before it is sent SIGSTOP.
     pub interrupt_wait: Duration,
-    /// True if programs are held that are about to abort, or to leave before `MPI_Finalize`.
+    /// True if programs are stopped that are about to abort, or to exit before `MPI_Finalize`.
     pub internal_breakpoints: bool,
-    /// True if the processor has more registers than a gdb older than 14 knows.
+    /// True if the processor has registers that a gdb before 14 does not know.
     pub registers_unknown: bool,
     /// The user's `handle` lines for signals.
     pub handles: Vec<String>,

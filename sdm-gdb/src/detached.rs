@@ -32,12 +32,12 @@ struct Work {
 }
 
 impl Works {
-    /// The number of the work that is being polled: what it sends is its own.
+    /// Number of the work that is being polled, to which its commands belong.
     pub(super) fn current(&self) -> Option<u64> {
         self.current.get()
     }
 
-    /// True while there is one that no operation waits for.
+    /// True while a work runs that no operation waits for.
     pub(super) fn are_left(&self) -> bool {
         let works = self.under_way.borrow();
         works.iter().any(|work| work.waiter.strong_count() == 0)
@@ -54,7 +54,7 @@ impl Works {
 }
 
 impl Gdb {
-    /// Begins a work at once, and gives what waits for its result.
+    /// Begins a work at once, and returns the future of its result.
     pub(super) fn finish<T: 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -106,7 +106,7 @@ impl Gdb {
         }
     }
 
-    /// gdb is gone and has answered everything: what still waits waits in vain.
+    /// Drops all works, which wait in vain: gdb is gone and has answered everything.
     pub(super) fn drop_works(&self) {
         let dropped = std::mem::take(&mut *self.works().under_way.borrow_mut());
         drop(dropped);

@@ -18,14 +18,14 @@ pub(super) struct FakeHost {
     pub(super) blocks_int: bool,
     /// True if the program is stopped under gdb; otherwise it waits in the kernel.
     pub(super) held: bool,
-    /// True if nothing is known of what the program holds in memory.
+    /// True if the program's memory is unknown.
     pub(super) blind: bool,
     /// Number of return addresses that a processor can watch at once (its debug registers), and a counter of those in
     /// use.
     pub(super) registers: (usize, Rc<()>),
-    /// The signals that a handler of the program's own takes.
+    /// Signals that a handler of the program takes.
     pub(super) caught: Vec<i32>,
-    /// The fingerprint of what a process exchanges data by.
+    /// Fingerprint of the process's data exchange.
     pub(super) exchange: Rc<Cell<u128>>,
 }
 

@@ -59,7 +59,7 @@ enum Attach {
     Over,
     /// An attach was sent, and not all threads have stopped.
     UnderWay,
-    /// Everybody does, and gdb is asked something to be sure that it knows.
+    /// All threads have stopped, and a barrier question makes sure that gdb has noticed.
     Settling,
 }
 
@@ -86,7 +86,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A line for gdb, with its driver's number in front.
+    /// Adds a line for gdb, which begins with the driver's token.
     pub fn push(&mut self, line: &str) {
         let (token, command) = split(line);
         self.waiting.push_back(QueuedLine {
@@ -158,7 +158,7 @@ impl Gate {
         Some(record)
     }
 
-    /// gdb has answered; false if that was to a question of this gate's own.
+    /// Handles an answer; false if it is that of a barrier question.
     fn answered(&mut self, token: u64) -> bool {
         let at = self.under_way.iter().position(|(known, _)| *known == token);
         if let Some(at) = at {

@@ -34,14 +34,14 @@ struct GdbParts {
     state: RefCell<State>,
     /// Incremented at every change: the driver polls until it stays the same.
     version: Cell<u64>,
-    /// When operations that wait want to be polled again.
+    /// Times at which waiting operations want to be polled.
     wakeups: RefCell<Vec<Instant>>,
     /// Works that run to their end even if nobody waits for their results.
     works: Works,
     host: Box<dyn Host>,
 }
 
-/// After SIGINT, gdb may take this long to answer.
+/// Time that gdb has to answer after a SIGINT.
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Gdb {
@@ -95,7 +95,7 @@ impl Gdb {
         self.parts.host.as_ref()
     }
 
-    /// True if the kernel holds the program for gdb now: it neither runs nor ends.
+    /// True if the kernel shows the program as stopped: it neither runs nor ends.
     pub(super) fn is_held(&self) -> bool {
         let pid = self.get().pid();
         let state = pid.and_then(|pid| self.host().process_state(pid));
@@ -130,15 +130,14 @@ impl Gdb {
         self.parts.wakeups.borrow_mut().push(time);
     }
 
-    /// When something is to be done although nothing came.
+    /// The time of the next poll without any input.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let deadline = self.get().commands.next_deadline();
         let wakeups = self.parts.wakeups.borrow();
         deadline.into_iter().chain(wakeups.iter().copied()).min()
     }
 
-    /// Answers a command, unless it was answered before: what ends a run, a cancel and the end of
-    /// gdb can meet.
+    /// Answers a command, unless it is answered already: a run's end, a cancel and gdb's end can coincide.
     pub(super) fn answer(&self, id: CommandId, result: Result<Reply, Failure>) {
         self.edit().answer(id, result);
     }
@@ -184,7 +183,7 @@ impl Gdb {
         self.send(line).await
     }
 
-    /// Interrupts what is overdue, gives up what was interrupted in vain.
+    /// Interrupts overdue commands, and gives up those that were interrupted in vain.
     pub(super) fn expire(&self) {
         let now = self.get().now;
         let due = |pending: &Pending| pending.is_open() && pending.deadline <= now;
@@ -229,7 +228,7 @@ impl Gdb {
         }
     }
 
-    /// True while something is under way that no operation waits for: the next one begins when it is over.
+    /// True while anything is under way that no operation waits for: the next operation begins after it.
     pub(super) fn is_clearing(&self) -> bool {
         self.get().commands.is_clearing() || self.works().are_left()
     }
@@ -256,7 +255,7 @@ impl Gdb {
         }
     }
 
-    /// gdb is gone: nothing under way will be answered.
+    /// Fails all open commands, as gdb is gone.
     pub(super) fn fail_pending(&self, failure: &Failure) {
         let mut state = self.edit();
         state.life = GdbLife::Gone(failure.clone());

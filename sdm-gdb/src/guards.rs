@@ -2,7 +2,7 @@
 
 use super::gdb::Gdb;
 
-/// Breakpoints that gdb has made and that no books hold yet. Dropped, they are deleted in gdb.
+/// Breakpoints in gdb that are not in the driver's state yet. Drop deletes them in gdb.
 pub(super) struct Made {
     gdb: Gdb,
     numbers: Vec<u32>,
@@ -48,7 +48,7 @@ pub(super) fn list(numbers: &[u32]) -> String {
     words.join(" ")
 }
 
-/// A variable object that gdb has made and that no books hold yet. Dropped, it is deleted in gdb.
+/// A variable object in gdb that is not in the driver's state yet. Drop deletes it in gdb.
 pub(super) struct MadeObject {
     gdb: Gdb,
     /// Its name; empty once it is in the driver's state.

@@ -17,7 +17,7 @@ use sdm_inspect::queues::PendingAnswer;
 
 /// Inspects processes and files of this host. Only new files are ever written.
 pub trait Host {
-    /// The process's state letter and what it waits in, as of `/proc`.
+    /// State letter of the process, and the kernel function in which it waits, from `/proc`.
     fn process_state(&self, pid: i32) -> Option<(char, String)>;
     /// Resident memory of the process and its peak, in bytes.
     fn memory(&self, pid: i32) -> Option<(u64, u64)>;
@@ -27,15 +27,15 @@ pub trait Host {
     fn program(&self, pid: i32) -> Option<PathBuf>;
     /// True if every thread of the process blocks the signal.
     fn blocks_signal(&self, pid: i32, signal: i32) -> bool;
-    /// True if the signal waits to be delivered to the process.
+    /// True if the signal is pending for the process.
     fn signal_pending(&self, pid: i32, signal: i32) -> bool;
-    /// The file that is mapped at an address, and how far from its first mapping that is.
+    /// The file mapped at an address, and the address's offset from the file's first mapping.
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
     /// True if the process runs this program.
     fn runs(&self, pid: i32, program: &Path) -> bool;
     /// Entry point of the program itself, not of its dynamic linker.
     fn entry_address(&self, pid: i32) -> Option<u64>;
-    /// True if gdb has loaded what completes its writes of registers. To be asked once gdb has answered something.
+    /// True if gdb has loaded the library that completes its writes of registers. Ask only after gdb's first answer.
     fn completes_writes(&self) -> bool;
     /// The time that the process has spent on a processor, in milliseconds.
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
@@ -45,9 +45,10 @@ pub trait Host {
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
     /// Starts to watch whether a thread reaches an address; `None` if the kernel does not support it.
     fn arrival(&self, thread: i32, address: u64) -> Option<Rc<dyn Arrival>>;
-    /// A fingerprint of what a process exchanges data with others by, where that can be read.
+    /// Fingerprint of a process's data exchange; `None` if it cannot be read.
     fn exchange(&self, pid: i32) -> Option<u128>;
-    /// The number of the system call that a thread is in, -1 for none, and its arguments, where that may be known.
+    /// Number of the system call that a thread is in (-1 for none), with its arguments; `None` if that may not be
+    /// known.
     fn system_call(&self, pid: i32, thread: i32) -> Option<(i64, [u64; 6])>;
     /// The resource outside its process that a thread waits for, from the kernel's tables.
     fn resource(&self, pid: i32, thread: i32) -> Option<ResourceWait>;
@@ -58,7 +59,7 @@ pub trait Host {
     fn other_gdbs(&self) -> String;
     /// Text of one line of a source file.
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
-    /// The variables of the program or library that has something at an address: its writable memory.
+    /// Writable memory of the program or library at an address.
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
     /// True for a process with an MPI library in it.
     fn has_mpi(&self, pid: i32) -> bool;
@@ -81,8 +82,8 @@ pub trait Host {
         pid: i32,
         ask: &QueuesAsk,
     ) -> Result<Box<dyn PendingAnswer>, Failure>;
-    /// The Python functions that the process's threads are in, by the kernel's numbers of these. `_PyRuntime` and `Py_Version` are at
-    /// these addresses.
+    /// The Python functions of the process's threads, by kernel thread id. The arguments are the addresses of
+    /// `_PyRuntime` and `Py_Version`.
     fn python_threads(
         &self,
         pid: i32,
@@ -95,9 +96,9 @@ pub trait Host {
 pub trait NewCore {
     /// The path to which gdb writes the core file. Other users cannot place a link there.
     fn place(&self) -> PathBuf;
-    /// Gives it its name. Without it there is no file.
+    /// Gives the file its final name, without which it is deleted.
     ///
     /// # Errors
-    /// [`io::Error`] of the name's folder, or what has that name is another user's.
+    /// [`io::Error`] of the directory, or another user's file has that name.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }

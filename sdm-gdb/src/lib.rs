@@ -76,7 +76,7 @@ pub struct Driver {
 
 /// An operation under way.
 struct Op {
-    /// The command that it answers; `None` for what the driver does by itself.
+    /// The command that it answers; `None` for the driver's own operations.
     id: Option<CommandId>,
     turn: Turn,
     on_cancel: OnCancel,
@@ -294,7 +294,7 @@ impl Driver {
         self.gdb.edit().actions.pop_front()
     }
 
-    /// Ends everything: what is open is cancelled, the program killed or left, gdb closed.
+    /// Ends everything: cancels open commands, kills or detaches the program, and closes gdb.
     pub fn shut_down(&mut self, now: Instant, kill_started: bool) {
         self.gdb.edit().now = now;
         self.queue.clear();
@@ -323,7 +323,7 @@ impl Driver {
             .for_each(|printed| *printed = Printed::default());
     }
 
-    /// The process is dead, and gdb has not heard of it.
+    /// Handles the death of a process that gdb has not reported.
     pub fn handle_dead(&mut self, now: Instant) {
         self.gdb.edit().now = now;
         end::found_dead(&self.gdb);
@@ -357,7 +357,7 @@ impl Driver {
         self.gdb.get().breakpoints.kept()
     }
 
-    /// Why a command that needs a live process cannot be done now.
+    /// The failure of a command that needs a live process; `None` if there is one.
     pub fn why_not_live(&self) -> Option<Failure> {
         self.gdb.get().why_not_live()
     }
@@ -427,7 +427,7 @@ impl Driver {
         }
     }
 
-    /// Begins the next command where none is under way. True if one was begun.
+    /// Begins the next command, if none is under way. True if one was begun.
     fn begin_next(&mut self) -> bool {
         let is_leaving = self.gdb.get().is_leaving;
         let is_busy = self.ops.iter().any(|op| op.turn == Turn::Alone);

@@ -105,7 +105,7 @@ impl Scene {
         self.gdb(&format!("{token}{line}"));
     }
 
-    /// Answers all but commands that let the program run.
+    /// Answers all commands except those that resume the program.
     fn answer_all(&mut self) {
         while self
             .sent

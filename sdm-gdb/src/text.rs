@@ -27,7 +27,7 @@ pub(crate) fn value(text: &str) -> Value {
     }
 }
 
-/// A `{name=,value=}` of gdb's; one without a value has an empty one.
+/// A `{name=,value=}` of gdb; a missing value is empty.
 pub(crate) fn variable(results: &Results) -> Variable {
     let text = |name| results.text(name).unwrap_or_default();
     named(text("name"), text("value"))
@@ -62,8 +62,8 @@ pub(crate) fn console_bytes(command: &[u8]) -> String {
     format!("-interpreter-exec console {}", quote(command))
 }
 
-/// A command with a path. MI hands these on to gdb's command line as they are, up to the end of the line:
-/// a path that no line can hold goes to the command line in an MI string.
+/// A command with a path. MI passes such commands on to gdb's command line unchanged, up to the end of the line. A
+/// path that no line can hold is sent as an MI string.
 pub(crate) fn with_path(command: &str, console: &str, path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(text) if !text.contains(char::is_control) => {

@@ -34,7 +34,7 @@ impl Gdb {
     }
 }
 
-/// Waits until the state is as wanted. Gives `None` at its deadline.
+/// Future of a condition on the state. Yields `None` at its deadline.
 pub(super) struct Until<T, F: FnMut(&State) -> Option<T>> {
     gdb: Gdb,
     found: F,

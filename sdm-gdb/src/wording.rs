@@ -17,7 +17,7 @@ pub(crate) enum Wording {
     MayNotCall,
     /// A value is larger than it may read.
     ValueTooLarge,
-    /// The program has not the place of a breakpoint: where gdb asks a person whether it is to wait for it.
+    /// The program does not have the location of a breakpoint: gdb would ask whether to make it pending.
     NoSuchPlace,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn wording(text: &str) -> Option<Wording> {
     found.map(|(wording, ..)| *wording)
 }
 
-/// An error of a command that makes a breakpoint: whether the place is what is missing.
+/// The failure of a command that makes a breakpoint; its code is `NoSuchPlace` if the location is missing.
 pub(crate) fn about_a_place(failure: Failure) -> Failure {
     let is_place = wording(&failure.text) == Some(Wording::NoSuchPlace);
     match failure.code {
@@ -65,7 +65,7 @@ pub(crate) fn is_untested(text: &str) -> bool {
     text.starts_with("Error in testing ")
 }
 
-/// Whether an error names a file by itself, so that a person knows which.
+/// True if an error names the file itself, so that it need not be added.
 pub(crate) fn names(text: &str, file: &[u8]) -> bool {
     text.contains(&*String::from_utf8_lossy(file))
 }

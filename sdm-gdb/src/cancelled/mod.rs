@@ -32,7 +32,7 @@ struct Scene {
     gate: Gate,
     gdb: Peer,
     now: Instant,
-    /// True if gdb gives up what it is interrupted at; else the SIGINT comes too late.
+    /// True if gdb aborts the interrupted command; otherwise the SIGINT comes too late.
     in_time: bool,
     answers: BTreeMap<u64, Result<Reply, Failure>>,
 }
@@ -168,7 +168,7 @@ impl Scene {
         }
     }
 
-    /// gdb and the books hold the same, and nothing is under way.
+    /// Checks that gdb and the driver's state agree, and that nothing is under way.
     fn check_books(&self, at: &str) {
         let state = self.driver.gdb.get();
         let mut in_books: Vec<u32> = state
@@ -355,7 +355,7 @@ fn others() -> Vec<Command> {
     ]
 }
 
-/// Cancels a command at each of its steps; what gdb holds then is checked by `left`.
+/// Cancels a command at each of its steps; `left` checks the state of gdb afterwards.
 fn cancel_at_every_step(command: &Command, runs: bool, refuses: bool, left: impl Fn(&Scene, &str)) {
     for in_time in [true, false] {
         for at in 0.. {
@@ -426,7 +426,7 @@ fn nothing_else_leaves_anything_either() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Several commands, an interrupt among them, any of them cancelled at any time.
+    /// Runs several commands, including interrupts, any of which is cancelled at any time.
     #[test]
     fn any_commands_cancelled_at_any_time_leave_the_books_right(
         chosen in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..6, any::<bool>(), 0usize..12), 1..8),

@@ -14,12 +14,12 @@ pub(super) struct Peer {
     said: VecDeque<String>,
     pub(super) points: BTreeMap<u32, PeerPoint>,
     pub(super) objects: BTreeMap<String, String>,
-    /// The names of the signals that go through without a stop.
+    /// Settings of the signals, by name.
     pub(super) signals: BTreeMap<String, Flags>,
     pub(super) runs: bool,
     /// Interrupts that have not stopped the program yet.
     pub(super) interrupts: u32,
-    /// The program was sent a SIGSTOP that has not stopped it yet.
+    /// True after a SIGSTOP that has not stopped the program yet.
     pub(super) halted: bool,
     last_point: u32,
     /// True after a SIGINT, until the next command, which is aborted.

@@ -23,7 +23,7 @@ use crate::text::variable;
 /// Most source lines that one call expression may span.
 const CALL_LINES: u32 = 6;
 
-/// The call that a thread is in, which its user's frame of this index has made.
+/// The call that a thread is in, made by its user frame with this index.
 pub(super) async fn call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -104,7 +104,7 @@ struct ArgumentSources<'a> {
     in_source: Option<&'a [String]>,
     /// The arguments from the function's own debug information.
     own: &'a [Variable],
-    /// The frame of the function, as [`CallFrames`] has it.
+    /// Index of the function's frame, as in [`CallFrames`].
     innermost: Option<usize>,
 }
 
@@ -172,7 +172,7 @@ struct CallFrames {
     /// Index of the innermost frame of the function that takes its arguments by value: inside the bindings of other
     /// languages, and inside wrappers between a program and MPI.
     innermost: Option<usize>,
-    /// True if the user's own frame has made the call, and nothing between it and the function.
+    /// True if the user's own frame has made the call, with no frame between it and the function.
     is_direct: bool,
     /// Level of the function's caller.
     level: u32,
@@ -245,7 +245,7 @@ fn is_object(role: ArgumentRole) -> bool {
     matches!(role, ArgumentRole::Communicator | ArgumentRole::Window)
 }
 
-/// MPICH's handle, by which it is compared where no more is known.
+/// MPICH's handle as a hidden argument, for comparison if nothing else is known.
 fn handle_of(communicator: Communicator) -> Option<CallArgument> {
     match communicator {
         Communicator::Handle(handle) => {
@@ -255,7 +255,7 @@ fn handle_of(communicator: Communicator) -> Option<CallArgument> {
     }
 }
 
-/// The value of an argument as the source has it.
+/// Evaluates an argument by the source's expression, in the caller's frame.
 async fn in_callers_frame(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -303,7 +303,7 @@ async fn by_ranks_of_the_job(
     Ok(())
 }
 
-/// An argument that lies where the call has put it.
+/// Reads an argument from the place to which the call has put it.
 async fn from_call(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -399,7 +399,7 @@ mod tests {
     use super::*;
     use sdm_inspect::python::PythonFrame;
 
-    /// A thread whose frames are these, innermost first: levels rise by one, of Python's functions they stay.
+    /// A thread with these frames, innermost first: levels rise by one, except at Python functions.
     fn thread(frames: &[(u32, &str, &str)]) -> ReadThread {
         let frame = |(level, name, module): &(u32, &str, &str)| match *module {
             "python" => {

@@ -24,7 +24,7 @@ const CALLS: [&str; 3] = ["call", "callq", "bl"];
 pub(super) struct Calls(BTreeMap<u64, Option<String>>);
 
 impl Calls {
-    /// Names what the program's innermost frame of a thread has called, where that has no name by which a user knows it.
+    /// Names the callee of a thread's innermost program frame, if its frame has no name that users know.
     pub(super) async fn name(
         &mut self,
         gdb: &Gdb,

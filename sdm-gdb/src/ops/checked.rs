@@ -8,10 +8,10 @@ use super::registers::FIRST_ARGUMENT;
 use crate::gdb::Gdb;
 use crate::text::base_name;
 
-/// The memory in which the library writes it, in bytes.
+/// Size of the library's text buffer, in bytes.
 const TEXT_BYTES: u32 = 512;
 
-/// The error that the program has come to the function for; `None` if that cannot be read.
+/// The error for which the program has called the function; `None` if it cannot be read.
 pub(super) async fn read(gdb: &Gdb) -> Option<String> {
     let line = format!("-data-read-memory-bytes {FIRST_ARGUMENT} {TEXT_BYTES}");
     let results = gdb.mi(line).await.ok()?;

@@ -65,7 +65,7 @@ pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     Ok(Reply::Mi { result, printed })
 }
 
-/// Sends what a person has written; gives what gdb answers and prints.
+/// Sends the user's line; returns gdb's answer and its console output.
 pub(super) async fn pass_through(gdb: &Gdb, line: String) -> (Result<Results, Failure>, String) {
     let asked = gdb.clone();
     gdb.finish(async move {

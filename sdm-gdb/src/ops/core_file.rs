@@ -25,7 +25,7 @@ use sdm_mi::Results;
 pub struct CoreFile {
     /// The core file's path.
     pub core: PathBuf,
-    /// The path of the program that it is of.
+    /// Path of its program.
     pub program: PathBuf,
 }
 
@@ -92,7 +92,7 @@ async fn read_core(gdb: &Gdb, core: &[u8]) -> Result<Results, Failure> {
     }
 }
 
-/// Why a core file cannot do what a process can.
+/// The failure of a command that needs a process.
 pub(crate) fn refusal(what: &str) -> Failure {
     let text = format!("a core file: no {what}");
     Failure::new(FailureCode::Unsupported, text)

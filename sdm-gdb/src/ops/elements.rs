@@ -78,7 +78,7 @@ async fn one_by_one(gdb: &Gdb, (place, format): (&str, &str), expression: &str) 
     Some(all)
 }
 
-/// True for an array of structures of which some component is an array, within a structure or by itself.
+/// True for a value with an array of structures that contain arrays.
 fn is_doubtful(printed: &str) -> bool {
     let array = printed.find("(( ");
     array.is_some_and(|at| printed[at + 3..].contains(" = ("))

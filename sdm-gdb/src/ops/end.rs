@@ -23,7 +23,7 @@ pub(crate) enum End {
     Detached,
 }
 
-/// The program is no longer ours: answers the open run, and lets gdb go.
+/// Ends the task of a program that is no longer debugged: answers the open run, and ends gdb.
 pub(crate) fn program_ended(gdb: &Gdb, end: End) {
     let mut state = gdb.edit();
     if !state.activity.is_live() {
@@ -82,7 +82,7 @@ pub(crate) fn found_dead(gdb: &Gdb) {
     program_ended(gdb, End::Signalled(signal));
 }
 
-/// A start or an attach came to nothing: the task is what it was before.
+/// Resets the task after a failed start or attach.
 pub(crate) fn not_begun(gdb: &Gdb) {
     let mut state = gdb.edit();
     state.activity.take_run();
@@ -94,7 +94,7 @@ pub(crate) fn not_begun(gdb: &Gdb) {
     state.actions.push_back(Action::CloseGdb);
 }
 
-/// gdb has ended as it was asked to: it kills what it started and leaves what it attached to.
+/// Handles gdb's requested end: it kills programs that it started, and detaches from others.
 pub(crate) fn gdb_closed(gdb: &Gdb) {
     let attached = gdb.get().origin.is_attached();
     let end = if attached {
@@ -105,7 +105,7 @@ pub(crate) fn gdb_closed(gdb: &Gdb) {
     program_ended(gdb, end);
 }
 
-/// The task's gdb is gone without being asked to.
+/// Handles an unexpected end of gdb.
 pub(crate) fn gdb_died(gdb: &Gdb, text: &str) {
     let mut state = gdb.edit();
     if !state.activity.is_live() {
@@ -204,7 +204,7 @@ pub(crate) async fn leave_process(gdb: &Gdb) -> Result<(), Failure> {
     .await
 }
 
-/// A query that gdb is at must not hold up what is urgent.
+/// Interrupts gdb's present query, so that it does not delay an urgent command.
 fn interrupt_query(gdb: &Gdb) {
     let busy = {
         let state = gdb.get();

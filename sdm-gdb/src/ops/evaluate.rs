@@ -55,7 +55,7 @@ async fn is_of_arrays(
     Ok(true)
 }
 
-/// The value of an expression that is known to change nothing.
+/// The value of an expression without side effects.
 pub(super) async fn unchecked(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -72,7 +72,7 @@ pub(super) async fn unchecked(
     }
 }
 
-/// The value of an argument; of what has a name in the program, as constants of an enumeration have, its number.
+/// The value of an argument as a number; for a named constant, as of an enumeration, its number.
 pub(super) async fn number(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -148,14 +148,15 @@ async fn called<T>(gdb: &Gdb, says: impl Fn(&str) -> Option<T>) -> Option<T> {
     frames.find_map(|frame| says(last_name(frame.text("func")?)))
 }
 
-/// The runtime's function that the user's code is in where something was found. Errors in the use of MPI name theirs.
+/// The runtime's function in which the error was found, seen from the user's code. Errors in the use of MPI name
+/// their function themselves.
 pub(super) fn inside(found: &Finding, inside: Option<String>) -> Option<String> {
     let inside = inside.filter(|_| !found.is_of_check());
     inside.and_then(called_by_user)
 }
 
-/// The runtime's function that the user's code is in, where that is one that the user called: `memcpy`, not what
-/// the compiler has put before an access.
+/// The function, if the user has called it: `memcpy`, but not a check that the compiler has inserted before an
+/// access.
 fn called_by_user(inside: String) -> Option<String> {
     let name = last_name(&inside).trim_start_matches('_');
     let tools = ["asan_", "hwasan_", "tsan_", "ubsan_"];
@@ -176,7 +177,7 @@ fn called_by_user(inside: String) -> Option<String> {
     (!is_compiled).then(|| rest.to_owned())
 }
 
-/// A function's name without its namespaces: gcc's runtimes have debug information, in which `__asan_load4` is in one.
+/// A function's name without namespaces: gcc's runtimes have debug information, in which `__asan_load4` has one.
 fn last_name(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
@@ -212,7 +213,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The access that `__asan_report_load4`, `__tsan_unaligned_write8` and their kin are called for.
+/// The access for which `__asan_report_load4`, `__tsan_unaligned_write8` and the like are called.
 fn access_of(function: &str) -> Option<Access> {
     let tools = ["__asan_", "__tsan_", "__hwasan_"];
     let mut rest = tools.iter().find_map(|tool| function.strip_prefix(tool))?;
@@ -235,7 +236,7 @@ fn access_of(function: &str) -> Option<Access> {
     })
 }
 
-/// Numbers outside of quotes become `N`: ranks that do the same wrong have values of their own.
+/// The text with each number outside quotes replaced by `N`: ranks with the same error have different values.
 fn without_values(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;

@@ -24,7 +24,7 @@ const STACK_BYTES_MAX: u64 = 32 << 10;
 /// gdb's number of the stack pointer.
 pub(super) const STACK_POINTER: u32 = REGISTERS.0;
 
-/// gdb's numbers of the stack pointer, and of the registers that a function has to leave as they were.
+/// gdb's numbers of the stack pointer, and of the callee-saved registers.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: (u32, &[u32]) = (7, &[1, 6, 12, 13, 14, 15]);
 #[cfg(target_arch = "aarch64")]
@@ -137,7 +137,7 @@ struct StackBytes {
 }
 
 impl StackBytes {
-    /// The digits of what lies between two addresses, as far as it was read.
+    /// The digits of the memory between two addresses, as far as it was read.
     fn between(&self, begin: Option<u64>, end: Option<u64>) -> &str {
         let digit = |address: u64| {
             let bytes = usize::try_from(address.saturating_sub(self.begin)).unwrap_or(usize::MAX);

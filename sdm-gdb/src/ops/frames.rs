@@ -13,7 +13,7 @@ use crate::text::base_name;
 use crate::text::variable;
 use sdm_mi::Results;
 
-/// The most frames of one stack that are asked for.
+/// Most frames of one stack that are requested.
 pub(crate) const FRAMES_MAX: u32 = 1024;
 /// File name extensions of Fortran sources, in lower case.
 const FORTRAN: [&str; 9] = ["f", "f03", "f08", "f18", "f77", "f90", "f95", "for", "ftn"];
@@ -34,7 +34,7 @@ pub(crate) struct GdbFrame {
     /// Module and place of a frame without a name.
     place: Option<(String, String)>,
     arguments: Vec<Variable>,
-    /// True for one of Python's: its level is that of the interpreter's frame that carries it out.
+    /// True for a Python frame: its level is that of the interpreter's frame that runs it.
     pub(crate) is_python: bool,
 }
 
@@ -109,7 +109,7 @@ impl GdbFrame {
         self.function.as_deref()
     }
 
-    /// Gives it the name of what its caller has called.
+    /// Sets the name from the caller's call instruction.
     pub(super) fn set_called(&mut self, function: String) {
         self.called = Some(function);
     }
@@ -126,7 +126,7 @@ impl GdbFrame {
         Some((module.to_owned(), format!("{name}+{offset:#x}")))
     }
 
-    /// The module, also of a frame of which gdb knows none but `/proc/PID/maps` does.
+    /// The module, also for a frame whose module only `/proc/PID/maps` shows.
     pub(crate) fn module(&self) -> &str {
         match &self.place {
             Some((name, _)) if self.module.is_empty() => name,
@@ -134,12 +134,12 @@ impl GdbFrame {
         }
     }
 
-    /// False if nothing is known of it but its address.
+    /// False if only its address is known.
     pub(crate) fn is_known(&self) -> bool {
         self.function.is_some() || self.place.is_some() || !self.module.is_empty()
     }
 
-    /// True if its source is Fortran's, by the name of the file.
+    /// True for Fortran source, by the file's name.
     pub(crate) fn is_fortran(&self) -> bool {
         is_fortran(&self.file)
     }
@@ -202,7 +202,7 @@ impl GdbFrame {
         gdb.host().source_line(&self.path, self.line)
     }
 
-    /// The statement of Fortran to which its line belongs, in one line.
+    /// The Fortran statement that contains its line, as one line.
     pub(super) fn statement(&self, gdb: &Gdb) -> Option<String> {
         if !self.is_fortran() || self.path.is_empty() || self.line == 0 {
             return None;
@@ -223,12 +223,12 @@ impl GdbFrame {
             .collect()
     }
 
-    /// Takes over the arguments that another answer of gdb's holds.
+    /// Takes the arguments from another answer of gdb.
     pub(crate) fn set_arguments(&mut self, results: &Results) {
         self.arguments = results.tuples("args").map(argument).collect();
     }
 
-    /// Adds the arguments that only gdb's own list of them has.
+    /// Adds arguments that only gdb's command line lists.
     pub(super) fn complete_arguments(&mut self, printed: &str) {
         let known = std::mem::take(&mut self.arguments);
         self.arguments = narrow::completed(known, printed);
@@ -248,7 +248,8 @@ impl GdbFrame {
     }
 }
 
-/// A function's name as gdb mostly has it: of some names in C++ its parser does not know the end, and leaves the parameters there.
+/// A function's name without parameters: gdb's parser does not find the end of some C++ names, and leaves the
+/// parameters.
 fn without_parameters(name: String) -> String {
     let mut bare = name.as_str();
     for qualifier in [" &&", " &", " volatile", " const"] {
@@ -275,7 +276,7 @@ fn without_parameters(name: String) -> String {
     }
 }
 
-/// True for the name of a file of Fortran's.
+/// True for the name of a Fortran file.
 pub(super) fn is_fortran(file: &str) -> bool {
     let extension = Path::new(file).extension();
     let extension = extension.map(|text| text.to_string_lossy().to_ascii_lowercase());

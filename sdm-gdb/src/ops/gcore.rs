@@ -1,6 +1,6 @@
-//! `gcore FILE`: gdb writes the core file of a process into a new file of the user's alone, which then gets its name.
+//! `gcore FILE`: gdb writes the core file of a process into a new private file, which then gets its name.
 //!
-//! gdb by itself writes to whatever a link leads to, and lets everybody read it.
+//! gdb by itself follows links, and makes the file readable for everyone.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const NAMES: [&str; 2] = ["gcore", "generate-core-file"];
 /// The fewest letters of them that gdb takes.
 const LETTERS_MIN: usize = 2;
 
-/// The file that a line has written; empty if gdb is to name it. `None` for another line.
+/// The file argument of such a line; empty if gdb is to choose the name. `None` for another line.
 pub(super) fn file_of(line: &str) -> Option<&str> {
     let line = line.trim();
     let (word, file) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -54,7 +54,7 @@ pub(super) async fn write(gdb: &Gdb, file: &str, pid: i32) -> Result<Reply, Fail
     }
 }
 
-/// The file's path, as gdb makes it of a name.
+/// Absolute path of the file, as gdb derives it from a name.
 async fn whole(gdb: &Gdb, file: &str, pid: i32) -> Result<PathBuf, Failure> {
     if let Some(below) = file.strip_prefix("~/") {
         let home = env::var_os("HOME").unwrap_or_default();

@@ -10,7 +10,7 @@ use sdm_debug::{Failure, FailureCode};
 
 use crate::gdb::Gdb;
 
-/// The text with the history of this task in it.
+/// The text with references to this task's history translated.
 pub(crate) fn own<'a>(gdb: &Gdb, text: &'a str) -> Result<Cow<'a, str>, Failure> {
     match gdb.get().origin.scope() {
         Some(scope) if text.contains('$') => in_numbers(text, &scope.history).map(Cow::Owned),
@@ -33,7 +33,7 @@ pub(crate) fn shown(printed: &str) -> &str {
     numbered(printed).map_or(printed, |(_, value)| referred(value))
 }
 
-/// gdb's number of a value that it has printed.
+/// gdb's history number in a printed value.
 pub(crate) fn number(printed: &str) -> Option<u64> {
     numbered(printed).map(|(number, _)| number)
 }
@@ -53,7 +53,7 @@ fn numbered(printed: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, value))
 }
 
-/// Puts gdb's numbers of a task's values in the place of the task's own.
+/// Translates a task's history references into gdb's numbers.
 fn in_numbers(text: &str, values: &[u64]) -> Result<String, Failure> {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text;

@@ -37,15 +37,15 @@ const WITH_LEAKS: [(&str, Internal); 2] = [
 ];
 /// The function that shows the presence of LeakSanitizer.
 const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakCheck)];
-/// The breakpoint of a program whose use of MPI is checked.
+/// The breakpoint for checks of the use of MPI.
 const CHECK: [(&str, Internal); 1] = [(sdm_check::ERROR_FUNCTION, Internal::Found(Finder::Check))];
 /// MI's error text for an option that it does not know.
 const UNKNOWN_OPTION: &str = "Unknown option";
 /// Never used up.
 const NEVER: &str = "-i 2147483647 ";
 
-/// Inserts what is not there yet; all commands go out before the first answer comes. At the first
-/// stop the program's libraries are there, so that hardly any stays pending.
+/// Inserts missing breakpoints; all commands are sent before the first answer. At the first stop the program's
+/// libraries are loaded, so that few breakpoints stay pending.
 pub(crate) async fn insert_internal(gdb: &Gdb) {
     watch_check(gdb).await;
     let wanted = {
@@ -74,7 +74,7 @@ async fn watch_check(gdb: &Gdb) {
     }
 }
 
-/// Inserts those of MPI programs, where the program is one and they are not there yet.
+/// Inserts the breakpoints for MPI, if the program has loaded it and they are missing.
 async fn watch_mpi(gdb: &Gdb) {
     let wanted = {
         let state = gdb.get();

@@ -15,7 +15,7 @@ use crate::gdb::Gdb;
 
 /// gdb's number of the stack pointer.
 const STACK_POINTER: u32 = 7;
-/// The registers that bring the first arguments: all names of each.
+/// The registers of the first arguments, with all names of each.
 const ARGUMENTS: [[&str; 2]; 6] = [
     ["%rdi", "%edi"],
     ["%rsi", "%esi"],
@@ -24,7 +24,7 @@ const ARGUMENTS: [[&str; 2]; 6] = [
     ["%r8", "%r8d"],
     ["%r9", "%r9d"],
 ];
-/// The registers that calls keep: gdb's number, all names.
+/// The callee-saved registers: gdb's number, and all names of each.
 const KEPT: [(u32, [&str; 2]); 6] = [
     (1, ["%rbx", "%ebx"]),
     (6, ["%rbp", "%ebp"]),
@@ -207,8 +207,8 @@ fn place(operand: &str, pointer: i64, frame: Option<i64>) -> Option<Copy> {
     }
 }
 
-/// True if an instruction writes to a register or slot that an argument was copied to. What a function takes off
-/// the stack at its end is its caller's.
+/// True if an instruction overwrites a register or slot with a copy of an argument. Pops at a function's end restore
+/// the caller's registers and do not count.
 fn writes(instruction: &str, text: &str) -> bool {
     let (name, operands) = parts(instruction);
     let only_looks = ["cmp", "test", "pop", "push", "call", "j", "nop"];

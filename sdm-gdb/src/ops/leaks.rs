@@ -13,7 +13,7 @@ use nix::libc;
 use super::findings::{BELOW, evaluated};
 use crate::gdb::Gdb;
 
-/// Processors of 64 bits that have the low half of a number first, as the filter reads it.
+/// True for 64-bit little-endian processors, for which the filter is written.
 const FILTERS: bool = cfg!(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
@@ -21,7 +21,7 @@ const FILTERS: bool = cfg!(any(
     target_arch = "loongarch64"
 ));
 
-/// Prepares a check that is about to come. Where that cannot be, it fails as it does in any debugger.
+/// Prepares for a check. If that is impossible the check fails as under any debugger.
 pub(crate) async fn prepare(gdb: &Gdb) {
     let calls = [libc::SYS_ptrace, libc::SYS_wait4].map(u32::try_from);
     let (true, [Ok(ptrace), Ok(wait)]) = (FILTERS, calls) else {
@@ -39,7 +39,7 @@ pub(crate) async fn prepare(gdb: &Gdb) {
     .await;
 }
 
-/// True if the program has no other thread: one that ran on would not be seen whole.
+/// True if the program has no other thread: a running one would be seen in an inconsistent state.
 async fn is_alone(gdb: &Gdb) -> bool {
     let listed = gdb.mi("-thread-list-ids").await;
     listed.is_ok_and(|listed| listed.number("number-of-threads") == Some(1))
@@ -90,7 +90,8 @@ async fn install(gdb: &Gdb, instructions: &[Instruction]) -> Option<()> {
     Some(())
 }
 
-/// An instruction of a filter: what it does, how many are left out where a comparison holds and where not, and its number.
+/// A BPF instruction: its code, the number of instructions to skip if a comparison holds and if not, and its
+/// constant.
 #[derive(Clone, Copy)]
 struct Instruction(u16, u8, u8, u32);
 

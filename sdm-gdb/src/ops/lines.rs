@@ -36,7 +36,7 @@ struct Block {
     is_loop: bool,
     /// Index of its first step.
     begins: usize,
-    /// The step that leaves it where its expression is false, until `else` has come.
+    /// Index of the step that leaves it if its expression is false, until `else` has come.
     test: Option<usize>,
     /// Steps that leave it.
     leaving: Vec<usize>,
@@ -129,7 +129,7 @@ pub(crate) struct Carried {
     pub(crate) goes_on: bool,
 }
 
-/// Carries lines out, until one lets the task run or fails.
+/// Carries out the lines, until one resumes the task or fails.
 pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
     let mut carried = Carried::default();
     // They were checked when they were given.
@@ -180,7 +180,8 @@ pub(crate) async fn carry_out(gdb: &Gdb, lines: &[String]) -> Carried {
     carried
 }
 
-/// gdb's answer to a line, and how that ended. A value is shown without its number, with what references refer to.
+/// Carries out a line: the result, and gdb's output. A value is shown without its number, and with the objects of
+/// references.
 async fn said(gdb: &Gdb, line: &str) -> (Result<(), Failure>, String) {
     let told = console_line(&at_once(line));
     let (result, printed) = gdb.send(told).capture().printed().await;
@@ -211,7 +212,7 @@ fn at_once(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The expression of which a line prints the value and no more, as each of a trace does.
+/// The expression of a line that only prints a value, as tracing lines do.
 fn output(line: &str) -> Option<&str> {
     let behind = line.strip_prefix("output")?;
     let is_end = behind.starts_with([' ', '/']);

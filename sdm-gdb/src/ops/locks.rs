@@ -84,7 +84,7 @@ pub(super) async fn lock(
     })))
 }
 
-/// The thread that is in the function which a thread waits for that is to be called once: the only one that is further inside of it.
+/// The thread that executes a call-once function for which another thread waits: the only one deeper inside it.
 fn in_once<'a>(threads: &'a [ReadThread], function: &str) -> Option<&'a ReadThread> {
     if !is_once(function) {
         return None;
@@ -100,7 +100,7 @@ fn in_once<'a>(threads: &'a [ReadThread], function: &str) -> Option<&'a ReadThre
     calling.next().filter(|_| calling.next().is_none())
 }
 
-/// True if a function of the program's own is among these frames.
+/// True if one of these frames is a function of the program.
 fn has_own(frames: &[RawFrame]) -> bool {
     let own = |frame: &RawFrame| {
         let function = frame.function.as_deref().unwrap_or_default();
@@ -109,13 +109,13 @@ fn has_own(frames: &[RawFrame]) -> bool {
     frames.iter().any(own)
 }
 
-/// The thread that the kernel knows by a number.
+/// The thread with this kernel id.
 fn of_kernel(threads: &[ReadThread], number: Option<i32>) -> Option<&ReadThread> {
     let number = number?;
     threads.iter().find(|one| one.kernel_id == Some(number))
 }
 
-/// The address that a thread waits by in the kernel, and the number that is to change there.
+/// The futex address at which a thread waits, and the expected value.
 fn futex(gdb: &Gdb, thread: &ReadThread) -> Option<(u64, u64)> {
     let (pid, id) = (gdb.get().pid()?, thread.kernel_id?);
     let call = gdb.host().system_call(pid, id)?;
@@ -131,7 +131,7 @@ fn owner_at(gdb: &Gdb, address: u64) -> Option<i32> {
     Some(i32::from_ne_bytes(bytes)).filter(|owner| *owner > 0)
 }
 
-/// The name of the variable that a mutex is.
+/// Name of the variable at a mutex's address.
 async fn name_of(
     gdb: &Gdb,
     thread: &ReadThread,

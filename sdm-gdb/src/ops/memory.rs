@@ -14,8 +14,7 @@ use sdm_mi::{Results, quote};
 const INSTRUCTIONS_MAX: usize = 4096;
 /// Most instructions shown before the current one, if not all fit.
 const BEFORE_MAX: usize = 1024;
-/// The names with which the registers begin that are left out where none is named: vectors and
-/// floating point of x86, ARM, POWER, RISC-V.
+/// Prefixes of the registers that are left out unless named: vectors and floating point of x86, ARM, POWER, RISC-V.
 const VECTORS: [&str; 9] = ["st0", "xmm0", "ymm0", "v0", "d0", "q0", "s0", "f0", "vr0"];
 
 fn check_length(length: usize) -> Result<(), Failure> {
@@ -100,7 +99,7 @@ pub(crate) async fn registers(
     Ok(Reply::Variables(variables.collect()))
 }
 
-/// The values of registers, by gdb's numbers of them.
+/// The values of registers, by gdb's numbers.
 async fn values_of(
     gdb: &Gdb,
     wanted: &[usize],

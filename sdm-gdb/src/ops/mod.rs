@@ -1,4 +1,4 @@
-//! The operations: what is done for each command, at each stop and at each record of gdb's.
+//! The operations: one for each command, for stops and for records of gdb.
 
 pub(super) mod attach;
 mod breakpoints;

@@ -25,7 +25,7 @@ pub(super) struct Bound {
     elements: u32,
     /// Deepest nesting of structures; deeper ones print as `{...}`. `None` for no limit.
     depth: Option<u32>,
-    /// True for what references within values refer to, in place of their places.
+    /// True if references inside values show their objects in place of addresses.
     follows: bool,
 }
 
@@ -48,7 +48,7 @@ const VALUES: Bound = Bound {
     follows: false,
 };
 
-/// The answer to an MI command that lists variables, with their values as far as is asked for.
+/// The answer to an MI command that lists variables, with values within `bound`.
 pub(super) async fn list(gdb: &Gdb, bound: Bound, command: &str) -> Result<Results, Failure> {
     let wait = gdb.get().config.command_wait.min(LIST_WAIT);
     gdb.send_within(line(bound, command), wait).await
@@ -92,7 +92,8 @@ fn unquoted(printed: &str) -> String {
     printed.lines().map(line).collect()
 }
 
-/// Variables with those that only gdb's own list has, a line each, in its order. MI's has the values at a function's entry as well.
+/// Adds variables that only gdb's command line lists, a line each, in its order. MI's list also has the values at a
+/// function's entry.
 pub(super) fn completed(mut known: Vec<Variable>, printed: &str) -> Vec<Variable> {
     let mut all = Vec::new();
     for (name, text) in printed.lines().filter_map(|line| line.split_once(" = ")) {
@@ -107,7 +108,7 @@ pub(super) fn completed(mut known: Vec<Variable>, printed: &str) -> Vec<Variable
     all
 }
 
-/// True for the name of a variable. What a printer of the program's writes over several lines is none.
+/// True for a variable's name. A line of a pretty-printer's multi-line value is none.
 fn is_name(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     text.starts_with(|c: char| !c.is_numeric()) && text.chars().all(is_part)
@@ -131,7 +132,7 @@ fn bounded(bound: Bound, command: &str) -> String {
     format!("{following}with print elements {elements} -- {depth}{command}")
 }
 
-/// A value as `bt` shows it: gdb writes `{...}` or, in Fortran, `(...)` for what is too deep.
+/// A value as in `bt`: gdb writes `{...}` or, in Fortran, `(...)` for deeper parts.
 pub(super) fn shown(text: &str) -> &str {
     match text {
         "{...}" | "(...)" => "...",

@@ -75,7 +75,10 @@ fn object(results: &Results) -> VarObject {
     }
 }
 
-/// The name as MI takes it; refused if its root is none of the front-end's.
+/// The object's name for MI.
+///
+/// # Errors
+/// Its root is not the front-end's.
 fn known(gdb: &Gdb, name: &str) -> Result<String, Failure> {
     let root = name.split('.').next().unwrap_or_default();
     if gdb.get().objects.contains(root) {
@@ -107,7 +110,7 @@ pub(crate) async fn children(
     })
 }
 
-/// The children of an object from one on to another, and whether there are more.
+/// The children of an object in an index range, and whether there are more.
 async fn listed(
     gdb: &Gdb,
     name: &str,
@@ -121,13 +124,13 @@ async fn listed(
     Ok((children, more))
 }
 
-/// True if a child is none of the program's, but a node of gdb's for all members of one access.
+/// True for gdb's node of all members with one access (`public`, `private`), which is no member.
 fn is_access(child: &VarObject) -> bool {
     let names = ["public", "private", "protected"];
     child.type_name.is_empty() && names.contains(&child.expression.as_str())
 }
 
-/// The members of a class from one on to another, whatever their access.
+/// The members of a class in an index range, regardless of access.
 async fn members(gdb: &Gdb, name: &str, from: u32, to: u32) -> Result<Reply, Failure> {
     let (children, _) = listed(gdb, name, 0, CHILDREN_MAX).await?;
     let mut all = Vec::new();

@@ -30,7 +30,7 @@ const THREADS_MAX: usize = 64;
 /// Most threads, other than the main one, whose MPI calls are compared.
 const BESIDE_MAX: usize = 16;
 
-/// Answers a probe. Of a task that runs only the kernel is asked.
+/// Answers a probe. For a running task only the kernel is asked.
 pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> {
     let (pid, stopped) = {
         let state = gdb.get();
@@ -76,8 +76,8 @@ pub(crate) async fn probe(gdb: &Gdb, spec: ProbeSpec) -> Result<Reply, Failure> 
 /// the selection.
 struct Selected {
     gdb: Gdb,
-    /// The commands that select it; none if a gdb holds several tasks, in which what is selected is in the books
-    /// only.
+    /// The commands that restore the selection; none in a gdb of several tasks, where the selection is only in the
+    /// driver's state.
     lines: Vec<String>,
 }
 
@@ -185,7 +185,7 @@ async fn look(
     Ok(now)
 }
 
-/// A fingerprint of what a task exchanges data with others by, where a thread of it is in MPI.
+/// Fingerprint of a task's data exchange, if one of its threads is in MPI.
 fn exchange(gdb: &Gdb, threads: &[ReadThread]) -> Option<u128> {
     let frames = threads.iter().flat_map(|thread| &thread.raw.frames);
     let mut functions = frames.flat_map(|frame| &frame.function);
@@ -217,7 +217,7 @@ async fn beside(
     Ok(beside)
 }
 
-/// Whether the main thread was on a processor since the probe before.
+/// Determines whether the main thread ran since the probe before.
 fn note_time(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -286,7 +286,7 @@ async fn waits(gdb: &Gdb, threads: &[ReadThread]) -> Result<TaskWaits, Failure> 
     Ok(waits)
 }
 
-/// True for a wait for another thread of which it is not known which one.
+/// True for a wait for an unknown thread.
 fn is_futex(what: &WaitFor) -> bool {
     match what {
         WaitFor::Lock(lock) => lock.holder.is_none() && !lock.orphaned,
@@ -295,7 +295,7 @@ fn is_futex(what: &WaitFor) -> bool {
     }
 }
 
-/// True for a thread that the kernel has in a wait that threads of no other process can end, and no time.
+/// True for a thread in a private futex wait without a time limit, which only threads of its own process can end.
 fn waits_for_own(gdb: &Gdb, thread: &ReadThread) -> bool {
     let ids = gdb.get().pid().zip(thread.kernel_id);
     let call = ids.and_then(|(pid, id)| gdb.host().system_call(pid, id));

@@ -11,7 +11,7 @@ use crate::gdb::Gdb;
 use crate::text::base_name;
 use sdm_mi::Results;
 
-/// The interpreter's function that carries out those of Python; from 3.11 on one call of it can carry out several.
+/// The interpreter's function that evaluates Python code; from 3.11 on one call of it can run several functions.
 const EVALUATES: &str = "_PyEval_EvalFrameDefault";
 /// Prefixes of the interpreter's other functions.
 const OWN: [&str; 4] = ["Py", "_Py", "_init", "cfunction_"];
@@ -37,8 +37,8 @@ pub(super) async fn weave_all(gdb: &Gdb, threads: &mut [ReadThread]) {
     }
 }
 
-/// Python's own lock, where a thread waits for it that another one has, in frames that are woven; `user` is the innermost one that the
-/// user wrote. The interpreter waits for nothing else on a condition.
+/// The wait for Python's lock, which another thread holds; `user` indexes the innermost frame of the user. The frames
+/// have Python functions in place of the interpreter's. The interpreter waits on a condition for nothing else.
 pub(super) fn lock(thread: &ReadThread, threads: &[ReadThread], user: usize) -> Option<LockWait> {
     let holder = threads.iter().find(|it| it.has_interpreter)?;
     let is_wait = |frame: &GdbFrame| {
@@ -86,7 +86,7 @@ fn evaluates(frame: &GdbFrame) -> bool {
     frame.function().is_some_and(is_evaluation)
 }
 
-/// True for the name of the interpreter's function that carries out those of Python.
+/// True for the name of the interpreter's evaluation function.
 #[must_use]
 pub fn is_evaluation(name: &str) -> bool {
     // The compiler makes `_PyEval_EvalFrameDefault.cold` of it, too.
@@ -134,7 +134,7 @@ pub(super) fn address(results: &Results) -> Option<u64> {
     u64::from_str_radix(number, 16).ok()
 }
 
-/// The frames of a thread, the innermost first, with Python's in place of the interpreter's.
+/// A thread's frames, innermost first, with Python functions in place of the interpreter's frames.
 fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<GdbFrame> {
     let module = frames.iter().find(|frame| evaluates(frame));
     let Some(module) = module.map(|frame| frame.module().to_owned()) else {
@@ -165,8 +165,8 @@ fn weave(frames: Vec<GdbFrame>, python: &PythonThread, program: &str) -> Vec<Gdb
     woven
 }
 
-/// The module of a function, by which the fold rules know it: empty for the user's own, `python3` for the standard library, the package's
-/// name for what was installed.
+/// The module of a function for the fold rules: empty for the user's code, `python3` for the standard library, the
+/// package's name for an installed package.
 fn module_of(frame: &PythonFrame) -> &str {
     let path = frame.path.as_str();
     if path.starts_with("<frozen ") {

@@ -20,7 +20,7 @@ use crate::gdb::Gdb;
 const WAIT: Duration = Duration::from_secs(10);
 /// Interval of checks for its answer.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// The most debug libraries that a process may name.
+/// Most debug libraries that a process may name.
 const LIBRARIES_MAX: u64 = 16;
 /// The longest path of one, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
@@ -84,7 +84,7 @@ pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
     }
 }
 
-/// The path of the debug library that the process names and that is there.
+/// Path of the first debug library that the process names and that exists.
 async fn library(gdb: &Gdb, memory: &dyn Memory) -> Result<Vec<u8>, Failure> {
     let mut paths = Vec::new();
     if let Some(list) = symbol(gdb, LIST).await.and_then(|at| word(memory, at)) {

@@ -34,9 +34,9 @@ const TEXT_BYTES_MAX: usize = 1024;
 pub(super) struct Place<'a> {
     pub(super) gdb: &'a Gdb,
     pub(super) thread: &'a ReadThread,
-    /// The frame that the user wrote, by which the source is read.
+    /// The user's frame, by which the source is read.
     pub(super) user: &'a GdbFrame,
-    /// The level of the frame that has called the function.
+    /// Level of the function's caller.
     pub(super) level: u32,
     pub(super) kept: Option<&'a Kept>,
 }
@@ -299,8 +299,8 @@ pub(super) async fn alternatives(
     Ok(vec![each, all])
 }
 
-/// The tag of a message that has come from the rank that a receive waits for, and is under another tag; `found` has the call's arguments, with
-/// ranks of its communicator.
+/// The tag of an unexpected message from the rank that a receive waits for, but with another tag; `found` has the
+/// call's arguments, with ranks of its communicator.
 pub(super) async fn unexpected(
     place: &Place<'_>,
     communicator: Option<Communicator>,
@@ -367,7 +367,7 @@ fn argument(role: ArgumentRole, expression: &str, number: Option<i64>) -> CallAr
     }
 }
 
-/// The memory of a process with Open MPI, and where its own objects are.
+/// The memory of a process with Open MPI, and the addresses of its predefined objects.
 async fn of_process(place: &Place<'_>) -> Result<Option<(Box<dyn Memory>, OwnObjects)>, Failure> {
     let Some((_, memory)) = memory(place.gdb) else {
         return Ok(None);
@@ -391,7 +391,7 @@ async fn objects(gdb: &Gdb, thread: u32) -> Result<Option<OwnObjects>, Failure> 
     }))
 }
 
-/// The rank of a process in `MPI_COMM_WORLD` and how many it has; none before `MPI_Init`, and where that cannot be read.
+/// The rank of a process in `MPI_COMM_WORLD`, and its size; `None` before `MPI_Init`, or if it cannot be read.
 pub(super) async fn world(gdb: &Gdb, thread: u32) -> Result<Option<(u32, u32)>, Failure> {
     let Some((_, memory)) = memory(gdb) else {
         return Ok(None);
@@ -419,7 +419,7 @@ pub(super) async fn window_locks(gdb: &Gdb, thread: u32) -> Result<Vec<WindowLoc
     Ok(known.map_or_else(Vec::new, |known| known.window_locks()))
 }
 
-/// The memory of a process with MPICH, and where its variables are.
+/// The memory of a process with MPICH, and the ranges of its variables.
 async fn with_mpich(
     place: &Place<'_>,
 ) -> Result<Option<(Box<dyn Memory>, Vec<Range<u64>>)>, Failure> {
@@ -476,7 +476,7 @@ async fn list_of(place: &Place<'_>, list: Option<&str>, at: usize) -> Result<Opt
     Ok(copied.map(i64::cast_unsigned))
 }
 
-/// The part of the stack that is the call's own.
+/// The range of the stack that belongs to the call.
 async fn stack(place: &Place<'_>) -> Result<Range<u64>, Failure> {
     let Place { gdb, thread, .. } = place;
     let mut ends = [0; 2];

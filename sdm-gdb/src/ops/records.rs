@@ -154,7 +154,7 @@ fn handle_exec(gdb: &Gdb, class: &str, results: Results) {
     }
 }
 
-/// A stop, which in non-stop mode is that of one thread.
+/// Handles a stop record, which in non-stop mode is that of one thread.
 fn handle_thread_stopped(gdb: &Gdb, results: Results) {
     let stopped = match gdb.edit().origin.scope_mut() {
         Some(scope) => scope.thread_stopped(results),

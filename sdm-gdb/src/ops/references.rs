@@ -16,7 +16,8 @@ use sdm_mi::quote;
 /// Command prefix with which values show the objects of references.
 pub(super) const FOLLOWING: &str = "with print sdm-references on -- ";
 
-/// The printer; references within what is referred to are followed too, but not for ever, as structures may refer to themselves.
+/// The pretty-printer. References inside an object are followed too, up to a limit, as structures may refer to
+/// themselves.
 const PRINTER: &str = "
 import gdb
 if not hasattr(gdb, 'sdm_references'):
@@ -51,7 +52,7 @@ if not hasattr(gdb, 'sdm_references'):
   gdb.pretty_printers.append(gdb.sdm_references)
 ";
 
-/// True if a value that gdb has printed has a reference within it, of which only the place is shown.
+/// True if a printed value contains a reference shown as an address.
 pub(super) fn are_within(printed: &str) -> bool {
     let printed = referred(history::shown(printed));
     outside_quotes(printed).any(|(at, c)| c == '@' && printed[at..].starts_with("@0x"))

@@ -6,7 +6,7 @@ use super::{core_file, registers};
 use crate::gdb::Gdb;
 use crate::state::State;
 
-/// Why a command cannot be begun in the task's state.
+/// The failure of a command that is impossible in the task's state; `None` if it is possible.
 pub(crate) fn why(gdb: &Gdb, command: &Command) -> Option<Failure> {
     let state = gdb.get();
     let refused = in_state(&state, command);

@@ -15,7 +15,7 @@ use crate::state::State;
 use crate::text::console_line;
 use crate::wording::{Wording, wording};
 
-/// The first argument of a function at its beginning, as gdb writes it.
+/// The first argument at a function's entry, in gdb's syntax.
 pub(super) const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
     "$rdi"
 } else if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
@@ -34,7 +34,7 @@ pub(super) const FIRST_ARGUMENT: &str = if cfg!(target_arch = "x86_64") {
     "$a0"
 };
 
-/// Asks gdb for its version: one that is too old is refused, and one that cannot write registers is to call no function.
+/// Reads gdb's version: too old a one is refused, and one that cannot write registers must call no function.
 pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     let (result, printed) = gdb.send("-gdb-version").capture().printed().await;
     result?;
@@ -57,8 +57,8 @@ pub(crate) async fn look(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves a frame by this line. Where the value that is left with goes into a register that gdb cannot write, gdb has left
-/// the frame by the time it fails: it is put back.
+/// Returns from a frame by this line. If the return value belongs into a register that gdb cannot write, gdb has
+/// already left the frame when it fails. The registers are then restored.
 pub(crate) async fn leave(gdb: &Gdb, line: String) -> Result<(), Failure> {
     let is_unable = gdb.get().lacks.unwritable.is_some();
     if !is_unable {
@@ -86,7 +86,7 @@ pub(crate) async fn leave(gdb: &Gdb, line: String) -> Result<(), Failure> {
     Err(failure)
 }
 
-/// The registers that every gdb can write, of the innermost frame, which is selected.
+/// The registers of the innermost frame that every gdb can write.
 async fn general(gdb: &Gdb) -> Result<Vec<Variable>, Failure> {
     gdb.mi("-stack-select-frame 0").await?;
     match memory::registers(gdb, &[], ValueFormat::Hexadecimal).await? {
@@ -118,7 +118,7 @@ pub(crate) fn meaning(gdb: &Gdb, text: &str) -> Option<Failure> {
     unable.then(|| refusal(state.lacks.unwritable.as_deref()))
 }
 
-/// Why a command cannot be begun by a gdb that cannot write registers.
+/// The failure of a command that needs writes of registers; `None` if it is possible.
 pub(crate) fn why_not(state: &State, command: &Command) -> Option<Failure> {
     let version = state.lacks.unwritable.as_deref()?;
     let backward = match command {
@@ -139,7 +139,7 @@ fn refusal(version: Option<&str>) -> Failure {
     Failure::new(FailureCode::Unsupported, text)
 }
 
-/// True for a line of gdb's that begins to record a run or lets it go backward, which is what it is recorded for.
+/// True for a line that starts recording or runs backward.
 fn is_backward(line: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));

@@ -11,7 +11,7 @@ use super::strides;
 use crate::gdb::Gdb;
 use crate::text::console_line;
 
-/// Parts of the names of types that are read wrong.
+/// Parts of the names of types that gdb reads wrong.
 const WRONG: [&str; 5] = [
     "__float128",
     "_Float128",
@@ -19,10 +19,10 @@ const WRONG: [&str; 5] = [
     "real(kind=16)",
     "vector_size",
 ];
-/// The sizes of those types, and of structures that are returned as they are. Others are returned in memory.
+/// Sizes of those types, and of structures returned in registers. Larger ones are returned in memory.
 const SIZES: [u32; 3] = [16, 32, 64];
 
-/// Fails if gdb reads the value wrong that a function has returned.
+/// Fails if gdb reads a function's return value wrong.
 pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     match is_wrong(gdb, place, expression).await {
         true => Err(wrong()),
@@ -30,7 +30,7 @@ pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(
     }
 }
 
-/// Fails if an expression is a call whose value gdb reads wrong; in Fortran it is an element or a section of an array.
+/// Fails if an expression is a call whose value gdb reads wrong. In Fortran it may be an array element or section.
 pub(super) async fn refuse_call(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     let may_be = is_call(expression) && is_wrong(gdb, place, expression).await;
     match may_be && !strides::is_fortran(gdb, place).await {

@@ -16,7 +16,7 @@ use crate::state::returns::Returns;
 /// MPI call.
 const FOLLOWED: usize = 3;
 
-/// The call of MPI's that a thread is in, and the outermost functions of the user's, which are in `states`.
+/// Tracks the MPI call of a thread, and the user's outermost functions in `states`.
 pub(super) fn follow(
     gdb: &Gdb,
     thread: &ReadThread,

@@ -11,7 +11,7 @@ use crate::gdb::Gdb;
 use crate::state::activity::{OpenRun, RunKind};
 use crate::text::console_line;
 
-/// Begins a run; what ends it answers the command.
+/// Begins a run, whose end answers the command.
 pub(crate) async fn resume(gdb: Gdb, id: CommandId, command: Rc<Command>) {
     let asked = gdb.clone();
     // What has begun goes on, also where the command is cancelled meanwhile.
@@ -55,14 +55,14 @@ async fn begin_kind(gdb: &Gdb, id: CommandId, kind: RunKind) -> Result<(), Failu
     begin(gdb, Some(id), kind, &kind.line()).await
 }
 
-/// Begins a run by gdb's command line, in the background as MI does.
+/// Begins a run by gdb's command line, in the background as with MI.
 async fn begin_to(gdb: &Gdb, id: CommandId, kind: RunKind, line: &str) -> Result<(), Failure> {
     // Without the ampersand gdb reads nothing until the program stops, and nobody could interrupt it.
     begin(gdb, Some(id), kind, &console_line(&format!("{line} &"))).await
 }
 
-/// gdb steps in the innermost frame; where that is a runtime's, the person was shown the line that
-/// called it and means that one.
+/// Begins a step. gdb steps in the innermost frame; if that is a runtime's, the user has seen the calling line and
+/// means that one.
 async fn begin_step(gdb: &Gdb, id: CommandId, step: StepKind, count: u32) -> Result<(), Failure> {
     let shown = gdb.get().shown_level;
     let mut kind = RunKind::Step(step, count);
@@ -164,7 +164,7 @@ async fn begin_now(
     Ok(())
 }
 
-/// Lets the program run on as it ran, as if it had not stopped.
+/// Resumes the program as before, as if it had not stopped.
 pub(crate) async fn go_on(gdb: &Gdb) -> Result<(), Failure> {
     let run = gdb.get().activity.run().cloned();
     let kind = run.as_ref().map_or(RunKind::Continue, |run| run.kind);

@@ -12,7 +12,7 @@ use sdm_child::is_handle;
 
 /// Name for all signals except those that gdb uses itself.
 const ALL: &str = "all";
-/// The highest signal that gdb takes by its number.
+/// Highest signal number that gdb accepts.
 const NUMBER_MAX: i32 = 15;
 
 /// The settings that `handle` changes; `None` leaves one as it is.

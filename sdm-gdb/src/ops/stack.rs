@@ -241,7 +241,7 @@ pub(crate) async fn threads(gdb: &Gdb) -> Result<Reply, Failure> {
     Ok(Reply::Threads(threads))
 }
 
-/// The number in the task of a thread of gdb's.
+/// The task's number of a gdb thread.
 fn number_of(gdb: &Gdb, id: u32) -> u32 {
     let state = gdb.get();
     let scope = state.origin.scope();

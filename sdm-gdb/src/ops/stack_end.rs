@@ -10,7 +10,7 @@ use sdm_mi::quote;
 /// Functions in which a stack normally ends. For any other gdb is asked.
 pub(super) const ENDS: [&str; 4] = ["main", "_start", "clone", "clone3"];
 
-/// The reason where a stack ends at code of which nothing is known.
+/// The reason for a stack that ends at unknown code.
 pub const UNKNOWN_CALLER: &str = "the code of the caller is not known";
 
 /// The reason in gdb's `bt` for a stack that could not be unwound further: `Backtrace stopped: ...`.

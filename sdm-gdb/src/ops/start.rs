@@ -111,7 +111,7 @@ async fn run_program(
         .map_err(|failure| no_program(&name, failure))
 }
 
-/// Lines of the user's; one that gdb refuses costs only itself.
+/// Carries out the user's lines; a line that gdb refuses does not affect the others.
 async fn carry_out(gdb: &Gdb, lines: &[String]) {
     for line in lines {
         let done = match super::signals::handle_line(gdb, line).await {

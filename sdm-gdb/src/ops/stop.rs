@@ -33,7 +33,7 @@ enum Verdict {
     GoOn,
     /// `finish` has come to its end, perhaps with a value.
     Returned,
-    /// A step has come out of a runtime and now steps on.
+    /// A step has left a runtime, and now continues as a step of the user's line.
     ThenStep(StepKind, u32),
     /// The catchpoint of this number has caught a signal that gdb does not name.
     CaughtSignal(u32),
@@ -164,7 +164,7 @@ async fn gone_on(gdb: &Gdb) -> Option<StopReason> {
     Some(StopReason::Other(failure.text))
 }
 
-/// Goes back to the task's own process, where gdb has turned to another one; gives its frame.
+/// Selects the task's own process again, if gdb has switched to another one; returns its frame.
 async fn select_own(gdb: &Gdb) -> Results {
     let number = gdb.get().processes.number();
     if let Some(number) = number {
@@ -371,7 +371,7 @@ fn judge_point(gdb: &Gdb, stop: &StopRecord, reason: &str) -> Verdict {
     }
 }
 
-/// Carries out the lines of a breakpoint; false if the program runs on for them.
+/// Carries out the commands of a breakpoint; false if they resume the program.
 async fn carry_out(gdb: &Gdb, number: u32) -> bool {
     let lines = match gdb.get().breakpoints.spec(number) {
         Some(PointSpec::Break(spec)) => spec.commands.clone(),
@@ -410,7 +410,7 @@ async fn go_to_entry(gdb: &Gdb, record: &Results) -> Option<StopReason> {
     begun.err().map(|failure| StopReason::Other(failure.text))
 }
 
-/// Selects the innermost frame that the user wrote, and describes it.
+/// Selects the innermost frame of the user's code, and describes it.
 pub(crate) async fn place_stop(gdb: &Gdb, reason: StopReason, record: &Results) -> Stop {
     let innermost = record
         .tuple("frame")
@@ -450,12 +450,12 @@ fn is_user(gdb: &Gdb, frame: &GdbFrame) -> bool {
     innermost_user_frame(&[frame.raw()], &config.fold).is_some()
 }
 
-/// True for stops that have nothing to do with the thread that gdb happens to name.
+/// True for stops that are unrelated to the thread that gdb names.
 fn is_anywhere(reason: &StopReason) -> bool {
     matches!(reason, StopReason::Interrupted | StopReason::Attached)
 }
 
-/// Selects the first thread in place of a runtime's helper that was caught at `helper`.
+/// Selects the first thread, if the stop was in a runtime's helper thread with the frame `helper`.
 async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<String>) {
     // It may have ended before the others.
     let Ok(results) = gdb.mi(thread_select(gdb, 1)).await else {
@@ -471,8 +471,7 @@ async fn main_thread(gdb: &Gdb, helper: GdbFrame) -> (Option<GdbFrame>, Option<S
     }
 }
 
-/// Selects the innermost frame of the current thread that the user wrote, where there is one;
-/// with the runtime function above it.
+/// Selects the innermost user frame of the current thread, if there is one; with the runtime function above it.
 async fn find_user_frame(gdb: &Gdb, innermost: &GdbFrame) -> Option<(GdbFrame, Option<String>)> {
     if is_user(gdb, innermost) && !python::may_be_inside(gdb, innermost) {
         return Some((innermost.clone(), None));

@@ -14,7 +14,7 @@ const ARRAYS_MAX: usize = 8;
 /// Upper limit for the distance of neighbouring elements: a negative stride appears as a larger number.
 const DISTANCE_MAX: i128 = 1 << 48;
 
-/// Fails if an expression has a part of an array that gdb reads wrong.
+/// Fails if an expression has a section of an array that gdb reads wrong.
 pub(super) async fn refuse(gdb: &Gdb, place: &str, expression: &str) -> Result<(), Failure> {
     let arrays = arrays(expression);
     if arrays.is_empty() || !is_fortran(gdb, place).await {
@@ -51,7 +51,7 @@ pub(super) async fn is_harmless(gdb: &Gdb, expression: &str) -> bool {
     sdm_debug::calls::is_harmless(&subscripted)
 }
 
-/// True for one of Fortran's arrays that has a dimension with a negative stride.
+/// True for a Fortran array with a negative stride in some dimension.
 async fn is_backwards(gdb: &Gdb, place: &str, array: &str) -> bool {
     // For a function that fails.
     let Ok(bounds) = unchecked(gdb, place, &format!("lbound({array})")).await else {
@@ -81,7 +81,7 @@ async fn is_backwards(gdb: &Gdb, place: &str, array: &str) -> bool {
     false
 }
 
-/// True if gdb reads expressions as Fortran's: in another language `lbound` may be a function of the program's.
+/// True if gdb's current language is Fortran: in another one `lbound` may be a function of the program.
 pub(super) async fn is_fortran(gdb: &Gdb, place: &str) -> bool {
     let line = format!("-interpreter-exec {place}console \"show language\"");
     let (result, printed) = gdb.send(line).capture().printed().await;

@@ -19,7 +19,7 @@ pub(crate) struct ReadThread {
     pub(crate) frames: Vec<GdbFrame>,
     /// True if it holds the lock of a Python interpreter.
     pub(crate) has_interpreter: bool,
-    /// Why its frames were not read, where there was no budget for them.
+    /// The reason why its frames were not read; `None` if they were.
     pub(crate) missing: Option<Failure>,
 }
 

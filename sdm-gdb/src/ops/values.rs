@@ -12,7 +12,7 @@ use crate::state::printed::Printed;
 use crate::text::{console_line, last_text, value, variable};
 use sdm_mi::{Results, quote};
 
-/// The most pieces of an array's memory that are read.
+/// Most pieces of an array's memory that are read.
 const PIECES_MAX: u64 = 16;
 
 /// The arguments of the selected frame, or its other variables.
@@ -206,7 +206,7 @@ pub(super) async fn in_value(
     references::followed(gdb, place, &format!("output {expression}"), printed).await
 }
 
-/// The value that a function has returned, of a stop after `finish`.
+/// The return value in the record of a stop after `finish`.
 pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
     let printed = last_text(record, "return-value")?;
     let name = last_text(record, "gdb-result-var")?;
@@ -220,7 +220,7 @@ pub(super) async fn returned(gdb: &Gdb, record: &Results) -> Option<Value> {
     }
 }
 
-/// Evaluates a call for its effect; what returns nothing has no value.
+/// Evaluates a call for its effect; one that returns nothing has no value.
 pub(crate) async fn call(gdb: &Gdb, expression: &str) -> Result<Reply, Failure> {
     Ok(match print_as(gdb, "call", expression).await?.as_str() {
         "" => Reply::Done,

@@ -60,7 +60,7 @@ fn compare(gdb: &Gdb, pid: i32, (rank, size): (u32, u32)) {
     }
 }
 
-/// True if a rank is the launcher's; where that has given none, for any rank that is not alone.
+/// True if the rank is the launcher's; without a launcher's rank, if the job has more than one rank.
 fn fits((rank, size): (u32, u32), launched: Option<(u32, Option<u32>)>) -> bool {
     match launched {
         Some((own, of)) => own == rank && of.is_none_or(|of| of == size),
@@ -68,13 +68,13 @@ fn fits((rank, size): (u32, u32), launched: Option<(u32, Option<u32>)>) -> bool 
     }
 }
 
-/// The first call of `MPI_Comm_rank` was reached: no further one is of interest.
+/// Handles the first call of `MPI_Comm_rank`; later ones are of no interest.
 pub(super) async fn reached(gdb: &Gdb, thread: u32) {
     forget(gdb);
     check(gdb, thread).await;
 }
 
-/// Takes the breakpoint at that call away: a step, and what ends with a function, is not to be disturbed by it.
+/// Deletes the breakpoint at that call, as it would disturb steps and `finish`.
 pub(super) fn forget(gdb: &Gdb) {
     let number = gdb.edit().breakpoints.take_internal(Internal::World);
     if let Some(number) = number {

@@ -14,7 +14,7 @@ pub(crate) enum Activity {
     /// No start or attach has begun.
     #[default]
     Absent,
-    /// A start or an attach is under way; it can let the process run several times.
+    /// A start or an attach is under way; the process may run several times during it.
     Starting(Motion),
     /// The process is stopped, and the front-end knows where.
     Stopped,
@@ -42,7 +42,7 @@ pub(crate) enum Motion {
 pub(crate) enum Over {
     /// The program has exited with this code.
     Exited(i32),
-    /// The signal of this name has ended the program.
+    /// This signal ended the program.
     Signalled(String),
     /// gdb has left the process.
     Detached,
@@ -66,14 +66,13 @@ pub(crate) struct OpenRun {
 /// The kind of command that began a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunKind {
-    /// A start that is to be held at `main`.
+    /// A start that stops at `main`.
     StartToMain,
-    /// A start that is to be held at the entry point, and has not yet reached even the first
-    /// instruction of the dynamic linker.
+    /// A start that stops at the entry point, before even the first instruction of the dynamic linker.
     StartToFirst,
     /// Like `StartToFirst`, from there on to the entry point.
     StartToEntry,
-    /// A start by a wrapper, on its way to the program.
+    /// A start by an exec wrapper, on its way to the program.
     StartToProgram,
     /// A start that is held nowhere.
     StartFreely,
@@ -81,8 +80,7 @@ pub(crate) enum RunKind {
     Continue,
     /// A number of steps of this kind.
     Step(StepKind, u32),
-    /// A step of source lines from inside a runtime: first out of it, to the line that the person
-    /// was shown.
+    /// A step of source lines from inside a runtime: first out of it, to the line that the user has seen.
     StepOut(StepKind, u32),
     /// Until the end of the selected function.
     Finish,
@@ -121,7 +119,7 @@ impl Activity {
         matches!(self, Self::Running(_))
     }
 
-    /// True while there is a process, or is to be one.
+    /// True while there is a process, or will be one.
     pub(crate) fn is_live(&self) -> bool {
         matches!(self, Self::Starting(_) | Self::Stopped | Self::Running(_))
     }
@@ -171,7 +169,7 @@ impl Activity {
         }
     }
 
-    /// Closes the open run, which has ended or was never begun.
+    /// Closes the open run, which has ended or never began.
     pub(crate) fn take_run(&mut self) -> Option<OpenRun> {
         let motion = self.motion_mut()?;
         match std::mem::take(motion) {

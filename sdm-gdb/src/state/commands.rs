@@ -21,7 +21,7 @@ pub(crate) struct Commands {
 
 /// An MI command under way.
 pub(crate) struct Pending {
-    /// When gdb is interrupted at it, or it is given up.
+    /// Time at which gdb is interrupted in it, or at which it is given up.
     pub(crate) deadline: Instant,
     /// The detached work that has sent it.
     pub(crate) work: Option<u64>,
@@ -78,7 +78,7 @@ impl Commands {
         pending.any(|it| matches!(it.answer, AnswerState::Abandoned))
     }
 
-    /// When the first of the commands under way is overdue.
+    /// Earliest deadline of the open commands.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let open = self.pending.values().filter(|it| it.is_open());
         open.map(|it| it.deadline).min()

@@ -11,13 +11,13 @@ pub(crate) enum Internal {
     Finalize,
     /// Stops, once: the program asks for its rank.
     World,
-    /// Stops at `_exit`: a matter of interest only between the two.
+    /// Stops at `_exit`, which matters only between `MPI_Init` and `MPI_Finalize`.
     Exit,
     /// Stops: a sanitizer has found an error in the program.
     Found(Finder),
     /// Stops: LeakSanitizer may be about to check for leaks.
     LeakCheck,
-    /// Stops: a program that Valgrind runs is about to start a process that is like it.
+    /// Stops: a program under Valgrind is about to fork.
     Fork,
     /// Stops, once: the same, which has started it.
     Forked,
@@ -26,7 +26,7 @@ pub(crate) enum Internal {
 /// State of LeakSanitizer in the program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leaks {
-    /// The breakpoints that only a program with it needs were inserted.
+    /// True once the breakpoints for LeakSanitizer are inserted.
     pub(crate) watched: bool,
     /// The program's system calls are filtered for it.
     pub(crate) filtered: bool,
@@ -36,11 +36,11 @@ pub(crate) struct Leaks {
 /// interface of gcc's and clang's runtimes; a program may replace them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finder {
-    /// `__sanitizer_report_error_summary`: the report was printed, all but its last line, which is the argument.
+    /// `__sanitizer_report_error_summary`: the report is printed, except the last line, which is the argument.
     Summary,
-    /// `__ubsan_on_report`: UBSan prints no summary unless it is asked to; it has printed nothing yet.
+    /// `__ubsan_on_report`: UBSan prints no summary unless asked to; nothing is printed yet.
     Undefined,
-    /// The function of the library that checks the use of MPI: its argument is what is wrong.
+    /// The function of the library that checks the use of MPI: its argument is the error.
     Check,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct Mpi {
     pub(crate) finalized: bool,
     /// True once its rank in `MPI_COMM_WORLD` was compared with the launcher's.
     pub(crate) world_known: bool,
-    /// A person was shown that it is about to abort, and let it.
+    /// True if the user was told of the imminent abort, and has resumed the program.
     pub(crate) aborting: bool,
-    /// The breakpoints that only an MPI program needs were inserted.
+    /// True once the breakpoints for MPI programs are inserted.
     pub(crate) watched: bool,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct State {
     pub(super) config: Rc<DriverConfig>,
     /// Actions for the owner, in order.
     pub(super) actions: VecDeque<Action>,
-    /// Commands that were not answered yet: each is answered once and no more.
+    /// Open commands: each is answered exactly once.
     pub(super) open: BTreeSet<CommandId>,
     /// The MI commands sent to gdb.
     pub(super) commands: Commands,
@@ -123,15 +123,14 @@ impl State {
         self.processes.pid()
     }
 
-    /// Answers a command, unless it was answered before: what ends a run, a cancel and the end of
-    /// gdb can meet.
+    /// Answers a command, unless it is answered already: a run's end, a cancel and gdb's end can coincide.
     pub(super) fn answer(&mut self, id: CommandId, result: Result<Reply, Failure>) {
         if self.open.remove(&id) {
             self.actions.push_back(Action::Answer { id, result });
         }
     }
 
-    /// A gdb of the task's own is to attach, and answers the command.
+    /// Requests a separate gdb for the attach, which then answers the command.
     pub(super) fn attach_apart(&mut self, id: CommandId) {
         if self.open.remove(&id) {
             self.actions.push_back(Action::AttachApart { id });

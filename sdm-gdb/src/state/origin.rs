@@ -10,9 +10,9 @@ use super::scope::Scope;
 
 /// The origin of a task.
 pub(crate) enum Origin {
-    /// gdb starts its program, and ends it with itself.
+    /// gdb has started the program, and kills it at its own end.
     Started {
-        /// Set while a site's own command has been started and has not come to the program.
+        /// Set while a site's exec wrapper runs that has not executed the program yet.
         wrapped: Option<Wrapped>,
         /// Set if Valgrind runs the program.
         valgrind: Option<Valgrind>,
@@ -24,11 +24,11 @@ pub(crate) enum Origin {
         /// True once gdb has attached: then gdb reports what happens to it.
         is_taken_over: bool,
     },
-    /// gdb has attached to a process that ran before, and leaves it at its own end.
+    /// gdb has attached to a running process, and detaches at its own end.
     Attached {
         /// The permitted changes to the process.
         access: Access,
-        /// Which part of gdb the task is, in a gdb that holds other tasks too.
+        /// The task's inferior and threads, in a gdb of several tasks.
         scope: Option<Scope>,
     },
     /// A core file: there is no process.
@@ -44,13 +44,13 @@ pub(crate) enum Access {
     ReadOnly,
 }
 
-/// A start by a site's own command that has not come to its program yet.
+/// A start by a site's exec wrapper that has not executed the program yet.
 pub(crate) struct Wrapped {
     /// The program that the command is to become.
     pub(crate) program: PathBuf,
     /// The place at which the program is to stop first.
     pub(crate) stop: StopAt,
-    /// The breakpoints that are inserted when it is there.
+    /// The breakpoints to insert then.
     pub(crate) kept: Vec<KeptPoint>,
     /// gdb's number of the catchpoint that catches each `exec`.
     pub(crate) catch: Option<u32>,
@@ -82,7 +82,7 @@ impl Origin {
         matches!(self, Self::CoreFile)
     }
 
-    /// True for a process in which nothing may be changed.
+    /// True for a process that must not be changed.
     pub(crate) fn is_read_only_process(&self) -> bool {
         let access = match self {
             Self::Attached { access, .. } => *access,
@@ -129,7 +129,7 @@ impl Origin {
         )
     }
 
-    /// Which part of gdb the task is, where gdb holds others too.
+    /// The task's inferior and threads, in a gdb of several tasks.
     pub(crate) fn scope(&self) -> Option<&Scope> {
         match self {
             Self::Attached { scope, .. } => scope.as_ref(),
@@ -145,7 +145,7 @@ impl Origin {
         }
     }
 
-    /// A start by a site's own command that has not come to its program yet.
+    /// The start by an exec wrapper that has not executed the program yet.
     pub(crate) fn wrapped(&self) -> Option<&Wrapped> {
         match self {
             Self::Started { wrapped, .. } => wrapped.as_ref(),

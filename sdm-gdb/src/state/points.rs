@@ -15,9 +15,9 @@ use sdm_mi::Results;
 /// The breakpoints of one task in its gdb.
 #[derive(Default)]
 pub(crate) struct Breakpoints {
-    /// The front-end's, in the order in which they were made.
+    /// The front-end's breakpoints in the order of their creation.
     pub(crate) user: Vec<Point>,
-    /// SDM's own: gdb's number, what it is for, and whether it has a place.
+    /// SDM's internal breakpoints: gdb's number, the purpose, and whether it has a location.
     internal: Vec<(u32, Internal, bool)>,
     /// The program's use of MPI, as SDM's breakpoints have recorded it.
     pub(crate) mpi: Mpi,
@@ -31,11 +31,12 @@ pub(crate) struct Breakpoints {
     pub(crate) is_check_armed: bool,
     /// gdb's number of the breakpoint that was hit last; some stops have none.
     pub(crate) last_met: Option<u32>,
-    /// gdb's numbers of all that were met since the program ran last: of several at one place a stop names the first.
+    /// gdb's numbers of all breakpoints hit since the program ran last: of several at one place a stop names only the
+    /// first.
     met: Vec<u32>,
     /// Hit count of each of gdb's breakpoint numbers.
     times: BTreeMap<u32, u64>,
-    /// Why gdb could not evaluate a condition since the program ran last: it stops then.
+    /// Error in the evaluation of a condition since the program ran last; gdb stops then.
     pub(crate) untested: Option<String>,
     /// gdb's numbers of new breakpoints, while a command-line command is making some.
     pub(crate) made: Option<Vec<u32>>,
@@ -130,7 +131,7 @@ impl Breakpoints {
         self.untested = None;
     }
 
-    /// True if one of this kind has found its place.
+    /// True if an internal breakpoint of this kind has a location.
     pub(crate) fn is_placed(&self, what: Internal) -> bool {
         self.internal
             .iter()
@@ -154,7 +155,10 @@ impl Breakpoints {
         }
     }
 
-    /// The front-end's of this number, where gdb has it.
+    /// The front-end's breakpoint with this number.
+    ///
+    /// # Errors
+    /// gdb has none.
     pub(crate) fn find(&mut self, number: u32) -> Result<&mut Point, Failure> {
         let found = self
             .user
@@ -186,7 +190,7 @@ impl Breakpoints {
         });
     }
 
-    /// Why no further one can be inserted under this number.
+    /// The failure of an insertion under this number; `None` if it is possible.
     pub(crate) fn refusal(&self, number: u32) -> Option<Failure> {
         if self
             .user
@@ -265,7 +269,7 @@ impl Breakpoints {
     }
 }
 
-/// True if gdb knows no place for a breakpoint yet.
+/// True if gdb knows no location for a breakpoint yet.
 pub(crate) fn is_pending(breakpoint: &Results) -> bool {
     breakpoint.text("addr") == Some("<PENDING>") || breakpoint.value("pending").is_some()
 }
@@ -303,7 +307,7 @@ fn place(location: &Results) -> (String, String, u32) {
 /// The names under which MI speaks of watchpoints.
 const WATCH_NAMES: [&str; 3] = ["wpt", "hw-rwpt", "hw-awpt"];
 
-/// gdb's number of the watchpoint that a record speaks of.
+/// gdb's number of the watchpoint in a record.
 pub(crate) fn watch_number(results: &Results) -> Option<u32> {
     let named = WATCH_NAMES.iter().find_map(|name| results.tuple(name));
     named.and_then(|point| point.number("number"))

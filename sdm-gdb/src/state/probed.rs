@@ -8,7 +8,7 @@ use super::returns::{Followed, Returns};
 /// The last complete probe, with which the next one is compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
-    /// The user's frames of the main thread, outermost first; of a deep stack both ends.
+    /// The user's frames of the main thread, outermost first; of a deep stack only both ends.
     pub(crate) frames: Vec<FrameState>,
     /// The frames of other threads that are in MPI calls, by kernel thread id.
     pub(crate) beside: Vec<(Option<i32>, Vec<FrameState>)>,
@@ -24,7 +24,7 @@ pub(crate) struct Probed {
     pub(crate) cpu_ms: Option<u64>,
     /// Time that the main thread has run on a processor, in nanoseconds.
     pub(crate) ran_ns: Option<u64>,
-    /// A fingerprint of what the process exchanges data with others by, where a thread of it is in MPI.
+    /// Fingerprint of the process's data exchange, if one of its threads is in MPI.
     pub(crate) exchange: Option<u128>,
 }
 
@@ -44,8 +44,8 @@ pub(crate) struct FrameState {
     pub(crate) address: u64,
     /// A fingerprint of its variables.
     pub(crate) variables: u128,
-    /// A fingerprint of its part of the stack and of the registers that it keeps: it has these without debug
-    /// information too.
+    /// Fingerprint of its part of the stack and its callee-saved registers, which exist without debug information
+    /// too.
     pub(crate) raw: u128,
 }
 
@@ -101,8 +101,8 @@ impl Probed {
         }
     }
 
-    /// The innermost of the frames that is still the same call by what was seen, and whether its variables changed, or those of the functions
-    /// around it which it changes: of the first `common` ones nothing did.
+    /// The innermost frame that appears to be the same activation as before, and whether its variables changed, or
+    /// those of outer functions that it modifies. The first `common` frames are unchanged.
     fn within(&self, before: &Self, common: usize, followed: &Followed) -> Option<(usize, bool)> {
         let pairs = self.frames.iter().zip(&before.frames).enumerate();
         let mut found = None;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// The processes that a gdb holds for one task.
 #[derive(Default)]
 pub(crate) struct Processes {
-    /// gdb's name of the group whose process is the task's.
+    /// gdb's name of the thread group with the task's process.
     own_group: String,
     /// The task's process, while there is one.
     own: Option<i32>,
@@ -16,7 +16,7 @@ pub(crate) struct Processes {
     others: Vec<(String, i32)>,
     /// True if one of the other processes has ended, and the stop that reports it has not come yet.
     other_ended: bool,
-    /// The signal that went through to the own one last.
+    /// The last signal that was passed to the task's own process.
     last_signal: Option<String>,
     sight: Sight,
     /// Remarks on forks and new programs that the front-end has received, so that none is repeated.
@@ -54,7 +54,7 @@ impl Processes {
         self.last_signal = Some(name.to_owned());
     }
 
-    /// The signal that went through to the task's process last.
+    /// The last signal that was passed to the task's process.
     pub(crate) fn last_signal(&self) -> Option<&str> {
         self.last_signal.as_deref()
     }
@@ -107,7 +107,7 @@ impl Processes {
         }
     }
 
-    /// True if the end that gdb speaks of was not the task's own process's.
+    /// True if the reported end is not that of the task's own process.
     pub(crate) fn take_other_end(&mut self) -> bool {
         std::mem::take(&mut self.other_ended)
     }

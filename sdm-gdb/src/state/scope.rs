@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use sdm_mi::Results;
 
-/// Commands whose meaning depends on what is selected begin so.
+/// Prefixes of commands whose meaning depends on the selection.
 const QUALIFIED: [&str; 9] = [
     "-stack-",
     "-data-",
@@ -24,7 +24,7 @@ const QUALIFIED: [&str; 9] = [
 /// The part of a gdb that belongs to one of its tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// gdb's name for the inferior: `i2`; empty until it has one.
+    /// gdb's name of the inferior: `i2`; empty until it has one.
     group: String,
     threads: BTreeMap<u32, Thread>,
     /// Number of threads seen so far, including ended ones.
@@ -36,7 +36,7 @@ pub(crate) struct Scope {
     stopping: bool,
     /// The first stop, for which the others are being stopped.
     first: Option<Results>,
-    /// The next stop is that of threads which ran for nothing.
+    /// True if the next stop is that of threads which ran for a refused step.
     dropped: bool,
     /// gdb's numbers of the task's own values in its value history, which all tasks share.
     pub(crate) history: Vec<u64>,
@@ -61,8 +61,7 @@ pub(crate) enum Stopped {
 }
 
 impl Scope {
-    /// The task is the inferior of this name from now on, and is about to be attached to: gdb stops
-    /// all of its threads then, unasked.
+    /// Sets the task's inferior, to which gdb is about to attach. gdb stops all of its threads then, unrequested.
     pub(crate) fn set_group(&mut self, group: &str) {
         group.clone_into(&mut self.group);
         self.stopping = true;
@@ -82,7 +81,7 @@ impl Scope {
         }
     }
 
-    /// True if a place of a breakpoint is in this task: gdb finds it in every inferior.
+    /// True if a breakpoint location is in this task: gdb sets it in every inferior.
     pub(crate) fn has_place(&self, place: &Results) -> bool {
         let mut groups = place.items("thread-groups").peekable();
         groups.peek().is_none() || groups.any(|group| group.as_text() == Some(&self.group))
@@ -116,7 +115,7 @@ impl Scope {
         });
     }
 
-    /// A thread is gone; gives the stop of the task, where only this one had still run.
+    /// Handles the end of a thread; returns the stop of the task if only this one was still running.
     pub(crate) fn thread_exited(&mut self, id: u32) -> Option<Results> {
         self.threads.remove(&id);
         if self.selected == Some(id) {

@@ -9,7 +9,7 @@ pub(crate) const PASSED: [&str; 6] = [
     "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGPIPE", "SIGTERM", "SIGXCPU",
 ];
 
-/// Signals that never count as handled by the program: they are how it is interrupted, stopped and stepped.
+/// Signals that never count as handled by the program: debuggers interrupt, stop and step it by them.
 const DEBUGGERS: [&str; 7] = [
     "SIGINT", "SIGTRAP", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT",
 ];
@@ -24,7 +24,7 @@ pub(crate) struct Handling {
     pub(crate) sigcont: Sigcont,
     /// Names of the signals whose handling the user has set.
     pub(crate) said: BTreeSet<String>,
-    /// True if a handler was found to be possibly the program's own.
+    /// True if a handler may be the program's own.
     pub(crate) own_handlers: bool,
 }
 
@@ -41,7 +41,7 @@ impl Handling {
 /// The effect of a SIGINT under gdb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sigint {
-    /// The program stops, so that it can be interrupted by one.
+    /// The program stops, so that SIGINT can interrupt it.
     Stops,
     /// The signal is passed to the program.
     Passes,
@@ -61,9 +61,9 @@ pub(crate) enum Sigcont {
 pub(crate) struct Interrupts {
     /// Number of commands that wait for the program to stop; counted by [`Asked`](crate::guards::Asked).
     pub(crate) asked: u32,
-    /// A SIGINT is on its way to the program.
+    /// True while a SIGINT is on its way to the program.
     pub(crate) int_sent: bool,
-    /// A SIGSTOP is on its way to the program.
+    /// True while a SIGSTOP is on its way to the program.
     pub(crate) stop_sent: bool,
     /// True if gdb may have been interrupted: while gdb calls a function it passes the SIGINT on to the program.
     pub(crate) broke_off: bool,

@@ -305,7 +305,7 @@ fn looks() -> Vec<Story> {
     ]
 }
 
-/// Values that are opened step by step, and mistakes.
+/// Values that are expanded step by step, and errors.
 fn opened() -> Vec<Story> {
     vec![
         started(

@@ -54,7 +54,7 @@ pub(super) struct Player {
 }
 
 impl Player {
-    /// Plays `story` to its end; gives the transcript. `pid` is of the process to attach to.
+    /// Plays `story` to its end; returns the transcript. `pid` is the process to attach to.
     pub(super) fn play(story: &Story, source: Source, pid: i32, cut: usize) -> Vec<String> {
         let now = Instant::now();
         let minutes = Duration::from_secs(600);

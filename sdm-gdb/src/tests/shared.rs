@@ -4,7 +4,7 @@ use super::*;
 
 const INTERRUPT: &str = "-exec-interrupt --thread-group i2";
 
-/// A task that runs, attached to in a gdb of several; its run is command 1.
+/// A running task, attached to in a gdb of several; its run is command 1.
 fn running() -> Scene {
     let mut scene = Scene::new(FakeHost::default());
     let process = AttachTarget::new(77, &AttachSpec::default());

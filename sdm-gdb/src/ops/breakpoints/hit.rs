@@ -45,7 +45,8 @@ pub(super) fn pass_by(gdb: &Gdb, number: u32, count: u64) -> Option<()> {
     Some(())
 }
 
-/// The condition of one of the front-end's, and whether it is a breakpoint: what is watched and caught has one process.
+/// The condition of a breakpoint of the front-end, and whether it is a breakpoint: watchpoints and catchpoints belong
+/// to a single process.
 fn condition_of(gdb: &Gdb, number: u32) -> Option<(String, bool)> {
     let (condition, is_breakpoint) = match gdb.get().breakpoints.spec(number)? {
         PointSpec::Break(spec) => (spec.condition.clone(), true),

@@ -16,7 +16,7 @@ use sdm_mi::{Results, quote};
 /// Most functions that one regular expression may match.
 const MATCHES_MAX: usize = 256;
 
-/// Inserts a breakpoint; a number that the task has already is refused.
+/// Inserts a breakpoint; a number that the task uses already is refused.
 pub(crate) async fn insert(gdb: &Gdb, spec: BreakSpec) -> Result<Reply, Failure> {
     if let Some(failure) = refusal(gdb, spec.number) {
         return Err(failure);
@@ -63,7 +63,7 @@ fn in_answer(results: &Results) -> &Results {
     results.tuple("bkpt").unwrap_or(results)
 }
 
-/// A gdb that holds other tasks too has its breakpoints in all of them.
+/// Restricts a breakpoint to this task, as a gdb of several tasks inserts it in all of them.
 fn restrict(gdb: &Gdb, spec: &mut BreakSpec) {
     let state = gdb.get();
     let Some(scope) = state.origin.scope() else {

@@ -7,7 +7,7 @@ use super::{enable, insert, insert_catch, insert_watch};
 use crate::gdb::Gdb;
 use crate::state::points::KeptPoint;
 
-/// Inserts what is to be there before the program runs; one that cannot be costs only itself.
+/// Inserts breakpoints before the program runs; a failure affects only that breakpoint.
 pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {
     for kept in breakpoints {
         let number = kept.spec.number();
@@ -18,7 +18,7 @@ pub(crate) async fn insert_kept(gdb: &Gdb, breakpoints: Vec<KeptPoint>) {
     }
 }
 
-/// Inserts again what was there in an earlier run.
+/// Inserts a breakpoint of an earlier run again.
 pub(super) async fn insert_again(gdb: &Gdb, kept: KeptPoint) -> Result<(), Failure> {
     let number = kept.spec.number();
     match kept.spec {

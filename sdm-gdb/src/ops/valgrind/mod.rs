@@ -45,7 +45,7 @@ pub(crate) async fn launch(
     begin(gdb, Some(id), RunKind::StartToFirst, &line).await
 }
 
-/// The program is about to begin: errors are stops from here on.
+/// Enables stops at errors, as the program is about to begin.
 pub(super) async fn begin_program(gdb: &Gdb) {
     stop_at_errors(gdb, true).await;
     insert_all(gdb, &FORKS).await;
@@ -76,7 +76,7 @@ async fn stop_at_errors(gdb: &Gdb, stop: bool) {
     monitor(gdb, &format!("v.set vgdb-error {after}")).await;
 }
 
-/// True for a frame of what Valgrind has put into the program.
+/// True for a frame of Valgrind's own code in the program.
 pub(super) fn is_its_own(frame: &GdbFrame) -> bool {
     frame.module().starts_with("vgpreload_")
 }
@@ -129,7 +129,7 @@ async fn is_at_end(gdb: &Gdb) -> bool {
     frame.is_some_and(|frame| is_its_own(&GdbFrame::read(gdb, frame)))
 }
 
-/// True if the user wrote any of what the thread is in.
+/// True if a frame of the thread is in the user's code.
 async fn is_users(gdb: &Gdb) -> bool {
     let Ok(frames) = list_frames(gdb, None).await else {
         return true;

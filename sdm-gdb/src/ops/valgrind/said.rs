@@ -78,8 +78,8 @@ pub(super) fn leaks(text: &str, rules: &FoldRules) -> Option<(String, String)> {
     (blocks > 0).then_some((told, kind))
 }
 
-/// The bytes and blocks of `100 bytes in 1 blocks are definitely lost in loss record 2 of 2`, and the line without the record's number, which
-/// differs between ranks.
+/// The bytes and blocks of `100 bytes in 1 blocks are definitely lost in loss record 2 of 2`. The line is returned
+/// without the record's number, which differs between ranks.
 fn lost(line: &str) -> Option<((u64, u64), &str)> {
     let number = |word: &str| word.replace(',', "").parse().ok();
     let (amount, _) = line.split_once(" are definitely lost")?;
