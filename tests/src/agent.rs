@@ -47,10 +47,10 @@ impl Talk {
         }
     }
 
-    /// Reports until one is what is looked for.
+    /// Reads reports until one matches.
     ///
     /// # Panics
-    /// Where none is within [`BOUND`], the agent ends before, or says what is no event.
+    /// Where none matches within [`BOUND`], the agent ends before, or sends something other than an event.
     pub fn until(&mut self, found: impl Fn(&Self, &Report) -> bool) -> Report {
         let deadline = Instant::now() + BOUND;
         loop {

@@ -37,7 +37,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// The one on this machine; where there is none, the skip is said.
+    /// The browser of this machine; where there is none, the skip is reported.
     #[must_use]
     pub fn find() -> Option<Self> {
         let runs = |program: &&&str| {

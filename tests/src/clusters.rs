@@ -123,10 +123,10 @@ impl Shell {
         command
     }
 
-    /// Words for `env` that start `sdm` with these words as the ordinary user with his environment: for a terminal.
+    /// Arguments of `env` that start `sdm` with these words as the ordinary user with its environment: for a terminal.
     ///
     /// # Panics
-    /// Where the path of `sdm` is no text.
+    /// Where the path of `sdm` is not text.
     #[must_use]
     pub fn lowered(&self, words: &[&str]) -> Vec<String> {
         let own = self.environment().into_iter();
@@ -284,20 +284,20 @@ impl Drop for Shell {
 }
 
 impl Said {
-    /// It has gone well, and nothing was said on standard error.
+    /// Asserts that the command succeeded without error output.
     ///
     /// # Panics
-    /// Where it has not.
+    /// Where it did not.
     #[must_use]
     pub fn done(self) -> Self {
         assert_eq!((self.code, &*self.err), (Some(0), ""), "{}", self.out);
         self
     }
 
-    /// It was refused, with this code and in these words.
+    /// Asserts that the command failed, with this exit code and this part of the message.
     ///
     /// # Panics
-    /// Where it was not.
+    /// Where it did not.
     pub fn refused(&self, code: i32, part: &str) {
         assert_eq!(self.code, Some(code), "{} {}", self.out, self.err);
         assert!(self.err.contains(part), "no {part:?} in {}", self.err);

@@ -40,10 +40,11 @@ pub fn four_ranks_add_up(sdm: Sdm<'_>, sum: &Path, to_main: &[&str]) -> Done {
     done
 }
 
-/// Its exit code and output, detaching, and `kill -9` of `sdm` at any moment; `sdm` starts a number of ranks.
+/// Checks sessions of ranks held by a launcher: exit code and output, detaching, and `kill -9` of `sdm` at any
+/// moment. `sdm` makes the command that starts a number of ranks.
 ///
 /// # Panics
-/// Where something is left, or comes out wrong.
+/// Where a process is left, or a result is wrong.
 pub fn held_ranks_end_well<'a>(place: &'a Place, compiler: Compiler, sdm: &dyn Fn(u32) -> Sdm<'a>) {
     let program = place.compile("mpi_held", compiler);
     let (there, never) = (place.path().join("there"), "/nonexistent");

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::place::Place;
 
-/// A core file of `work WHAT` where it stands after these commands of gdb: its name in the place.
+/// Writes a core file of `work WHAT` at its state after these gdb commands; returns the file's name in the folder.
 ///
 /// # Panics
 /// Where gdb does not write it.

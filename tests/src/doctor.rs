@@ -13,7 +13,7 @@ pub struct Expected<'a> {
     remedy: &'a str,
 }
 
-/// It is well.
+/// Expects a good finding.
 #[must_use]
 pub fn good(check: Check, found: &str) -> Expected<'_> {
     Expected {
@@ -24,7 +24,7 @@ pub fn good(check: Check, found: &str) -> Expected<'_> {
     }
 }
 
-/// It will fail, and this is to be done.
+/// Expects a bad finding with this remedy.
 #[must_use]
 pub fn bad<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a> {
     let verdict = Verdict::Bad;
@@ -35,7 +35,7 @@ pub fn bad<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a> {
     }
 }
 
-/// It cannot be told, and this is to be done.
+/// Expects an unknown finding with this remedy.
 #[must_use]
 pub fn unknown<'a>(check: Check, found: &'a str, remedy: &'a str) -> Expected<'a> {
     Expected {

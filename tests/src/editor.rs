@@ -255,10 +255,10 @@ impl<'a> Editor<'a> {
         self.child.as_ref().expect("it has started one").id()
     }
 
-    /// Sends a request, whatever it is, and gives what is said of it; nothing that comes meanwhile is kept.
+    /// Sends any request and returns its response; messages received meanwhile are dropped.
     ///
     /// # Panics
-    /// Where nothing is said.
+    /// Where there is no response.
     pub fn try_out(&mut self, command: &str, arguments: &Value) -> Value {
         let seq = self.send(command, arguments);
         let response = loop {
@@ -307,7 +307,7 @@ impl<'a> Editor<'a> {
             .count()
     }
 
-    /// Nobody waits for the events of this name that have come.
+    /// Drops the received events of this name.
     pub fn forget(&mut self, name: &str) {
         self.waiting.retain(|message| message["event"] != name);
     }

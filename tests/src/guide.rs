@@ -16,10 +16,10 @@ use crate::place::Place;
 use crate::sdm::command;
 use crate::united::united;
 
-/// Stands between what came of two commands.
+/// Separator between the outputs of two commands.
 const MARK: &str = "@@ next @@";
 
-/// A command with what is said at its prompt, and what comes of it.
+/// A command with the lines typed at its prompt, and its output.
 #[derive(Debug)]
 struct Step {
     command: String,

@@ -26,7 +26,7 @@ use foreign::{core_files, first_words, host_lists, kernel_tables, memories, obje
 
 /// A decoder, and valid inputs for it.
 pub struct Target {
-    /// Its name in what a test says.
+    /// Its name in test messages.
     pub name: &'static str,
     /// The entry point, which panics where an invariant is violated.
     pub run: fn(&[u8]),

@@ -109,10 +109,10 @@ impl Client {
         self.input = None;
     }
 
-    /// The next thing that is said; what is told of jobs is taken in.
+    /// The next reply or notification; states of jobs are recorded.
     ///
     /// # Panics
-    /// Where nothing is said within [`BOUND`], or a rule is broken.
+    /// Where none comes within [`BOUND`], or a rule is broken.
     pub fn hear(&mut self) -> Heard {
         let said = self.said.recv_timeout(BOUND).expect("it says something");
         if let Heard::Notify(line) = &said {

@@ -196,10 +196,10 @@ pub struct Look {
     code: Vec<u8>,
 }
 
-/// Looks at a process that nobody traces.
+/// Reads the state of a process that is not traced.
 ///
 /// # Panics
-/// Where it stays traced or stopped, or cannot be looked at.
+/// Where it stays traced or stopped, or cannot be read.
 #[must_use]
 pub fn look(pid: u32) -> Look {
     let deadline = Instant::now() + BOUND;

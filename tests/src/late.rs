@@ -67,23 +67,25 @@ impl Drop for Beside {
 }
 
 impl Running<'_> {
-    /// Gives it a command and waits until `what` was said of every one of `ranks` from then on, at once or one after the other.
+    /// Types a command and waits until `what` was reported of every one of `ranks` from then on, at once or one
+    /// after another.
     ///
     /// # Panics
-    /// Where it is not.
+    /// Where it was not.
     pub fn ask_each(&mut self, line: &str, ranks: &str, what: &str) -> String {
         let mark = self.out.mark();
         self.ask(line, &format!("(sdm) {line}\n"));
         self.out.wait_each(mark, ranks, what)
     }
 
-    /// Stops `ranks`, which run as long as nobody stops them, and waits until all have said that they were interrupted.
+    /// Stops running `ranks`, and waits until all were reported as interrupted.
     ///
-    /// `interrupt` fails where one does not stop within some seconds, and a session whose commands come through a pipe ends at the first
-    /// that fails. Ctrl-C at a `wait` asks for the same and never fails, however late they stop.
+    /// `interrupt` fails where a rank does not stop within some seconds, and a session whose commands come through
+    /// a pipe ends at the first that fails. Ctrl-C at a `wait` requests the same and never fails, however late they
+    /// stop.
     ///
     /// # Panics
-    /// Where one does not stop.
+    /// Where a rank does not stop.
     pub fn stop(&mut self, ranks: &str) {
         self.questions.interrupted();
         let mark = self.out.mark();

@@ -22,7 +22,7 @@ pub struct Ledger {
     pub missing: IdSet,
     /// Destinations whose server is gone.
     pub lost: IdSet,
-    /// Those of the answered and failed ones that had been named missing or lost before.
+    /// Answered and failed destinations that had been reported missing or lost before.
     pub late: IdSet,
     /// The reasons given for missing tasks, in order.
     pub reasons: Vec<String>,

@@ -14,11 +14,12 @@ pub const GONE_WITHIN: Duration = Duration::from_secs(30);
 /// The process that takes a test's orphans, by its pid: set by the `supervise` program, absent without.
 pub const SUPERVISOR_VARIABLE: &str = "SDM_TEST_SUPERVISOR";
 
-/// Every process whose command line or environment holds `mark`, but this one: pid and command
-/// line. Zombies are not counted: their parent's business.
+/// Every process with `mark` in its command line or environment, except this one: pid and command
+/// line. Zombies do not count: they are left to their parent.
 ///
-/// An ordinary user cannot read the environment of a member, as members keep out of core files: those below this test count
-/// as the mark's. So what it finds is whole where the test runs under its supervisor, a process for each test.
+/// An ordinary user cannot read the environment of a member, as members are not dumpable. So the descendants of
+/// this test count as marked. The result is complete where the test runs under its supervisor, in a process for
+/// each test.
 #[must_use]
 pub fn holding(mark: &str) -> Vec<(u32, String)> {
     let own = std::process::id();

@@ -106,14 +106,14 @@ impl Neighbour {
         self.folder.join(who.name())
     }
 
-    /// A folder that is as `/tmp` is: all can write, nobody can remove what is another one's.
+    /// A folder with the rights of `/tmp`: all can write, and none can remove another's files.
     #[must_use]
     pub fn shared(&self) -> PathBuf {
         self.folder.join("shared")
     }
 
-    /// Writes a file that is somebody's; a relative path is one in his home. Folders on the way to it are
-    /// made and are his, too.
+    /// Writes a file owned by a user; a relative path is below the user's home. Missing folders on the way to it are
+    /// created, with the same owner.
     ///
     /// # Panics
     /// Where it cannot be written.
@@ -312,10 +312,10 @@ impl Marker {
         format!("import os; os.umask(0); open({path:?}, 'a').write(str(os.geteuid()) + '\\n')\n")
     }
 
-    /// Checks that nobody executed it; `what` is what was planted.
+    /// Checks that the planted file was not executed; `what` describes it.
     ///
     /// # Panics
-    /// Where somebody did; says who.
+    /// Where it was; the message names the user.
     #[track_caller]
     pub fn assert_absent(&self, what: &str) {
         if let Ok(who) = fs::read_to_string(&self.0) {
@@ -323,10 +323,10 @@ impl Marker {
         }
     }
 
-    /// Checks that somebody did: that what was planted works.
+    /// Checks that the planted file was executed: that it works.
     ///
     /// # Panics
-    /// Where nobody did.
+    /// Where it was not.
     #[track_caller]
     pub fn assert_left(&self, what: &str) {
         assert!(self.0.exists(), "{what} was not executed");

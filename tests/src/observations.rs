@@ -238,7 +238,7 @@ pub fn differing(before: &Value, after: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Puts what was recorded in `from` in the place of what is kept of these MPIs, and says of whom the verdict is another one.
+/// Replaces the recorded observations of these MPIs by those in `from`; returns the jobs whose verdict changed.
 ///
 /// # Errors
 /// A file cannot be read or written, or nothing was recorded of an MPI.

@@ -49,7 +49,7 @@ impl Place {
         Self { directory }
     }
 
-    /// A folder for what lies in `$XDG_RUNTIME_DIR`, of who runs the test.
+    /// A folder that stands in for `$XDG_RUNTIME_DIR` of the user who runs the test.
     #[must_use]
     pub fn runtime(&self) -> PathBuf {
         self.directory.join("run")

@@ -25,15 +25,16 @@ const LOOKS: &[&str] = &[
 /// The verbs of `sdm` that look at a job.
 const LOOKING_VERBS: &[&str] = &["diagnose", "stacks"];
 
-/// The jobs at which this process has looked, each with all words of the command.
+/// The jobs that this process has inspected, each with all words of the command.
 static LOOKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The questions of one session since the test last changed what they ask about.
+/// The questions of one session since the test last changed the state that they ask about.
 ///
-/// A question that is asked until the answer suits proves nothing: an answer that is right once in a hundred passes. So a test waits for the
-/// situation, by what the kernel or the program says, and asks once. A command that is no look, such as `next` or `continue`, lets each question
-/// be asked anew, and so does `wait` while tasks run. `continue &` and `interrupt` do not: a question may be asked once of tasks that run, and
-/// once of those that were interrupted.
+/// A question that is repeated until the answer suits proves nothing: an answer that is right once in a hundred
+/// passes. So a test waits for the situation, by data of the kernel or the program, and asks once. A command that
+/// changes the state, such as `next` or `continue`, allows each question again, and so does `wait` while tasks run.
+/// `continue &` and `interrupt` do not: a question may be asked once of running tasks, and once of interrupted
+/// ones.
 #[derive(Default)]
 pub struct Questions {
     asked: BTreeSet<(Moment, String)>,

@@ -199,7 +199,7 @@ impl Run {
         self.enter(event);
     }
 
-    /// Takes and enters what comes during `span`, for whoever wants the session driven.
+    /// Drives the session during `span`, and records its events.
     pub fn drive(&mut self, span: Duration) {
         let deadline = Instant::now() + span;
         while let Some(event) = self
@@ -278,7 +278,8 @@ impl Run {
         })
     }
 
-    /// Ends the session while another one of this test goes on: whose end shows that nothing is left of both.
+    /// Ends the session while another one of this test goes on; the end of the other one checks that nothing is
+    /// left of both.
     ///
     /// # Panics
     /// Where it does not end well.

@@ -111,7 +111,7 @@ impl Schema {
     }
 }
 
-/// Which definition a message is of: `StackTraceResponse`, `StoppedEvent`.
+/// Name of the schema's definition for a message: `StackTraceResponse`, `StoppedEvent`.
 #[cfg(feature = "full")]
 fn definition(message: &Value) -> String {
     let capitalised = |name: &Value| {

@@ -62,7 +62,7 @@ impl Screen {
         self.text().len()
     }
 
-    /// Waits until `wanted` stands in what has come since `mark`; gives what has come since.
+    /// Waits until the text since `mark` contains `wanted`; returns the text since `mark`.
     ///
     /// # Panics
     /// Where it has not come within [`BOUND`], or nothing more can come.
@@ -70,8 +70,8 @@ impl Screen {
         self.wait_until(mark, wanted, |new| new.contains(wanted))
     }
 
-    /// Waits until `what` was said of every one of `ranks` since `mark`, at once or one after the other, as of ranks that end
-    /// by themselves.
+    /// Waits until `what` was reported of every one of `ranks` since `mark`, at once or one after another, as of
+    /// ranks that end by themselves.
     ///
     /// # Panics
     /// As [`Screen::wait`] does.
@@ -128,7 +128,7 @@ impl Screen {
     }
 }
 
-/// The ranks of which a line says `what`, as `ranks 0-1,3 (3): exited normally` does.
+/// The ranks of which a line reports `what`, as `ranks 0-1,3 (3): exited normally` does.
 fn ranks_of(line: &str, what: &str) -> Option<IdSet> {
     let (before, said) = line.split_once(": ")?;
     let ranks = before.rsplit_once("rank")?.1.trim_start_matches('s');

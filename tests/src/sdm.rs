@@ -82,7 +82,7 @@ impl<'a> Sdm<'a> {
         }
     }
 
-    /// Lets it ask of a job what this test asked before. `reason` stands in `tests/ask-again.md` as well.
+    /// Allows a question about a job that this test asked before. `reason` is in `tests/ask-again.md` as well.
     #[must_use]
     pub fn ask_again(mut self, _reason: &str) -> Self {
         self.is_granted = true;
@@ -132,14 +132,14 @@ impl<'a> Sdm<'a> {
         self
     }
 
-    /// Its commands come through [`Running::ask`].
+    /// Takes commands from [`Running::ask`].
     #[must_use]
     pub fn talk(mut self) -> Self {
         self.command.stdin(Stdio::piped());
         self
     }
 
-    /// It reads this file.
+    /// Sets its standard input to this file.
     ///
     /// # Panics
     /// Where there is no such file.
@@ -150,10 +150,10 @@ impl<'a> Sdm<'a> {
         self
     }
 
-    /// It writes to this file: there is nothing in [`Done::out`].
+    /// Sets its standard output to this file; [`Done::out`] is empty then.
     ///
     /// # Panics
-    /// Where that cannot be opened.
+    /// Where the file cannot be opened.
     #[must_use]
     pub fn writes(mut self, path: &str) -> Self {
         let file = std::fs::File::create(path).expect("a file");
@@ -161,7 +161,7 @@ impl<'a> Sdm<'a> {
         self
     }
 
-    /// Nobody reads what it writes; there is nothing in [`Done::out`].
+    /// Sets its standard output to a pipe without a reader; [`Done::out`] is empty then.
     ///
     /// # Panics
     /// Where there can be no pipe.
@@ -242,7 +242,7 @@ impl Running<'_> {
         self
     }
 
-    /// Gives it a command and waits for `wanted` in what it prints from then on.
+    /// Types a command and waits for `wanted` in the output from then on.
     ///
     /// # Panics
     /// Where it does not come, or the command is a question that was asked before.
@@ -305,7 +305,7 @@ impl Done {
         rest.split("(sdm) ").next().unwrap_or(rest)
     }
 
-    /// Its standard output with equal things of several tasks put together: see [`united`].
+    /// Its standard output with equal lines of several tasks joined: see [`united`].
     #[must_use]
     pub fn united(&self) -> String {
         united(&self.out)
@@ -340,10 +340,10 @@ impl Done {
         );
     }
 
-    /// Checks that behind a command line `what` was said of each of `ranks`, at once or one after the other.
+    /// Checks that after a command line `what` was reported of each of `ranks`, at once or one after another.
     ///
     /// # Panics
-    /// Where it was not, or of others as well; the screen is shown.
+    /// Where it was not, or was reported of other ranks as well; the screen is shown.
     pub fn expect_each(&self, line: &str, ranks: &str, what: &str) {
         let told = all_told(self.answer(line), what);
         assert_eq!(told.to_string(), ranks, "{what:?}, `{line}` of {self}");

@@ -42,7 +42,7 @@ pub fn memory(pid: u32) -> Option<Vec<Vec<u8>>> {
     Some(writable.filter_map(part).collect())
 }
 
-/// Lines of [`Disturbed`] for servers that tell the test the place of the key, and what is said there.
+/// Lines of [`Disturbed`] for servers that report the place of the key, and its contents, to the test.
 pub const TELLS: &str = r#"
 umask 077
 for word in "$@"; do [ "$before" = --handover ] && place=$word; before=$word; done

@@ -113,14 +113,14 @@ impl Service {
     }
 }
 
-/// Whether this test may use a service: it is in the group of one, or nobody says which groups there are.
+/// Whether this test may use a service: it is in the group of one, or the test runner gives no groups.
 #[must_use]
 pub fn may_be_used() -> bool {
     let group = std::env::var(GROUP_VARIABLE);
     group.map_or(true, |group| Service::of(&group).is_some())
 }
 
-/// Whether this test is in the group `name`; `unknown` where nobody says which groups there are.
+/// Whether this test is in the group `name`; `unknown` where the test runner gives no groups.
 #[must_use]
 pub fn is_in_group(name: &str, unknown: bool) -> bool {
     std::env::var(GROUP_VARIABLE).map_or(unknown, |group| group == name)
@@ -143,7 +143,7 @@ pub fn descendants_but_services(root: u32) -> Vec<u32> {
 /// A service, as one test has it.
 pub struct Part {
     service: &'static Service,
-    /// Nobody has it after this test.
+    /// True where the service ends after this test.
     ends: bool,
     _lock: Flock<File>,
 }

@@ -184,7 +184,7 @@ impl<'a> Terminal<'a> {
         self
     }
 
-    /// Types a line and waits for `wanted` and then the next prompt; gives what came up to it.
+    /// Types a line and waits for `wanted` and then the next prompt; returns the text up to it.
     ///
     /// # Panics
     /// Where they do not come, or the line is a question that was asked before.

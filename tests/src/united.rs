@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use sdm_idset::{IdSet, TaskId};
 
-/// The commands whose answers are what happens. Other answers are whole when they are shown.
+/// Commands whose answers are events of runs. The answers of other commands are complete when they are shown.
 const RUNS: &[&str] = &[
     "advance",
     "continue",
@@ -44,8 +44,8 @@ enum Kind {
     Event,
 }
 
-/// A screen on which what is printed, and what happens in a run, stands once for all its tasks, as if
-/// all had come at the same time. What one task prints keeps its order, and what happens to it.
+/// The screen with each line about output or events in a run once for all its tasks, as if
+/// all had come at the same time. The order of each task's output and events is kept.
 #[must_use]
 pub fn united(screen: &str) -> String {
     let mut kept: Vec<Entry> = Vec::new();
@@ -90,8 +90,8 @@ pub fn told_of(line: &str) -> Option<(IdSet, &str)> {
     (kind == Kind::Event).then_some((tasks, text))
 }
 
-/// All of whom a line of `screen` says what begins with `what`, at once or one after the other: as of ranks of which some
-/// come to their end before others.
+/// All tasks of which a line of `screen` reports a text that begins with `what`, at once or one after another: as
+/// of ranks of which some end before others.
 #[must_use]
 pub fn all_told(screen: &str, what: &str) -> IdSet {
     let told = screen.lines().filter_map(told_of);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The ranks of a job.
 pub const RANKS: usize = 8;
-/// Those of a larger one.
+/// Number of ranks of a larger job.
 pub const MANY: usize = 32;
 
 /// Expected diagnosis: the way, the step, the tasks that it names (to blame, or held up by), and a part of its text.
@@ -153,11 +153,11 @@ pub fn in_job_of(ranks: usize, case: Case) -> Case {
 /// Expectation for a way.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
-    /// This.
+    /// This diagnosis.
     Case(Case),
     /// Nothing is proved, and nobody accused.
     Innocent(&'static str),
-    /// That there is no hang, where the kernel lets one count; else as of the innocent.
+    /// The verdict that there is no hang, where the kernel allows counting; otherwise as for `Innocent`.
     Alike(&'static str),
 }
 

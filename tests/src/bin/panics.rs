@@ -1,4 +1,4 @@
-//! Takes the terminal as a screen, and panics: a test looks at what is left.
+//! Opens the terminal as a screen, and panics; a test checks the state of the terminal afterwards.
 
 use sdm_screen::{Style, Terminal, Top};
 

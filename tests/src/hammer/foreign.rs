@@ -21,7 +21,7 @@ fn beginning(path: impl AsRef<Path>, bytes_max: usize) -> Vec<u8> {
     bytes
 }
 
-/// A file of the smallest kind that the linker makes: what is not looked at is left out.
+/// An ELF file as small as the linker makes one; parts that the readers ignore are left out.
 fn elf(kind: u16, parts: &[(u32, Vec<u8>)]) -> Vec<u8> {
     const HEAD: usize = 64;
     const PART: usize = 56;
@@ -67,7 +67,7 @@ fn note(kind: u32, bytes: &[u8]) -> Vec<u8> {
     note
 }
 
-/// Core files of a process whose environment says its rank.
+/// Core files of a process with its rank in the environment.
 pub(super) fn core_files() -> Vec<Vec<u8>> {
     let stack = b"./halo\0OMPI_COMM_WORLD_RANK=3\0OMPI_COMM_WORLD_SIZE=4\0A=b\0/opt/halo\0";
     let mut process = vec![0; 24];

@@ -207,7 +207,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// These see everything and are seen by nobody.
+/// Members that may import every crate, and that no crate may import.
 const LEAVES: &[&str] = &["tests", "benches"];
 
 fn root() -> &'static Path {
@@ -246,7 +246,7 @@ fn crates_import_only_what_they_may() {
     }
 }
 
-/// Nobody imports a crate that is a program; tests and benches start them.
+/// Crates that are programs are not imported; tests and benches start them.
 #[test]
 fn nobody_imports_a_program() {
     const PROGRAMS: &[&str] = &["sdm", "sdm-master", "sdm-server"];

@@ -175,7 +175,7 @@ const CIRCLES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Which modules each module needs.
+/// The modules that each module needs.
 type Needs = BTreeMap<Module, BTreeSet<Module>>;
 
 /// A path of a `use` or an expression, word for word.
@@ -315,7 +315,7 @@ struct Crate {
 }
 
 impl Crate {
-    /// Which module defines what a path leads to, seen from `from`.
+    /// The module that defines the item of a path, seen from `from`.
     fn find(&self, from: &Module, path: &[String], steps: u32) -> Option<Module> {
         let steps = steps.checked_sub(1)?;
         let (mut at, mut rest) = (from.clone(), path);

@@ -54,7 +54,7 @@ fn code(cell: &str) -> Option<&str> {
     doubled.or_else(|| single().filter(|it| !it.contains('`')))
 }
 
-/// The texts of errors in a source, apart from those that only pass on what another says.
+/// The texts of errors in a source, without those that only pass on another error's text.
 fn texts(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in source.split(ATTRIBUTE).skip(1) {

@@ -75,7 +75,7 @@ fn defined<'a>(line: &'a str, words: &[&str]) -> Option<&'a str> {
     rest.map(identifier).filter(|name| !name.is_empty())
 }
 
-/// The lines between the braces of an item that begins at line `at`, and what stands before them.
+/// The lines between the braces of an item that begins at line `at`, and the text before them.
 fn body<'a>(lines: &'a [&'a str], at: usize) -> Option<(String, &'a [&'a str])> {
     let depth = indent(lines[at]);
     let opens = (at..lines.len()).find(|i| lines[*i].ends_with(['{', ';', '}']))?;

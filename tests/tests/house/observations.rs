@@ -88,7 +88,8 @@ fn kept_observations_have_their_verdicts() {
     );
 }
 
-/// `sdm diagnose --replay` shows what is kept, with the exit code of its step, and names what is wrong in a file.
+/// `sdm diagnose --replay` shows the recorded verdict, with the exit code of its step, and names the fault of a
+/// malformed file.
 #[test]
 fn replay_shows_the_kept_verdict() {
     let place = Place::new();

@@ -275,7 +275,7 @@ fn has_anchor(text: &str, name: &str) -> bool {
     names.any(|it| it == name) || text.contains(&format!("<a id=\"{name}\">"))
 }
 
-/// Why a link of a document is wrong.
+/// Fault of a document's link.
 fn dead(document: &str, target: &str) -> Option<String> {
     if target.contains("://") {
         return None;

@@ -133,7 +133,7 @@ fn no_name_is_shown_as_it_is() {
     hold(&RAW_NAMES, &ALLOWED_RAW);
 }
 
-/// Nobody has one of these but who is allowed, and who is allowed has.
+/// Checks that exactly the allowed files contain one of these texts.
 fn hold(ways: &[&str], allowed: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

@@ -8,7 +8,7 @@ use std::path::Path;
 pub(super) struct Source {
     /// The folder of its crate: `sdm-core`.
     pub(super) member: String,
-    /// Its path from the workspace's root on.
+    /// Its path from the workspace's root.
     pub(super) path: String,
     pub(super) text: String,
     /// True where it is compiled for tests only.
@@ -16,7 +16,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Its module: `["node", "open"]`, empty for the crate itself. None outside of `src`, and for programs of a single file.
+    /// Its module: `["node", "open"]`, empty for the crate itself. `None` outside of `src`, and for programs of a
+    /// single file.
     pub(super) fn module(&self) -> Option<Vec<String>> {
         let inner = self.path.strip_prefix(&self.member)?;
         let inner = inner.strip_prefix("/src/")?.strip_suffix(".rs")?;
@@ -29,7 +30,7 @@ impl Source {
         (!is_program).then(|| parts.into_iter().map(str::to_owned).collect())
     }
 
-    /// Its text without what is for tests only.
+    /// Its text without the parts for tests only.
     pub(super) fn shipped(&self) -> &str {
         let mut marks = self.text.match_indices("#[cfg(test)]\n");
         let inline = marks.find(|(at, mark)| {

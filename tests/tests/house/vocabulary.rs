@@ -20,7 +20,7 @@ const SOURCES: &[&str] = &[
     "gdb",
 ];
 
-/// Words that say nothing of what a file holds.
+/// Words that do not describe the contents of a file.
 const VAGUE: &[&str] = &[
     "asked",
     "asking",
@@ -53,7 +53,7 @@ const VAGUE_FILES_MAX: usize = 48;
 /// The most words of a meaning.
 const MEANING_WORDS_MAX: usize = 30;
 
-/// A word, what it means, and whose it is.
+/// A word, its meaning, and its source.
 struct Row {
     word: String,
     meaning: String,

@@ -12,7 +12,7 @@ const LAUNCHERS: [(&str, Compiler); 2] =
     [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)];
 const SOURCE: &str = "mpi_errors.c";
 
-/// All that is wrong in `mpi_errors.c`, by the function that does it; the number of the error and what stands in its line.
+/// All errors in `mpi_errors.c`, by the function that makes each: the error's number, and a part of its line.
 const WRONG: [(&str, u32, &str); 23] = [
     ("count", 103, "MPI_Send(numbers, -1"),
     ("destination", 105, "MPI_INT, size, 0"),

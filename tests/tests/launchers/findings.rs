@@ -137,7 +137,7 @@ fn programs_read_it_in_records() {
     assert_eq!(stop["frame"]["function"], "add_up", "{done}");
 }
 
-/// Valgrind runs ranks that were not built for it; what MPI's own libraries do wrong holds nobody.
+/// Valgrind runs ranks that were not built for it; errors in MPI's own libraries stop no rank.
 #[test]
 fn what_memcheck_finds_is_one_stop_of_all_that_do_it() {
     let line = Place::line("mpi_memory.c", "sum += cells[i]");

@@ -15,7 +15,7 @@ pub(super) fn local(place: &Place, count: u32) -> Sdm<'_> {
     ordinary::run(place, count).args(["--launcher", "local"])
 }
 
-/// The lines of programs, without who said them.
+/// The programs' lines without the labels of ranks.
 pub(super) fn lines_of(out: &str) -> Vec<&str> {
     let said = out
         .lines()
@@ -25,8 +25,8 @@ pub(super) fn lines_of(out: &str) -> Vec<&str> {
     said
 }
 
-/// Waits until it is said of all of these that they have exited normally, together or one by one: what comes within a moment is one
-/// line.
+/// Waits until all of these were reported to have exited normally, together or one by one: exits within a moment
+/// share one line.
 pub(super) fn wait_exited(sdm: &Running<'_>, ranks: &str) {
     const EXITED: &str = ": exited normally";
     let wanted: IdSet = ranks.parse().expect("a set");
@@ -254,7 +254,7 @@ fn a_pmix_server_that_is_not_wanted_or_cannot_be() {
 
 const AT_ADD_UP: &str = "stopped at breakpoint 1, add_up ()";
 
-/// Its death is told, and harms neither the session nor who stands in gdb.
+/// The death of the PMIx server is reported, and harms neither the session nor ranks stopped in gdb.
 #[test]
 fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     let place = Place::new();
@@ -333,7 +333,7 @@ fn detached_ranks_end_well() {
     assert_no_folder(&place);
 }
 
-/// A rank that is killed is told; the others can be looked at.
+/// The death of a rank is reported; the others can be inspected.
 #[test]
 fn a_rank_that_is_killed_is_told_and_the_others_stay() {
     let place = Place::new();
@@ -404,7 +404,7 @@ fn python_programs_put_and_get() {
     }
 }
 
-/// Tools that nobody here has written see the job; many of them, and killed ones, harm nobody.
+/// Foreign tools see the job; many of them, and killed ones, do no harm.
 #[test]
 fn tools_see_the_job_and_harm_nobody() {
     let place = Place::new();

@@ -24,7 +24,7 @@ fn who_ends_before_mpi_init_ends_the_job() {
     );
 }
 
-/// A library that crashes or hangs costs its own process, whose end is waited for and told.
+/// A library that crashes or hangs costs its own process, whose end is reported.
 #[test]
 fn a_library_that_fails_is_told_and_costs_no_session() {
     let place = Place::new();

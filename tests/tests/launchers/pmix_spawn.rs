@@ -47,7 +47,7 @@ fn started_programs_say_what_they_say_under_mpirun() {
     }
 }
 
-/// They have the breakpoints of who started them, and all that is said to all is said to them too; another run begins without
+/// Spawned tasks have the breakpoints of their parents, and get all commands to all tasks; another run begins without
 /// them.
 fn they_are_debugged(place: &Place, spawn: &Path, options: &[&str]) {
     let done = local(place, 2)
@@ -99,7 +99,7 @@ fn programs_of_open_mpi_5_start_others_too() {
     they_are_debugged(&place, &spawn, &[]);
 }
 
-/// A program that is not there costs the call, and nobody hears of tasks that there were not.
+/// A missing program fails the call, and no tasks are reported for it.
 #[test]
 fn a_program_that_is_not_there_is_told_to_who_wants_it() {
     let place = Place::new();

@@ -58,7 +58,7 @@ impl<'a> Job<'a> {
         Self::of(place, sdm, count, "waits")
     }
 
-    /// Whoever follows what it writes is there.
+    /// Confirms that the readers of the output are connected.
     fn see(&self, count: u32) {
         std::fs::write(self.place.path().join("seen"), "").expect("a file");
         self.sdm.out.wait(0, &format!("held {count}"));
@@ -147,7 +147,8 @@ fn a_tool_starts_programs_and_has_their_streams_and_code() {
     job.end(2);
 }
 
-/// Signals reach those who are meant, ends are told with their status, and what a tool has to say is shown as its own.
+/// Signals reach the named processes, ends are reported with their status, and text logged by a tool is shown as
+/// the tool's.
 #[test]
 fn a_tool_sends_signals_and_hears_of_ends() {
     let place = Place::new();

@@ -65,7 +65,7 @@ impl Prte {
         fs::write(self.shell.place.path().join(name), "").expect("a file");
     }
 
-    /// Starts `sdm pmix` with these words, and waits until it has said this.
+    /// Starts `sdm pmix` with these words, and waits for a text in its output.
     fn begun(&self, words: &[&str], until: &str) -> Watched {
         let command = self.shell.command(&[&["pmix"], words].concat());
         Watched::of(command, until)

@@ -267,7 +267,7 @@ fn ranks_of_torchrun_are_told_by_their_operations() {
     }
 }
 
-/// mpi4py is loaded by Python, which is linked with no MPI: the launcher says whose it is.
+/// Python loads mpi4py and is not linked with an MPI: the launcher shows the implementation.
 #[test]
 fn what_a_python_program_leaves_is_told() {
     if !has_mpi4py() {

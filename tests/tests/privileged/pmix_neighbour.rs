@@ -25,7 +25,7 @@ fn address(place: &Place) -> String {
     uri.expect("a rank has it")
 }
 
-/// A tool that nobody here has written, of a user who has got hold of the address: it cannot connect. As the user's own it can.
+/// A foreign tool of another user that has obtained the address cannot connect. As the user's own it can.
 fn tools_of_others_are_not_heard(place: &Place) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_ask.py");
     let uri = address(place);

@@ -302,7 +302,7 @@ fn slurm_starts_several_programs_and_holds_a_job() {
     control::four_ranks_add_up(sdm, &sum, &["tbreak main", "continue"]);
 }
 
-/// Behind a test nothing is left; each finds a Slurm that counts from 1.
+/// A test leaves nothing behind; each finds a Slurm that counts jobs from 1.
 #[test]
 fn a_job_that_a_test_leaves_in_slurm_is_named() {
     for _ in 0..2 {

@@ -90,7 +90,7 @@ fn what_slurm_has_is_told_and_jobs_are_submitted_held_suspended_and_ended() {
     talk.quit();
 }
 
-/// Both processes, by what Slurm has told them themselves.
+/// Checks the places of both processes against the data that Slurm has given them themselves.
 fn the_ranks_are_where_they_are_said_to_be(talk: &mut Talk) {
     let placed = |talk: &Talk| {
         let mut all: Vec<_> = talk.elements.values().cloned().collect();

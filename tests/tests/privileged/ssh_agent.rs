@@ -149,7 +149,7 @@ fn nobody_elses_client_is_spoken_to() {
     );
 }
 
-/// Behind a test the hosts have neither a firewall nor a process of its own.
+/// After a test the hosts have neither a firewall nor a process of their own.
 #[test]
 fn what_a_test_leaves_on_a_host_is_named() {
     let Some(hosts) = Part::hosts() else { return };

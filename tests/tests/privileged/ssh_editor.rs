@@ -9,7 +9,7 @@ use crate::ssh;
 
 const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
 
-/// Everything has been said: gives the only thread, where all stand.
+/// Ends the configuration, and returns the only thread, where all ranks are stopped.
 pub(crate) fn stopped(editor: &mut Editor<'_>) -> String {
     editor.ask("configurationDone", &Value::Null);
     loop {

@@ -232,7 +232,7 @@ fn a_master_without_a_front_end_says_so() {
     assert!(said.contains("tcp://no-such-host.invalid:1"), "{said}");
 }
 
-/// Whoever started it is gone: nobody wants to hear of it.
+/// A master whose parent process is gone ends without a message.
 #[test]
 fn a_master_whose_starter_is_gone_ends_without_a_word() {
     let place = Place::new();

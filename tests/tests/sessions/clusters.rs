@@ -208,7 +208,7 @@ fn what_is_defined_survives_and_what_is_broken_is_named() {
     shell.place.assert_gone();
 }
 
-/// A job of an MPI, whose launcher is a process of the job's runner: its ranks are known by their pids, and looked into.
+/// An MPI job whose launcher is a process of the job's runner: its ranks are found by their pids, and can be inspected.
 fn an_mpi_job_is_known_by_its_ranks(
     shell: &Shell,
     kind: &str,

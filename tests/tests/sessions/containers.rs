@@ -11,7 +11,7 @@ use sdm_tests::place::Place;
 use sdm_tests::processes;
 use sdm_tests::sdm::Sdm;
 
-/// Puts what stands behind it into namespaces of its own.
+/// Command prefix that runs the rest in namespaces of its own.
 const CONTAINER: [&str; 6] = [
     "unshare",
     "--user",
@@ -23,7 +23,7 @@ const CONTAINER: [&str; 6] = [
 /// `/proc` is the container's own, as it is in one.
 const OWN_PROC: &str = "--mount-proc";
 
-/// False, and said, where this machine lets nobody make namespaces.
+/// False, with a message, where this machine does not allow user namespaces.
 fn can_be_had() -> bool {
     let tried = Command::new(CONTAINER[0])
         .args(&CONTAINER[1..])

@@ -1,4 +1,4 @@
-//! Why is it stuck: programs that hang each in its own way, and some that do not, under MPICH.
+//! Diagnosis of programs that hang, each in its own way, and of some that do not, under MPICH.
 
 use std::process::{Command, Stdio};
 

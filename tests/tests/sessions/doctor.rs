@@ -1,4 +1,4 @@
-//! `sdm doctor`: what it says of this machine, and of one with something wrong.
+//! Findings of `sdm doctor` on this machine, and on one with a fault.
 
 use std::fs;
 use std::io::Read;
@@ -25,7 +25,7 @@ fn report(done: &Done) -> Value {
     serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done}"))
 }
 
-/// A program that says what a gdb of this version says.
+/// A script that prints the version text of such a gdb.
 fn gdb(place: &Place, version: &str) -> PathBuf {
     script(
         place.path(),

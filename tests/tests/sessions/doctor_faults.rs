@@ -134,7 +134,7 @@ fn ports_that_are_all_taken_are_found() {
     );
 }
 
-/// Nobody can start anything: doctor says so instead of failing itself.
+/// Without any process to spare, doctor reports that instead of failing itself.
 #[test]
 fn too_few_processes_are_found() {
     let place = Place::new();
@@ -419,7 +419,7 @@ fn what_fails_names_its_check() {
     );
 }
 
-/// The page names every check there is, and the tests that plant what it says that they plant.
+/// The page names every check, and the tests that plant its faults.
 #[test]
 fn the_page_has_every_check() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

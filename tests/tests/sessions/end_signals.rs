@@ -1,5 +1,5 @@
-//! Signals that end a command end its session too, where they reach the front-end alone: nothing of it is left, and what it looked at
-//! runs on as before.
+//! Signals that end a command end its session too, where they reach the front-end alone: nothing of it is left, and
+//! inspected processes run on as before.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use sdm_tests::processes;
 use sdm_tests::run::BOUND;
 use sdm_tests::sdm::Sdm;
 
-/// A command that lasts, with what is behind the pids, and what ends it with which exit code.
+/// A long command, its arguments after the pids, the signal that ends it, and its exit code.
 type End = (&'static str, &'static [&'static str], Signal, Option<i32>);
 
 const ENDS: [End; 6] = [
@@ -98,7 +98,7 @@ fn a_signal_ends_each_command_and_its_session() {
     are_ended(&ENDS, &["/usr/bin/env", "--default-signal=INT"]);
 }
 
-/// It is, where whoever starts a command did so in a thread that blocks signals.
+/// A command inherits blocked signals from a thread that blocks them.
 #[test]
 fn a_signal_that_was_blocked_ends_a_command_too() {
     are_ended(&ENDS[..1], &["/usr/bin/env", "--block-signal=TERM"]);

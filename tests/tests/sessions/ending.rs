@@ -59,7 +59,8 @@ fn nothing_is_left_of_a_killed_front_end() {
     }
 }
 
-/// Open MPI's `mpirun`, as it is while it maps many ranks: it starts nobody and hears no signal that can be ignored.
+/// Stand-in for Open MPI's `mpirun` while it maps many ranks: it starts no process and ignores every signal that
+/// can be ignored.
 const DEAF_LAUNCHER: &str = r#"
 case "$*" in --version) echo "mpirun (Open MPI) 4.1.4"; exit ;; esac
 trap '' INT TERM HUP

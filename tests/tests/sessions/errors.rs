@@ -14,7 +14,7 @@ fn said(done: &Done, words: &str) {
     assert!(said, "no {words:?} in {done}");
 }
 
-/// Command lines that start nothing: options, the program, the exit code and what is said.
+/// Command lines that start nothing: options, the program, the exit code and a part of the message.
 const NOT_STARTED: &[(&str, &str, i32, &str)] = &[
     (
         "-n 2",
@@ -218,7 +218,7 @@ fn a_program_without_main_is_held_at_its_entry_point() {
     );
 }
 
-/// Commands that cannot be carried out, and what is said.
+/// Commands that cannot be carried out, each with a part of the message.
 const REFUSED: &[(&str, &str)] = &[
     (
         "frobnicate",

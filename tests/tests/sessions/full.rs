@@ -129,7 +129,7 @@ fn it_is_suspended_resized_and_stopped() {
     assert_eq!(code, 0, "{screen}");
 }
 
-/// Whoever goes away takes the session along, as at the prompt.
+/// The session ends with its terminal, as at the prompt.
 #[test]
 fn nothing_is_left_where_the_terminal_hangs_up_or_sdm_is_killed() {
     let place = Place::new();

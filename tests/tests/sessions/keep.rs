@@ -8,7 +8,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::terminal::Terminal;
 
-/// `sdm WORDS`: its exit code, and what it says on either stream.
+/// `sdm WORDS`: its exit code, and its output on either stream.
 fn say(place: &Place, words: &[&str]) -> (Option<i32>, String) {
     let done = Command::new(binaries::folder().join("sdm"))
         .args(words)

@@ -1,5 +1,5 @@
-//! Machines whose kernel forbids more than others, or whose clock jumps: looks say which rule forbids them and harm nobody, and
-//! programs of one's own are debugged as far as the rule goes.
+//! Machines whose kernel forbids more than others, or whose clock jumps: inspections name the rule that forbids
+//! them and do no harm, and the user's own programs are debugged as far as the rule allows.
 
 use std::process::Command;
 
@@ -8,8 +8,9 @@ use sdm_tests::sdm::{Done, Sdm};
 
 use super::doctor_faults::OWN;
 
-/// `sdm WORDS PID` behind a stand-in for a scope of Yama's, about a program that runs beside it in namespaces of the test's own;
-/// the program's state behind it is the last line. Nothing, and said, where there can be no namespaces.
+/// Runs `sdm WORDS PID` under a simulated scope of Yama, on a program that runs beside it in namespaces of the
+/// test's own. The last line is the program's state afterwards. `None`, with a message, where there can be no
+/// namespaces.
 fn restricted(place: &Place, scope: u32, words: &[&str]) -> Option<Done> {
     let planting = format!(
         "mount -t tmpfs none /proc/sys/kernel; mkdir /proc/sys/kernel/yama; \

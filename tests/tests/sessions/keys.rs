@@ -108,7 +108,7 @@ fn a_second_ctrl_c_and_ctrl_z_give_the_prompt_back() {
     quit(terminal, &place, "hangs");
 }
 
-/// While a command is waited for the line about it says what can be done, and what is typed stands behind it until the prompt
+/// While a command waits, the status line shows the possible keys, and typed text is shown after it until the prompt
 /// takes it.
 #[test]
 fn what_is_typed_meanwhile_stays_and_the_line_says_what_can_be_done() {

@@ -65,7 +65,7 @@ impl Cell {
     }
 }
 
-/// A process that waits for its input, and that Ctrl-C of a gdb which nobody hears of does not end.
+/// A process that waits for its input, and that survives a Ctrl-C from a gdb without a server.
 fn waiting(place: &Place) -> Child {
     let program = place.compile("work", Compiler::C);
     let mut command = Command::new("/usr/bin/env");
@@ -95,7 +95,7 @@ fn strike(cell: &Cell, running: &Running<'_>) {
     }
 }
 
-/// gdb tries out tracing on a child of its own, which stands still for ever where nobody is left who ends it.
+/// Ends the child on which gdb tries out tracing, which stays stopped for ever where its gdb was killed.
 fn end_trials(place: &Place) {
     let held = leftovers::holding(place.mark()).into_iter();
     let trials = held.filter(|(pid, _)| processes::name(*pid) == "gdb");

@@ -56,7 +56,7 @@ fn commands_that_are_shown_start_a_session() {
     assert!(!Path::new(key).exists(), "{key} stays");
 }
 
-/// Nobody types anything: whom it has waited for is named, when it was said for how long.
+/// No server is started: the missing ones are named, with the time waited.
 #[test]
 fn who_is_not_started_in_time_is_named() {
     let place = Place::new();

@@ -99,7 +99,7 @@ fn it_is_interrupted_and_goes_on_and_stops_at_breakpoints() {
     done.finish().code(123).expect_part("detach", refused);
 }
 
-/// Whoever of it is killed, nobody stays, and what it had in the folder for temporary files is gone.
+/// After a kill of any process of the session no process stays, and its temporary files are gone.
 #[test]
 fn nothing_is_left_whoever_is_killed() {
     let place = Place::new();

@@ -14,8 +14,7 @@ const INHERITED: &str = "ulimit -Sn 700; ulimit -c 0; umask 027; exec 7</dev/nul
                          exec setsid -w nice -n 1 env --ignore-signal=HUP,USR2,QUIT \
                          --block-signal=USR1,TERM \"$@\"";
 
-/// Signals 32 and 33: the C library of whoever starts a program decides over them, as said in the
-/// guide.
+/// Signals 32 and 33: the C library of a program's parent sets them, as the guide says.
 const RESERVED: u64 = 0b11 << 31;
 
 /// The program's view of its attributes: facts by name.
@@ -67,8 +66,8 @@ fn differences(place: &Place, rank: u32) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs it with and without SDM, and checks what differs on the last rank beside what always
-/// does.
+/// Runs it with and without SDM, and checks the differences on the last rank in addition to those that are always
+/// there.
 fn check(launcher: &str, direct: &[&str], rank: u32, parent: &str, expect: &[&str]) -> Seen {
     let place = Place::new();
     let program = place.compile("sees", Compiler::C);

@@ -17,8 +17,8 @@ fn two(place: &Place, compiler: Compiler) -> PathBuf {
     named("ocean", &["-g", "-DOCEAN"])
 }
 
-/// Ranks in the order of the programs, which the runtime knows; a breakpoint where only one of them
-/// has the place, also in another job of theirs; who runs what.
+/// Ranks in the order of the programs, which the runtime knows; a breakpoint whose location only one program
+/// has, also in a later job; and the program of each rank.
 #[test]
 fn two_programs_are_one_job() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {
@@ -79,7 +79,7 @@ fn a_runtime_knows_its_programs() {
     }
 }
 
-/// Without a runtime; what is wrong is said before anything starts.
+/// Several programs without a runtime; errors are reported before anything starts.
 #[test]
 fn programs_without_mpi_and_what_is_wrong() {
     let place = Place::new();

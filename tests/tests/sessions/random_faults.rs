@@ -34,7 +34,7 @@ const MOMENT_MILLIS_MAX: u64 = 1600;
 const END_WAIT: Duration = Duration::from_secs(60);
 /// The time until somebody asks `sdm` by a signal to end that has not ended by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time between two looks at what is waited for.
+/// Interval between two checks of an awaited condition.
 const LOOK: Duration = Duration::from_millis(10);
 /// Names of those that are debugged.
 const RANKS: [&str; 2] = ["work", "mpi_held"];
@@ -89,7 +89,7 @@ fn members() -> Vec<(u32, String)> {
     all
 }
 
-/// Reaps those whose parents were killed; their ends are nobody else's business.
+/// Reaps processes whose parents were killed, as no other process does.
 fn reap(known: &[u32]) {
     for (pid, state) in processes::below(std::process::id()) {
         let is_ours = processes::parent(pid) == Some(std::process::id());

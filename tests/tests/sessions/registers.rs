@@ -1,5 +1,5 @@
-//! A gdb that does not know all registers of the processor, as those before 14 on one with AMX: nobody notices, and where
-//! that cannot be, who needs them is told.
+//! A gdb that does not know all registers of the processor, as those before 14 on one with AMX: this has no visible
+//! effect, and where that is impossible, a command that needs the registers reports it.
 
 use std::process::Command;
 

@@ -91,7 +91,8 @@ fn a_person_runs_the_job_again() {
     assert_eq!(code, 0, "{screen}");
 }
 
-/// A job that has ended, and one that stands in the middle, by each MPI; in a script nobody is asked.
+/// A job that has ended, and one that is stopped in the middle, under each MPI; a script is not asked for a
+/// confirmation.
 #[test]
 fn a_script_runs_an_mpi_job_again() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {

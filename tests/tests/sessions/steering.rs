@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 use sdm_tests::place::Place;
 use sdm_tests::terminal::Terminal;
 
-/// It sets the terminal's title, clears it, and ends in what only some terminals take for a control character.
+/// A text that sets the terminal's title, clears the screen, and ends in a byte that only some terminals take for a
+/// control character.
 const STEERING: &str = "\x1b]0;STEERED\x07\x1b[2J\u{9b}31m";
 
-/// Its beginning as it is shown.
+/// Beginning of the text as it is shown.
 const SHOWN: &str = r"\x1b]0;STEERED\x07";
 
 /// True where the bytes contain one of the tests' control sequences; those of `sdm` and its line editor are allowed.
@@ -19,7 +20,7 @@ fn steers(bytes: &str) -> bool {
     bytes.contains("\x1b]0;STEERED") || bytes.contains("\x1b[2J") || bytes.contains('\u{9b}')
 }
 
-/// A program whose file, as its debug information has it, and one function have such names; it waits.
+/// Builds a program whose file, in its debug information, and one function have such names; it waits.
 fn build(place: &Place) -> PathBuf {
     let folder = place.path();
     let octal: String = STEERING

@@ -194,7 +194,7 @@ enum Busy {
     Running,
 }
 
-/// The first Ctrl-C of one whose gdb somebody has stopped; what is asked may take ten minutes.
+/// Ends a command by the first Ctrl-C while its gdb is stopped; the command's own limit is ten minutes.
 fn given_up(pids: &[u32], busy: Busy) {
     let place = Place::new();
     let target: Vec<String> = pids.iter().map(ToString::to_string).collect();
@@ -272,7 +272,7 @@ fn the_first_ctrl_c_reaches_a_gdb_that_is_stopped() {
     }
 }
 
-/// The warden does what is left to do behind the end of its server, and nobody else does.
+/// After the end of its server only the warden does the remaining work.
 #[test]
 fn a_warden_that_is_stopped_behind_its_servers_end_ends() {
     let place = Place::new();

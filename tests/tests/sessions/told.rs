@@ -33,7 +33,7 @@ fn the_prompt_shows_lost_ranks_as_lost() {
     assert_eq!(code, 0, "{screen}");
 }
 
-/// Nor are ranks that have ended meanwhile shown as running; what is wider than the prompt was leaves out who.
+/// Ranks that have ended meanwhile are not shown as running; a prompt wider than the earlier one leaves out the ranks.
 #[test]
 fn the_prompt_shows_ranks_that_end_by_themselves() {
     let place = Place::new();

@@ -29,9 +29,9 @@ enum Moment {
     Held { last: bool },
     /// The first process, or each of them, was held and is not any more.
     Left { last: bool },
-    /// All were looked at, and gdb is to let go of the first.
+    /// All were inspected, and gdb is about to detach from the first.
     Seen,
-    /// Something is shown, of what goes on being watched.
+    /// A result is shown while the watch goes on.
     Shown,
 }
 
@@ -61,7 +61,7 @@ impl Moment {
         }
     }
 
-    /// True where the look is not over yet, so that the blow must show in what `sdm` says.
+    /// True where the inspection is not over yet, so that the disturbance must show in `sdm`'s output.
     fn is_early(self) -> bool {
         matches!(self, Self::Gdb | Self::Held { .. } | Self::Shown)
     }
@@ -76,7 +76,7 @@ const MOMENTS: [Moment; 6] = [
     Moment::Left { last: true },
 ];
 
-/// Those in whose midst a look is.
+/// Moments in the middle of an inspection.
 const EARLY: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Seen];
 
 /// A look that holds processes for as long as gdb takes.
@@ -84,7 +84,7 @@ const BY_GDB: &[&str] = &["--by", "gdb"];
 /// The same again and again.
 const WATCH_BY_GDB: &[&str] = &["--watch=1", "--by", "gdb"];
 
-/// Those of a look that goes on.
+/// Moments of a continuous watch.
 const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::Shown];
 
 /// The disturbance.
@@ -92,7 +92,7 @@ const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::
 enum Blow {
     /// A person types Ctrl-C.
     Interrupt,
-    /// Somebody, or the system for want of memory, kills gdb.
+    /// gdb is killed, by a user or by the system for want of memory.
     KillGdb,
     /// A batch system, or a terminal that goes, ends `sdm`.
     End(Signal),
@@ -146,7 +146,7 @@ fn send(running: &Running<'_>, number: Signal) {
     });
 }
 
-/// A look at processes, and what it is disturbed by.
+/// An inspection of processes, to be disturbed.
 struct Looked<'a> {
     verb: &'a str,
     options: &'a [&'a str],
@@ -239,7 +239,7 @@ fn check_words(blow: Blow, done: &Done, moment: Moment) {
     }
 }
 
-/// A job whose ranks wait for each other, and what is done to it.
+/// Runs `disturb` on a job whose ranks wait for each other.
 fn with_job(name: &str, disturb: impl FnOnce(&str, &[u32])) {
     let folder = Folder::new(name);
     let program = folder.compile(Compiler::OpenMpi, "mpi_held");
@@ -410,8 +410,8 @@ fn who_stands_at_a_breakpoint_outlives_gdb() {
     }
 }
 
-/// A program whose gdb is killed while it runs into a breakpoint over and over can be lost: the kernel has told gdb of a trap
-/// that nobody answers. Everybody else is promised to live, and nobody stays stopped.
+/// A program whose gdb is killed while it hits a breakpoint over and over can be lost: the kernel has reported a
+/// trap to gdb that is never handled. All other processes must live, and none may stay stopped.
 #[test]
 fn only_who_runs_into_a_breakpoint_just_then_can_die() {
     let (mut lived, mut died) = (0, 0);

@@ -84,7 +84,7 @@ fn a_scenario_says_what_the_tasks_do() {
     }
 }
 
-/// Everybody somewhere else: what is too long for a screen is folded, and all there when asked for.
+/// Each task is at a different location: a list too long for the screen is shortened, and shown in full on request.
 #[test]
 fn as_many_places_as_ranks_fit_a_screen() {
     let file = std::env::temp_dir().join(format!("sdm-places-{}.scenario", std::process::id()));
@@ -228,7 +228,7 @@ fn may_raise_limits() -> bool {
     held >> CAP_SYS_RESOURCE & 1 == 1
 }
 
-/// Servers that were forked: a process each, of which one can be killed alone; who it was is said.
+/// Forked servers, each a process of which one can be killed alone; the message names it.
 #[test]
 fn a_killed_server_is_named_and_the_others_answer() {
     let mark = folder("killed");

@@ -73,7 +73,7 @@ impl<'a> Soak<'a> {
         soak
     }
 
-    /// The terminal; a new one where nobody looked.
+    /// The terminal; opens a new one where there was none.
     fn terminal(&mut self) -> &mut Terminal<'a> {
         let place = self.place;
         self.terminal.get_or_insert_with(|| {
@@ -99,8 +99,8 @@ impl<'a> Soak<'a> {
         *self.steps.entry(name).or_default() += 1;
     }
 
-    /// Types a line and reads what comes of it until every task of `tasks` that lives has answered;
-    /// the answers, with who gave them.
+    /// Types a line and reads the answers until every living task of `tasks` has answered;
+    /// returns the answers with their tasks.
     fn ask(
         &mut self,
         line: &str,
@@ -172,7 +172,7 @@ impl<'a> Soak<'a> {
         self.ask("interrupt", &all, |what| what.starts_with("interrupted, "));
     }
 
-    /// A command may be under way when nobody looks any more.
+    /// Starts a step that may still be under way when the terminal is closed.
     fn begin_to_count(&mut self) {
         if self.rng.below(2) == 0 {
             self.count += 1;
@@ -279,7 +279,7 @@ fn is_number(what: &str) -> bool {
     what.parse::<u32>().is_ok()
 }
 
-/// Holds who is there still against what they had.
+/// Compares the usage of the remaining processes with their earlier one.
 fn check_flat(before: &Usage, after: &Usage) -> String {
     let (mut gained, mut most) = (0_isize, 0);
     for (pid, (bytes, descriptors)) in after {

@@ -40,7 +40,7 @@ const NO_REFUSALS: [&str; 5] = [
 const CROWD: usize = 10_000;
 const HELD_MAX: usize = 2000;
 
-/// A session whose servers log and have their key told to the test.
+/// A session whose servers log, and whose key the test has.
 struct Town {
     disturbed: Disturbed,
     run: Run,
@@ -75,7 +75,7 @@ impl Town {
         LinkConfig::new(key.clone(), self.run.session.id())
     }
 
-    /// Everybody who lives answers.
+    /// Checks that every living task answers.
     fn check(&mut self, living: &IdSet) {
         let all = self.run.all();
         let ledger = self.run.ask(&all, &evaluate("rank"));

@@ -70,7 +70,8 @@ fn run(service: &Service, verb: &str) -> Result<()> {
     }
 }
 
-/// Has the service be as new for the next test, which is told what hinders that. What the script starts is below this process so.
+/// Resets the service for the next test, which gets the error if that fails. The processes that the script starts
+/// become this process's descendants.
 fn renew(service: &Service, renewals: &UnixListener) -> Result<()> {
     let (mut test, _) = renewals.accept().context("a test")?;
     // What is started is to hear of its children.

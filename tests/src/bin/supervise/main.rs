@@ -116,7 +116,7 @@ fn become_user(user: Option<(Uid, Gid)>) -> Result<()> {
     Ok(())
 }
 
-/// The process with whose end services end is the test runner, where nobody has named another one.
+/// Sets the process with whose end services end: the test runner, where the environment names no other one.
 fn with_owner(mut command: Command) -> Command {
     if std::env::var_os(RUN_VARIABLE).is_none() {
         command.env(RUN_VARIABLE, nix::unistd::getppid().to_string());

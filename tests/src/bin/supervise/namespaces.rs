@@ -24,7 +24,7 @@ const MOUNTS: &str = r#"own=$1 && shift && mount -t tmpfs -o mode=0755 sdm "$own
 
 /// Isolation of a test from others.
 pub(crate) enum Apart {
-    /// It is not: nothing of others disturbs it.
+    /// No isolation: other tests do not disturb it.
     No,
     /// By namespaces.
     Namespaces,

@@ -75,11 +75,11 @@ pub(super) fn check(name: &str, entries: &[Entry]) {
 /// Outcome of the comparison of a file of kept bytes with the present ones.
 #[derive(Debug, PartialEq)]
 enum Verdict {
-    /// It says what is sent.
+    /// The file agrees with the present bytes.
     Same,
-    /// It may become this text: the version was raised, or variants were added.
+    /// The file may become this text: the version was raised, or variants were added.
     Allowed(String),
-    /// It is not as it was written: an entry taken out of it would come back with other bytes.
+    /// The file was edited by hand: an entry removed from it would return with other bytes.
     Edited,
     /// Bytes that were kept have changed or are gone, and the version is what it was.
     Refused(String),
@@ -134,7 +134,7 @@ fn written(entries: &[Entry], version: u8) -> String {
     text + &seal
 }
 
-/// The last line of a file, by which it is seen whether anybody has changed what is above.
+/// The last line of a file, which shows whether the text above has been changed.
 fn seal(above: &str) -> String {
     format!("{SEAL}{:016x}\n", xxh3_64(above.as_bytes()))
 }

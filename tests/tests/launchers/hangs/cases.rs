@@ -27,7 +27,7 @@ impl Cases {
         }
     }
 
-    /// Fails where one was wrong; what each has said stands above.
+    /// Fails where a case was wrong; the messages of the cases are printed above.
     pub(super) fn finish(self) {
         let (count, tried) = (self.wrong.len(), self.tried);
         assert!(

@@ -1,4 +1,4 @@
-//! All ways to hang under each MPI, and what needs many looks: `scripts/test --full` only.
+//! All ways to hang under each MPI, and tests that need many samples: `scripts/test --full` only.
 //!
 //! Each way is repeated three times, or as often as `SDM_TEST_REPEATS` says, with 32 ranks once.
 
@@ -24,8 +24,8 @@ fn repeats() -> Option<usize> {
     Some(said.parse().expect("SDM_TEST_REPEATS is a number"))
 }
 
-/// All ways, again and again; the first time what is observed is kept in `record`, and what is there already is left out, so that a
-/// recording that was broken off goes on.
+/// Checks all ways repeatedly. The first time the observations are stored in `record`; ways that are there already
+/// are skipped, so that an interrupted recording continues.
 fn check_all(under: Under, times: usize, record: Option<PathBuf>) {
     if !installed().contains(&under.compiler) {
         return;
@@ -96,7 +96,7 @@ fn under_open_mpi_5_with_many_ranks() {
     check_many_ranks(Compiler::OpenMpi5);
 }
 
-/// Without source and debug information the state of frames is all there is to tell who stands.
+/// Without source and debug information only the state of frames shows the ranks that wait.
 #[test]
 fn a_program_without_debug_information_is_told_too() {
     let folder = Folder::new("hangs-bare");
@@ -157,7 +157,7 @@ fn a_rank_that_was_killed_is_what_the_others_wait_for() {
     check_case(under, &program, case);
 }
 
-/// Whoever is in state D is no less in it where sdm has started the job: what is sent to it does not stop it.
+/// A rank in state D stays so where sdm has started the job: signals do not stop it.
 #[test]
 fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
     let folder = Folder::new("hangs-started");
@@ -199,7 +199,8 @@ fn a_started_rank_that_nobody_can_stop_is_told_with_the_others() {
     let _done = sdm.finish();
 }
 
-/// Those who are looked at wait for each other only as far as was seen: another one can be what lets them go on.
+/// Inspected ranks count as waiting for each other only as far as observed: a rank outside the inspection may let
+/// them go on.
 #[test]
 fn who_is_not_looked_at_may_do_anything() {
     let folder = Folder::new("hangs-part");

@@ -58,8 +58,8 @@ impl Under {
     }
 }
 
-/// A FIFO into which each rank says that it is about to do what it is to do. Launchers do not pass on every line of output on a
-/// busy machine.
+/// A FIFO into which each rank writes that it is about to begin its way. Launchers do not pass on every line of
+/// output on a busy machine.
 pub(crate) struct Ready {
     fifo: File,
 }
@@ -106,7 +106,7 @@ impl Ranks {
         Self(pids.map(|pid| (pid, ran_ns(pid))).collect())
     }
 
-    /// Those who have computed since then.
+    /// Ranks that have computed since then.
     pub(crate) fn computing(&self) -> Vec<u32> {
         let since = |(pid, before): (&u32, &u64)| {
             let ran = ran_ns(*pid).saturating_sub(*before);
@@ -115,7 +115,7 @@ impl Ranks {
         self.0.iter().filter_map(since).collect()
     }
 
-    /// Those whose state the kernel tells by one of these letters.
+    /// Ranks whose state in the kernel is one of these letters.
     pub(crate) fn in_state(&self, letters: &str) -> Vec<u32> {
         let is_there = |pid: &u32| {
             let state = processes::of(*pid).state();

@@ -50,7 +50,7 @@ fn told(prefix: &[&str], job: &Job, options: &[&str]) -> Told {
     }
 }
 
-/// Starts a job, asks once what is wrong with it, and holds the answer against what is to be said.
+/// Starts a job, diagnoses it once, and compares the diagnosis with the expected one.
 fn check(under: Under, program: &Path, expect: Expect) {
     check_and_keep(under, program, expect, None);
 }

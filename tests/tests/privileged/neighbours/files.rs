@@ -176,7 +176,7 @@ fn gcore_writes_through_no_link_for_the_user_alone() {
     assert_eq!(fs::read(&theirs).expect("it is there"), b"x");
 }
 
-/// Whoever opens one waits until somebody writes to it.
+/// Opening a FIFO waits for a writer: the open must not block.
 #[test]
 fn a_fifo_in_the_place_of_a_file_keeps_nobody() {
     let Some(neighbour) = Neighbour::new() else {

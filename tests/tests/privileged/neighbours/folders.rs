@@ -220,7 +220,7 @@ fn python_imports_nothing_from_here_and_the_program_has_its_own() {
     neighbour.assert_gone();
 }
 
-/// Behind su and sudo the variables name folders of whoever was there before.
+/// After su and sudo the variables name folders of the previous user.
 #[test]
 fn folders_of_whoever_was_there_before_are_not_taken_for_ones_own() {
     let Some(neighbour) = Neighbour::new() else {
@@ -248,7 +248,7 @@ fn folders_of_whoever_was_there_before_are_not_taken_for_ones_own() {
     assert!(!theirs.join("sdm").exists(), "a folder of ours in theirs");
 }
 
-/// Whoever is first takes a name below `/tmp`, and no more than that.
+/// Another user can only occupy a name below `/tmp`.
 #[test]
 fn a_folder_that_is_taken_is_another_one() {
     let Some(neighbour) = Neighbour::new() else {

@@ -24,7 +24,7 @@ int main(int count, char **words)
 }
 "#;
 
-/// A library that says where it was loaded, and by whom, unless that is who planted it.
+/// A library that records each load of it by another user than the one who planted it.
 const LIBRARY: &str = r#"
 #include <dirent.h>
 #include <fcntl.h>
@@ -146,7 +146,7 @@ fn a_login_is_made_by_ssh_only() {
     let _ = starter.wait();
 }
 
-/// Root looks at the processes of whose job it is, and at nothing else that the job's table names.
+/// Root inspects the processes of the job's owner, and nothing else that the job's table names.
 #[test]
 fn a_table_leads_root_to_nobody_elses_processes() {
     let Some(neighbour) = Neighbour::new() else {
@@ -185,7 +185,7 @@ fn a_table_leads_root_to_nobody_elses_processes() {
     }
 }
 
-/// A server's library runs as the server's owner and with nothing else; and nobody's but who was named.
+/// A server's library runs with the rights of the server's owner only, and only the named server's library is used.
 #[test]
 fn another_users_library_has_nothing_of_root() {
     let Some(neighbour) = Neighbour::new() else {

@@ -11,8 +11,8 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use sdm_tests::neighbour::{Neighbour, Who};
 use sdm_tests::{leftovers, processes};
 
-/// Connections to all sockets of the user's in this neighbourhood that have no file and a name as members have. Those of other tests
-/// are left alone: they may end at any time, and would have to say who was there.
+/// Connections to all abstract sockets with members' names of the user's sessions in this test. Those of other tests
+/// are left alone: they may end at any time, and would have to report a stranger.
 fn intrude(neighbour: &Neighbour) -> Vec<UnixStream> {
     let held = leftovers::holding(neighbour.mark()).into_iter();
     let own: Vec<u64> = held.flat_map(|(pid, _)| processes::sockets(pid)).collect();
@@ -70,7 +70,7 @@ fn whoever_is_somebody_else_is_sent_away_at_once() {
     assert!(sdm.wait().expect("it is a child").success());
 }
 
-/// A crowd of another user's is told of once, and the owner is served as if nobody else were there.
+/// Many connections of another user are reported once, and the owner is served as if there were none.
 #[test]
 fn a_crowd_of_strangers_at_an_adapter_is_told_of_once() {
     let Some(neighbour) = Neighbour::new() else {

@@ -9,7 +9,7 @@ use sdm_tests::neighbour::{Marker, Neighbour, Who, said};
 use super::flat;
 use super::planted::{compile, gdbs};
 
-/// A compiler's tree as it stands in a module's folder: the library, its script, and what that imports.
+/// A compiler's tree in a module's folder: the library, its script, and the modules that the script imports.
 fn compiler_elsewhere(users: &Neighbour, who: Who, marker: &Marker) -> Option<PathBuf> {
     const FOLDERS: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     let folder = FOLDERS.iter().map(Path::new).find(|it| it.is_dir());

@@ -83,7 +83,7 @@ pub(super) fn build(
     program
 }
 
-/// A running one, and what it is told by.
+/// A running process of the program.
 pub(super) struct Running(Child);
 
 impl Running {

@@ -29,7 +29,7 @@ fn batch<'a>(place: &'a Place, count: u32, hosts: &str) -> Sdm<'a> {
     run(place, count, hosts).args(["--batch", "--no-report", "--no-stop"])
 }
 
-/// The lines of programs, without who said them.
+/// The programs' lines without the labels of ranks.
 fn lines_of(done: &Done) -> Vec<String> {
     let said = done.out.lines();
     let said = said.filter_map(|line| line.split_once("rank ").map(|(_, said)| said.to_owned()));

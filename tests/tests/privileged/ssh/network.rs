@@ -75,7 +75,7 @@ pub(super) fn only_sshd_can_be_reached(place: &Place, work: &Path) {
     }
 }
 
-/// Nobody may connect to these hosts but to their sshd.
+/// A firewall lets only connections to sshd into these hosts.
 fn connections_pass_in_the_other_direction_only(place: &Place, work: &Path) {
     let three = |network: &[&str]| {
         run(place, 3, "10.77.0.1,10.77.0.2,10.77.0.3")

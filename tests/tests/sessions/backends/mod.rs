@@ -1,7 +1,7 @@
-//! One suite of stories that every backend passes: gdb over a real program, and a script in its place.
+//! One suite of stories that every backend passes: gdb over a real program, and a scripted one.
 //!
-//! A story asks what a front-end relies on, whatever carries its commands out: what answers a run, which code a refusal has, what a
-//! task's state is afterwards. Where both backends use the same words, the words are compared too.
+//! A story checks the properties on which a front-end relies, for any backend: the answer to a run, the code of a
+//! refusal, a task's state afterwards. Where both backends use the same words, the words are compared too.
 
 mod stage;
 

@@ -23,14 +23,14 @@ use sdm_tests::place::{Compiler, Place};
 const PATIENCE: Duration = Duration::from_secs(60);
 const TASK: TaskId = TaskId(0);
 
-/// Which way the program goes.
+/// Behaviour of the program.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
-    /// It calls `work` twice and exits with 3.
+    /// The program calls `work` twice and exits with 3.
     Exit,
-    /// It calls `work` twice and a signal ends it.
+    /// The program calls `work` twice and a signal ends it.
     Segv,
-    /// It calls `work` twice and runs for ever.
+    /// The program calls `work` twice and runs for ever.
     Spin,
 }
 
@@ -74,7 +74,7 @@ impl Stage {
         Self::of(backend, start, Some(place))
     }
 
-    /// A script that says of the program what there is to say.
+    /// A scenario that behaves like the program.
     pub(super) fn scripted(way: Way) -> Self {
         let ends = match way {
             Way::Exit => "continue = 1ms exit 3",
@@ -154,7 +154,7 @@ impl Stage {
         assert_eq!(answer, expect, "{name}");
     }
 
-    /// Gives a command that fails with a code; what the text says is each backend's own.
+    /// Gives a command that must fail with a code; the text differs between the backends.
     pub(super) fn check_code(&mut self, command: Command, expect: &str) {
         let name = command.name();
         let answer = told(&self.ask(command));
@@ -176,7 +176,7 @@ impl Stage {
         });
     }
 
-    /// Waits for an event that is told in more words than are compared.
+    /// Waits for an event that has more details than are compared.
     pub(super) fn event_where(&mut self, what: &str, is: impl Fn(&Event) -> bool) {
         self.wait(what, |stage| stage.events.iter().any(&is).then_some(()));
     }
@@ -292,7 +292,7 @@ fn interest(readable: bool, writable: bool) -> Option<Interest> {
     }
 }
 
-/// An answer as one line: what both backends must say alike.
+/// An answer as one line, in which both backends must agree.
 fn told(answer: &Result<Reply, Failure>) -> String {
     match answer {
         Ok(Reply::Stopped(stop)) => format!("stopped: {:?}", stop.reason),

@@ -26,7 +26,8 @@ struct Tour {
     given: BTreeSet<&'static str>,
 }
 
-/// Whether tasks that do the same have said the same. What memory each of them holds is the kernel's matter.
+/// Whether tasks that do the same have answered the same. Answers about memory usage always count as equal, as the
+/// kernel decides it.
 fn is_alike(one: &ClassAnswer, other: &ClassAnswer) -> bool {
     match (one, other) {
         (ClassAnswer::Reply(Reply::Usage(_)), ClassAnswer::Reply(Reply::Usage(_))) => true,

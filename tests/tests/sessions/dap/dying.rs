@@ -1,4 +1,4 @@
-//! An editor, or the adapter itself, dies without a word: what was launched ends, and what was attached to runs on.
+//! An editor, or the adapter itself, dies without a message: launched programs end, and attached ones run on.
 
 use std::process::Child;
 use std::thread;

@@ -16,7 +16,7 @@ fn launched<'a>(place: &'a Place, program: &Path, args: &[&str], filters: &Value
     editor
 }
 
-/// Why rank 0 stands, as the event says and as `exceptionInfo` says.
+/// Reason of rank 0's stop, from the event and from `exceptionInfo`.
 fn exception(editor: &mut Editor<'_>, stopped: &Value) -> String {
     assert_eq!(stopped["reason"], "exception", "{stopped}");
     assert!(stopped["text"].is_string(), "{stopped}");

@@ -68,7 +68,7 @@ impl Chance {
         usize::try_from(self.0 % limit as u64).expect("it is small")
     }
 
-    /// A value that may be what is wanted, and may be anything.
+    /// A value that may be of the expected kind, or any other.
     fn value(&mut self) -> Value {
         match self.below(12) {
             0 => Value::Null,

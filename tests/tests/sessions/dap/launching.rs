@@ -1,4 +1,4 @@
-//! launch.json: what a person writes there is what happens.
+//! launch.json: every setting has its effect.
 
 use std::fs;
 

@@ -75,14 +75,14 @@ fn set_none(editor: &mut Editor<'_>) {
     assert!(set(editor, &[]).is_empty());
 }
 
-/// Waits until nobody runs any more, and gives the stop that says so.
+/// Waits until no rank runs any more, and returns the stopped event that reports it.
 fn all_stopped(editor: &mut Editor<'_>) -> Value {
     let first = editor.event("stopped");
     all_stopped_behind(editor, first)
 }
 
-/// The same where a stop was told of already. On a busy machine some stop long after others, and the editor is told of those
-/// first.
+/// As [`all_stopped`], after a first stopped event. On a busy machine some ranks stop long after others, and the
+/// editor gets an event for the first ones before.
 fn all_stopped_behind(editor: &mut Editor<'_>, mut stopped: Value) -> Value {
     while stopped["allThreadsStopped"] == false {
         stopped = editor.event("stopped");

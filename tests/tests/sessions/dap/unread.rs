@@ -1,4 +1,5 @@
-//! Clients that do not read: they keep neither the adapter from ending nor anybody else waiting, and what they say is bounded.
+//! Clients that do not read: they neither keep the adapter from ending nor block other clients, and the data that
+//! they can send is bounded.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -19,8 +20,8 @@ use serde_json::{Value, json};
 
 use super::configuration;
 
-/// The bytes that a client that does not read may say before it is not heard any more: what sockets and the places of a
-/// client hold, and much more than that.
+/// Bound of the bytes that a client that does not read can send before it is not read any more: the buffers of
+/// sockets and of a client, and much more than that.
 const SAID_BYTES_MAX: usize = 256 << 20;
 /// The bytes of a request of which many are said.
 const REQUEST_BYTES: usize = 1 << 16;
@@ -145,7 +146,7 @@ fn written_bytes(pid: u32) -> u64 {
     count.and_then(|it| it.parse().ok()).expect("a number")
 }
 
-/// Whether those threads of an adapter sleep that read what clients say.
+/// Whether the adapter's threads that read from clients sleep.
 fn readers_sleep(adapter: u32) -> bool {
     let process = processes::of(adapter);
     let threads = process.thread_ids().into_iter().flatten();
@@ -155,7 +156,8 @@ fn readers_sleep(adapter: u32) -> bool {
     readers.all(|thread| thread.state() == Some(State('S')))
 }
 
-/// Has a client say more than is heard of one that does not read: requests that are not known, each answered with its own name.
+/// Sends more than the adapter reads from a client that does not read: unknown requests, each answered with its own
+/// name.
 fn say_unread(adapter: u32, stream: &UnixStream) {
     stream.set_nonblocking(true).expect("a socket");
     let request = request(&"x".repeat(REQUEST_BYTES), &Value::Null);

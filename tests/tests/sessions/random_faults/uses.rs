@@ -112,7 +112,7 @@ impl Use {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    /// Its standard input from the beginning.
+    /// Standard input of the use, from the beginning.
     pub(super) fn input(self, pid: u32) -> Vec<u8> {
         let lines: &[&str] = match self {
             Self::Attach => &["bt", "info locals"],
