@@ -20,7 +20,7 @@ pub enum Cause {
     Tag,
     /// An epoch or lock of an RMA window is not opened or not closed.
     Rma,
-    /// A thread waits for another one of its process, or for a lock.
+    /// A thread waits for another thread of its process, or for a lock.
     Thread,
     /// A rank waits for a file, a pipe, a socket or a child process.
     Resource,

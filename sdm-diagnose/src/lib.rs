@@ -48,7 +48,7 @@ pub use wait::{Wait, WaitKind};
 /// The observations that a diagnosis rests on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The samples, in order; the tasks ran in between.
+    /// The samples, in order. The tasks ran in between.
     pub samples: Vec<Probes>,
     /// Time from the first to the last sample.
     pub span: Duration,
@@ -137,7 +137,7 @@ impl Step {
         }
     }
 
-    /// True where it is proved that something is stuck.
+    /// True where a hang is proved.
     #[must_use]
     pub fn is_proved(self) -> bool {
         matches!(self, Self::Deadlock | Self::CannotGoOn)

@@ -1,4 +1,5 @@
-//! Serde for sets: the text form where the format is for people, the wire form in one byte string where it is binary.
+//! Serde for sets: the text form in human-readable formats, the wire form as one byte string in binary
+//! ones.
 
 use std::cell::Cell;
 use std::fmt;
@@ -19,7 +20,7 @@ thread_local! {
 /// A dozen bytes can encode a set of 2 MiB, and serde passes no state from a list to its elements. So a
 /// caller that reads a value with many sets from a peer limits them here.
 pub fn bounded<T>(bytes_max: u64, read: impl FnOnce() -> T) -> T {
-    /// Puts the bound around it back, also where `read` panics.
+    /// Restores the outer limit on drop, also if `read` panics.
     struct Restored(u64);
     impl Drop for Restored {
         fn drop(&mut self) {

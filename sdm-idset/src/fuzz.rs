@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: any bytes go in, and a broken promise panics.
+//! Entry points for fuzzers. They take any bytes, and panic if a property does not hold.
 
 use crate::{IdSet, SET_BYTES_MAX, TEXT_BYTES_MAX};
 

@@ -18,7 +18,7 @@ impl IdSet {
         }
     }
 
-    /// The maximal runs of neighbouring elements, rising; walk these, not the elements.
+    /// The maximal runs of consecutive ids, ascending. Preferable to iteration over the ids.
     #[must_use]
     pub fn ranges(&self) -> Ranges<'_> {
         Ranges {
@@ -62,7 +62,7 @@ impl<'a> IntoIterator for &'a IdSet {
     }
 }
 
-/// Walks the elements of a set, rising; from the back, falling.
+/// Iterator over the ids of a set, ascending; from the back, descending.
 #[derive(Clone)]
 pub struct Iter<'a> {
     inner: IterInner<'a>,
@@ -103,7 +103,7 @@ impl DoubleEndedIterator for Iter<'_> {
     }
 }
 
-/// Walks the maximal runs of neighbours in a set, rising.
+/// Iterator over the maximal runs of consecutive ids in a set, ascending.
 #[derive(Clone)]
 pub struct Ranges<'a> {
     inner: RangesInner<'a>,
@@ -204,7 +204,7 @@ impl fmt::Display for Stride {
     }
 }
 
-/// Walks a set in evenly spaced pieces; see [`IdSet::strides`].
+/// Iterator over the evenly spaced pieces of a set; see [`IdSet::strides`].
 #[derive(Clone)]
 pub struct Strides<'a> {
     ranges: Ranges<'a>,
@@ -225,7 +225,7 @@ impl Strides<'_> {
         Some(Stride::lone(piece.first))
     }
 
-    /// Adds a lone id; gives the piece that it ends, if it ends one.
+    /// Adds a lone id. Returns the piece that is complete by that, if any.
     fn add_lone(&mut self, id: u32) -> Option<Stride> {
         let Some(piece) = self.lone else {
             self.lone = Some(Stride::lone(id));

@@ -146,7 +146,7 @@ impl IdSet {
         joined
     }
 
-    /// Joins with `other` without building anything; false where that cannot be.
+    /// Tries to unite with `other` in place. Returns false if that is not possible.
     fn joins(&mut self, other: &IdSet) -> bool {
         match (&self.layout, &other.layout) {
             (_, Layout::Empty) => true,
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Every set of ids below 5, and 7 always or never: in whatever layout it came to have.
+    /// Every set of ids below 5, with and without 7, in any layout.
     fn all_small() -> Vec<IdSet> {
         let of = |mask: u32| (0..8).filter(move |id| mask >> id & 1 == 1);
         let mut sets = Vec::new();

@@ -15,7 +15,7 @@ impl Run {
         }
     }
 
-    /// The two as one, where they overlap or are neighbours.
+    /// The union, if both overlap or are adjacent. None otherwise.
     pub(crate) fn join(self, other: Self) -> Option<Self> {
         let apart = self.first.max(other.first) > self.last.min(other.last).saturating_add(1);
         (!apart).then(|| Self {

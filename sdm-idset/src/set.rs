@@ -79,7 +79,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// The bitmap where its layout is known to be the smallest one.
+    /// The bitmap, if its layout is known to be the smallest one.
     pub(crate) fn compact(&self) -> Option<&RoaringBitmap> {
         self.is_compact.then_some(&self.bits)
     }
@@ -131,7 +131,7 @@ impl IdSet {
         }
     }
 
-    /// Takes over a bitmap and gives it its smallest layout.
+    /// Creates a set from a bitmap, in its smallest layout.
     pub(crate) fn from_bits(bits: RoaringBitmap) -> Self {
         let mut set = Self {
             layout: Layout::Bits(Box::new(Bits {
@@ -144,7 +144,7 @@ impl IdSet {
         set
     }
 
-    /// Takes over a bitmap of which each container has its smallest layout.
+    /// Creates a set from a bitmap whose containers have their smallest layout.
     pub(crate) fn from_compact(bits: RoaringBitmap) -> Self {
         let mut set = Self {
             layout: Layout::Bits(Box::new(Bits {
@@ -208,7 +208,7 @@ impl IdSet {
         }
     }
 
-    /// Adds a run where the set stays a run and grows by it; otherwise false, and it is as it was.
+    /// Adds a run if the set then is a single run again. Otherwise returns false without a change.
     pub(crate) fn insert_run(&mut self, run: Run) -> bool {
         let joined = match &self.layout {
             Layout::Empty => Some(run),
@@ -260,7 +260,7 @@ impl IdSet {
         true
     }
 
-    /// Removes every element (`sdm_set_clear`) and gives the memory back.
+    /// Removes all ids (`sdm_set_clear`), and releases the memory.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
@@ -372,7 +372,7 @@ impl IdSet {
         own.changes_left = u32::try_from(changes).unwrap_or(u32::MAX);
     }
 
-    /// Counts changes, and compacts when there were enough to pay for it.
+    /// Counts changes, and compacts the set after a sufficient number of them.
     fn changed(&mut self, weight: usize) {
         let Layout::Bits(own) = &mut self.layout else {
             return;

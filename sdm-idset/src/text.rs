@@ -15,10 +15,11 @@ use std::str::FromStr;
 
 use crate::{ID_MAX, IdSet, Stride, TaskId};
 
-/// The longest text that is taken, in bytes.
+/// Maximum length of a text, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// The most ids that the parts of one text may name together, overlaps counted each time: the time that a text can cost.
+/// Maximum number of ids that the parts of one text may name, with overlaps counted each time. It bounds
+/// the parsing time.
 const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 
 /// An error in the text of a set.
@@ -27,7 +28,7 @@ const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
 pub struct ParseError {
     /// The error: the invalid part, and the expected one.
     pub what: &'static str,
-    /// Where: 1 = the first byte.
+    /// The column of the error; 1 is the first byte.
     pub column: usize,
 }
 
@@ -172,7 +173,7 @@ pub fn set_text(set: &IdSet, width_max: usize) -> String {
     text
 }
 
-/// Takes text up to a bound and then fails, so that a set of a million parts costs no more.
+/// A writer that fails beyond a limit, which bounds the cost of a set with a million parts.
 struct BoundedText {
     text: String,
     bytes_max: usize,

@@ -41,14 +41,14 @@ use portable::{Ids, Part, Parts};
 pub use reader::DecodeError;
 use reader::Reader;
 
-/// The longest wire form of a set that is taken, in bytes: that of a bitmap of the largest ids.
+/// Maximum length of the wire form of a set, in bytes: that of a bitmap of the largest ids.
 pub const SET_BYTES_MAX: usize = portable::BYTES_MAX;
 
 const EMPTY: u8 = 0;
 const BELOW: u8 = 1;
 const PIECES: u8 = 2;
 const DENSE: u8 = 3;
-/// A bitmap in the portable format, which begins like this.
+/// The tag of a bitmap in the portable format, which is that format's own first byte.
 const PORTABLE: u8 = portable::FIRST_BYTE;
 const PORTABLE_RUNS: u8 = portable::FIRST_BYTE_RUNS;
 
@@ -113,7 +113,8 @@ fn encode_run(base: u32, run: Run, out: &mut Vec<u8>) {
     encode_pieces(&pieces, out);
 }
 
-/// Writes a bitmap in the portable format, looks at it, and writes a shorter form over it where there is one.
+/// Writes a bitmap in the portable format, examines it, and overwrites it by a shorter form if there is
+/// one.
 fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
     if bits.len() == 2 {
         let mut pieces = Pieces::new(base);
@@ -166,7 +167,7 @@ fn encode_bits(base: u32, bits: &RoaringBitmap, out: &mut Vec<u8>) {
     }
 }
 
-/// Bits that are all that there is of a bitmap, without the zeros at both ends.
+/// The bits of a bitmap that consists of bits only, without the zero bytes at both ends.
 struct Dense {
     /// The id of the first bit.
     origin: u32,

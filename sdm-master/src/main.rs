@@ -26,7 +26,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
-/// How long the front-end may take to accept the master and send it the plan.
+/// Time limit for the front-end to accept the master and send it the plan.
 const START_WAIT: Duration = Duration::from_secs(600);
 
 /// The master process of an SDM session. It is started by `sdm`; the session's name and key come

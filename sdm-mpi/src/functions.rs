@@ -23,14 +23,14 @@ pub enum ArgumentRole {
     File,
     /// The rank that a collective operation begins or ends at.
     Root,
-    /// The number of requests that are waited for.
+    /// The number of requests to wait for.
     Requests,
     /// The target rank of an RMA operation.
     Target,
     /// The context of a communicator: the MPI library's name or number for it, which is the same at all its
     /// ranks, as a number.
     Context,
-    /// The communicator is one with processes of other jobs.
+    /// The communicator includes processes of other jobs.
     OtherJobs,
     /// MPICH's handle of a communicator at this rank. Other ranks can have another handle for it.
     Handle,
@@ -216,7 +216,7 @@ pub fn needs_all(name: &str) -> bool {
     waits_by_name(name) == W::All
 }
 
-/// True for calls that wait for requests, all of them.
+/// True for calls that wait for requests.
 #[must_use]
 pub fn waits_for_requests(function: &str) -> bool {
     matches!(mpi_name(function).as_deref(), Some("wait" | "waitall"))
@@ -228,7 +228,7 @@ pub fn waits_for_any_request(function: &str) -> bool {
     matches!(mpi_name(function).as_deref(), Some("waitany" | "waitsome"))
 }
 
-/// True for the call that waits for all of several requests.
+/// True for the call that waits for several requests.
 #[must_use]
 pub fn waits_for_several(function: &str) -> bool {
     mpi_name(function).as_deref() == Some("waitall")
@@ -250,7 +250,7 @@ pub fn is_of_all(function: &str) -> bool {
     operation.ends_with("_all") || OF_ALL.contains(&operation)
 }
 
-/// True for calls that wait for others than the job's ranks: other programs, a disk.
+/// True for calls that can depend on more than the job's ranks: other programs, a disk.
 #[must_use]
 pub fn is_outside(function: &str) -> bool {
     const BEGINNINGS: [&str; 6] = [
@@ -265,7 +265,7 @@ pub fn is_outside(function: &str) -> bool {
     BEGINNINGS.iter().any(|part| name.starts_with(part)) || name == "abort"
 }
 
-/// True for operations of the communicator of all, which no argument names.
+/// True for operations on `MPI_COMM_WORLD` without an argument for it.
 #[must_use]
 pub fn is_of_world(name: &str) -> bool {
     matches!(name, "init" | "init_thread" | "finalize")

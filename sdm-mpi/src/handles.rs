@@ -8,7 +8,7 @@ pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
 pub const COMM_SELF: &str = "MPI_COMM_SELF";
 /// The source of a receive from any rank.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
-/// A receive under any tag.
+/// The tag of a receive with any tag.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// The expression of a tag argument that stands for an unexpected message: one that has arrived without a
 /// matching receive.
@@ -19,7 +19,7 @@ pub const ANY_TAG_NUMBER: i32 = -1;
 pub const MPICH_WORLD: i32 = 0x4400_0000;
 /// MPICH's handle of `MPI_COMM_SELF`.
 pub const MPICH_SELF: u32 = 0x4400_0001;
-/// The variable that it is in Open MPI.
+/// The variable of `MPI_COMM_WORLD` in Open MPI.
 pub const OPEN_MPI_WORLD: &str = "ompi_mpi_comm_world";
 
 /// The constant that a negative argument of a blocking call stands for, in either library. Sources have no

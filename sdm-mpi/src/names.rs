@@ -52,8 +52,8 @@ pub fn mpi_name(function: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// The name of one of MPI's functions as the standard has it, of a name that a Fortran compiler has made: `MPI_Allreduce`
-/// of `mpi_allreduce__`, `pmpi_allreduce_f08_` and `MPI_ALLREDUCE`. `None` for every other one.
+/// The standard name of an MPI function for a name from a Fortran compiler: `MPI_Allreduce` for
+/// `mpi_allreduce__`, `pmpi_allreduce_f08_` and `MPI_ALLREDUCE`. None for other names.
 #[must_use]
 pub fn fortran_name(function: &str) -> Option<String> {
     let is_made = |name: &str| {

@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Maximum number of key bindings.
 const BINDINGS_MAX: usize = 200;
-/// Keys that have a name.
+/// Keys with names.
 const NAMED: [(&str, KeyCode); 16] = [
     ("Enter", KeyCode::Enter),
     ("Tab", KeyCode::Tab),
@@ -88,7 +88,7 @@ impl Bindings {
         does.next().map(|(typed, _)| *typed)
     }
 
-    /// The line of keys as it is with these bindings.
+    /// The bottom line of keys, with these bindings.
     pub(crate) fn footer(&self, line: &str) -> String {
         if self.0.is_empty() {
             return line.to_owned();
@@ -105,7 +105,7 @@ impl Bindings {
         groups.join("  ")
     }
 
-    /// A line for each binding, as help shows it.
+    /// A line for each binding, for the help screen.
     pub(crate) fn lines(&self) -> Vec<String> {
         let each = self.0.iter().map(|(typed, meant)| match meant {
             Some(meant) => format!("{:<8} as {}", name(*typed), name(*meant)),

@@ -48,7 +48,7 @@ pub enum Deed {
     Complete(String),
     /// Ctrl-C: interrupt the current command.
     Interrupt,
-    /// Give the prompt back while a line is carried out.
+    /// Return to the prompt while a line is carried out.
     Unwait,
     /// End of input, as Ctrl-D at the prompt.
     Eof,
@@ -84,7 +84,7 @@ pub struct Debugger {
     pub(crate) helps: bool,
     /// Reason why the last key had no effect; empty if it had.
     pub(crate) hint: String,
-    /// The hint is true only while the shell carries out a line.
+    /// True for a hint that is valid only while the shell carries out a line.
     hints_at_line: bool,
     pub(crate) bindings: Bindings,
     /// A key that is handled once the shell requests a line.
@@ -112,7 +112,7 @@ pub struct Debugger {
 }
 
 impl Debugger {
-    /// A screen of a session of which nothing is known yet.
+    /// A screen before the first state of the session.
     #[must_use]
     pub fn new(style: Style, names: Names) -> Self {
         Self {
@@ -188,12 +188,12 @@ impl Debugger {
         }
     }
 
-    /// Takes the lines that were typed on earlier days, the last one last.
+    /// Sets the history of earlier sessions, oldest line first.
     pub fn recall_lines(&mut self, lines: Vec<String>) {
         self.line.fill_history(lines);
     }
 
-    /// The lines that were typed since this was asked last, but for answers to questions.
+    /// Takes the lines typed since the last call, except answers to questions.
     pub fn take_typed(&mut self) -> Vec<String> {
         self.line.take_typed()
     }
@@ -229,7 +229,7 @@ impl Debugger {
         self.changed = true;
     }
 
-    /// Takes a line that programs have printed.
+    /// Adds a line of program output.
     pub fn handle_printed(&mut self, printed: Printed) {
         if self.printed.len() == PRINTED_MAX {
             self.printed.pop_front();
@@ -315,7 +315,7 @@ impl Debugger {
         self.deeds.push_back(deed);
     }
 
-    /// Gives the shell a line, and shows it where lines are typed.
+    /// Sends a line to the shell, and shows it in the console.
     pub(crate) fn say(&mut self, line: String) {
         let prompt = self.asked.as_ref().map_or("(sdm) ", |(prompt, _)| prompt);
         self.console.echo(prompt, &line);

@@ -5,7 +5,7 @@ use sdm_runtime::states::{self, State};
 use sdm_runtime::wire::event::Kind;
 use sdm_text::printable;
 
-/// A resource manager that is defined.
+/// A defined cluster with its resource manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
     /// The name.
@@ -20,24 +20,24 @@ pub struct Cluster {
     pub agent: String,
     /// Further arguments for the agent.
     pub agent_args: Vec<String>,
-    /// A few words for people.
+    /// A description.
     pub description: String,
     /// The state, a word of "PTP runtime platform, Resource Manager".
     pub state: String,
-    /// Since when it is in its state, in seconds of Unix time; 0 where that is not known.
+    /// Time at which it entered its state, in seconds of Unix time; 0 if unknown.
     pub since: u64,
     /// The reason of its state; empty if unknown.
     pub reason: String,
     /// True where its elements are out of date.
     pub stale: bool,
-    /// The user's name there; empty where it is not known.
+    /// The user's name there; empty if unknown.
     pub user: String,
 }
 
 /// Elements of one kind with equal attributes, or a single element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// The name of the cluster that has them.
+    /// The cluster's name.
     pub cluster: String,
     /// The kind of element.
     pub kind: Kind,
@@ -45,9 +45,9 @@ pub struct Item {
     pub parent: String,
     /// The elements' ids, as a range set.
     pub ids: String,
-    /// Ids of definitions and values, as people read them.
+    /// Attribute ids, with their values as text.
     pub attributes: Vec<(String, String)>,
-    /// Ids of definitions and the numbers that the elements have for them, as range sets.
+    /// Attribute ids, with the elements' numbers as range sets.
     pub sets: Vec<(String, String)>,
 }
 
@@ -82,12 +82,12 @@ pub struct Facts {
 pub struct Wants {
     /// The cluster and the element's id of the job whose processes are shown.
     pub job: Option<(String, String)>,
-    /// The element's id of the process of that job of which all is shown, and the job's output with it.
+    /// The element id of the process of that job that is shown in detail, together with the job's output.
     pub process: Option<String>,
 }
 
 impl Facts {
-    /// The same with nothing in any text that could steer a terminal.
+    /// Escapes control characters in all texts.
     pub(crate) fn escaped(mut self) -> Self {
         for it in &mut self.clusters {
             let texts = [&mut it.name, &mut it.rm_type, &mut it.host, &mut it.state];
@@ -127,7 +127,7 @@ impl Facts {
 }
 
 impl Item {
-    /// An attribute's value; an empty one is none.
+    /// An attribute's value. None if it is empty.
     pub(crate) fn get(&self, id: &str) -> Option<&str> {
         let found = self.attributes.iter().find(|(known, _)| known == id);
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())

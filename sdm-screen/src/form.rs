@@ -42,7 +42,7 @@ pub(crate) struct Field {
     pub(crate) empty: &'static str,
 }
 
-/// Fields, and the one that has the keys.
+/// A form with its fields. `at` is the index of the one with the keyboard focus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) purpose: Purpose,
@@ -173,7 +173,7 @@ impl Form {
         LABEL_COLUMNS + sdm_text::columns(&printable(self.fields[self.at].value.as_bytes()))
     }
 
-    /// Takes a key that is neither Enter nor Esc.
+    /// Handles a key other than Enter and Esc.
     pub(crate) fn key(&mut self, code: KeyCode) {
         let count = self.fields.len();
         let field = &mut self.fields[self.at];

@@ -1,4 +1,4 @@
-//! A line that is typed, and the words that it has.
+//! Editing of a typed line, and splitting it into words.
 
 use ratatui::crossterm::event::KeyCode;
 use sdm_text::{printable, shell_word};
@@ -20,7 +20,8 @@ pub(crate) fn edit(line: &mut String, code: KeyCode) {
     }
 }
 
-/// The words of a line as a shell parts them, quotation marks and backslashes alone; none where a mark is left open.
+/// Splits a line into words as a shell does, with quotation marks and backslashes only. None where a
+/// quotation mark is not closed.
 pub(crate) fn split(line: &str) -> Option<Vec<String>> {
     let mut all = Vec::new();
     let mut word: Option<String> = None;
@@ -42,7 +43,7 @@ pub(crate) fn split(line: &str) -> Option<Vec<String>> {
     (open.is_none() && !all.is_empty()).then_some(all)
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(crate) fn quoted(word: &str) -> String {
     shell_word(&printable(word.as_bytes()))
 }

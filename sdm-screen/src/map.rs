@@ -13,11 +13,11 @@ const CELL_COLUMNS: u16 = 3;
 /// Consecutive nodes with equal attributes.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// The place of the first one among the machine's nodes.
+    /// Index of the first node among the machine's nodes.
     start: u64,
     /// Number of nodes; at least 1.
     len: u64,
-    /// The number of the first one's element; none where it has a string id.
+    /// Element number of the first node. None for a string id.
     id: Option<u32>,
     /// Index of the item that the nodes belong to.
     item: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Map {
     total: u64,
     /// Number of nodes per cell. None: as few as fit.
     block: Option<u64>,
-    /// The place of the node that is selected, `< total` where there is one.
+    /// Index of the selected node, `< total` unless there is none.
     at: u64,
     /// Number of cells per line in the last frame.
     across: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Takes the nodes as they are now.
+    /// Sets the nodes.
     pub(crate) fn fill(&mut self, items: Vec<Item>) {
         let mut found: Vec<(Option<u32>, u64, usize)> = Vec::new();
         for (at, item) in items.iter().enumerate() {
@@ -93,13 +93,13 @@ impl Map {
         }
     }
 
-    /// The line of the selected cell is among those that are drawn.
+    /// The first drawn line such that the selected cell is visible.
     fn first_line(&self, height: u16) -> u64 {
         let line = self.at / self.drawn.max(1) / self.across.max(1);
         (line + 1).saturating_sub(height.into())
     }
 
-    /// The nodes in words: how many are in which state and use, the worst first, and the first of them.
+    /// A summary of the nodes: the number in each state and use, worst first, with the first node of each.
     pub(crate) fn lines(&self) -> Vec<(String, Tone)> {
         let mut groups: Vec<(&str, &str, u64, Vec<&str>, Tone)> = Vec::new();
         for span in &self.spans {
@@ -204,7 +204,7 @@ fn states(node: &Item) -> (&str, &str) {
     (of(&NODE), of(&NODE_EXTRA))
 }
 
-/// Two signs that tell every combination of state and use from every other one.
+/// Two signs that are distinct for every combination of state and use.
 pub(crate) fn signs(node: &Item) -> (String, Tone) {
     let (of_node, of_use) = states(node);
     let ((first, good), (second, of_use)) = (state(of_node), used(of_use));

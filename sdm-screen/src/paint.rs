@@ -86,7 +86,7 @@ impl Top {
         self.draw_over(frame, body);
     }
 
-    /// Head, body, log and foot.
+    /// Splits the screen into head, body, log and foot.
     pub(crate) fn frame_parts(&self, area: Rect) -> [Rect; 4] {
         let found = LOG_LINES.iter().find(|(from, _)| area.height >= *from);
         let log = found.map_or(0, |(_, lines)| *lines);
@@ -97,7 +97,7 @@ impl Top {
         Layout::vertical(parts).areas(area)
     }
 
-    /// The parts of the view, and their places. Where lines are read one after the other, one that has the keys is all.
+    /// The parts of the view with their areas. In the linear style, only the one with the keyboard focus.
     pub(crate) fn parts(&self, body: Rect) -> Vec<(Part, Rect)> {
         let two = |layout: Layout| {
             let [first, second] = layout.areas(body);
@@ -347,7 +347,7 @@ impl Top {
         (text, tone)
     }
 
-    /// The keys that do something here.
+    /// The keys with an action here.
     fn keys(&self) -> &'static str {
         match (self.view, self.second) {
             (View::Managers, _) => "a add  e edit  s start  x stop  D remove  d describe  / : ? q",
@@ -481,7 +481,7 @@ impl Style {
         }
     }
 
-    /// A line of an area, cut where that ends; nothing below it.
+    /// Draws a line of an area, cut at its width. Lines below the area are not drawn.
     pub(crate) fn text(
         self,
         frame: &mut Frame<'_>,

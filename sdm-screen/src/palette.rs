@@ -69,7 +69,7 @@ impl Palette {
         Self::ALL[(at + 1) % Self::ALL.len()]
     }
 
-    /// The colour of a tone; none for the one that is dimmed instead.
+    /// The colour of a tone. None for a tone that is shown dimmed.
     pub(crate) fn color(self, tone: Tone) -> Option<Color> {
         let [off, good, busy, wait, unknown, bad] = match self {
             Self::Terminal => {
@@ -111,7 +111,7 @@ mod tests {
         Tone::Bad,
     ];
 
-    /// The 6x6x6 colours and the greys of a terminal with 256, in linear light.
+    /// The indexed colours of a terminal with 256 colours (6x6x6 and greys), in linear light.
     fn light(color: Color) -> [f64; 3] {
         let Color::Indexed(number @ 16..) = color else {
             panic!("{color:?} is what a terminal makes of it");

@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// The one that is called so.
+    /// The sort key with this name.
     pub(crate) fn named(word: &str) -> Option<Self> {
         let first = Some(Self::default());
         let all =

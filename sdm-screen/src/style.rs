@@ -12,7 +12,7 @@ pub(crate) use crate::palette::Tone;
 /// The style of output to the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Colours may be used (there is no `NO_COLOR`).
+    /// True where colours may be used (`NO_COLOR` is not set).
     pub color: bool,
     /// Lines and signs use ASCII only.
     pub ascii: bool,

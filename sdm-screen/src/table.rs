@@ -60,7 +60,7 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<String>,
 }
 
-/// Rows, and the one that is selected.
+/// A table with its rows and the selected one.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     pub(crate) heads: &'static [Column],
@@ -129,7 +129,7 @@ impl Table {
         self.at
     }
 
-    /// Draws the head and as many rows as there is room for, the selected one among them.
+    /// Draws the head and the rows that fit, including the selected one.
     pub(crate) fn draw(&self, frame: &mut Frame<'_>, area: Rect, style: Style, has_focus: bool) {
         if area.height == 0 || area.width < 4 {
             return;

@@ -47,13 +47,13 @@ pub enum TerminalError {
 pub enum Input {
     /// A key was pressed.
     Key(KeyEvent),
-    /// A mouse was used.
+    /// A mouse event.
     Mouse(MouseEvent),
     /// The terminal's size has changed.
     Resized,
 }
 
-/// The terminal of this process, as a screen while this value lives.
+/// The terminal of this process in full-screen mode, which ends on drop.
 #[derive(Debug)]
 pub struct Terminal {
     screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
@@ -78,7 +78,7 @@ impl Resizes {
         Ok(Self { told, id })
     }
 
-    /// True where it has changed since.
+    /// True where the size has changed since the last call.
     fn take(&self) -> bool {
         let mut bytes = [0; 64];
         let mut has_changed = false;
@@ -120,7 +120,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Gives the terminal to others, until [`resume`](Self::resume).
+    /// Releases the terminal for other programs, until [`resume`](Self::resume).
     pub fn suspend(&mut self) {
         give_back();
     }
@@ -238,8 +238,8 @@ fn wait(within: Duration, resizes: &UnixStream, woken: Option<BorrowedFd<'_>>) -
     }
 }
 
-/// A screen with nothing on it. Its size is fixed: ratatui's own way to follow the terminal's asks that where its cursor is, and
-/// fails where that does not answer soon.
+/// An empty screen of fixed size. ratatui's own tracking of the size queries the cursor's position, and
+/// fails if the terminal does not answer soon.
 fn blank() -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
     let (columns, lines) = size()?;
     let viewport = Viewport::Fixed(Rect::new(0, 0, columns, lines));

@@ -29,7 +29,7 @@ fn item(kind: Kind, parent: &str, ids: &str, attributes: &[(&str, &str)]) -> Ite
     }
 }
 
-/// Managers, nodes, jobs and processes in every state that there is.
+/// Managers, nodes, jobs and processes in every possible state.
 fn facts() -> Facts {
     let mut facts = Facts::default();
     for (at, state) in MANAGER.words.iter().enumerate() {
@@ -204,8 +204,8 @@ fn nothing_but_ascii_is_drawn_where_that_is_asked_for() {
     }
 }
 
-/// Without colour every combination of a node's state and its use is another pair of signs, and every state of one kind of
-/// element another sign.
+/// Without colour, every combination of a node's state and use has a distinct pair of signs. So has every
+/// state of one kind of element.
 #[test]
 fn signs_tell_all_states_apart() {
     let mut seen = std::collections::BTreeSet::new();

@@ -57,11 +57,11 @@ pub(crate) enum Over {
     Help,
     /// The menu of commands for a job.
     Menu { name: String, at: usize },
-    /// A command that is carried out once it is confirmed.
+    /// A command that waits for confirmation.
     Confirm(Vec<String>),
     /// The input line of the filter. The text is the previous filter.
     Filter(String),
-    /// A view's name or a command of `sdm` that is typed.
+    /// The input line for a view's name or a command of `sdm`.
     Command(String),
     /// A form with the arguments of a command.
     Form(Form),
@@ -173,7 +173,7 @@ impl Top {
         }
     }
 
-    /// Takes how a command of [`Request::Run`] has ended; the first one of these words that still runs is meant.
+    /// Notes the end of a command of [`Request::Run`]: the first running one with these words.
     pub fn handle_end(&mut self, words: &[String], went_well: bool, said: &str) {
         let mut running = self.log.iter_mut().filter(|it| it.end.is_none());
         if let Some(logged) = running.find(|it| it.words == words) {
@@ -184,7 +184,7 @@ impl Top {
         }
     }
 
-    /// The terminal has another size, or was written on by others.
+    /// Requests a redraw after a resize, or after other programs have written to the terminal.
     pub fn handle_resize(&mut self) {
         self.changed = true;
     }
@@ -334,7 +334,7 @@ impl Top {
         self.map.fill(nodes.unwrap_or_default());
     }
 
-    /// Selects a row of the table that has the keys.
+    /// Selects a row of the table with the keyboard focus.
     pub(crate) fn select(&mut self, row: usize) {
         let from = isize::try_from(self.table().at()).unwrap_or(0);
         let to = isize::try_from(row).unwrap_or(isize::MAX);

@@ -21,7 +21,7 @@ pub(crate) struct Inherited {
     binding: Option<Binding>,
     streams: Option<InheritedStreams>,
     completion: Completion,
-    /// The `ssh` of its `PATH`.
+    /// The path of `ssh`, from `PATH`.
     pub(crate) ssh: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Inherited {
         })
     }
 
-    /// The same without the standard streams: for a server that has none.
+    /// Drops the standard streams, for a server without them.
     pub(crate) fn without_streams(self) -> Self {
         Self {
             streams: None,

@@ -1,4 +1,4 @@
-//! A program that was copied here for one session.
+//! The copied program file of a staged server.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub(crate) struct Copy(Option<PathBuf>);
 
 impl Copy {
-    /// This process's program, where it is one.
+    /// The program file of this process, if it is a copy.
     pub(crate) fn of_this(is_copy: bool) -> Self {
         Self(is_copy.then(std::env::current_exe).and_then(Result::ok))
     }

@@ -48,7 +48,7 @@ fn say(told: &Told) -> io::Result<()> {
     out.flush()
 }
 
-/// The first port of the range that is free.
+/// Listens on the first free port of the range.
 fn listen(ports: PortRange) -> Option<TcpListener> {
     let (first, count) = ports.search(0);
     let mut tried = (0..count).map_while(|index| first.checked_add(index));

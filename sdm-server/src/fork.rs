@@ -1,5 +1,5 @@
-//! Many servers of one machine from one process: it reads the arguments and finds out about the processor once,
-//! then forks. A server that begins so costs a fraction of one that the kernel has to load.
+//! Several servers of one machine from one process. It parses the arguments and detects the processor once,
+//! then forks. That costs a fraction of executing the program again.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsFd;
@@ -24,8 +24,8 @@ pub(crate) enum Part {
     Forker(u8),
 }
 
-/// Forks `count` servers, the first of them called `first`, and waits until all have ended. This process must
-/// have one thread. The key in `config` is theirs: this process wipes its own.
+/// Forks `count` servers with numbers from `first` on, and waits until all have ended. This process must
+/// have one thread. The key in `config` is for the servers; this process wipes its copy.
 ///
 /// # Errors
 /// A process that could not be had; those that were forked before end with this one.
@@ -52,7 +52,7 @@ pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Resul
     wait_for(first, &servers, starter)
 }
 
-/// A key that opens nothing.
+/// A dummy key.
 fn nobodys_key() -> SessionKey {
     SessionKey::from_bytes([0; 32])
 }

@@ -28,7 +28,7 @@ pub(crate) struct Hosted {
     /// Set once a process has aborted the job: the deadline at which these tasks are killed if they still
     /// run.
     pub(crate) ending: Option<(Instant, IdSet)>,
-    /// The programs that processes have started.
+    /// The programs that processes have spawned.
     pub(crate) spawning: Spawning,
 }
 
@@ -45,7 +45,7 @@ impl Hosted {
         self.setting_up.as_mut().map(|it| &mut it.waiting)
     }
 
-    /// The tasks of the server that this is of.
+    /// The tasks of this server.
     pub(crate) fn tasks<'a>(
         &'a mut self,
         backend: &'a mut Option<Box<dyn LauncherDuties>>,

@@ -12,7 +12,7 @@ use sdm_idset::IdSet;
 
 use crate::said::payload_of;
 
-/// The tasks of a server, as the tree sees them.
+/// The tasks of a server, as the tree accesses them.
 pub(crate) struct Tasks<'a> {
     pub(crate) backend: &'a mut Option<Box<dyn LauncherDuties>>,
     pub(crate) stopped: &'a Option<Failure>,

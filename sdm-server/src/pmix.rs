@@ -40,7 +40,7 @@ const LAST_LINES: usize = 4;
 /// The reason why there is no PMIx server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PmixError {
-    /// The program is not there.
+    /// The program was not found.
     #[error("{PROGRAM} is not beside sdm-server and not on PATH: install it there")]
     NoProgram,
     /// A system call has failed; `what` names the step.
@@ -130,7 +130,7 @@ pub(crate) struct Fence {
     pub(crate) is_speaker: bool,
 }
 
-/// The connection to the PMIx server of this node, and the process where it was started here.
+/// The connection to the PMIx server of this node, and its process if it was started here.
 pub(crate) struct PmixServer {
     stream: UnixStream,
     frames: Frames,
@@ -148,15 +148,15 @@ pub(crate) struct PmixServer {
 /// The process.
 struct Started {
     child: Child,
-    /// Becomes readable when it ends.
+    /// A pidfd, which is readable at the end of the process.
     end: OwnedFd,
     errors: Stream,
     last_lines: Vec<String>,
 }
 
 impl PmixServer {
-    /// Connects to the PMIx server of this node, which is started where it is not there yet, for `own` tasks of the job; the `spare` ones are
-    /// for processes that are started later.
+    /// Connects to the PMIx server of this node for `own` tasks of the job, and starts it if needed. The
+    /// `spare` numbers are for spawned processes.
     ///
     /// # Errors
     /// [`PmixError`].

@@ -108,7 +108,7 @@ enum Begun {
     Shim(u8),
 }
 
-/// Is a server, or, where servers are shared, a shim until its end.
+/// Takes on the role of this process: a server, or a shim, which runs here until its end.
 fn begin(
     arguments: &Arguments,
     identity: Identity,
@@ -231,7 +231,7 @@ fn host_name(arguments: &Arguments) -> Result<String> {
     Ok(host.to_string_lossy().into_owned())
 }
 
-/// Says where this server is, in one line on stdout.
+/// Announces this server's address, in one line on standard output.
 fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Result<()> {
     let announcement = Announcement {
         server,
@@ -244,7 +244,7 @@ fn announce(server: u32, host: String, port: u16, addresses: Vec<IpAddr>) -> Res
     say(&line)
 }
 
-/// A server at work.
+/// A running server.
 struct Server {
     driver: MemberDriver<Reversed<Shaped>>,
     /// The session's name and key.
@@ -270,7 +270,7 @@ struct Server {
 }
 
 impl Server {
-    /// Goes out of the tree.
+    /// Leaves the tree.
     fn leave(&mut self) {
         let policy = EndPolicy::KillStarted;
         self.driver

@@ -110,8 +110,8 @@ pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     Ok(detail.into_bytes())
 }
 
-/// Forks the server, which belongs to no rank: it has none of the descriptors that the launcher gave this process but its
-/// standard streams, and none of its signals. Gives its listener in the server.
+/// Forks the server, which belongs to no rank. It inherits only the standard streams of the launcher's
+/// descriptors, and none of its signals. Returns the listener in the server process.
 fn fork_server(socket: OwnedFd) -> Result<Option<ShimListener>> {
     // SAFETY: this process has one thread, so that the child finds every lock free and may do whatever its parent may.
     match unsafe { fork() }.context("fork the server of this host's ranks")? {
@@ -130,7 +130,8 @@ fn fork_server(socket: OwnedFd) -> Result<Option<ShimListener>> {
     }
 }
 
-/// Gives up the standard streams, on which the launcher waits for its rank; `logs` keeps standard error.
+/// Closes the standard streams, because the launcher waits for their end. With `logs`, standard error is
+/// kept.
 pub(crate) fn leave_streams(logs: bool) -> io::Result<()> {
     let nothing = fs::File::options()
         .read(true)
@@ -239,7 +240,7 @@ impl ShimListener {
     }
 }
 
-/// Is the shim of a rank until the end of the session; gives its exit code.
+/// Runs as the shim of a rank until the end of the session. Returns the exit code.
 ///
 /// # Errors
 /// No server that takes it in.
@@ -271,7 +272,7 @@ pub(crate) fn be_a_shim(
     process.run()
 }
 
-/// A shim at work.
+/// A running shim.
 struct ShimProcess {
     shim: Shim,
     rank: u32,
@@ -324,7 +325,7 @@ impl ShimProcess {
         }
     }
 
-    /// Waits until there is something to do; true where there are signals.
+    /// Waits for an event. Returns true if signals are pending.
     fn wait(&self) -> Result<bool> {
         let soon = self.shim.looks_again().then(|| Instant::now() + LOOK_AGAIN);
         let until = soon.into_iter().chain(self.last_moment).min();

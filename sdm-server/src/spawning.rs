@@ -42,13 +42,13 @@ pub(crate) fn is_own(id: CommandId) -> bool {
 }
 
 impl Spawning {
-    /// A number for a command of this server's own.
+    /// The next id for a command of the server's own.
     pub(crate) fn next_command(&mut self) -> CommandId {
         self.commands += 1;
         CommandId(FIRST_OWN + self.commands)
     }
 
-    /// Gives tasks something to read; nothing is the end.
+    /// Passes standard input to tasks. No bytes mean end of file.
     pub(crate) fn feed(&mut self, backend: &mut dyn Backend, tasks: &IdSet, bytes: &[u8]) {
         for task in tasks {
             let id = self.next_command();
@@ -63,7 +63,8 @@ impl Spawning {
         }
     }
 
-    /// A task runs, or will never; gives the numbers of those requests that this was the last one of.
+    /// Notes that a task runs, or will never run. Returns the numbers of requests that are complete by
+    /// that.
     pub(crate) fn has_come(&mut self, task: TaskId) -> Vec<u64> {
         for it in &mut self.starting {
             it.left.remove(task);

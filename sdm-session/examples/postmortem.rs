@@ -68,7 +68,7 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(ended_well != all)))
 }
 
-/// The folder with `sdm-master` and `sdm-server`: this program's own, or, for an example, the one above it.
+/// The directory of `sdm-master` and `sdm-server`: this program's own or, for an example, its parent.
 fn binaries() -> Result<PathBuf> {
     let program = std::env::current_exe().context("find this program")?;
     let folders = program.ancestors().skip(1);
@@ -79,7 +79,7 @@ fn binaries() -> Result<PathBuf> {
     Ok(found.to_owned())
 }
 
-/// True of an answer to `Start` that ends the run and not the program as it was meant.
+/// True for an answer to `Start` that is a crash and not a normal exit.
 fn is_crash(reply: &Reply) -> bool {
     let by_signal = |stop: &Stop| matches!(stop.reason, StopReason::Signal { .. });
     match reply {
@@ -103,7 +103,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Takes in events until that is enough, or `wait` is over. The one loop: nothing else takes an event.
+    /// Handles events until the condition holds, or `wait` is over. No other function takes events.
     ///
     /// # Errors
     /// The session has ended.

@@ -83,7 +83,7 @@ pub enum SessionEvent {
     Passed {
         /// True for standard error, false for standard output.
         stderr: bool,
-        /// The bytes as they came, whole lines or not.
+        /// The bytes, unchanged. They need not be whole lines.
         bytes: Vec<u8>,
     },
     /// The launcher has ended without a request.

@@ -138,7 +138,7 @@ impl SessionConfig {
 /// The network settings of the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// The ports that servers try.
+    /// The range of listening ports for servers.
     pub ports: PortRange,
     /// The network interface whose addresses a server announces. None: all interfaces.
     pub interface: Option<Interface>,

@@ -89,7 +89,7 @@ pub enum EndError {
         /// The time that was waited.
         wait: Duration,
     },
-    /// The ends cannot be waited for.
+    /// Waiting for the end has failed.
     #[error("wait for the end: {0}")]
     Wait(io::Error),
 }

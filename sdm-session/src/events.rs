@@ -105,7 +105,7 @@ fn class(block: Block) -> Class {
     }
 }
 
-/// An answer that is none.
+/// The class for an answer that cannot be decoded.
 fn unknown(why: &str) -> ClassAnswer {
     ClassAnswer::Failed(Failure::new(FailureCode::Unknown, why))
 }

@@ -203,8 +203,8 @@ fn is_shared(folder: &Path) -> bool {
     statfs::statfs(folder).is_ok_and(|found| is_network(found.filesystem_type()))
 }
 
-/// The file systems of a network, by the kernel's numbers for them. Those of FUSE have one number for all, and are not
-/// counted.
+/// True for a network file system, by the kernel's type number. FUSE is excluded, because all its file
+/// systems have one number.
 fn is_network(kind: FsType) -> bool {
     const NETWORK: [u32; 13] = [
         0x6969,      // NFS

@@ -175,7 +175,7 @@ impl Starting<'_> {
         }
     }
 
-    /// Tells those servers the key that ask for it; false where it is not there that they ask.
+    /// Sends the key to connected servers. Returns false if `fd` is not the offer's socket.
     pub(super) fn hand_over(&mut self, fd: RawFd) -> bool {
         let offer = self.offer.as_ref().filter(|offer| offer.fd() == fd);
         offer.map(Offer::serve).is_some()

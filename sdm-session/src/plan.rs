@@ -174,7 +174,8 @@ pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
     members
 }
 
-/// The same settings, with the nodes of `tasks` in the plan where PMIx servers are to know them; others are to spare.
+/// Adds the nodes of `tasks` in the plan to settings with PMIx servers. Other numbers are reserved for
+/// spawned processes.
 pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice, all: &IdSet) -> BackendSettings {
     let mut settings = backend.clone();
     if let BackendSettings::GdbHosted { pmix, .. } = &mut settings {
@@ -194,7 +195,8 @@ pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice, all: &IdSet) ->
     settings
 }
 
-/// Checks that the member with the most children can have them, where it will be on this machine.
+/// Checks that the descriptor limit suffices for the member with the most children, if it will be on this
+/// machine.
 pub(super) fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
     let servers = u64::from(config.servers);
     // The master raises its limit, and so do servers without a program that would find it changed.

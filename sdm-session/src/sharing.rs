@@ -9,7 +9,7 @@ use sdm_launch::{LaunchSpec, Launcher, Part};
 use super::config::SessionConfig;
 use super::error::SessionError;
 
-/// The same session with as many servers as its tasks need.
+/// Reduces the number of servers to that needed for the tasks.
 pub(super) fn shared<'a>(
     config: &'a SessionConfig,
     launcher: &dyn Launcher,

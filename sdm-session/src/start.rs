@@ -315,7 +315,7 @@ impl<'a> Starting<'a> {
     }
 }
 
-/// The address of this machine from which the first of these hosts is reached.
+/// The address of this machine on the route to the first of these hosts.
 fn own_address_towards(hosts: &[HostShare]) -> IpAddr {
     let local = IpAddr::from(Ipv4Addr::LOCALHOST);
     let Some(host) = hosts.first() else {

@@ -30,7 +30,7 @@ pub fn printable_name(name: impl AsRef<OsStr>) -> String {
     printable(name.as_ref().as_encoded_bytes())
 }
 
-/// The same for text of several lines: line ends stay.
+/// Like [`printable`], for text of several lines: line feeds are kept.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
     let lines: Vec<_> = text

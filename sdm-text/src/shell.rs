@@ -6,7 +6,7 @@ pub fn shell_word(word: &str) -> String {
     String::from_utf8_lossy(&shell_word_of_bytes(word.as_bytes())).into_owned()
 }
 
-/// The same for bytes that need not be text, as the names of files.
+/// Like [`shell_word`], for bytes that need not be text, for example file names.
 #[must_use]
 pub fn shell_word_of_bytes(word: &[u8]) -> Vec<u8> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./=,:+@%".contains(byte);

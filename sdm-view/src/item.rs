@@ -291,10 +291,10 @@ pub struct Listing {
 pub struct Plot {
     /// The expression.
     pub expression: String,
-    /// True where a line goes over the ranks of its set, rising; false where it goes over the elements that each of
-    /// them has.
+    /// True where a line is over the ranks of its set, ascending; false where it is over the elements of
+    /// each rank.
     pub over_ranks: bool,
-    /// The numbers of each line, infinite ones and those that are none included; biggest sets first.
+    /// The numbers of each line, including infinite ones and NaN; largest sets first.
     pub lines: Vec<(IdSet, Vec<f64>)>,
 }
 
@@ -348,9 +348,9 @@ pub struct LinkRow {
     pub child: u32,
     /// The hosts of both.
     pub hosts: (String, String),
-    /// The tasks behind it.
+    /// The tasks that are reached through the link.
     pub reach: IdSet,
-    /// `reachable`, `silent` or `lost`: how the child's own tasks are.
+    /// The reachability of the child's own tasks: `reachable`, `silent` or `lost`.
     pub health: &'static str,
 }
 

@@ -1,10 +1,10 @@
-//! Text that cannot be anything but text.
+//! Escaping of text for HTML and XML.
 
 use std::fmt::{self, Display, Write};
 
 use crate::render::printable_lines;
 
-/// Appends to a page; a string takes any text.
+/// Appends formatted text to a page, which cannot fail.
 macro_rules! put {
     ($page:expr, $($what:tt)*) => {
         std::fmt::Write::write_fmt(&mut *$page, format_args!($($what)*))
@@ -13,8 +13,8 @@ macro_rules! put {
 }
 pub(crate) use put;
 
-/// Shows text between tags and in quoted attributes: nothing of it can open or close either, move
-/// a cursor, hide or turn the direction of writing round. Line ends and tabs stay.
+/// Text for use between tags and in quoted attributes. It cannot open or close either, move a cursor, hide
+/// text or change the direction of writing. Line feeds and tabs are kept.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl Display for Escaped<'_> {

@@ -1,4 +1,4 @@
-//! Stacks as a picture: a prefix tree, each frame as wide as it weighs.
+//! Stacks as a picture: a prefix tree in which the width of a frame is its weight.
 
 use crate::markup::{Escaped, put};
 

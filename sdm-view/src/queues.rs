@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 /// The MPI message queues of the tasks.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct QueueTable {
-    /// The messages, the sends first, then by the first task.
+    /// The messages, sends first, then by their first task.
     pub rows: Vec<QueueRow>,
     /// Tasks with empty queues.
     pub quiet: IdSet,
@@ -206,7 +206,7 @@ fn counted(sets: impl Iterator<Item = IdSet>) -> Vec<(IdSet, u32)> {
     counted.map(|(count, tasks)| (tasks, count)).collect()
 }
 
-/// The number that all of these tasks have in all of these.
+/// The number that all of these tasks have in all lists. None if they differ.
 fn same_in(numbers: &[Numbers], tasks: &IdSet) -> Option<u64> {
     let mut found = numbers.iter().flat_map(|numbers| {
         let its = numbers.iter();

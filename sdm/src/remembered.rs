@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use sdm_system::files;
 
-/// The file of the lines that were typed at prompts.
+/// The file name of the prompt's history.
 pub(crate) const HISTORY: &str = "history";
-/// No file that is read back is larger.
+/// Maximum size of a file that is read, in bytes.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// `~/.local/state/sdm`, made where it is not there; none where it is not the user's own.
+/// The directory `~/.local/state/sdm`, created if missing. None if it does not belong to the user.
 pub(crate) fn folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || Some(PathBuf::from(set("HOME")?));
@@ -21,7 +21,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     made(&base, below)
 }
 
-/// The folder `below` a folder of the user's.
+/// Creates the directory `below` in a directory of the user.
 fn made(base: &Path, below: &str) -> Option<PathBuf> {
     // Behind sudo it can be another user's home, and what lies there leads anywhere.
     let is_mine = |folder: &Path| {

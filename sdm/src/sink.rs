@@ -17,7 +17,7 @@ use crate::unread::writing;
 const LOST: u8 = 125;
 /// The exit code if output is not read any more (`| head`), as of a process killed by SIGPIPE.
 const UNREAD: u8 = 141;
-/// The first exit code with a meaning of ours; those before it are the program's, or an answer.
+/// The first exit code with a meaning in SDM. Smaller ones are the program's, or a result.
 const OWN_CODES: u8 = 120;
 
 /// `LOST` or `UNREAD` once a write has failed; 0 before.

@@ -1,4 +1,4 @@
-//! The words for calls that tasks wait in.
+//! Tests of the text for calls that tasks wait in.
 
 use sdm_debug::probe::{TaskProbe, ThreadWait};
 use sdm_debug::reply::StackFrame;
@@ -36,7 +36,7 @@ fn a_circle_of_owners_is_found_and_a_chain_is_none() {
     assert_eq!(circle(&waits(&[(1, 2), (2, 3)])), None);
 }
 
-/// Rank 0 receives from one rank, the others from those that follow.
+/// Rank 0 receives from the first of these ranks, the other ranks from the following ones.
 fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
     let argument = |role, expression: &str, number| CallArgument {
         role,
@@ -73,7 +73,7 @@ fn received(from: &[i64], communicator: (&str, Option<i64>)) -> Vec<String> {
     Evidence::of(&probes).lines(&IdSet::all_below(ranks))
 }
 
-/// A tag that goes with the rank is no rank.
+/// A tag that depends on the rank is shown as a number, not as a rank.
 #[test]
 fn a_tag_is_told_as_a_number() {
     let lines = |by: i64| {
@@ -131,7 +131,7 @@ fn a_few_values_are_told_with_their_ranks() {
     assert_eq!(many, "from 5 different values (left), tag MPI_ANY_TAG");
 }
 
-/// Between two groups the root is none of the ranks.
+/// Between two groups, the root is not one of the ranks.
 #[test]
 fn a_root_that_is_no_rank_has_its_name() {
     let mut probes = Probes::default();

@@ -347,7 +347,7 @@ fn errors_name_place_and_field() {
     assert!(error.to_string().starts_with("no JSON: "), "{error}");
 }
 
-/// A short file cannot ask for much memory.
+/// A short file cannot cause a large allocation.
 #[test]
 fn a_short_file_holds_few_numbers() {
     let role = json!([{ "tasks": "0-4194303", "number": 1 }]);

@@ -141,7 +141,7 @@ fn real_input_and_output_is_no_deadlock() {
     );
 }
 
-/// Rank 3 is in an operation of one of two communicators, the others in that of the other.
+/// Rank 3 is in an operation of one communicator, the others in that of another one.
 #[test]
 fn communicators_of_the_same_ranks_are_told_apart() {
     let look: Look<'_> = &[
@@ -185,7 +185,7 @@ fn communicators_of_the_same_ranks_are_told_apart() {
     );
 }
 
-/// Ranks 1 and 3 wait for rank 2, which is with the others.
+/// Ranks 1 and 3 wait for rank 2, which is in the operation of the others.
 #[test]
 fn for_whom_several_wait_is_named() {
     let look: Look<'_> = &[
@@ -449,7 +449,8 @@ fn who_asks_between_steps_goes_on() {
     check(&found, Step::HeldUp, "0-3", "everybody asks");
 }
 
-/// A few looks may find one mostly between two questions; where its function has not been left, and nothing has changed there, it asks.
+/// Samples can hit a polling rank mostly between two polls. It counts as polling if it has not left its
+/// function and nothing has changed there.
 #[test]
 fn who_stays_where_it_asks_is_asking() {
     let look = |three, inner| {

@@ -60,7 +60,7 @@ fn what_is_short_is_not_on_its_way_any_more() {
     check(&ring("8", 4), Step::CannotTell, "", "should pass");
 }
 
-/// A tag of which the message may have been taken long ago proves nothing.
+/// A tag proves nothing if its message may have been received long ago.
 #[test]
 fn a_tag_for_each_turn_is_no_other_tag() {
     let seen = ring_with("8", 3, |rank| (rank + 3) % 8);
@@ -109,7 +109,7 @@ fn for_whom_the_odd_one_waits_may_have_left_that_out() {
     check(&seen, Step::Deadlock, "0", part);
 }
 
-/// The ranks of a communicator that all belong to are those of the job, whatever it is called.
+/// A communicator with all ranks of the job is treated like `MPI_COMM_WORLD`, whatever its name.
 #[test]
 fn operations_of_a_duplicate_do_not_fit_together_either() {
     let seen = |text: &str| {

@@ -7,7 +7,7 @@ use super::*;
 const WAIT: &str = "main:80 MPI_Wait:80";
 const WAIT_FOR_ALL: &str = "main:80 MPI_Waitall:80";
 
-/// Ranks 0 and 1 wait for each other's messages in such calls; the others are as they are there.
+/// Ranks 0 and 1 wait for each other's messages in such calls; the others are as in `look`.
 fn pair(place: &str, look: Look<'_>) -> Observed {
     let look: Vec<_> = [&[("0-1", place, "", "")], look].concat();
     let mut seen = observed(&[&look, &look]);
@@ -19,7 +19,7 @@ fn pair(place: &str, look: Look<'_>) -> Observed {
     seen
 }
 
-/// The message of a request can be under way where nothing of that is seen.
+/// The message of a request can be in transit unnoticed.
 #[test]
 fn who_waits_for_requests_is_looked_at_for_longer() {
     let receiving = "main:80 MPI_Recv:80";

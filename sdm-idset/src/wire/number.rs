@@ -3,7 +3,7 @@
 /// The most bytes that a number takes: 35 bits, which a zigzag of two `u32` needs.
 pub(super) const NUMBER_BYTES_MAX: u32 = 5;
 
-/// `id - base` as a number that is small where the two are near.
+/// Encodes `id - base` as an unsigned number that is small if both are close.
 pub(super) fn zigzag(base: u32, id: u32) -> u64 {
     let distance = u64::from(id.abs_diff(base));
     if id >= base {
@@ -13,7 +13,7 @@ pub(super) fn zigzag(base: u32, id: u32) -> u64 {
     }
 }
 
-/// The id that `zigzag` made a number of; none where it is below 0.
+/// Decodes a number of `zigzag`. None if the id would be negative.
 pub(super) fn unzigzag(base: u32, number: u64) -> Option<u64> {
     let base = u64::from(base);
     if number & 1 == 0 {

@@ -16,7 +16,7 @@ const STEPS_MIN: usize = 4;
 /// Additional steps per container. One more step is allowed per `BYTES_PER_STEP` bytes of the bitmap.
 const STEPS_PER_CONTAINER: usize = 2;
 const BYTES_PER_STEP: usize = 64;
-/// The most pieces of one id that are not neighbours of a run: more are taken for chance.
+/// Maximum number of single ids that are not next to a run. A bitmap with more is given up as irregular.
 const LONE_MAX: usize = 3;
 /// Number of bytes by which the pieces may initially be longer than bits.
 const AHEAD_BYTES: usize = 4;
@@ -24,14 +24,14 @@ const AHEAD_BYTES: usize = 4;
 const EVEN_STEP_MAX: u32 = 32;
 /// Ids that are compared at once in an array.
 const FOUR: usize = 4;
-/// Steps of which four are no number of 16 bits.
+/// Maximum step of which four fit into 16 bits.
 const MANY_STEP_MAX: u32 = 0xffff / 4;
 /// Number of groups of four ids that are compared before the result is checked.
 const BLOCK: usize = 128;
-/// The longest coding in pieces that is written; their number then takes one byte.
+/// Maximum length of a coding in pieces, in bytes. The number of pieces then takes one byte.
 const BYTES_MAX: usize = 128;
 
-/// A piece as it is coded: the ids between its first and its last one at a distance of `step`; of one id, 0.
+/// A piece: the ids from `first` to `last` with distance `step`, which is 0 for a single id.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
     pub(super) first: u32,
@@ -253,7 +253,7 @@ impl Piece {
         }
     }
 
-    /// Two ids that are no neighbours: that may be chance.
+    /// True for two ids that are not adjacent, which can be coincidence.
     fn is_two_apart(self) -> bool {
         self.step > 1 && self.last - self.first == self.step
     }

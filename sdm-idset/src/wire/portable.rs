@@ -21,12 +21,12 @@ const OFFSETS_FROM: usize = 4;
 /// Containers with more ids than this are bits.
 const ARRAY_IDS_MAX: usize = 4096;
 const BITS_BYTES: usize = 8192;
-/// More runs than this take more bytes than bits do.
+/// Maximum number of runs in a container; more would take more bytes than bits.
 const RUNS_MAX: usize = BITS_BYTES / 4;
-/// The most containers that ids up to `ID_MAX` need.
+/// Maximum number of containers for ids up to `ID_MAX`.
 const CONTAINERS_MAX: usize = (ID_MAX as usize >> 16) + 1;
-/// The longest bitmap of ids up to `ID_MAX`, in bytes: the head of the form with runs, for each container eight bytes in
-/// front and its body.
+/// Maximum length of a bitmap of ids up to `ID_MAX`, in bytes: the head of the form with runs and, for each
+/// container, eight bytes and its body.
 pub(super) const BYTES_MAX: usize = 4 + CONTAINERS_MAX / 8 + CONTAINERS_MAX * (8 + BITS_BYTES + 2);
 
 const CUT: &str = "the bitmap is cut short";
@@ -35,10 +35,10 @@ const CUT: &str = "the bitmap is cut short";
 pub(super) const FIRST_BYTE: u8 = COOKIE.to_le_bytes()[0];
 pub(super) const FIRST_BYTE_RUNS: u8 = COOKIE_RUNS.to_le_bytes()[0];
 
-/// Neighbouring ids of a bitmap in one layout.
+/// A part of a bitmap with one layout.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
-    /// The first id that could be in it: a multiple of 65 536.
+    /// The smallest id that the part can contain, a multiple of 65 536.
     pub(super) first: u32,
     pub(super) ids: Ids<'a>,
 }
@@ -54,7 +54,7 @@ pub(super) enum Ids<'a> {
     Bits(&'a [u8]),
 }
 
-/// Walks the parts of a bitmap; a part that is cut short, or in the wrong place, is the last.
+/// Iterator over the parts of a bitmap. It ends after a part that is truncated or misplaced.
 #[derive(Clone)]
 pub(super) struct Parts<'a> {
     heads: &'a [u8],
@@ -65,7 +65,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Reads the head of a bitmap that may have something behind it.
+    /// Parses the head of a bitmap, which other data can follow.
     pub(super) fn new(body: &'a [u8]) -> Result<Self, &'static str> {
         let mut rest = body;
         let cookie = u32_of(&mut rest)?;

@@ -13,7 +13,7 @@ const LONG: &str = "expected at most 2099748 bytes";
 pub struct DecodeError {
     /// The error in the bytes.
     pub what: &'static str,
-    /// The position of it in the given bytes.
+    /// The position of the error in the given bytes.
     pub offset: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self.input.len() - self.at
     }
 
-    /// An error at the thing read last.
+    /// An error at the item read last.
     pub(super) fn error_before(&self, what: &'static str) -> DecodeError {
         DecodeError {
             what,
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A bitmap that began with the byte read last.
+    /// Reads a bitmap that begins with the byte read last.
     pub(super) fn bitmap(&mut self) -> Result<&'a [u8], DecodeError> {
         let input = &self.input[self.before..];
         let len = portable::check(input).map_err(|what| self.error_before(what))?;
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         Ok(&input[..len])
     }
 
-    /// Checks that an id, made from the number read last, is one.
+    /// Checks that the id, computed from the number read last, is valid.
     pub(super) fn id(&self, id: u64) -> Result<u32, DecodeError> {
         u32::try_from(id)
             .ok()

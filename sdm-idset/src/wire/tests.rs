@@ -1,4 +1,4 @@
-//! The bytes of sets: back to the same set, short, and refused where they are none.
+//! Tests of wire forms: round trips, their lengths, and refusal of invalid bytes.
 
 use super::*;
 use crate::ID_MAX;

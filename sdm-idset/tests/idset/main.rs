@@ -1,4 +1,5 @@
-//! Properties of sets: the laws against `BTreeSet`, the text form and the wire form against anything.
+//! Property tests of sets: the laws against `BTreeSet`, and the text and wire forms against arbitrary
+//! input.
 
 mod forms;
 mod laws;

@@ -1,11 +1,12 @@
-//! Sets as they occur: runs, strides, lone ids and noise, near the seams of the bitmap's blocks and at the ends.
+//! Strategies for realistic sets: runs, strides, single ids and noise, near block boundaries and at the
+//! ends.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use sdm_idset::{ID_MAX, IdSet, TaskId};
 
-/// Ids that are likely to meet each other and the seams at multiples of 65 536.
+/// Ids that are likely to be close to each other and to multiples of 65 536.
 fn id() -> impl Strategy<Value = u32> {
     prop_oneof![
         4 => 0..200_u32,
@@ -16,7 +17,7 @@ fn id() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// A piece of a set: its ids rise.
+/// A piece of a set, in ascending order.
 fn piece() -> impl Strategy<Value = Vec<u32>> {
     let evenly = |first: u32, count: u32, step: u32| -> Vec<u32> {
         (0..count)

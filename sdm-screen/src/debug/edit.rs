@@ -45,7 +45,8 @@ impl SearchLine {
         self.typed = Some(String::new());
     }
 
-    /// Takes a key while it is typed; true where it is to be looked for. Nothing is the same again.
+    /// Handles a key in the search line. Returns true if the search has to be carried out. Empty text
+    /// repeats the last search.
     pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         let Some(typed) = &mut self.typed else {
             return false;
@@ -85,7 +86,7 @@ impl LineEdit {
         self.shown = None;
     }
 
-    /// Takes the line, which is remembered unless it answers a question.
+    /// Takes the line, which is added to the history unless it answers a question.
     pub(crate) fn take(&mut self, is_question: bool) -> String {
         let line = std::mem::take(&mut self.text);
         (self.at, self.shown) = (0, None);
@@ -100,17 +101,17 @@ impl LineEdit {
         line
     }
 
-    /// Takes the lines of earlier days.
+    /// Sets the history of earlier sessions.
     pub(crate) fn fill_history(&mut self, mut lines: Vec<String>) {
         self.history = lines.split_off(lines.len().saturating_sub(HISTORY_MAX));
     }
 
-    /// The lines that were typed since this was asked last.
+    /// Takes the lines typed since the last call.
     pub(crate) fn take_typed(&mut self) -> Vec<String> {
         std::mem::take(&mut self.typed)
     }
 
-    /// Takes a key; false where it means nothing here.
+    /// Handles a key. Returns false if it has no meaning here.
     pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {

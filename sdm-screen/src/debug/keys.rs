@@ -9,10 +9,10 @@ const COLUMNS_OF_ALL: u16 = 140;
 /// Number of lines that PgUp and PgDn move.
 const PAGE: i32 = 15;
 
-/// A key that gives the session a line, and the line.
+/// A key, with the line that it sends to the session.
 pub(crate) struct Action {
     pub(crate) key: char,
-    /// Other debuggers have it there.
+    /// The function key with this action in other debuggers.
     function: Option<(u8, KeyModifiers)>,
     line: &'static str,
     /// True where the action needs a stopped task.
@@ -248,7 +248,7 @@ impl Debugger {
         self.hints_at_line = false;
     }
 
-    /// Says why a key did nothing yet; no longer than that is so.
+    /// Shows a hint while the shell carries out a line.
     fn hint_at_line(&mut self, hint: String) {
         self.hint = hint;
         self.hints_at_line = true;
@@ -297,13 +297,13 @@ impl Debugger {
         }
     }
 
-    /// An expression to be shown after each stop.
+    /// Begins a `display` line at the prompt.
     fn watch(&mut self) {
         self.line.set("display ");
         self.visit();
     }
 
-    /// The text of the selected line, for the terminal's clipboard.
+    /// Copies the selected line to the terminal's clipboard.
     fn copy(&mut self) {
         let sight = &self.board.sight;
         let text = match self.panel {
@@ -399,7 +399,7 @@ impl Debugger {
         self.handle_resize();
     }
 
-    /// The line at the bottom, as the keys are bound.
+    /// The bottom line, with the key bindings.
     pub(crate) fn foot(&self) -> String {
         if let Some(typed) = self.search.typed() {
             let typed = sdm_text::printable(typed.as_bytes());
@@ -411,7 +411,7 @@ impl Debugger {
         }
     }
 
-    /// The keys that do something here.
+    /// The keys with an action here.
     fn footer(&self) -> &'static str {
         match self.panel {
             Panel::Prompt if self.asked.is_none() => {

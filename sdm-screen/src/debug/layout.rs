@@ -23,7 +23,7 @@ impl Panel {
         Self::Prompt,
     ];
 
-    /// The key that goes there.
+    /// The number key that moves the keyboard focus to this panel.
     pub(crate) fn number(self) -> usize {
         Self::ALL
             .iter()
@@ -39,7 +39,7 @@ pub(crate) const LINES_MIN: u16 = 12;
 /// Minimum number of lines for a separate panel of program output. With fewer it replaces the prompt's
 /// panel while it has the keyboard focus.
 const LINES_OF_BOTH: u16 = 40;
-/// Less than this many columns have one column of panels.
+/// Minimum number of columns for two columns of panels.
 const COLUMNS_OF_TWO: u16 = 64;
 
 /// The areas of the panels in the body. Panels without an area are hidden.

@@ -77,7 +77,7 @@ impl Debugger {
         }
     }
 
-    /// The lines about values, as wide as there is room for.
+    /// The lines of the values panel, fitted to its width.
     pub(super) fn value_rows(&self) -> Vec<ValueRow> {
         let parts = match self.area.width < COLUMNS_OF_PARTS {
             true => PARTS_MIN,
@@ -86,7 +86,7 @@ impl Debugger {
         values::rows(&self.board.sight, &self.names, self.style, parts)
     }
 
-    /// The panels that are shown. Where lines are read one after the other, it is one.
+    /// The visible panels with their areas. In the linear style only one is visible.
     pub(super) fn places(&self, body: Rect) -> Vec<(Panel, Rect)> {
         places(body, self.panel, self.zoomed || self.style.linear)
     }
@@ -203,7 +203,7 @@ impl Debugger {
         }
     }
 
-    /// The first line that is shown: the selected one is in the middle where there are enough around it.
+    /// The first visible line. The selected one is in the middle, except near the file's ends.
     pub(super) fn source_first(&self, source: &SourceSight, height: u16) -> u32 {
         let count = u32::try_from(source.lines.len()).unwrap_or(u32::MAX);
         let end = source.first.saturating_add(count);
@@ -440,7 +440,7 @@ impl Debugger {
     }
 }
 
-/// The first row that is shown so that this one is.
+/// The first visible row such that row `at` is visible.
 pub(super) fn first_shown(at: usize, count: usize, height: u16) -> usize {
     let height = usize::from(height).max(1);
     let last_first = count.saturating_sub(height);

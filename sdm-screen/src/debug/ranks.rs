@@ -26,7 +26,7 @@ pub(crate) struct RankClass {
 pub(crate) struct RankMap {
     all: IdSet,
     pub(crate) classes: Vec<RankClass>,
-    /// The place of the selected rank among all.
+    /// Index of the selected rank.
     pub(crate) at: u64,
     /// The class in each cell of the last frame's area.
     cells: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct RankMap {
 }
 
 impl RankMap {
-    /// Takes the session as it is now.
+    /// Sets the state of the session.
     pub(crate) fn fill(&mut self, board: &Board) {
         let classes = classes(board);
         if classes != self.classes || board.all != self.all {
@@ -48,7 +48,7 @@ impl RankMap {
         }
     }
 
-    /// The class of a cell, and whether it is the selected one; the line of cells is counted from the first one that is shown.
+    /// The class of the cell with this index. None beyond the last one.
     pub(crate) fn cell(&self, at: u64) -> Option<&RankClass> {
         let class = self.cells.get(usize::try_from(at).ok()?)?;
         self.classes.get(usize::from(*class))

@@ -38,7 +38,7 @@ impl Debugger {
         self.step(0, by);
     }
 
-    /// The lines of the panel, and which one is selected.
+    /// The lines of the panel, and the index of the selected one.
     fn searched(&self) -> Option<(Vec<String>, usize)> {
         match self.panel {
             Panel::Source => {

@@ -187,7 +187,8 @@ fn every_state_is_as_it_was() {
     snapshot::check("debug_nothing", |frame| empty.draw(frame));
 }
 
-/// A key that is pressed while a line is carried out follows it, unless that one asks something or is broken off.
+/// A key that is pressed while a line is carried out takes effect after it, unless the line asks a question
+/// or is interrupted.
 #[test]
 fn a_key_waits_for_the_line_before() {
     let prompt = Some(("(sdm) ".to_owned(), false));

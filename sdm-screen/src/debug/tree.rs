@@ -21,7 +21,7 @@ pub(crate) struct StackView {
 /// A row with one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeRow {
-    /// Lines from the frame above.
+    /// The characters that connect it with the frame above.
     pub(crate) guide: String,
     /// The tasks of the frame as text; empty where they are the same as in the frame above.
     pub(crate) who: String,
@@ -34,7 +34,7 @@ pub(crate) struct TreeRow {
 }
 
 impl StackView {
-    /// Takes new stacks; the selection stays on the frame that it was on, or on the innermost one of the focus.
+    /// Sets the stacks. The selection stays on its frame, or moves to the innermost frame of the focus.
     pub(crate) fn fill(&mut self, stacks: Option<&MergedStacks>, names: &Names, focus: &IdSet) {
         let before = self.rows.get(self.at).cloned();
         self.rows.clear();

@@ -16,7 +16,7 @@ const BARS: [&str; 9] = [
     " ", "\u{2581}", "\u{2582}", "\u{2583}", "\u{2584}", "\u{2585}", "\u{2586}", "\u{2587}",
     "\u{2588}",
 ];
-/// The same in ASCII.
+/// The bars in ASCII.
 const ASCII_BARS: [&str; 9] = [" ", ".", ".", ":", ":", "|", "|", "#", "#"];
 
 /// A line of the panel.
@@ -33,7 +33,7 @@ pub(crate) fn named(sight: &Sight) -> impl Iterator<Item = &Named> {
     sight.watched.iter().chain(&sight.locals)
 }
 
-/// The lines for all of them.
+/// The lines for all names.
 pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> Vec<ValueRow> {
     let mut rows = Vec::new();
     for (of, it) in named(sight).enumerate() {

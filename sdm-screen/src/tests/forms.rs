@@ -1,4 +1,4 @@
-//! Jobs and clusters by forms.
+//! Tests of the forms for jobs and clusters.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -38,7 +38,7 @@ fn views_are_lines_of_words_one_part_at_a_time() {
     }
 }
 
-/// Screen readers read the line of the cursor.
+/// The cursor is on the selected line, which is the one that screen readers read.
 #[test]
 fn the_cursor_is_where_the_selection_is() {
     for (typed, wanted) in [

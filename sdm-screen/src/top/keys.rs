@@ -78,7 +78,7 @@ impl Top {
         }
     }
 
-    /// The table that has the keys.
+    /// Handles a key in the view of managers.
     fn manager_key(&mut self, code: KeyCode) {
         if code == KeyCode::Char('a') {
             self.over = Over::Form(Form::add());
@@ -273,7 +273,7 @@ impl Top {
         }
     }
 
-    /// A view's name, or words of `sdm`.
+    /// Carries out an entered line: a view's name, or words of `sdm`.
     fn command(&mut self, line: &str) {
         match line {
             "" => {}

@@ -66,7 +66,7 @@ impl Top {
         }
     }
 
-    /// The part of the view there, which has the keys from now on.
+    /// The part of the view at a position, which gets the keyboard focus.
     fn part_at(&mut self, body: Rect, at: Position) -> Option<(Part, Rect)> {
         let parts = self.parts(body);
         let found = parts.into_iter().find(|(_, place)| place.contains(at))?;

@@ -27,7 +27,7 @@ const END_WAIT: Duration = Duration::from_secs(5);
 const SAYS_NOTHING: &str = "N/A";
 
 impl Server {
-    /// Sets up the backend, at once or when the PMIx server is there that its programs are to find.
+    /// Sets up the backend, at once or when the programs' PMIx server is ready.
     pub(super) fn configure(&mut self, settings: &[u8]) {
         let settings = match wire::decode::<BackendSettings>(settings) {
             Ok(settings) => settings,
@@ -152,7 +152,7 @@ impl Server {
         }
     }
 
-    /// A process of this or another node has ended the job.
+    /// Handles the abort of the job by a process of this or another node.
     pub(super) fn end_aborted(&mut self, abort: Abort) {
         let all = self.own_tasks();
         let Abort { by, status, text } = abort;
@@ -214,7 +214,7 @@ impl Server {
         self.begin_waiting(setting_up.waiting);
     }
 
-    /// There is no PMIx server: nothing can be started, or programs are started without.
+    /// Continues without a PMIx server. If it is required, no program can be started.
     fn go_on_without(&mut self, why: &str) {
         let Some(setting_up) = self.hosted.setting_up.take() else {
             return;
@@ -232,7 +232,7 @@ impl Server {
         self.begin_waiting(setting_up.waiting);
     }
 
-    /// Gives up waiting for a PMIx server that takes too long, and for programs that are to end.
+    /// Handles the time limits of a PMIx server that is not ready, and of programs that have to end.
     pub(super) fn handle_pmix_timeout(&mut self, now: Instant) {
         if let Some((_, tasks)) = self.hosted.ending.take_if(|(at, _)| *at <= now)
             && let Some(backend) = &mut self.backend
@@ -262,7 +262,7 @@ impl Server {
         }
     }
 
-    /// Gives up a command that waits.
+    /// Cancels a queued command.
     pub(super) fn cancel_waiting(&mut self, id: CommandId) {
         let Some(waiting) = self.hosted.waiting() else {
             return;
@@ -296,7 +296,7 @@ impl Server {
     }
 }
 
-/// The job of a session, as a PMIx server is to know it.
+/// The description of a session's job for the PMIx server.
 fn job(session: SessionId, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob, PmixError> {
     let node = |(name, ranks): &(String, IdSet)| HostNode {
         name: name.clone(),

@@ -88,7 +88,8 @@ impl Server {
             .with_member(|member, now| member.exchange(now, &id, &given));
     }
 
-    /// The session is over: programs that were left running cannot meet those of other hosts any more.
+    /// Gives up all fences at the end of the session. Detached programs cannot reach those of other hosts
+    /// any more.
     pub(super) fn give_up_meeting(&mut self) {
         let Some(server) = &mut self.hosted.server else {
             return;
@@ -100,7 +101,7 @@ impl Server {
         self.watch_pmix();
     }
 
-    /// A barrier is over.
+    /// Handles the end of a fence.
     pub(super) fn end_meeting(
         &mut self,
         id: &ExchangeId,
@@ -194,7 +195,7 @@ impl Server {
     }
 }
 
-/// Small parts as larger ones.
+/// Combines small messages into larger ones.
 fn gathered(parts: &[Bytes]) -> Vec<Vec<u8>> {
     let mut gathered: Vec<Vec<u8>> = Vec::new();
     for part in parts {

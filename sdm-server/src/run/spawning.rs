@@ -21,7 +21,7 @@ use crate::spawning::{Starting, is_own};
 const NOT_STARTED: i32 = 127;
 
 impl Server {
-    /// The tasks of this server that are some.
+    /// The tasks of this server, without reserved numbers.
     pub(super) fn own_tasks(&self) -> IdSet {
         let local = self.driver.member().node().local();
         local.difference(&self.hosted.spawning.spare)
@@ -264,7 +264,7 @@ fn spec_of(
     }
 }
 
-/// The settings that a task has, for others.
+/// The gdb settings of a task, for other tasks.
 fn as_of(settings: &[(IdSet, String)], like: TaskId, tasks: &IdSet) -> Vec<(IdSet, String)> {
     let its = settings.iter().filter(|(whose, _)| whose.contains(like));
     its.map(|(_, line)| (tasks.clone(), line.clone())).collect()

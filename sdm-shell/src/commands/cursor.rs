@@ -32,7 +32,7 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// Goes on by some bytes and the blanks behind them.
+    /// Skips some bytes and the blanks behind them.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at = (self.at + bytes).min(self.line.len());
         self.skip_blanks();
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// Takes all that is left.
+    /// Takes the rest of the line.
     pub(super) fn take_rest(&mut self) -> &'a str {
         let rest = self.rest();
         self.skip(rest.len());
@@ -63,12 +63,12 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// An error that points here.
+    /// An error at this position.
     pub(super) fn error(&self, message: impl Into<String>) -> CommandError {
         CommandError::at(self.at, message)
     }
 
-    /// Fails where something is left.
+    /// Fails unless the whole line was read.
     pub(super) fn finish(&self, command: &str) -> Result<(), CommandError> {
         if self.is_empty() {
             return Ok(());

@@ -33,7 +33,7 @@ pub struct Line {
     pub repeats: bool,
 }
 
-/// A command as the person meant it.
+/// A parsed command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserCommand {
     /// An empty line or a comment.
@@ -56,7 +56,7 @@ pub enum UserCommand {
     Condition {
         /// The breakpoint's number; 0 for the last one made.
         number: u32,
-        /// Only where this holds; always where absent.
+        /// The condition. None removes the condition.
         condition: Option<String>,
     },
     /// `ignore N COUNT`.
@@ -76,7 +76,7 @@ pub enum UserCommand {
     Save(String),
     /// `load FILE`.
     Load(String),
-    /// `display[/FORMAT] [EXPR]`: after each stop; shows all where absent.
+    /// `display[/FORMAT] [EXPR]`: shows an expression after each stop. None: shows all displays.
     Display(Option<Displayed>),
     /// `info display`.
     Displays,
@@ -87,7 +87,7 @@ pub enum UserCommand {
         /// The command that is carried out for each of the threads.
         command: Box<UserCommand>,
     },
-    /// `thread`: which one is selected.
+    /// `thread`: shows the selected thread.
     SelectedThread,
     /// `shell COMMAND`, `make`: a command for this machine's shell.
     System(String),
@@ -154,7 +154,7 @@ pub enum UserCommand {
     ForgetSet(String),
     /// `freeze [SET]`, `thaw [SET]`.
     Hold {
-        /// Whom; those in focus where absent.
+        /// The tasks. None: the focus.
         to: Option<SetExpr>,
         /// True for `freeze`.
         on: bool,
@@ -163,7 +163,7 @@ pub enum UserCommand {
     Ranks(Option<SetExpr>),
     /// `stacks [--full]`.
     Stacks {
-        /// Unfolded, and every thread.
+        /// True for unfolded stacks of every thread.
         full: bool,
     },
     /// `queues`.
@@ -180,7 +180,7 @@ pub enum UserCommand {
         to: SetExpr,
         /// The text, without its line end.
         text: String,
-        /// True where the stream ends instead.
+        /// True to close the stream.
         eof: bool,
     },
     /// `output on|off`; without a word it is shown.
@@ -210,7 +210,7 @@ pub struct Displayed {
 pub enum Outside {
     /// `pwd`.
     WhereAmI,
-    /// `cd [DIR]`; empty for the person's own directory.
+    /// `cd [DIR]`; empty for the home directory.
     GoTo(String),
 }
 
@@ -297,7 +297,7 @@ impl CommandError {
         }
     }
 
-    /// An error at one place of the line, in bytes from 0.
+    /// An error at a position in the line, in bytes from 0.
     pub fn at(at: usize, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

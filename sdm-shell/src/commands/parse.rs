@@ -43,7 +43,7 @@ pub struct Called<'a> {
     pub rest: &'a str,
 }
 
-/// Divides a line without asking whether there is such a command; nothing where no word begins it.
+/// Divides a line without checking that the command exists. None where the line does not begin with a word.
 #[must_use]
 pub fn called(line: &str) -> Option<Called<'_>> {
     let mut rest = Cursor::new(line);
@@ -86,7 +86,8 @@ pub(super) fn prefix_set(rest: &mut Cursor<'_>) -> Result<Option<SetExpr>, Comma
     SetExpr::take(rest, Until::Bracket).map(Some)
 }
 
-/// The command's word ends where a name would: `p*q` and `print/x y` have one.
+/// Takes the command's name, which ends at the first character that cannot be part of it: `p*q`, `print/x
+/// y`.
 pub(super) fn command_word<'a>(rest: &mut Cursor<'a>) -> &'a str {
     let text = rest.rest();
     if text.starts_with('!') {

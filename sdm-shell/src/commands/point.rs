@@ -1,4 +1,4 @@
-//! Breakpoints, watchpoints and catchpoints: their words and the commands that make them.
+//! Breakpoints, watchpoints and catchpoints: their text, and the commands that create them.
 
 use sdm_debug::Command;
 use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, PointSpec, WatchKind, WatchSpec};
@@ -16,7 +16,7 @@ impl Point {
         }
     }
 
-    /// The command that makes it, under this number.
+    /// The command that creates it with this number.
     #[must_use]
     pub fn command(&self, number: u32) -> Command {
         match self.spec(number) {
@@ -68,7 +68,7 @@ impl Point {
         })
     }
 
-    /// Only where this holds.
+    /// The condition. None if it has none.
     #[must_use]
     pub fn condition(&self) -> Option<&str> {
         self.slot().as_deref()
@@ -101,7 +101,7 @@ impl Point {
         }
     }
 
-    /// Gone after the first stop.
+    /// True where it is deleted at the first stop.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl Point {
         }
     }
 
-    /// The line that makes it, without its set.
+    /// The command line that creates it, without its set.
     #[must_use]
     pub fn line(&self) -> String {
         match self.condition() {

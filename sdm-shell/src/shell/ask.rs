@@ -14,7 +14,7 @@ use super::model::open_commands::OpenCommand;
 use super::{SessionHandle, Verdict};
 
 impl SessionHandle {
-    /// Asks a question, waits for the answers and shows them; gives the tasks that answered.
+    /// Sends a query, waits for the answers and shows them. Returns the tasks that answered.
     pub(super) async fn ask(&self, said: &str, to: &IdSet, command: &Command) -> (Verdict, IdSet) {
         let (verdict, open) = self.ask_quietly(said, to, command).await;
         let Some(open) = open else {
@@ -24,7 +24,7 @@ impl SessionHandle {
         (verdict, open.done())
     }
 
-    /// Asks a question and waits for the answers without showing them.
+    /// Sends a query and waits for the answers without showing them.
     pub(super) async fn ask_quietly(
         &self,
         said: &str,

@@ -1,4 +1,4 @@
-//! More of a job that runs already, and less of it: `attach SET` and `detach SET`.
+//! `attach SET` and `detach SET` in a session with a running job.
 
 use sdm_debug::command::{AttachSpec, PointSpec, StartPoint};
 use sdm_debug::{Command, EndPolicy};

@@ -21,9 +21,9 @@ const TIMED_OUT: u8 = 120;
 const ABORTED: u8 = 121;
 /// The exit code where tasks are lost, or their gdb.
 const LOST: u8 = 122;
-/// The exit code where all ended well, and MPI was not used well.
+/// The exit code where all tasks exited with 0, but MPI was used wrongly.
 const MISUSED: u8 = 119;
-/// The most of them that are shown again at the end.
+/// Maximum number of errors in the use of MPI that are repeated at the end.
 const MPI_ERRORS_SHOWN_MAX: usize = 50;
 /// Interval between two updates of the status line.
 const TURN: Duration = Duration::from_secs(1);
@@ -240,7 +240,7 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     }
 }
 
-/// Tells all errors in the use of MPI together.
+/// Shows all errors in the use of MPI together.
 fn tell_mpi_errors(session: &SessionHandle) {
     let all = session.reporting(|reporting| reporting.recorder.mpi_errors().to_vec());
     if all.is_empty() {
@@ -259,7 +259,7 @@ fn tell_mpi_errors(session: &SessionHandle) {
     }
 }
 
-/// The exit code of a program that has ended well, for its use of MPI.
+/// The exit code of a successful program by its use of MPI.
 fn misused(session: &SessionHandle) -> (u8, Option<String>) {
     let count = session.reporting(|reporting| reporting.recorder.mpi_errors().len());
     match count {

@@ -90,7 +90,7 @@ pub(super) async fn look(session: &SessionHandle) {
     });
 }
 
-/// Asks all that is to be known at once, and waits for the answers.
+/// Sends all queries at once, and waits for the answers.
 async fn sight(session: &SessionHandle) -> Sight {
     let silent = session.read(|model| model.tasks.silent().clone());
     let standing = session.standing().difference(&silent);
@@ -182,7 +182,7 @@ fn has_source(frame: &Frame) -> bool {
     frame.line > 0 && !frame.path.is_empty()
 }
 
-/// The nearest caller of a frame that has source, as one of these tasks has it.
+/// The nearest caller of a frame that has source, in one of these tasks.
 async fn caller(session: &SessionHandle, tasks: &IdSet, level: u32) -> Option<Frame> {
     let spec = BacktraceSpec {
         limit: CALLERS_MAX,

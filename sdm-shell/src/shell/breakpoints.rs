@@ -13,7 +13,7 @@ use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::Point;
 
-/// The most lines that are done at one breakpoint.
+/// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 100;
 
 /// `break`, `watch`, `catch` and their kin.
@@ -65,7 +65,7 @@ pub(super) async fn insert_point(
     if differ { Verdict::Done } else { verdict }
 }
 
-/// The answer to the question whether a breakpoint waits for its place.
+/// Handles the answer to the question whether a breakpoint becomes pending.
 pub(super) async fn answer_pending(
     session: &SessionHandle,
     asked: Pending,
@@ -151,7 +151,7 @@ pub(super) fn begin_commands(session: &SessionHandle, numbers: &[u32]) -> Verdic
     Verdict::Done
 }
 
-/// The lines between `commands` and `end` are there.
+/// Sets the lines between `commands` and `end` as a breakpoint's commands.
 pub(super) async fn set_commands(
     session: &SessionHandle,
     numbers: &[u32],
@@ -203,7 +203,7 @@ async fn change_point(
     verdict
 }
 
-/// `$bpnum`, which is 0 here, is the last one made.
+/// Resolves `$bpnum`, which is 0 here, to the number of the last breakpoint.
 fn number_meant(session: &SessionHandle, number: u32) -> u32 {
     match number {
         0 => session.read(|model| model.breaks.last_number()),
@@ -231,7 +231,7 @@ pub(super) async fn delete_breakpoints(
     delete_now(session, said, numbers).await
 }
 
-/// The answer to the question whether all breakpoints may go.
+/// Handles the answer to the question whether to delete all breakpoints.
 pub(super) async fn answer_delete(
     session: &SessionHandle,
     all: &DeleteAll,

@@ -1,4 +1,4 @@
-//! Completing a line that is being typed.
+//! Completion of a partly typed line.
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 

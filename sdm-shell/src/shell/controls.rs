@@ -10,9 +10,9 @@ pub enum Control {
     /// Completion of a partly typed line. The offset of the completed word, in bytes, and its candidates go
     /// to the sender.
     Complete(String, Sender<(usize, Vec<String>)>),
-    /// There are no more lines.
+    /// End of input.
     Eof,
-    /// The line was cleared: nothing to do.
+    /// The input line was cleared; there is nothing to do.
     Cleared,
     /// A person typed Ctrl-C, or SIGINT came.
     Interrupt,

@@ -1,4 +1,4 @@
-//! Core files: how programs ended, and where they were at their end.
+//! Core files: the ends of programs, and their stacks at that time.
 use sdm_debug::Command;
 use sdm_debug::command::CoreSpec;
 use sdm_idset::{IdSet, TaskId};
@@ -8,7 +8,7 @@ use super::ending::StacksCode;
 use super::{SessionHandle, Verdict, held_back};
 use sdm_view::gather::Merged;
 
-/// Opens core files, all at once, and shows where they are; false where none could be opened.
+/// Opens all core files, and shows the positions of their processes. Returns false if none could be opened.
 pub(super) async fn open_cores(session: &SessionHandle, spec: CoreSpec) -> bool {
     show_start_of_cores(session, &spec);
     let tasks = tasks_of(&spec);
@@ -64,7 +64,7 @@ pub(super) async fn show_cores(
     code
 }
 
-/// Opens some core files, adds how each ended and its stacks, and lets them go.
+/// Opens some core files, adds their ends and stacks, and closes them.
 async fn add_cores(
     session: &SessionHandle,
     spec: CoreSpec,

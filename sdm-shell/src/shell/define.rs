@@ -1,4 +1,4 @@
-//! `define` and `commands`: lines that are gathered up to `end`, and commands of the user's own that are made of them.
+//! `define` and `commands`: reading lines up to `end`, and user-defined commands.
 use sdm_view::item::Item;
 
 use super::model::dialogue::{Collected, Collecting, DEFINED_MAX, LINES_MAX, Purpose};
@@ -19,12 +19,12 @@ pub(super) fn define(session: &SessionHandle, name: &str) -> Verdict {
     Verdict::Done
 }
 
-/// The lines that follow, up to `end`, are gathered.
+/// Begins to collect the following lines, up to `end`.
 pub(super) fn collect_for(session: &SessionHandle, purpose: Purpose) {
     session.edit(|model| model.dialogue.collecting = Some(Collecting::new(purpose)));
 }
 
-/// A line that is gathered, or the `end` of them.
+/// Handles a line of a block, or its `end`.
 pub(super) async fn collect(session: &SessionHandle, line: &str) -> Verdict {
     let Some(collecting) = session.edit(|model| model.dialogue.collecting.take()) else {
         return Verdict::Done;
@@ -45,7 +45,7 @@ pub(super) async fn collect(session: &SessionHandle, line: &str) -> Verdict {
     }
 }
 
-/// Ctrl-C at a prompt: nothing is gathered, and nothing answered.
+/// Handles Ctrl-C at a prompt: drops an unfinished block or an open question.
 pub(super) fn abandon_input(session: &SessionHandle) {
     session.edit(|model| model.dialogue.collecting = None);
     if session.edit(|model| model.dialogue.question.take().is_some()) {
@@ -53,7 +53,7 @@ pub(super) fn abandon_input(session: &SessionHandle) {
     }
 }
 
-/// A line that calls a command of the user's own; absent where it does not.
+/// Carries out a line that calls a user-defined command. None for other lines.
 pub(super) async fn execute_defined(
     session: &SessionHandle,
     line: &str,

@@ -24,7 +24,7 @@ use sdm_view::item::{Happening, Item};
 pub use sample::Looks;
 pub(super) use sample::stop_quietly;
 
-/// The command that `sdm diagnose` is.
+/// The command name of `sdm diagnose` in queries.
 const LINE: &str = "diagnose";
 
 /// The outcome of `sdm diagnose`.
@@ -367,7 +367,7 @@ fn has_settled(observed: &Observed, found: &Diagnosis) -> bool {
     }
 }
 
-/// Notes a rank that has ended the job for all.
+/// Notes a rank that has aborted the job.
 fn note_abort(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
     let Some((rank, how)) = session.read(|model| model.job.abort_words.clone()) else {
         return;

@@ -26,8 +26,7 @@ pub struct Application {
     pub clock: Box<dyn Fn() -> Instant>,
 }
 
-/// The machine where `sdm` runs, as commands of the shell use it: files, a working directory,
-/// children.
+/// The machine where `sdm` runs, for commands of the shell: files, a working directory, child processes.
 pub trait LocalMachine {
     /// The text of a file.
     ///
@@ -41,10 +40,10 @@ pub trait LocalMachine {
     /// The file cannot be written; what was there before is there still.
     fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()>;
 
-    /// A file's name without links; as it is where there is no such file.
+    /// Resolves the links in a file's name. An unknown name is returned unchanged.
     fn without_links(&mut self, file: &Path) -> PathBuf;
 
-    /// The person's home directory; `/` where it is not known.
+    /// The user's home directory; `/` if unknown.
     fn home(&mut self) -> PathBuf;
 
     /// The working directory.
@@ -53,21 +52,21 @@ pub trait LocalMachine {
     /// It is gone or cannot be read.
     fn working_directory(&mut self) -> io::Result<PathBuf>;
 
-    /// Makes another directory the working directory.
+    /// Changes the working directory.
     ///
     /// # Errors
     /// There is no such directory, or it cannot be entered.
     fn change_directory(&mut self, directory: &Path) -> io::Result<()>;
 
-    /// Starts a command line in a shell of this machine, which has the terminal until it ends; a
-    /// shell for the person where the line is empty.
+    /// Starts a command line in a local shell, which has the terminal until it ends. For an empty line, an
+    /// interactive shell is started.
     ///
     /// # Errors
     /// It cannot be started.
     fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>>;
 }
 
-/// A command of this machine that was started.
+/// A started local command.
 pub trait LocalProcess {
     /// Returns the end of the process, or None while it runs.
     ///
@@ -75,14 +74,14 @@ pub trait LocalProcess {
     /// It cannot be waited for.
     fn poll_end(&mut self) -> io::Result<Option<LocalEnd>>;
 
-    /// Ends it, whatever it does, and waits for its end.
+    /// Kills the command and waits for its end.
     fn kill(&mut self);
 }
 
 /// The end of a local command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalEnd {
-    /// True where it has ended with exit code 0.
+    /// True where the exit code is 0.
     pub success: bool,
     /// The exit status as text: `exit status: 2`.
     pub status: String,
@@ -124,13 +123,13 @@ pub struct Widened {
     pub left_out: Vec<String>,
 }
 
-/// A [`Restart`] that knows its session.
+/// A [`Restart`] with its session bound.
 pub(super) type SessionRestart = Box<dyn FnMut() -> Result<Option<String>, NotOpened>>;
 
-/// A [`Widen`] that knows its session.
+/// A [`Widen`] with its session bound.
 type SessionWiden = Box<dyn FnMut(&IdSet) -> Result<Widened, NotOpened>>;
 
-/// A [`Widening`] that knows its session.
+/// A [`Widening`] with its session bound.
 pub(super) struct SessionWidening {
     /// Ranks of the job that are on hosts without a server.
     pub(super) elsewhere: IdSet,

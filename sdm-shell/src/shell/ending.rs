@@ -60,7 +60,7 @@ pub enum StacksCode {
     Differ = 1,
     /// Some stacks could not be read.
     Error = 2,
-    /// A person has given it up.
+    /// Interrupted by the user.
     Interrupted = 130,
 }
 

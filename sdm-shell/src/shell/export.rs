@@ -183,7 +183,7 @@ async fn numbers_of(
     Ok((verdict, arrays))
 }
 
-/// The answers to all questions of an expression as one array; nothing where one is missing.
+/// Combines the answers to all questions of an expression into one array. None if one is missing.
 fn joined(parts: Vec<NumberArray>, slices: &Slices) -> Option<NumberArray> {
     let first = parts.first()?;
     let same = parts.iter().all(|part| part.shape == first.shape);

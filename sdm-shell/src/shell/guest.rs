@@ -96,12 +96,12 @@ impl GuestShell {
         });
     }
 
-    /// Numbers up to this one are taken.
+    /// Reserves the breakpoint numbers up to this one.
     pub fn reserve_numbers(&self, last: u32) {
         self.handle.edit(|model| model.breaks.reserve(last));
     }
 
-    /// An answer that was shown elsewhere: its classes are `@1`, `@2`, ... from now on.
+    /// Notes an answer that the front-end has shown, so that `@1`, `@2`, ... mean its classes.
     pub fn note_answer(&self, gathered: &Gathered) {
         let item = Item::Answer(gathered.clone());
         self.handle.edit(|model| model.note_shown(&item));
@@ -169,7 +169,7 @@ impl GuestShell {
         held_back::show_due(&self.handle);
     }
 
-    /// True while a line is under way.
+    /// True while a line is being carried out.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.under_way.is_some()
@@ -190,7 +190,7 @@ impl GuestShell {
         self.handle.is_over()
     }
 
-    /// True where a word is the name of a command of the user's own.
+    /// True where a word is the name of a user-defined command.
     #[must_use]
     pub fn knows(&self, word: &str) -> bool {
         self.handle

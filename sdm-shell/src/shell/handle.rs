@@ -25,7 +25,7 @@ use super::reporting::Reporting;
 use super::{Application, Verdict};
 use crate::commands::CommandError;
 
-/// A session as the commands of the shell see it; cheap to clone.
+/// A session for the shell's commands; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct SessionHandle(Rc<SessionParts>);
 
@@ -80,7 +80,7 @@ impl SessionHandle {
         &self.0
     }
 
-    /// Looks at the model.
+    /// Reads the model.
     pub(super) fn read<T>(&self, look: impl FnOnce(&Model) -> T) -> T {
         look(&self.0.model.borrow())
     }
@@ -94,7 +94,8 @@ impl SessionHandle {
         (self.0.clock)()
     }
 
-    /// Lets the event loop take in one event, or time pass until `until`; absent: as long as it takes.
+    /// Returns to the event loop for one event, or until the time `until`. Without a time it waits as long
+    /// as it takes.
     pub(super) async fn turn(&self, until: Option<Instant>) {
         self.0.wake_at.set(until);
         let mut is_over = false;
@@ -110,7 +111,7 @@ impl SessionHandle {
         self.0.wake_at.get()
     }
 
-    /// True once nothing more can be done.
+    /// True once no command can be carried out any more.
     pub(super) fn is_over(&self) -> bool {
         self.read(|model| model.over.is_some())
     }
@@ -140,7 +141,7 @@ impl SessionHandle {
         self.0.session.borrow().members().to_vec()
     }
 
-    /// Ctrl-C or Ctrl-Z, where a person has pressed one.
+    /// Takes a Ctrl-C or Ctrl-Z, if there is one.
     pub(super) fn take_break(&self) -> Option<Break> {
         self.edit(|model| model.requests.take_break())
     }
@@ -212,7 +213,7 @@ impl SessionHandle {
         self.edit(|model| model.happened(now, tasks, what, end));
     }
 
-    /// Gives up a command.
+    /// Cancels a command.
     pub(super) fn cancel(&self, id: CommandId) {
         self.0.session.borrow_mut().cancel(id);
     }
@@ -244,7 +245,7 @@ impl SessionHandle {
         }
     }
 
-    /// Shows items that belong together.
+    /// Shows a group of items.
     pub(super) fn show_group(&self, items: &[Item]) {
         self.0.view.borrow_mut().group(true);
         for item in items {
@@ -253,7 +254,7 @@ impl SessionHandle {
         self.0.view.borrow_mut().group(false);
     }
 
-    /// Shows a line of the shell's own.
+    /// Shows a line of text.
     pub(super) fn say(&self, text: &str) {
         self.show(&Item::Notice(text.to_owned()));
     }
@@ -268,7 +269,7 @@ impl SessionHandle {
         Verdict::Failed
     }
 
-    /// Shows why a line is no command.
+    /// Shows the error of a line.
     pub(super) fn refuse(&self, line: &str, error: &CommandError) -> Verdict {
         self.show(&Item::Error(Problem {
             message: error.message.clone(),
@@ -284,7 +285,7 @@ impl SessionHandle {
         self.0.view.borrow_mut().status(line);
     }
 
-    /// Has something done on the machine where `sdm` runs.
+    /// Accesses the local machine.
     pub(super) fn machine<T>(&self, deed: impl FnOnce(&mut dyn LocalMachine) -> T) -> T {
         deed(&mut **self.0.machine.borrow_mut())
     }

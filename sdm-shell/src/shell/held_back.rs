@@ -13,7 +13,7 @@ pub(super) fn show_due(session: &SessionHandle) {
     }
 }
 
-/// Shows all that has been held back.
+/// Shows all delayed notices and output.
 pub(super) fn show_held(session: &SessionHandle) {
     let held = session.edit(|model| model.news.take_held());
     session.show_group(&held);

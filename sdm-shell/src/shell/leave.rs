@@ -57,7 +57,7 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
     after_signal(session, ending)
 }
 
-/// Whatever a signal has cut short, that is why.
+/// Replaces the ending by that of a signal, if one has ended the session.
 fn after_signal(session: &SessionHandle, ending: Ending) -> Ending {
     let Some(Over::Terminated(signal)) = session.read(|model| model.over.clone()) else {
         return ending;

@@ -35,7 +35,7 @@ pub(super) async fn execute(session: &SessionHandle, line: &str, depth: u32) -> 
     execute_parsed(session, line, parsed, depth).await
 }
 
-/// A line that answers a question.
+/// Handles a line that answers a question.
 async fn answer(session: &SessionHandle, question: Question, line: &str) -> Verdict {
     match question {
         Question::Quit => rerun::answer_quit(session, line),

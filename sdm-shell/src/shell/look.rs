@@ -88,7 +88,7 @@ impl Look {
         self.has_failed
     }
 
-    /// The stacks of all; `None` where there are none, or a person gave up.
+    /// Reads the stacks of all tasks. None if there are none, or the user has interrupted it.
     pub(super) async fn take(&mut self, session: &SessionHandle) -> Option<Gathered> {
         let mut gathered = Gathered::default();
         if !self.free.is_empty() {

@@ -65,7 +65,8 @@ pub(super) async fn lack_of_room(
     refusal(&loads)
 }
 
-/// The same for attaching to processes: one gdb for those of a host, unless each has its own.
+/// Checks the memory for attaching to processes: one gdb for all processes of a host, unless each has its
+/// own.
 pub(super) async fn lack_of_room_to_attach(
     session: &SessionHandle,
     spec: &AttachSpec,
@@ -107,7 +108,7 @@ pub(super) async fn lack_of_room_to_attach(
     refusal(&loads)
 }
 
-/// The hosts of more than a few tasks, with them.
+/// The hosts with more than a few tasks.
 fn crowded_hosts(session: &SessionHandle) -> BTreeMap<String, IdSet> {
     let mut hosts: BTreeMap<String, IdSet> = BTreeMap::new();
     for member in session.members() {

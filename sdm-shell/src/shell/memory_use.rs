@@ -1,4 +1,4 @@
-//! `info memory`: how much memory the tasks use, added up on the way up the tree.
+//! `info memory`: the memory use of the tasks, summed up in the tree.
 
 use sdm_debug::Command;
 use sdm_debug::rules::Merged;

@@ -95,7 +95,7 @@ use handle::SessionHandle;
 use model::Model;
 use model::input::OwnInput;
 
-/// Carries out commands over a session: owns the session and the one event loop.
+/// A shell over a session. It owns the session and the event loop.
 pub struct Shell<D> {
     session: Rc<RefCell<D>>,
     handle: SessionHandle,
@@ -118,7 +118,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         }
     }
 
-    /// Gives the session back, and where to show how it ended.
+    /// Returns the session, and the rest of the shell, which shows the end.
     ///
     /// # Panics
     /// Never: no command is under way while the shell is not borrowed.
@@ -139,7 +139,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         (session.into_inner(), ended)
     }
 
-    /// True once nothing more can be done.
+    /// True once no command can be carried out any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.handle.is_over()
@@ -153,7 +153,7 @@ impl<D: DebugSession + 'static> Shell<D> {
             .read(|model| model.tasks.in_state(is_dead).union(&model.tasks.lost()))
     }
 
-    /// A person takes over from a script.
+    /// Switches from a script to an interactive user.
     pub fn set_interactive(&mut self) {
         self.handle.edit(|model| model.options.interactive = true);
     }
@@ -171,7 +171,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.handle.edit(|model| model.job.can_rerun = true);
     }
 
-    /// The session can get servers on more hosts of its job by this.
+    /// Sets the function that opens servers on further hosts of the job.
     pub fn set_widening(&mut self, widening: Widening<D>) {
         let session = Rc::clone(&self.session);
         let Widening {
@@ -200,7 +200,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         program_input::begin_input(&self.handle);
     }
 
-    /// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
+    /// Starts programs on their tasks, up to `main`. Returns false on failure.
     pub fn start(&mut self, programs: Vec<(IdSet, StartSpec)>) -> bool {
         let session = self.handle.clone();
         self.block_on(start::start(&session, programs))
@@ -268,15 +268,15 @@ impl<D: DebugSession + 'static> Shell<D> {
         attach::failed_attach(&self.handle)
     }
 
-    /// Looks at processes without changing them, shows their merged stacks, and leaves them.
+    /// Reads the stacks of processes without changing them, shows the merged stacks, and detaches.
     pub fn show_stacks_of(&mut self, spec: AttachSpec, full: bool, by: LookBy) -> StacksCode {
         let session = self.handle.clone();
         self.block_on(stacks::show_stacks_of(&session, spec, full, by))
     }
 
-    /// Looks at processes without changing them and shows their merged stacks whenever they
-    /// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
-    /// tasks run between two looks.
+    /// Reads the stacks of processes every `period` without changing them, and shows the merged stacks
+    /// whenever they have changed. Ends on Ctrl-C or when all processes have ended, and detaches. The tasks
+    /// run in between.
     pub fn watch_stacks_of(
         &mut self,
         spec: AttachSpec,
@@ -288,7 +288,7 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(watch::watch_stacks_of(&session, spec, full, by, period))
     }
 
-    /// Looks at processes without changing them many times a second for a while, shows where they were, and gives it.
+    /// Samples processes many times a second without changing them. Shows and returns their merged places.
     pub fn profile_of(
         &mut self,
         spec: AttachSpec,
@@ -310,7 +310,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(diagnose::diagnose_target(&session, spec, looks, observed))
     }
 
-    /// Opens core files, all at once, and shows where they are; false where none could be opened.
+    /// Opens all core files, and shows the positions of their processes. Returns false if none could be
+    /// opened.
     pub fn open_cores(&mut self, spec: CoreSpec) -> bool {
         let session = self.handle.clone();
         self.block_on(cores::open_cores(&session, spec))

@@ -10,7 +10,7 @@ pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Settings of a shell.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A person sits at a prompt: commands may fail, and `quit` asks.
+    /// True at a prompt: commands may fail, and `quit` asks for confirmation.
     pub interactive: bool,
     /// Commands are shown before they are carried out.
     pub echo: bool,
@@ -20,7 +20,7 @@ pub struct Options {
     pub stdin_tasks: IdSet,
     /// The tasks were attached to, not started.
     pub attached: bool,
-    /// The tasks are numbered by their places in a list: no number is a rank.
+    /// True where task numbers are indices in a list and not ranks.
     pub unranked: bool,
     /// Ranks of the job that are not tasks.
     pub outside: IdSet,
@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The tasks end with the session.
+    /// True where the tasks end with the session.
     pub(super) fn is_ours(&self) -> bool {
         !self.attached || self.controlled
     }

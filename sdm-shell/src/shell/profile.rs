@@ -22,7 +22,7 @@ pub struct Sampling {
     pub span: Duration,
     /// The rate, in samples per second.
     pub rate: u32,
-    /// Unfolded, and every thread.
+    /// True for unfolded stacks of every thread.
     pub full: bool,
 }
 
@@ -100,7 +100,7 @@ struct Sampled {
 }
 
 impl Sampled {
-    /// Takes the next part; false where nothing more is to be waited for.
+    /// Receives the next part of the samples. Returns false if no more are expected.
     async fn take(&mut self, session: &SessionHandle, command: &Command) -> bool {
         let asked = session.ask_quietly("profile", &self.left, command);
         let (verdict, Some(open)) = asked.await else {

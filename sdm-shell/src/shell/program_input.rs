@@ -27,7 +27,7 @@ pub(super) fn begin_input(session: &SessionHandle) {
     }
 }
 
-/// Gives a piece of input to the programs; an empty one is the end of it.
+/// Passes a piece of input to the programs. An empty one closes it.
 pub(super) fn pass_input(session: &SessionHandle, bytes: Vec<u8>) {
     let eof = bytes.is_empty();
     let piece = match feed(session, &bytes, eof) {

@@ -1,4 +1,4 @@
-//! `queues`: the messages of MPI that have not completed, merged on the way up the tree.
+//! `queues`: pending MPI messages, merged in the tree.
 
 use sdm_debug::Command;
 use sdm_debug::rules::Merged;

@@ -60,7 +60,7 @@ pub(super) fn writes_report(session: &SessionHandle) -> bool {
     session.reporting(|reporting| reporting.files.is_some())
 }
 
-/// Writes the files where there is something new and it is time for it.
+/// Writes the files if there is news and a write is due.
 pub(super) fn write_due_report(session: &SessionHandle) {
     let is_due = session.reporting(|reporting| {
         reporting.files.is_some()
@@ -103,7 +103,7 @@ fn report(session: &SessionHandle) -> Report {
     session.reporting(|reporting| reporting.recorder.report(&all, states, took))
 }
 
-/// Leaves the files to be finished once it is known how the session ended.
+/// Takes the report and its files, to be finished when the end of the session is known.
 pub(super) fn take_report(session: &SessionHandle) -> Option<(ReportFiles, Report)> {
     let files = session.reporting(|it| it.files.take().or_else(|| it.unwritten.take()))?;
     Some((files, report(session)))
@@ -154,7 +154,7 @@ pub(super) async fn look_back(session: &SessionHandle, values: Values) {
     write_report(session);
 }
 
-/// Looks at them again, with the values that [`look_back`] has left for later.
+/// Reads the variables that [`look_back`] has deferred.
 pub(super) async fn look_closer(session: &SessionHandle) {
     if writes_report(session) && !session.is_over() {
         look(session, Values::Now).await;
@@ -221,7 +221,7 @@ async fn looks_at(session: &SessionHandle, sets: Vec<IdSet>) -> Vec<Look> {
     looks
 }
 
-/// The stack of the first of these tasks, with variables; its selected frame stays.
+/// The stack with variables of the first of these tasks. Its selected frame is not changed.
 async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
     let task = tasks.first()?;
     // Values are gdb's.

@@ -91,7 +91,7 @@ async fn run_fresh(session: &SessionHandle, again: &Rerun) -> Verdict {
     run::run(session, &said, &Command::Continue, again.background).await
 }
 
-/// The answer to the question whether the job may be ended.
+/// Handles the answer to the question whether to end the job.
 pub(super) async fn answer_rerun(session: &SessionHandle, again: Rerun, answer: &str) -> Verdict {
     if is_yes(answer) {
         return start_anew(session, again).await;

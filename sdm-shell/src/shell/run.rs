@@ -17,7 +17,7 @@ use crate::commands::SetExpr;
 /// Time limit for interrupted tasks to report their stop.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
 
-/// The time in which the others are waited for once one has crashed: they may be about to stop as well.
+/// Time that other tasks are waited for after a crash, because they may be about to stop as well.
 const CRASH_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets tasks run and, unless told otherwise, waits for the end of the run.
@@ -222,7 +222,7 @@ pub(super) fn quit(session: &SessionHandle, depth: u32) -> Verdict {
     Verdict::Done
 }
 
-/// The end of input asks like `quit`; a second one is the answer.
+/// Handles the end of input like `quit`. A second one confirms it.
 pub(super) fn end_of_input(session: &SessionHandle) {
     match session.edit(|model| model.dialogue.question.take()) {
         Some(Question::Quit) => {
@@ -303,7 +303,7 @@ pub(super) async fn wait_command(
     Verdict::Done
 }
 
-/// An answer as an item; `whole` where it is not to be folded.
+/// An answer as an item. With `whole` it is not folded.
 pub(super) fn answer(gathered: Gathered, whole: bool) -> Item {
     let item = Item::Answer(gathered);
     if whole {

@@ -4,7 +4,7 @@ use sdm_idset::IdSet;
 
 /// A parsed line's text and target set.
 pub(super) struct Said<'a> {
-    /// The line as it was written.
+    /// The line, as written.
     pub(super) line: &'a str,
     /// The tasks named in front of the command, otherwise those in focus.
     pub(super) to: IdSet,

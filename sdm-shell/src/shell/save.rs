@@ -1,4 +1,5 @@
-//! `save` writes breakpoints and sets as commands that make them again; `gcore` has tasks write core files.
+//! `save` writes breakpoints and sets as commands that create them again. `gcore` writes core files of
+//! tasks.
 use sdm_debug::Command;
 use sdm_idset::IdSet;
 use sdm_view::item::{Gathered, Item};

@@ -1,4 +1,4 @@
-//! Lines one after the other: of a person, of a script, of a file that `source` names.
+//! Execution of lines in order, from a user, a script, or a sourced file.
 
 use super::controls::{Control, LineSource, ScriptLine};
 use super::ending::{Ending, ending_of_failure};

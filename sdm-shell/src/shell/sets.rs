@@ -1,4 +1,4 @@
-//! The focus and the sets that have a name: which tasks a set means now, and which tasks are held.
+//! The commands for the focus, for named sets, and for held tasks.
 use sdm_debug::{Command, Reply};
 use sdm_idset::IdSet;
 use sdm_idset::set_text;
@@ -8,7 +8,7 @@ use super::said::Said;
 use super::{SessionHandle, Verdict};
 use crate::commands::{CommandError, PREDEFINED, SetExpr};
 
-/// The most sets that have a name.
+/// Maximum number of named sets.
 const NAMED_MAX: usize = 1024;
 /// The most classes of the last answer that `info sets` shows.
 const CLASSES_SHOWN_MAX: usize = 16;
@@ -19,7 +19,7 @@ impl SessionHandle {
         self.resolve_among(set, &self.all()).await
     }
 
-    /// The same where others than the session's tasks may be meant.
+    /// Resolves a set that may contain tasks outside of the session.
     pub(super) async fn resolve_among(
         &self,
         set: &SetExpr,
@@ -37,7 +37,7 @@ impl SessionHandle {
     }
 }
 
-/// The tasks of a set, or else those that the line is for.
+/// The tasks of a set, or without one the target set of the line.
 pub(super) async fn whom(
     session: &SessionHandle,
     said: &Said<'_>,

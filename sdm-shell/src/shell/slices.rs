@@ -9,13 +9,13 @@ use sdm_debug::quoted::outside_quotes;
 
 /// Maximum number of questions that one expression is expanded into.
 const QUESTIONS_MAX: usize = 256;
-/// The most elements of the slice that gdb takes at once.
+/// Maximum number of elements in a slice that gdb evaluates at once.
 const LENGTH_MAX: u64 = 1 << 18;
 
 /// The gdb expressions for an expression that may contain slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slices {
-    /// The expressions that gdb evaluates, in the order of their indices, the last one fastest.
+    /// The expressions for gdb, ordered by their indices; the last index varies fastest.
     pub(super) questions: Vec<String>,
     /// Lengths of the slices that were expanded into separate questions. Their product is the number of
     /// questions.
@@ -27,18 +27,18 @@ pub(super) struct Slices {
 /// The reason why an expression's slices cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SliceError {
-    /// An end that is no number.
+    /// A bound is not a number.
     #[error("slice `{0}`: expected numbers, as in [0:63]")]
     NoNumber(String),
     /// The last index is before the first.
     #[error("slice `{0}`: its last element stands before its first")]
     Backwards(String),
-    /// More elements than are taken at once.
+    /// The slice has too many elements.
     #[error("slice `{slice}`: more than {max} elements")]
     TooLong {
         /// The slice, as written.
         slice: String,
-        /// The most that there can be.
+        /// The maximum number.
         max: u64,
     },
 }
@@ -111,13 +111,14 @@ impl Slices {
         Ok(slices)
     }
 
-    /// An element of the slice that gdb takes at once, where there is one.
+    /// An element of the slice that gdb evaluates at once. None if there is no such slice.
     pub(super) fn element(&self) -> Option<&str> {
         let (element, _) = self.questions.first()?.rsplit_once('@')?;
         Some(element)
     }
 
-    /// The commands that ask for them, in a format of gdb's (`/d`): each answers with the numbers as text, all of them.
+    /// The commands that evaluate the questions, in a format of gdb (`/d`). Each prints all of its numbers
+    /// as text.
     pub(super) fn commands(&self, format: &str) -> Vec<Command> {
         let command = |question: &String| Command::Console {
             line: format!(

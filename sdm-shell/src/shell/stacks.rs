@@ -1,4 +1,5 @@
-//! `sdm stacks`: a session that looks at processes, shows merged stacks and leaves; and `stacks` of a session that stays.
+//! `sdm stacks`: a session that shows merged stacks and detaches; and the command `stacks` of an
+//! interactive session.
 
 use sdm_debug::command::AttachSpec;
 
@@ -10,7 +11,7 @@ use super::run::answer;
 use super::said::Said;
 use super::{SessionHandle, Verdict};
 
-/// Looks at processes without changing them, shows their merged stacks, and leaves them.
+/// Reads the stacks of processes without changing them, shows the merged stacks, and detaches.
 pub(super) async fn show_stacks_of(
     session: &SessionHandle,
     spec: AttachSpec,

@@ -1,4 +1,4 @@
-//! Starts programs, each on its tasks, and brings them to `main`.
+//! The start of programs on their tasks, up to `main`.
 
 use sdm_core::CommandId;
 use sdm_debug::command::{StartSpec, StopAt};
@@ -16,7 +16,7 @@ use sdm_view::item::Item;
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
-/// Starts programs, each on its tasks, and brings them to `main`; false where that failed.
+/// Starts programs on their tasks, up to `main`. Returns false on failure.
 pub(super) async fn start(session: &SessionHandle, programs: Vec<(IdSet, StartSpec)>) -> bool {
     session.edit(|model| {
         let seized = programs.iter().filter(|(_, spec)| spec.gdb_when_needed);

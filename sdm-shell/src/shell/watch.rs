@@ -16,9 +16,9 @@ use sdm_view::item::{Happening, Item, MergedStacks};
 /// Interval between two updates of the status line.
 const TURN: Duration = Duration::from_secs(1);
 
-/// Looks at processes without changing them and shows their merged stacks whenever they
-/// differ, looking every `period`, until Ctrl-C or until all have ended; then leaves them. The
-/// tasks run between two looks.
+/// Reads the stacks of processes every `period` without changing them, and shows the merged stacks whenever
+/// they have changed. Ends on Ctrl-C or when all processes have ended, and detaches. The tasks run in
+/// between.
 pub(super) async fn watch_stacks_of(
     session: &SessionHandle,
     spec: AttachSpec,

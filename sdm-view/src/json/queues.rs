@@ -47,7 +47,7 @@ fn row(row: &QueueRow) -> Value {
     })
 }
 
-/// The number of one rank, or how far from each task it is.
+/// A rank as an absolute number, or relative to each task's own.
 fn alike(alike: Alike) -> Value {
     match alike {
         Alike::Same(rank) => json!({ "rank": rank }),

@@ -9,7 +9,7 @@ use crate::compare::Comparison;
 use crate::item::{Item, LinkRow, Listing, NodeRow, Plot, SetRow, TreeRow};
 use crate::profile::{Profile, ProfileNode};
 
-/// The kind of such a record and its fields.
+/// The kind and the fields of such a record.
 pub(super) fn record(item: &Item) -> (&'static str, Value) {
     match item {
         Item::Sets(rows) => ("sets", sets(rows)),

@@ -1,4 +1,4 @@
-//! The flame graph: one SVG file that needs nothing else.
+//! The flame graph: one self-contained SVG file.
 
 use sdm_idset::IdSet;
 
@@ -19,7 +19,8 @@ const NARROWEST: f64 = 0.2;
 /// The width of a set in a title.
 const SET_WIDTH: usize = 60;
 
-/// The stacks of all tasks, and of each class where there are several, each frame as wide as it was seen often, its callers above it.
+/// The flame graph of all tasks, and of each class if there are several. The width of a frame is the number
+/// of its samples, and callers are above.
 #[must_use]
 pub fn flame(profile: &Profile, names: &Names) -> String {
     let mut body = String::new();

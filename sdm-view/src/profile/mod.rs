@@ -194,7 +194,7 @@ fn without_lines(frames: &[StackFrame]) -> Vec<StackFrame> {
     frames.collect()
 }
 
-/// The frames of stacks of the same functions, with the lines that they agree in.
+/// The common frames of stacks with the same functions. Lines that differ are 0.
 fn common<'a>(mut stacks: impl Iterator<Item = &'a [StackFrame]>) -> Vec<StackFrame> {
     let mut common = stacks.next().map_or(Vec::new(), <[_]>::to_vec);
     for stack in stacks {

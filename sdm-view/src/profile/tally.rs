@@ -1,4 +1,4 @@
-//! Counts of the times that each of many tasks was somewhere.
+//! Number of samples per task at one place.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use sdm_idset::IdSet;
 pub(super) struct Tally(BTreeMap<u64, IdSet>);
 
 impl Tally {
-    /// Each of these tasks was there so often more.
+    /// Adds a number of samples to each of these tasks.
     pub(super) fn add(&mut self, times: u64, tasks: &IdSet) {
         let mut new = tasks.clone();
         let mut more = Vec::new();
@@ -28,17 +28,17 @@ impl Tally {
         self.0.retain(|_, who| !who.is_empty());
     }
 
-    /// Each number of times, with the tasks that were there so often.
+    /// Each number of samples, with the tasks that have it.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &IdSet)> {
         self.0.iter().map(|(times, who)| (*times, who))
     }
 
-    /// The tasks that were there.
+    /// The tasks with samples.
     pub(super) fn tasks(&self) -> IdSet {
         IdSet::union_all(self.0.values())
     }
 
-    /// The times that these tasks were there together.
+    /// Number of samples, summed over these tasks.
     pub(super) fn times(&self, tasks: &IdSet) -> u64 {
         let each = |(times, who): (u64, &IdSet)| times.saturating_mul(who.intersection_len(tasks));
         self.entries().map(each).fold(0, u64::saturating_add)

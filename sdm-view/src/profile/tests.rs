@@ -6,7 +6,7 @@ use sdm_idset::TaskId;
 use super::*;
 use crate::render::Names;
 
-/// Stacks in `solver.c`, outermost first, each with how often it was seen: `main:80 relax:12`.
+/// Stacks in `solver.c`, outermost frame first, each with the number of its samples: `main:80 relax:12`.
 pub(crate) fn samples(looks: u32, moves: u32, stacks: &[(u64, &str)]) -> TaskSamples {
     let frame = |text: &str| {
         let (function, line) = text.split_once(':').unwrap();
@@ -29,7 +29,7 @@ pub(crate) fn samples(looks: u32, moves: u32, stacks: &[(u64, &str)]) -> TaskSam
     }
 }
 
-/// Four tasks: two wait for the other two, of which one goes to and fro and one stays where it is.
+/// Four tasks: two wait for the other two, of which one moves and one stays in one place.
 pub(crate) fn four() -> Profile {
     let mut profile = Profile {
         elapsed: Duration::from_secs(2),

@@ -1,4 +1,4 @@
-//! The tree of a profile: functions, whatever line they were in.
+//! The tree of a profile by functions, regardless of lines.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use sdm_idset::IdSet;
 
 use crate::render::{printable, stack_frame};
 
-/// A function that was called in the same way, whatever its lines.
+/// A function with one chain of callers, regardless of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileNode {
-    /// The function; the line is the first of those that it was seen in, or 0.
+    /// The function, with the first of its sampled lines, or 0.
     pub frame: StackFrame,
-    /// The last of the lines.
+    /// The last of its sampled lines.
     pub last_line: u32,
     /// The tasks that were in the frame or in its callees.
     pub tasks: IdSet,
-    /// The times that a thread was.
+    /// Number of samples in the function or its callees.
     pub times: u64,
-    /// The times that it was itself the innermost one.
+    /// Number of samples in which it was the innermost frame.
     pub here: u64,
-    /// The functions that it called, the most frequent first.
+    /// The callees, most frequent first.
     pub below: Vec<ProfileNode>,
 }
 
@@ -51,7 +51,7 @@ impl ProfileNode {
 /// A stack with the number of its samples, and its tasks.
 type Stack<'a> = (&'a [StackFrame], u64, IdSet);
 
-/// The nodes at a depth of stacks that are of the same functions before and have one there.
+/// The nodes at a depth, for stacks that share all frames above.
 pub(super) fn nodes(stacks: &[Stack<'_>], depth: usize) -> Vec<ProfileNode> {
     let mut groups: BTreeMap<[&str; 3], Vec<Stack<'_>>> = BTreeMap::new();
     for stack in stacks {

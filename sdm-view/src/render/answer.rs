@@ -168,7 +168,7 @@ fn one_or_more_lines(page: &Page<'_>, tasks: &IdSet, text: &str, lines: &mut Vec
     lines.extend(text.lines().map(|line| style.wrap(&format!("  {line}"), 6)));
 }
 
-/// Tabs as the blanks that a terminal shows for them, so that lines can be measured.
+/// Replaces tabs by the blanks that a terminal shows for them, so that the width of a line can be measured.
 fn untabbed(text: &str) -> String {
     const TAB: usize = 8;
     let mut plain = String::with_capacity(text.len());

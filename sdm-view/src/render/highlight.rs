@@ -182,7 +182,8 @@ impl Language {
     }
 }
 
-/// A line of a file's source, or a part of one, in colours; as it is where the style has none and the language is not known.
+/// Highlights a source line, or part of one. Returns it unchanged without colours, or for an unknown
+/// language.
 pub(super) fn source(style: &Style, file: &str, text: &str) -> String {
     let Some(language) = Language::of(file).filter(|_| style.colour) else {
         return text.to_owned();

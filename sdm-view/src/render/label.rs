@@ -1,4 +1,4 @@
-//! Sets as a person reads them: `ranks 0-62,64-127 (127)`.
+//! Text for sets of tasks: `ranks 0-62,64-127 (127)`.
 
 use sdm_idset::{IdSet, TaskId, set_text};
 
@@ -9,7 +9,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Tasks are called by their rank.
+    /// Names tasks by their ranks.
     #[must_use]
     pub fn ranks() -> Self {
         Self { numbers: None }
@@ -23,7 +23,7 @@ impl Names {
         }
     }
 
-    /// Tasks are called by the number of the core file that they are: their own.
+    /// Names tasks by the numbers of their core files.
     #[must_use]
     pub fn cores() -> Self {
         Self {

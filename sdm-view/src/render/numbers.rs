@@ -78,7 +78,7 @@ pub(super) fn display(
     lines
 }
 
-/// Numbers over all tasks.
+/// The text of statistics.
 pub(super) fn stats(
     page: &Page<'_>,
     expression: &str,
@@ -160,7 +160,7 @@ fn bars(histogram: &Histogram) -> Vec<String> {
     rows.collect()
 }
 
-/// Six digits that count.
+/// A number with six significant digits.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {

@@ -16,7 +16,7 @@ pub fn frame(frame: &Frame) -> String {
     printable(format!("{}{at}", call(&frame.function, &args.join(", "))).as_bytes())
 }
 
-/// The same for a node of merged stacks, which has no arguments.
+/// The place of a node of merged stacks, which has no arguments.
 pub(crate) fn stack_frame(frame: &StackFrame) -> String {
     let at = at(&frame.file, frame.line, &frame.module);
     let repeat = match frame.repeat {

@@ -1,4 +1,4 @@
-//! `plot`: numbers as lines of characters, all of one scale.
+//! `plot`: numbers as lines of characters with a common scale.
 
 use sdm_idset::IdSet;
 use sdm_text::{columns, printable};
@@ -9,7 +9,7 @@ use crate::item::Plot;
 
 /// The characters from the smallest to the largest number.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Columns of a line where the width of the screen is not known.
+/// Width of a plot if that of the screen is unknown, in columns.
 const WIDTH: usize = 80;
 /// Minimum width of a plotted line, in columns, even beside a long name.
 const WIDTH_MIN: usize = 16;
@@ -68,7 +68,8 @@ fn line(numbers: &[f64], (low, high): (f64, f64), room: usize) -> String {
         .collect()
 }
 
-/// The character of a number that is so far from the smallest (0) to the largest (1); the lowest where they are the same.
+/// The character for a number, given as its position between the smallest (0) and the largest (1). The
+/// lowest one if both are equal.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn level_of(share: f64) -> char {
     // A cast saturates, and makes 0 of what is no number.

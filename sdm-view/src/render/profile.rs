@@ -1,4 +1,4 @@
-//! The places where tasks were seen over a while, on a screen.
+//! Profiles on a screen.
 
 use super::page::Page;
 use super::place;
@@ -120,7 +120,7 @@ struct TreeWriter<'a> {
 }
 
 impl TreeWriter<'_> {
-    /// The nodes below one; `is_root` where there is none.
+    /// Appends child nodes; `is_root` is true for the roots.
     fn below(&mut self, nodes: &[ProfileNode], lead: &str, is_root: bool) {
         let is_shown = |node: &&ProfileNode| thousandths(node.times, self.whole) >= self.least;
         let shown: Vec<&ProfileNode> = nodes.iter().filter(is_shown).collect();
@@ -139,7 +139,7 @@ impl TreeWriter<'_> {
         }
     }
 
-    /// The functions that a node called: those that are all of it need no share of their own.
+    /// Appends a chain of single callees, which need no share of their own.
     fn chain(&mut self, node: &ProfileNode, lead: &str) {
         let mut node = node;
         while let [only] = &node.below[..] {

@@ -1,4 +1,4 @@
-//! Many stacks as one tree: common frames once, sets on the branches.
+//! Stacks of many tasks as one tree: common frames once, with the sets of tasks at the branches.
 
 use sdm_debug::reply::StackFrame;
 use sdm_debug::rules::StackNode;
@@ -11,7 +11,7 @@ use super::place;
 use super::style::Style;
 use crate::item::MergedStacks;
 
-/// A node as it is shown.
+/// A node to show.
 struct Node<'a> {
     of: &'a StackNode,
     below: Vec<Node<'a>>,
@@ -81,7 +81,7 @@ fn lines_with(
     lines
 }
 
-/// Biggest first; of equal ones the one with the smallest task first.
+/// Nodes sorted by size, largest first, then by their smallest task.
 fn sorted(nodes: &[StackNode]) -> Vec<Node<'_>> {
     let mut nodes: Vec<Node<'_>> = nodes
         .iter()
@@ -125,7 +125,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The branches of a fork: where they are too many, the biggest and the smallest of them.
+    /// The branches of a fork. If there are too many, the largest and smallest ones.
     fn branches<'a, 'n>(&self, nodes: &'a [Node<'n>]) -> Vec<Branch<'a, 'n>> {
         let count = nodes.len();
         let max = self.branches_max.max(2);
@@ -160,7 +160,7 @@ impl Writer<'_> {
         self.lines.push(format!("{lead}{text}"));
     }
 
-    /// A node with its set, the frames that follow without a fork, then its branches.
+    /// Appends a node with its set, the chain of frames below it without a fork, and then its branches.
     fn branch(&mut self, node: &Node<'_>, lead: &str, below: &str, mark: bool) {
         let head = self.head(&node.of.tasks, node.of.threads);
         let mark = if mark {

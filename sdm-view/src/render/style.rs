@@ -5,9 +5,9 @@ use sdm_text::{beginning, columns};
 /// Colour, width and height of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// True where colours are written.
+    /// True for output with colours.
     pub colour: bool,
-    /// Columns of a line; absent where lines may have any length.
+    /// Columns per line. None: unlimited.
     pub width: Option<usize>,
     /// Lines of a screen. Longer output is folded.
     pub rows: usize,
@@ -21,7 +21,7 @@ impl Style {
         rows: Style::ROWS,
     };
 
-    /// Lines on a screen where none is there to be asked.
+    /// Number of lines of a screen if there is no terminal.
     pub const ROWS: usize = 40;
 
     /// The subject of a line, highlighted.
@@ -80,7 +80,7 @@ impl Style {
         lines
     }
 
-    /// The beginning and the end of a block that is longer than a screen; as it is where there is no screen.
+    /// Shortens a block that is longer than a screen to its beginning and end. Unchanged without a screen.
     pub(super) fn folded(&self, lines: Vec<String>) -> Vec<String> {
         let room = self.room();
         if self.width.is_none() || Self::height(&lines) <= room {
@@ -112,8 +112,8 @@ impl Style {
         (self.width.unwrap_or(120) * 2 / 5).clamp(16, 80)
     }
 
-    /// Breaks lines that are too long at blanks, words longer than a line anywhere; all but the
-    /// first part are indented: a line end in a text begins nothing that reads as a line of ours.
+    /// Breaks long lines at blanks, and longer words anywhere. Continuations are indented, so that a line
+    /// feed in a text cannot begin a line that looks like SDM's own.
     pub(super) fn wrap(&self, text: &str, indent: usize) -> String {
         let mut lines = text.split('\n');
         let mut wrapped = self.wrap_line(lines.next().unwrap_or_default(), indent);

@@ -101,7 +101,7 @@ pub(super) fn listing(page: &Page<'_>, listing: &Listing) -> Vec<String> {
     lines
 }
 
-/// The places of a breakpoint that has several: a template's, an overloaded function's.
+/// The locations of a breakpoint with several: in a template, or an overloaded function.
 fn several_places(row: &BreakRow) -> Vec<String> {
     if row.places.len() < 2 {
         return Vec::new();

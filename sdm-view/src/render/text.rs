@@ -13,7 +13,7 @@ use super::{answer, diagnosis, event, highlight, numbers, plot, profile, queues,
 use crate::board::{Board, Printed};
 use crate::item::{Happening, Item, Problem, View};
 
-/// The most things that happened at the same time that are shown.
+/// Maximum number of simultaneous events that are shown.
 const HAPPENED_MAX: usize = 16;
 
 /// An output for text: a terminal, a file, a test.
@@ -30,23 +30,23 @@ pub trait Screen {
     /// Enables or disables paging of long output.
     fn set_pagination(&mut self, _on: bool) {}
 
-    /// True where it shows the session at a glance.
+    /// True where the screen shows the whole state of the session.
     fn wants_board(&self) -> bool {
         false
     }
 
-    /// The session at a glance, as it is now.
+    /// Shows the current state of the session.
     fn show_board(&mut self, _board: &Board) {}
 
-    /// A line that programs have printed; the text of it is written, too.
+    /// Adds a line of program output, whose text is also written by `write`.
     fn printed(&mut self, _printed: Printed) {}
 
-    /// Shows the whole screen, or the prompt alone; false where there is no terminal for that.
+    /// Enters or leaves full-screen mode. Returns false if the terminal does not support it.
     fn set_full_screen(&mut self, _on: bool) -> bool {
         false
     }
 
-    /// Colour and width now.
+    /// The current colours and size.
     fn style(&self) -> Style;
 
     /// True once the output is not read any more.
@@ -55,7 +55,7 @@ pub trait Screen {
     }
 }
 
-/// Writes items for a person.
+/// A view that writes items as text for a person.
 pub struct TextView<S> {
     screen: S,
     names: Names,
@@ -66,7 +66,7 @@ pub struct TextView<S> {
 }
 
 impl<S: Screen> TextView<S> {
-    /// A view on this screen that calls tasks by these names.
+    /// A view on this screen, with names for tasks.
     pub fn new(screen: S, names: Names) -> Self {
         Self {
             screen,

@@ -21,7 +21,7 @@ pub fn amount(bytes: u64) -> String {
 /// The most rows that are written out.
 const ROWS_MAX: usize = 32;
 
-/// The sets that have a name.
+/// The named sets.
 pub(super) fn sets(page: &Page<'_>, rows: &[SetRow]) -> Vec<String> {
     let cells = rows.iter().map(|row| {
         let name = match row.name.as_str() {
@@ -186,7 +186,7 @@ fn plural(count: u64, noun: &str) -> String {
     }
 }
 
-/// Columns side by side; the last one is broken where it is too long.
+/// Aligned columns. The last one is broken if it is too long.
 fn columns(page: &Page<'_>, cells: Vec<[String; 3]>) -> Vec<String> {
     let width = |column: usize| {
         let cells = cells.iter();

@@ -44,7 +44,7 @@ pub(super) fn variables(page: &Page<'_>, classes: &[&(IdSet, Reply)], lines: &mu
     }
 }
 
-/// Tasks with the same names in the same order.
+/// Tasks with the same variables in the same order.
 struct SameNames<'a> {
     names: Vec<&'a str>,
     members: Vec<(&'a IdSet, &'a [Variable])>,
@@ -78,7 +78,7 @@ fn distinct(group: &SameNames<'_>, index: usize) -> Vec<(IdSet, String)> {
     classes(members.map(|(tasks, variables)| (*tasks, &variables[index].value)))
 }
 
-/// `name: 0 on ranks 0-2 (3); 1 on rank 3`; nothing where all have the same.
+/// `name: 0 on ranks 0-2 (3); 1 on rank 3`. None if all have the same value.
 pub(super) fn by_class<'a>(
     page: &Page<'_>,
     name: &str,

@@ -1,4 +1,5 @@
-//! JUnit's XML, as build servers read it: one case for the run, one for each class of ends, and one for each error in the use of MPI.
+//! JUnit XML for build servers: a case for the run, one for each class of ends, and one for each error in
+//! the use of MPI.
 
 use std::fmt::Write;
 

@@ -183,7 +183,7 @@ impl Report {
         }
     }
 
-    /// True where it ended, and well.
+    /// True where the session has ended successfully.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.code == 0)

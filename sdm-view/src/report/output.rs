@@ -89,7 +89,7 @@ impl OutputLog {
         }
     }
 
-    /// Adds to the line that the same tasks have begun.
+    /// Appends to an incomplete line of the same tasks. Returns false if there is none.
     fn joins(&mut self, tasks: &IdSet, stream: Stream, text: &[u8], complete: bool) -> bool {
         let in_head = self.tail.is_empty();
         let lines = match in_head {
@@ -174,7 +174,7 @@ impl OutputLog {
     }
 }
 
-/// The coarsest parts such that each set is a union of some of them; none where they are too many.
+/// The coarsest partition of which each set is a union of parts. None if it has too many parts.
 fn parts<'a>(sets: impl Iterator<Item = &'a IdSet>) -> Option<Vec<IdSet>> {
     let mut distinct: Vec<&IdSet> = Vec::new();
     for set in sets {

@@ -83,7 +83,7 @@ impl Recorder {
         self.dirty = true;
     }
 
-    /// True where something is known under this name.
+    /// True where there is a fact of this name.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.facts.iter().any(|fact| fact.name == name)
@@ -118,7 +118,7 @@ impl Recorder {
         self.dirty = true;
     }
 
-    /// The session is over.
+    /// Records the end of the session.
     pub fn end(&mut self, code: u8, reason: Option<String>) {
         self.end = Some(End { code, reason });
         self.dirty = true;
@@ -129,7 +129,7 @@ impl Recorder {
         std::mem::take(&mut self.dirty)
     }
 
-    /// The session shows something, so long after its beginning.
+    /// Records an item, with the time since the session's beginning.
     pub fn record(&mut self, at: Duration, item: &Item) {
         self.dirty = true;
         match item {
@@ -239,7 +239,7 @@ impl Recorder {
         }
     }
 
-    /// The errors in the use of MPI that were told.
+    /// The recorded errors in the use of MPI.
     #[must_use]
     pub fn mpi_errors(&self) -> &[MpiError] {
         &self.mpi_errors

@@ -1,4 +1,4 @@
-//! Reports of sessions that were made up, hostile ones among them.
+//! Tests with reports of artificial sessions, including hostile ones.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::*;
 use crate::item::{Gathered, Happening, Item};
 
-/// Text that would be something else where it was not escaped.
+/// Text that would become markup or control sequences without escaping.
 const HOSTILE: &str = "</pre><script>x('1')</script> & \"q\" \x1b[2J\u{202e}\u{0}\u{fffe}]]>";
 
 fn set(text: &str) -> IdSet {

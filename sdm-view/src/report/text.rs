@@ -160,7 +160,7 @@ fn output(report: &Report, lines: &mut Vec<String>) {
     }
 }
 
-/// A line made harmless, and cut to the width of the screen.
+/// Escapes a line, and cuts it to the width of the screen.
 fn fitted(line: &str) -> String {
     let line = printable(line.as_bytes()).replace('\t', " ");
     if columns(&line) <= WIDTH {

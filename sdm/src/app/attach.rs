@@ -326,7 +326,7 @@ pub(super) fn open_to_look<O: Opener>(
     Ok((shell, attachment.spec, attachment.left_out.is_empty()))
 }
 
-/// Attaches, carries out commands, leaves.
+/// Attaches, carries out commands, and detaches.
 pub(super) fn attach<O: Opener>(args: &AttachArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
     match try_attach(args, commands, opener) {
         Ok(code) => code,

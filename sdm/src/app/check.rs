@@ -17,7 +17,8 @@ use crate::cli::{CheckArgs, CheckHow, ControlBy, RunArgs};
 /// Variables of a program's environment.
 pub(super) type Given = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// The variables of a program that is linked so, and started by this launcher; none where nothing is checked.
+/// The variables for a program that is linked with this MPI and started by this launcher. Empty without
+/// checks.
 pub(super) fn variables(
     args: &RunArgs,
     program: &OsString,

@@ -13,7 +13,7 @@ use crate::cli::Cli;
 use crate::cluster::names;
 use crate::sink::Sink;
 
-/// Set by a shell that asks for words, to its own name.
+/// The variable that a shell sets to its own name to request completions.
 const VARIABLE: &str = "COMPLETE";
 
 type Names = fn() -> Vec<String>;

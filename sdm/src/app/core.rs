@@ -32,7 +32,7 @@ use crate::sink::Sink;
 
 /// Number of core files that one server reads at a time, if they are not kept open for debugging.
 const AT_ONCE: usize = 16;
-/// The most core files that stay open at once.
+/// Maximum number of core files that are open at once.
 const OPEN_MAX: usize = 256;
 
 /// Core files, with the names of their tasks.
@@ -78,7 +78,7 @@ fn look<O: Opener>(args: &CoreArgs, cores: Cores, opener: &mut O) -> Result<u8, 
     Ok(end(shell, opener, ending))
 }
 
-/// Opens them and carries out commands, or gives the prompt.
+/// Opens core files, and carries out commands or shows the prompt.
 fn debug<O: Opener>(
     args: &CoreArgs,
     cores: Cores,
@@ -180,7 +180,7 @@ fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
     })
 }
 
-/// Ranks where each has its own, else pids, else their places in the list.
+/// The numbers of the tasks: distinct ranks, otherwise pids, otherwise indices in the list.
 fn numbers(processes: &[CoreProcess]) -> (Vec<u32>, Names) {
     let distinct = |numbers: Option<Vec<u32>>| {
         let numbers = numbers?;

@@ -25,7 +25,7 @@ use crate::sink::{Records, complain, tell};
 use clients::{Bouncer, ClientEvent, Door, Mailbox, Stream};
 use connection::Connection;
 
-/// Serves one editor; gives the exit code.
+/// Serves one editor. Returns the exit code.
 pub(super) fn dap<O: Opener>(args: &DapArgs, opener: &O) -> u8 {
     let served = match args.jobs {
         true => tell(&jobs_as_json()),

@@ -20,7 +20,7 @@ use super::view::{give_up, view, write};
 use crate::cli::DiagnoseArgs;
 use crate::sink;
 
-/// The exit code where something went wrong.
+/// The exit code of a failure.
 const ERROR: u8 = 2;
 
 /// Samples a job's stacks several times, shows the diagnosis, and detaches.

@@ -35,7 +35,7 @@ local neighbour = 2
 output = 60ms step 59, heat 997
 ";
 
-/// Starts the servers and gives the prompt, carries out commands, or measures.
+/// Starts the servers, and shows the prompt, carries out commands, or measures.
 pub(super) fn emulate<O: Opener>(
     args: &EmulateArgs,
     commands: Vec<Commands>,
@@ -97,7 +97,7 @@ fn session(args: &EmulateArgs, scenario: String) -> SessionConfig {
     }
 }
 
-/// The text of a scenario file, known to be one; empty without a file.
+/// The text of a scenario file, which has been validated. Empty without a file.
 fn scenario(file: Option<&Path>) -> Result<String, Refused> {
     let Some(file) = file else {
         return Ok(String::new());

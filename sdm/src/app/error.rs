@@ -21,10 +21,10 @@ pub enum AppError {
     /// A session could not be ended.
     #[error(transparent)]
     End(#[from] EndError),
-    /// A job that runs was not found.
+    /// A running job was not found.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// A job that was started is not held.
+    /// A started job could not be held.
     #[error(transparent)]
     Hold(#[from] HoldError),
     /// The launcher of a job cannot be watched by the session.
@@ -33,16 +33,16 @@ pub enum AppError {
     /// There is no place for kept sessions, or no session of this name.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// Signals cannot be listened to.
+    /// Signals cannot be handled.
     #[error("listen to signals: {0}")]
     Signals(io::Error),
     /// No process, or not all requested ones, can be attached to: a sentence for each obstacle.
     #[error("{}", .0.join("; "))]
     LeftOut(Vec<String>),
-    /// Ranks are named of processes that have none.
+    /// Ranks are given for processes without ranks.
     #[error("--ranks: no runtime has given ranks to {0}")]
     Unranked(String),
-    /// Ranks are named that there are not.
+    /// Some of the given ranks do not exist.
     #[error("--ranks {asked}: there are the ranks {all} ({of})")]
     NoSuchRanks {
         /// The requested ranks.
@@ -63,7 +63,7 @@ pub enum AppError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A file holds no observations of a diagnosis.
+    /// A file does not contain observations of a diagnosis.
     #[error("{}: {source}", printable_name(path))]
     Observations {
         /// The path of the file.
@@ -74,7 +74,7 @@ pub enum AppError {
     /// No session is kept.
     #[error("no session is kept here; `--keep` keeps one")]
     NoneKept,
-    /// Several sessions are kept, by these names, and none was named.
+    /// Several sessions are kept, with these names, and none was given.
     #[error("say which session: {}", .0.join(", "))]
     WhichKept(Vec<String>),
     /// The session has ended during a measurement, with the reason.

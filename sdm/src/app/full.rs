@@ -102,7 +102,7 @@ impl Full {
         let _ = (&self.poke).write(&[0]);
     }
 
-    /// True while the terminal is the screen's.
+    /// True while the screen has the terminal.
     pub(super) fn is_on(&self) -> bool {
         let state = self.lock();
         state.on || state.holds
@@ -129,7 +129,7 @@ impl Full {
         true
     }
 
-    /// The prompt, where this was being typed, is left for the screen.
+    /// Enters the screen from the prompt, with its unfinished input line.
     pub(super) fn enter(&self, asked: Asked, typed: String) {
         let mut state = self.lock();
         state.on = true;
@@ -139,7 +139,7 @@ impl Full {
         self.wake();
     }
 
-    /// Asks for a line here; gives the question back where it is the prompt's turn.
+    /// Requests a line on the screen. Returns the request if the prompt has to handle it.
     pub(super) fn ask(&self, asked: Asked) -> Option<Asked> {
         let mut state = self.lock();
         if !state.on && !state.holds {
@@ -151,7 +151,7 @@ impl Full {
         None
     }
 
-    /// Another prompt for that line.
+    /// Changes the prompt of the requested line.
     pub(super) fn retell(&self, prompt: &str) {
         if let Some((said, _)) = &mut self.lock().asked {
             prompt.clone_into(said);
@@ -199,13 +199,13 @@ impl Full {
         self.wake();
     }
 
-    /// Takes the session as it is now.
+    /// Sets the state of the session.
     pub(super) fn show(&self, board: &Board) {
         self.lock().board = Some(board.clone());
         self.wake();
     }
 
-    /// Lends the terminal to a command of this machine, or takes it back.
+    /// Lends the terminal to a local command, or takes it back.
     pub(super) fn lend(&self, lent: bool) {
         let mut state = self.lock();
         state.lent = lent;
@@ -220,7 +220,7 @@ impl Full {
         }
     }
 
-    /// The session is over: the terminal is as it was.
+    /// Restores the terminal at the end of the session.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
         state.on = false;
@@ -289,7 +289,7 @@ impl Full {
         debugger
     }
 
-    /// Has the terminal until it is to be given back.
+    /// Shows the screen until the terminal has to be given back.
     fn show_until_left(
         self: &Arc<Self>,
         debugger: &mut Debugger,

@@ -28,7 +28,7 @@ use super::wake::CurrentWake;
 use crate::cli::{Commands, ScriptArgs};
 use crate::sink::Sink;
 
-/// A session and the commands for it.
+/// A session with its commands.
 pub(super) struct Job<'a> {
     /// Options for the source of commands and for the output.
     pub(super) args: &'a ScriptArgs,

@@ -33,7 +33,7 @@ pub(super) fn wanted(verb: &Verb) -> Option<(&str, String)> {
     Some((keep.as_deref()?, about))
 }
 
-/// Runs this same command line, but for `--keep`, under a keeper; lends it this terminal.
+/// Runs this command line without `--keep` under a keeper process, and connects it to this terminal.
 pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
     let name = match name {
         "" => Ok(Name::of_program(about, std::process::id())),
@@ -157,7 +157,7 @@ pub(super) fn detach(session: Option<&str>) -> u8 {
     }
 }
 
-/// The session of this name, or the only one.
+/// The kept session of this name, or the only one.
 fn chosen(session: Option<&str>) -> Result<Name, AppError> {
     if let Some(session) = session {
         return Ok(Name::new(session)?);

@@ -11,14 +11,14 @@ use nix::sys::termios::{
 use nix::unistd::{getpgrp, read, tcgetpgrp};
 use std::os::fd::AsFd;
 
-/// The terminal at standard input gives keys as they are typed and shows none of them, until this is dropped.
+/// The terminal at standard input in raw mode: keys are delivered at once and not echoed. Restored on drop.
 pub(super) struct Keys {
     before: Termios,
 }
 
 impl Keys {
-    /// Takes the terminal over; Ctrl-C and Ctrl-Z are keys like others unless they are to stay signals. Nothing where there is no terminal, and where
-    /// another process group has it.
+    /// Switches the terminal to raw mode. Ctrl-C and Ctrl-Z are keys unless `signals_stay` is true. None
+    /// without a terminal, and while another process group has it.
     pub(super) fn take(signals_stay: bool) -> Option<Self> {
         let stdin = io::stdin();
         if tcgetpgrp(&stdin).ok()? != getpgrp() {

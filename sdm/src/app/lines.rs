@@ -30,7 +30,7 @@ pub(super) struct Lines {
     pub(super) wake: Wake,
 }
 
-/// The commands first; where they are done, the program to its end.
+/// Carries out the commands, then runs the program to its end.
 pub(super) fn carry_out_batch<D: DebugSession + 'static>(
     shell: &mut Shell<D>,
     lines: Lines,

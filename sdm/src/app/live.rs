@@ -1,4 +1,4 @@
-//! Opens real sessions.
+//! Opening of real sessions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::opener::Opener;
 use super::wake::Wake;
 use crate::sink::Sink;
 
-/// Opens sessions of real processes.
+/// The opener of sessions with real processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live;
 

@@ -1,4 +1,4 @@
-//! The machine where `sdm` runs, as the shell's commands use it.
+//! The local machine for the shell's commands.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use sdm_view::item::View;
 use super::full::Full;
 use super::queue::Queue;
 
-/// The application around a shell: it shows by `view` and listens to `controls`.
+/// The application around a shell, with its view and controls.
 pub(super) fn application(
     view: Box<dyn View>,
     controls: Receiver<Control>,
@@ -31,7 +31,7 @@ pub(super) fn application(
     }
 }
 
-/// This process's own files, directory and children.
+/// The local machine: files, working directory and child processes of this process.
 pub(super) struct ThisMachine(pub(super) Option<Arc<Queue>>);
 
 impl LocalMachine for ThisMachine {
@@ -71,7 +71,7 @@ impl LocalMachine for ThisMachine {
     }
 }
 
-/// The shell of this user's choice.
+/// The user's shell.
 fn own_shell() -> Option<OsString> {
     env::var_os("SHELL").filter(|shell| Path::new(shell).is_absolute())
 }
@@ -79,7 +79,7 @@ fn own_shell() -> Option<OsString> {
 /// A child of this process.
 struct Started(Child, Option<Lent>);
 
-/// The terminal, lent by the whole screen for as long as this lives.
+/// The terminal, lent by the full screen until this is dropped.
 struct Lent(Arc<Full>);
 
 impl Lent {

@@ -32,7 +32,7 @@ pub(super) fn of_machine() -> Vec<Fact> {
     facts
 }
 
-/// Host, system, processors and memory of where `sdm` runs.
+/// Host, system, processors and memory of this machine.
 fn machine() -> String {
     let read = |file: &str| {
         let text = proc::of_machine(file).unwrap_or_default();
@@ -59,7 +59,7 @@ fn machine() -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// A word as a shell would read it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -48,7 +48,7 @@ pub use live::Live;
 pub use opener::Opener;
 pub use wake::Wake;
 
-/// Carries out a command line; gives the exit code.
+/// Carries out a command line. Returns the exit code.
 pub fn main<O: Opener>(args: impl IntoIterator<Item = OsString>, opener: &mut O) -> u8 {
     // A file that may not grow is an error like others.
     if let Err(error) = crate::sys::outlive(Signal::SIGXFSZ) {

@@ -29,7 +29,7 @@ pub trait Opener: Clone + 'static {
     /// A session.
     type Session: DebugSession + 'static;
 
-    /// Opens one. It stays on the calling thread.
+    /// Opens a session, which stays on the calling thread.
     ///
     /// # Errors
     /// [`AppError`]: why it could not be opened.
@@ -72,7 +72,7 @@ pub(super) fn tell_passed_over<W: AsRef<OsStr>>(words: impl IntoIterator<Item = 
     }
 }
 
-/// Opens a session; on a terminal it shows how far it is.
+/// Opens a session, and shows its progress on a terminal.
 pub(super) fn open<O: Opener>(
     opener: &mut O,
     config: &SessionConfig,

@@ -74,7 +74,7 @@ fn meant(key: u8) -> Option<Answer> {
     }
 }
 
-/// The parts of a text that fit on the screen, each with a line left for the question.
+/// Splits a text into pages that leave one line for the question.
 fn pages(text: &str, (width, rows): (usize, usize)) -> Vec<&str> {
     let room = rows.saturating_sub(1).max(1);
     let (mut pages, mut begin, mut end, mut used) = (Vec::new(), 0, 0, 0);
@@ -91,7 +91,7 @@ fn pages(text: &str, (width, rows): (usize, usize)) -> Vec<&str> {
     pages
 }
 
-/// The columns of a line on the screen, which shows no style.
+/// Number of columns of a line, without escape sequences of styles.
 fn columns(line: &str) -> usize {
     let mut parts = line.trim_end_matches('\n').split('\x1b');
     let first = sdm_text::columns(parts.next().unwrap_or_default());

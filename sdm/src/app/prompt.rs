@@ -31,7 +31,7 @@ use crate::sink::Sink;
 
 /// The most lines that the history keeps.
 const HISTORY_LINES_MAX: usize = 10_000;
-/// Reads lines from a terminal.
+/// A reader of lines from a terminal.
 pub(super) struct Prompt {
     asked: Sender<(String, bool)>,
     queue: Arc<Queue>,
@@ -165,13 +165,13 @@ fn read_lines(
     }
 }
 
-/// Reads lines from a standard input that is no terminal.
+/// A reader of lines from standard input that is not a terminal.
 pub(super) struct Piped {
     asked: Sender<()>,
 }
 
 impl Piped {
-    /// Lines of this process's standard input.
+    /// Starts reading lines from this process's standard input.
     pub(super) fn start(controls: Sender<Control>, wake: Wake) -> io::Result<Self> {
         let (asked, requests) = channel();
         thread::Builder::new()
@@ -205,7 +205,7 @@ impl LineSource for Piped {
     }
 }
 
-/// Ctrl-X A: the line is left as it is, for the whole screen.
+/// Handler of Ctrl-X A: leaves the unfinished line for the full screen.
 struct Switch(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for Switch {

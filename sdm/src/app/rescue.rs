@@ -12,7 +12,7 @@ const FAILED: u8 = 2;
 /// Maximum number of breakpoints of a process that are listed.
 const NAMED_MAX: usize = 8;
 
-/// Carries out `sdm rescue`; gives the exit code.
+/// Carries out `sdm rescue`. Returns the exit code.
 pub(super) fn rescue(pids: &[i32]) -> u8 {
     let mut code = 0;
     for pid in pids {

@@ -12,12 +12,12 @@ use sdm_session::{ClassAnswer, DebugSession, SendOptions, SessionConfig, Session
 use super::error::AppError;
 use super::opener::Opener;
 
-/// Rounds that are not counted: caches, buffers and windows find their size in them.
+/// Number of uncounted rounds at the beginning, in which caches, buffers and windows grow to size.
 const WARM_UP: u32 = 3;
-/// Longer than any round takes: only a session that hangs reaches it.
+/// Time limit of a round, which only a hanging session reaches.
 const ROUND_WAIT: Duration = Duration::from_secs(120);
 
-/// A question of a given size with an answer of the same size.
+/// A query of a given size with an answer of the same size.
 pub(super) struct Probe {
     bytes: u32,
     name: String,
@@ -70,7 +70,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// The time that this part of all rounds did not exceed.
+    /// The quantile of the times for this part (0 to 1) of all rounds.
     fn quantile(&self, part: f64) -> u128 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let rank = (part * self.times.len() as f64).ceil() as usize;
@@ -132,7 +132,7 @@ fn rounds_of<D: DebugSession>(
     Ok(times)
 }
 
-/// Sends a command to all and waits until all have answered as they should.
+/// Sends a command to all tasks, and waits for the correct answer of each.
 fn ask<D: DebugSession>(
     session: &mut D,
     command: &Command,

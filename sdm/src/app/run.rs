@@ -24,13 +24,13 @@ use super::opener::{Opener, Refused, tell_passed_over};
 use crate::cli::{BatchArgs, Carrier, Commands, ControlBy, PmixUse, ProgramPart, RunArgs};
 use crate::sink::{self, complain};
 
-/// The launcher's name where a person leaves it to us.
+/// The launcher's name for automatic selection.
 const AUTO: &str = "auto";
 
 /// Minimum memory of a gdb, in bytes. The demand of its program is known once a server estimates it.
 const GDB_BYTES: u64 = 20 << 20;
 
-/// Starts a program, carries out commands, ends.
+/// Starts a program, carries out commands, and ends the session.
 pub(super) fn run<O: Opener>(args: &RunArgs, commands: Vec<Commands>, opener: &mut O) -> u8 {
     let code = job::run(args.script.json, job(args, commands), opener);
     if let (Some(line), Some(files)) = (&args.batch.notify, files(&args.batch)) {
@@ -317,7 +317,7 @@ fn batch(args: &BatchArgs) -> Option<Batch> {
     })
 }
 
-/// The interpreter of a program that is a script, where this machine can tell.
+/// The interpreter of a script. None for other programs, and for files that this machine cannot read.
 fn interpreter_of(args: &RunArgs, program: &OsStr) -> Option<String> {
     let program = Path::new(program);
     let here =

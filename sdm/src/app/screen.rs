@@ -12,7 +12,7 @@ use super::queue::Queue;
 use super::typed::Typed;
 use crate::sink::Sink;
 
-/// The fewest lines that a screen is taken to have.
+/// Minimum number of lines that is assumed for a screen.
 const ROWS_MIN: usize = 20;
 
 /// Standard output, and a status line if standard error is a terminal.
@@ -27,7 +27,7 @@ pub(super) struct Stdout {
 }
 
 impl Stdout {
-    /// `prompt` is where text goes while a person edits a line.
+    /// Creates the output. `prompt` receives text while a line is edited.
     pub(super) fn new(prompt: Option<Arc<Queue>>) -> Self {
         let terminal = Sink::Output.is_terminal();
         let columns = std::env::var("COLUMNS").ok();
@@ -166,7 +166,7 @@ impl StatusLine {
         }
     }
 
-    /// Shows, changes or removes it; nothing where standard error is no terminal.
+    /// Shows, changes or removes the status line. Does nothing if standard error is not a terminal.
     pub(super) fn show(&mut self, line: Option<&str>) {
         if !self.terminal || (line.is_none() && self.shown.is_none()) {
             return;
@@ -189,7 +189,7 @@ impl StatusLine {
         self.shown = line.map(str::to_owned);
     }
 
-    /// Takes it away, to be shown again.
+    /// Hides the status line. Returns its text, to be shown again.
     fn hide(&mut self) -> Option<String> {
         let shown = self.shown.clone();
         self.show(None);

@@ -63,7 +63,7 @@ impl Signals {
         Arc::clone(&self.interrupted)
     }
 
-    /// Signals reach a shell from now on.
+    /// Forwards signals to a shell from now on.
     pub(super) fn send_to(&self, controls: Sender<Control>, wake: Wake) {
         let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
         *target = Some((controls, wake));

@@ -13,7 +13,7 @@ use super::opener::Opener;
 use super::view::{give_up, write};
 use crate::cli::{ProfileArgs, SamplingArgs, StacksArgs, TargetArgs};
 
-/// Looks, shows the merged stacks, leaves everything as it was.
+/// Reads the stacks, shows them merged, and detaches.
 pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     match try_stacks(args, opener) {
         Ok(code) => code,
@@ -21,7 +21,7 @@ pub(super) fn stacks<O: Opener>(args: &StacksArgs, opener: &mut O) -> u8 {
     }
 }
 
-/// Looks for a while, shows where all were, leaves everything as it was.
+/// Samples the stacks for a time, shows the profile, and detaches.
 pub(super) fn profile<O: Opener>(args: &ProfileArgs, opener: &mut O) -> u8 {
     let sampling = sampling(args.seconds, &args.sampling, args.full);
     match try_profile(&args.target, sampling, &args.sampling, opener) {

@@ -60,7 +60,7 @@ fn read_pieces(requests: &Receiver<()>, controls: &Sender<Control>, wake: &Wake)
     }
 }
 
-/// Waits for something to read; nothing is the end.
+/// Waits for input and reads it. No bytes mean end of file.
 fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
     let stdin = io::stdin();
     let is_terminal = stdin.is_terminal();

@@ -25,7 +25,7 @@ const LOOK_MS: u8 = 50;
 /// Minimum number of columns for the status. With less room it is not shown beside typed keys.
 const STATUS_LEAST: usize = 12;
 
-/// A line that was typed before its prompt was there.
+/// A line that was typed before its prompt was shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TypedLine {
     /// A line including its terminator.
@@ -84,17 +84,17 @@ impl Typed {
         state.keys = None;
     }
 
-    /// A line that was typed whole.
+    /// Takes a complete typed line.
     pub(super) fn take_line(&self) -> Option<TypedLine> {
         self.lock().lines.pop_front()
     }
 
-    /// The beginning of a line.
+    /// Takes the typed beginning of a line.
     pub(super) fn take_text(&self) -> String {
         std::mem::take(&mut self.lock().line).text()
     }
 
-    /// The beginning of a line that the next prompt is to have.
+    /// Sets the beginning of the next prompt's line.
     pub(super) fn put_text(&self, text: &str) {
         self.lock().line.bytes = text.as_bytes().to_vec();
     }
@@ -146,7 +146,7 @@ impl State {
         some
     }
 
-    /// Draws the line at the bottom.
+    /// Draws the status line.
     fn draw(&self) {
         let Some(status) = &self.status else {
             return;
@@ -181,14 +181,14 @@ fn beside(status: &str, typed: &str, room: usize) -> String {
     }
 }
 
-/// A line as it is typed.
+/// A line that is being typed.
 #[derive(Debug, Default)]
 struct LineBuffer {
     bytes: Vec<u8>,
     escape: Escape,
 }
 
-/// Keys that are several bytes, which mean nothing here.
+/// Parser state for keys of several bytes, which are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Escape {
     #[default]
@@ -198,7 +198,7 @@ enum Escape {
 }
 
 impl LineBuffer {
-    /// Takes a key; gives a line where it was the last one of it.
+    /// Handles a byte. Returns the line if it is complete.
     fn take(&mut self, byte: u8) -> Option<TypedLine> {
         match (self.escape, byte) {
             (Escape::Begun, b'[' | b'O') => self.escape = Escape::Inside,

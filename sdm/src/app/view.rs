@@ -32,7 +32,7 @@ fn pass_beside_records(bytes: &[u8]) {
     let _ = Sink::Complaints.pass(bytes);
 }
 
-/// Says why there is no session, and gives the exit code back.
+/// Reports why there is no session, and returns the exit code.
 pub(super) fn give_up(json: bool, code: u8, message: String) -> u8 {
     if !json {
         complain(format_args!("sdm: {message}"));

@@ -1,4 +1,4 @@
-//! Waking a session that waits, from other threads.
+//! Waking of a waiting session from other threads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ impl CurrentWake {
         Self(Arc::new(Mutex::new(wake)))
     }
 
-    /// Another session is woken from now on.
+    /// Sets the session to wake.
     pub(super) fn set(&self, wake: Wake) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = wake;
     }

@@ -106,7 +106,8 @@ pub(crate) struct Chosen {
     pub(crate) id: String,
 }
 
-/// `CLUSTER:REST` where there is such a cluster; else all of it, of the cluster that is named elsewhere.
+/// Splits `CLUSTER:REST` if such a cluster is defined. Otherwise returns the whole text, with the cluster
+/// named elsewhere.
 pub(super) fn split<'a>(
     text: &'a str,
     named: Option<&'a str>,
@@ -119,7 +120,7 @@ pub(super) fn split<'a>(
     Ok((named, text))
 }
 
-/// The job of this number, of whichever cluster has one.
+/// The job with this number, in any cluster.
 ///
 /// # Errors
 /// There is none, or several clusters have one.

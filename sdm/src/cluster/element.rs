@@ -7,7 +7,7 @@ use sdm_runtime::attribute as id;
 use sdm_runtime::states::{self, State};
 use serde_json::{Map, Value, json};
 
-/// The attributes that name a job to a person, the manager's own number first.
+/// The attributes with a job's number for users, the manager's own first.
 pub(super) const JOB_NUMBERS: [&str; 2] = [id::SYSTEM_JOB_ID, id::JOB_ID];
 
 /// A group of elements with equal attributes, or a single element.
@@ -31,14 +31,14 @@ impl<'a> Element<'a> {
         &self.of.manager.name
     }
 
-    /// An attribute's value; an empty one is none.
+    /// An attribute's value. None if it is empty.
     pub(super) fn get(&self, id: &str) -> Option<&'a str> {
         let mut attributes = self.group.attributes.iter();
         let found = attributes.find(|(known, _)| known == id);
         found.map(|(_, value)| &**value).filter(|it| !it.is_empty())
     }
 
-    /// A state of the element's.
+    /// The state of the element.
     pub(super) fn state<S: State>(&self) -> Option<S> {
         S::read(self.get(S::STATES.attribute)?)
     }

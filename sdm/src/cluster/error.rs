@@ -18,7 +18,7 @@ pub(crate) enum ClusterError {
     /// None of the defined clusters is started; their names.
     #[error("no cluster is started; `sdm cluster start {}` starts one", .0.join(" "))]
     NoneStarted(Vec<String>),
-    /// One cluster is needed, and there are several.
+    /// There are several clusters, and none was given.
     #[error("say which cluster, with -M: {}", .0.join(", "))]
     WhichCluster(Vec<String>),
     /// No cluster has such a job.
@@ -68,16 +68,16 @@ pub(crate) enum ClusterError {
         /// The error of the system.
         source: io::Error,
     },
-    /// An argument of the command line is no UTF-8.
+    /// An argument of the command line is not UTF-8.
     #[error("{}: no UTF-8", printable_name(.0))]
     NoText(std::ffi::OsString),
-    /// A variable is set without a name or without a value.
+    /// A variable is given without a name or value.
     #[error("--env {}: expected NAME=VALUE", printable(.0.as_bytes()))]
     NoVariable(String),
-    /// This folder has no name.
+    /// The working directory is unknown.
     #[error("this folder: {0}")]
     NoFolder(io::Error),
-    /// There is no screen.
+    /// There is no full screen.
     #[error(transparent)]
     Screen(#[from] sdm_screen::TerminalError),
     /// A system call has failed.

@@ -84,7 +84,7 @@ impl FarEnd {
         })
     }
 
-    /// True where it is this file that is followed.
+    /// True where this file is followed.
     pub(super) fn is_of(&self, host: &str, path: &str) -> bool {
         (&*self.of.0, &*self.of.1) == (host, path)
     }

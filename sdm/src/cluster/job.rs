@@ -49,7 +49,7 @@ pub(super) fn processes(args: &PsArgs) -> Result<u8, ClusterError> {
     })
 }
 
-/// A job's processes, each with all that is known of it.
+/// The query for a job's processes, with all attributes of each.
 fn of_job(chosen: &Chosen) -> Look {
     Look {
         parent: Some(chosen.id.clone()),
@@ -224,7 +224,7 @@ pub(crate) fn locate(text: &str) -> Option<Located> {
     })
 }
 
-/// Comes back only where there is no such program.
+/// Replaces this process by a program. Returns only on failure.
 fn become_program(program: &str, args: &[String]) -> Result<(), ClusterError> {
     let become_it = |mut command: Command| command.args(args).exec();
     let source = programs::named(program).map_or_else(|why| why, become_it);

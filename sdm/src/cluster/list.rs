@@ -78,7 +78,7 @@ impl Which {
     }
 }
 
-/// The cluster's name where there are several.
+/// The cluster's name. Empty if there is only one.
 fn cluster(answers: &[Answer], element: &Element<'_>) -> String {
     match answers.len() {
         0 | 1 => String::new(),
@@ -152,7 +152,8 @@ fn queues(answers: &[Answer]) -> Table {
     table
 }
 
-/// The user's own jobs, of those that have ended the last day's; or all.
+/// The user's jobs, including those that ended within the last day. With `all`, the jobs of all users and
+/// older ones.
 fn shown_jobs(answers: &[Answer], all: bool, now: u64) -> Vec<Element<'_>> {
     let is_recent = |job: &Element<'_>| {
         let end = job.number(id::END_TIME).filter(|end| *end > 0);
@@ -188,7 +189,7 @@ pub(crate) struct RunningJob {
     pub(crate) starter: Option<i32>,
 }
 
-/// The user's own jobs that run, of the clusters of this host that are started and answer at once.
+/// The user's running jobs, in clusters of this host that are started and answer quickly.
 pub(crate) fn running() -> Vec<RunningJob> {
     let here = |it: &Definition| it.host.is_none();
     let clusters = started(None).unwrap_or_default().into_iter().filter(here);

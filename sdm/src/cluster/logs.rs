@@ -37,7 +37,7 @@ pub(super) fn logs(args: &LogsArgs) -> Result<u8, ClusterError> {
     }
 }
 
-/// The file with the job's output, or with its errors where those have one of their own.
+/// The file with the job's standard output or, if it is separate, its standard error.
 fn path(chosen: &Chosen, errors: bool) -> Result<Option<String>, ClusterError> {
     let answers = [state(chosen)?];
     let job = Element::all(&answers, Kind::Job).find(|job| job.group.ids == chosen.id);

@@ -168,7 +168,7 @@ fn row(definition: Definition) -> Listed {
 }
 
 impl Listed {
-    /// State, since when, and why.
+    /// The state, the time of its beginning, and its reason.
     fn state(&self) -> (&'static str, Option<u64>, String) {
         match &self.answer {
             None => (states::Manager::Stopped.word(), None, String::new()),

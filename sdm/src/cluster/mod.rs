@@ -30,11 +30,11 @@ pub(crate) use list::running;
 
 pub(crate) use job::{Located, LocatedPlace, locate};
 
-/// No session begins, as with other targets that are not found.
+/// The exit code if the target is not found, so that no session begins.
 const NOT_FOUND: u8 = 124;
 
-/// Finds the job of a cluster that a debugger is to attach to (`CLUSTER:NUMBER`); `args` is the whole command line. Gives
-/// the exit code where that ends it.
+/// Finds the cluster job that a debugger has to attach to (`CLUSTER:NUMBER`). `args` is the whole command
+/// line. Returns the exit code if the command ends here.
 pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     let (target, comes_to_stay) = match verb {
         Verb::Attach(args) => (&mut args.target, true),
@@ -48,7 +48,7 @@ pub(crate) fn find_job(verb: &mut Verb, args: &[OsString]) -> Option<u8> {
     Some(NOT_FOUND)
 }
 
-/// Carries out a verb of clusters; gives the exit code, or nothing where it is none of them.
+/// Carries out a cluster command. Returns the exit code, or None for other commands.
 pub(crate) fn carry_out(verb: &Verb) -> Option<u8> {
     let done = match verb {
         Verb::Cluster(args) => manage::manage(&args.verb),

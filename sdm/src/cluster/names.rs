@@ -12,7 +12,7 @@ use super::error::ClusterError;
 
 /// Time limit for a manager, because a user waits at a prompt.
 const WAIT: Duration = Duration::from_secs(2);
-/// Types that an agent of SDM's has.
+/// The types of resource managers with an agent in SDM.
 const TYPES: [&str; 7] = [
     "slurm",
     "gridengine",
@@ -23,7 +23,7 @@ const TYPES: [&str; 7] = [
     "local",
 ];
 
-/// Clusters that are defined.
+/// Names of the defined clusters.
 pub(crate) fn clusters() -> Vec<String> {
     let defined = Clusters::load().map(|all| all.iter().map(|it| it.name.clone()).collect());
     defined.unwrap_or_default()
@@ -34,7 +34,7 @@ pub(crate) fn types() -> Vec<String> {
     TYPES.map(str::to_owned).to_vec()
 }
 
-/// Queues of those that are started.
+/// Names of the queues of started clusters.
 pub(crate) fn queues() -> Vec<String> {
     named(&[Kind::Queue])
 }
@@ -77,7 +77,7 @@ pub(crate) fn jobs() -> Vec<String> {
     all.iter().map(name).collect()
 }
 
-/// Jobs as a debugger takes them.
+/// Jobs as targets for a debugger.
 pub(crate) fn jobs_of_clusters() -> Vec<String> {
     let answers = numbered();
     let jobs = Element::all(&answers, Kind::Job);

@@ -17,7 +17,7 @@ use crate::cli::ShowArgs;
 /// The kinds of elements that can be shown. Processes are excluded, because a job can have a million.
 const KINDS: [Kind; 4] = [Kind::Job, Kind::Node, Kind::Queue, Kind::Machine];
 
-/// Attributes that are seconds of Unix time, 0 where it is not known.
+/// Attributes in seconds of Unix time; 0 if unknown.
 const TIMES: [&str; 3] = [id::SUBMIT_TIME, id::START_TIME, id::END_TIME];
 
 /// Shows all attributes of the named element.

@@ -114,7 +114,7 @@ fn environment(args: &SubmitArgs, cluster: &Definition) -> Result<Vec<String>, C
     Ok(pairs)
 }
 
-/// True for a name that a shell knows.
+/// True for a valid name of a shell variable.
 fn is_name(name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && name.bytes().all(is_word) && !name.as_bytes()[0].is_ascii_digit()

@@ -20,7 +20,7 @@ pub(super) enum Stand {
     Cut,
 }
 
-/// Rows of cells below heads.
+/// A table with column heads.
 #[derive(Debug)]
 pub(super) struct Table {
     heads: Vec<(&'static str, Stand)>,

@@ -1,8 +1,8 @@
-//! Times as people read them.
+//! Formatting of times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds of Unix time.
+/// The current time, in seconds of Unix time.
 pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

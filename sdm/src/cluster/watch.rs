@@ -81,7 +81,7 @@ fn is_unknown(answer: &Answer) -> bool {
     answer.manager.state == ManagerState::Error && !answer.manager.stale
 }
 
-/// Says which managers are in trouble, and why.
+/// Reports managers with errors, with the reasons.
 fn say_trouble(answers: &[Answer]) {
     for answer in answers.iter().filter(|answer| is_unknown(answer)) {
         let it = &answer.manager;

@@ -56,7 +56,7 @@ pub(super) struct BundleError {
     source: io::Error,
 }
 
-/// Writes it into a new file that only this user may read.
+/// Writes the support file as a new file that only this user can read.
 pub(super) fn write(path: &Path, sections: &[Section]) -> Result<(), BundleError> {
     let bundle = json!({
         "doctor": show::value(sections),

@@ -62,7 +62,7 @@ pub(super) fn look(name: &str) -> Section {
     Section::new(place, vec![finding])
 }
 
-/// The job of a cluster that a target names; nothing where it names something else.
+/// The cluster job that a target names. None for other targets.
 pub(super) fn job_of(target: &Target) -> Option<Located> {
     match target {
         Target::Name(name) => locate(name),
@@ -70,7 +70,8 @@ pub(super) fn job_of(target: &Target) -> Option<Located> {
     }
 }
 
-/// The cluster, its job, and the host where a debugger of that runs; the names of the job's other hosts.
+/// Checks a cluster, its job, and the host where a debugger for the job runs. Returns also the names of the
+/// job's other hosts.
 pub(super) fn look_at_job(args: &DoctorArgs, located: Located) -> (Vec<Section>, Vec<String>) {
     let definition = &located.cluster;
     let mut sections = Vec::new();

@@ -20,14 +20,14 @@ use crate::cli::DoctorArgs;
 const TELL_WAIT: Duration = Duration::from_secs(90);
 /// Time limit for a connection to the host.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// Options behind the user's own: `ssh` takes the first value that it finds for each.
+/// Options that follow the user's. `ssh` uses the first value of each option.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
 /// Maximum number of lines from a host.
 const LINES_MAX: usize = 1000;
-/// The most bytes of them.
+/// Maximum number of bytes of all lines.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Looks at a host.
+/// Checks a host.
 pub(super) fn look(args: &DoctorArgs, name: &str) -> Section {
     let server = args.reach.server_path.clone();
     let server = server.or_else(|| own_program("sdm-server", None));

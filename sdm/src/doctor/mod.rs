@@ -19,7 +19,7 @@ const BAD: u8 = 1;
 /// Exit code: the findings could not be printed.
 const FAILED: u8 = 2;
 
-/// Carries out `sdm doctor`; gives the exit code.
+/// Carries out `sdm doctor`. Returns the exit code.
 pub(crate) fn carry_out(args: &DoctorArgs) -> u8 {
     let sections = sections(args);
     let text = match args.json {

@@ -44,7 +44,7 @@ pub(super) fn text(sections: &[Section], columns: Option<usize>) -> String {
     text
 }
 
-/// Words behind an indent, in as many lines as it takes.
+/// Appends text with an indent, broken into lines.
 fn push_words(text: &mut String, words: &str, width: usize) {
     let mut column = INDENT;
     for word in printable(words.as_bytes()).split(' ') {
@@ -67,7 +67,7 @@ pub(super) fn json(sections: &[Section]) -> String {
     format!("{}\n", value(sections))
 }
 
-/// The same, for a larger one.
+/// The findings as a JSON value, for use in a larger document.
 pub(super) fn value(sections: &[Section]) -> Value {
     let findings = |section: &Section| -> Value {
         let findings = section.findings.iter();

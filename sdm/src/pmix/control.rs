@@ -13,9 +13,9 @@ use super::query;
 use super::session::Session;
 use super::words::among;
 
-/// The program of a session's own server.
+/// The name of SDM's own PMIx server program.
 pub(super) const OWN: &str = "sdm-pmix";
-/// States of a process that has been started and has not ended.
+/// Process states between start and end.
 const THERE: std::ops::Range<u8> = 1..20;
 
 /// Sends a signal to a job or to one of its processes.
@@ -64,7 +64,7 @@ pub(super) fn kill(session: &mut Session, server: &Rendezvous, job: &str) -> Res
     )
 }
 
-/// The hosts and pids of those that are meant and run.
+/// The hosts and pids of the running processes among the named ones.
 fn members(session: &mut Session, of: &JobPart) -> Result<Vec<(String, i32)>, ToolError> {
     let JobPart { namespace, rank } = of;
     if !query::namespaces(session)?.contains(namespace) {

@@ -23,8 +23,8 @@ use crate::sink::{Sink, complain, tell};
 
 const JOB_END: i32 = -145;
 const LOST: [i32; 2] = [-61, -101];
-/// The events that are listened to, by code: a handler of all events gets none of a job's end. Ends of jobs, starts, ready for debug, ends
-/// of processes, a lost server.
+/// The codes of the events to receive. A handler for all events does not get a job's end. In order: ends of
+/// jobs, starts, ready for debug, ends of processes, a lost server.
 const CODES: [i32; 12] = [
     JOB_END, -191, -192, -193, -58, -111, -200, -201, -402, -404, LOST[0], LOST[1],
 ];
@@ -175,7 +175,7 @@ fn wishes(server: &Rendezvous) -> Vec<Attribute> {
     wishes
 }
 
-/// `sdm pmix spawn`; gives the job's exit code.
+/// `sdm pmix spawn`. Returns the job's exit code.
 pub(super) fn spawn(
     server: &Rendezvous,
     args: &PmixSpawnArgs,
@@ -268,7 +268,7 @@ pub(super) fn io(
     relay(session, &of, args.stdin, is_json).map(|_| ())
 }
 
-/// Passes on input and output until the job has ended; gives the status that it ended with.
+/// Passes on input and output until the job has ended. Returns its exit status.
 fn relay(
     session: &mut Session,
     of: &JobPart,

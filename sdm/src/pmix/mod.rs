@@ -21,7 +21,7 @@ use error::ToolError;
 use session::Session;
 use words::FAILED;
 
-/// Carries out `sdm pmix`; gives the exit code.
+/// Carries out `sdm pmix`. Returns the exit code.
 pub(crate) fn carry_out(args: &PmixArgs) -> u8 {
     match verb(args) {
         Ok(code) => code,

@@ -46,7 +46,7 @@ fn plain(key: &str) -> Ask {
     }
 }
 
-/// The jobs of a server, without those of tools that are known as such.
+/// The namespaces of a server's jobs, without those of known tools.
 pub(super) fn namespaces(session: &mut Session) -> Result<Vec<String>, ToolError> {
     let found = session.must("namespaces", plain(NAMESPACES))?;
     let lists = found.into_iter().filter_map(|line| match line.value {
@@ -59,7 +59,7 @@ pub(super) fn namespaces(session: &mut Session) -> Result<Vec<String>, ToolError
     Ok(names.map(ToOwned::to_owned).collect())
 }
 
-/// The processes of a job; nothing of a tool's.
+/// The process table of a job. Empty for a tool.
 pub(super) fn table(session: &mut Session, namespace: &str) -> Result<Vec<Line>, ToolError> {
     let ask = Ask::Query {
         key: TABLE.to_owned(),

@@ -52,7 +52,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Starts a tool of a server, and waits until it is connected.
+    /// Starts a tool for a server, and waits until it is connected.
     pub(super) fn open(server: &Rendezvous) -> Result<Self, ToolError> {
         let mut command = tool(server)?;
         command

@@ -1,4 +1,4 @@
-//! Lines of a tool as text and as JSON.
+//! A tool's result lines as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn text(value: &Datum) -> String {
     }
 }
 
-/// A process for a person.
+/// The text for a process.
 pub(super) fn among(of: &JobPart) -> String {
     format!(
         "{}:{}",
@@ -85,14 +85,14 @@ fn rank(rank: u32) -> Value {
     }
 }
 
-/// Lines as one value: an object of those with keys, an array of those without.
+/// Lines as one JSON value: an object for lines with keys, an array for those without.
 pub(super) fn document(lines: &[Line]) -> Value {
     let mut at = 0;
     let depth = lines.first().map_or(0, |line| line.depth);
     part(lines, &mut at, depth)
 }
 
-/// `depth` grows with each call and is a byte: it ends.
+/// Converts lines of one depth. The recursion ends because `depth` grows and is a byte.
 fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
     let (mut fields, mut items) = (Map::<String, Value>::new(), Vec::new());
     // Of a key that comes several times, all values are in one array.
@@ -126,7 +126,7 @@ fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
     }
 }
 
-/// Lines for a person, those in others further to the right.
+/// Lines as text. Nested lines are indented.
 pub(super) fn lines(lines: &[Line]) -> String {
     let mut shown = String::new();
     for line in lines {

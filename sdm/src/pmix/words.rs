@@ -1,4 +1,4 @@
-//! Words of a command line, and exit codes.
+//! Parsing of arguments, and exit codes.
 
 use sdm_foreign::asked::JobPart;
 use sdm_foreign::names::RANK_ALL;

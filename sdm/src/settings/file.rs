@@ -1,4 +1,4 @@
-//! The file of settings: TOML, options outside of tables or in a command's table.
+//! The settings file: TOML, with options outside of tables or in a command's table.
 
 use sdm_text::printable_name;
 use std::io::ErrorKind;
@@ -75,7 +75,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Setting>, (usize, String)> {
     Ok(settings)
 }
 
-/// A setting of this name has a value that is none.
+/// A setting of this name has an invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: expected a text, a number, true or false, or a list of them")]
 struct NoValue(String);

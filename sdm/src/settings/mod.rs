@@ -135,7 +135,7 @@ struct Files {
 }
 
 impl Settings {
-    /// Reads the file and the environment.
+    /// Loads the settings from the files and the environment.
     ///
     /// # Errors
     /// A file that cannot be read, or a setting for an option that there is not; a missing file is
@@ -191,13 +191,13 @@ impl Settings {
         Ok(Self { files, settings })
     }
 
-    /// The person's file, whether it is there or not.
+    /// The path of the user's file, whether it exists or not.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.files.own.as_deref()
     }
 
-    /// The site's file, whether it is there or not.
+    /// The path of the site's file, whether it exists or not.
     #[must_use]
     pub fn site_file(&self) -> Option<&Path> {
         self.files.site.as_deref()
@@ -270,7 +270,7 @@ impl Settings {
         rows
     }
 
-    /// An origin as a person reads it.
+    /// The text of an origin.
     #[must_use]
     pub fn place(&self, origin: &Origin) -> String {
         place(&self.files, origin)
@@ -289,7 +289,7 @@ impl Settings {
         settings.max_by_key(|setting| setting.origin.clone())
     }
 
-    /// The values, known to be such as the option can have; none for a switch that is off.
+    /// The values, after validation for the option. Empty for a switch that is off.
     fn checked(
         &self,
         verb: &Command,
@@ -410,7 +410,7 @@ enum UnknownSetting {
     OfProfile(String),
 }
 
-/// There is such a command, and such an option of it.
+/// Checks that the command and its option exist.
 fn check_name(command: &Command, setting: &Setting) -> Result<(), UnknownSetting> {
     let key = &setting.key;
     if setting.profile.is_some() {

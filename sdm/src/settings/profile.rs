@@ -8,19 +8,19 @@ use super::{NO_SETTINGS, Origin, Settings, SettingsError, UnknownSetting, option
 
 /// The table of all profiles.
 pub(super) const PROFILES: &str = "profile";
-/// The program, and the name of its argument of the command line.
+/// The key for the program, which is also the id of the command line's argument.
 pub(super) const PROGRAM: &str = "program";
 /// The key for the program's arguments.
 const ARGUMENTS: &str = "arguments";
 /// The commands that accept a profile.
 const VERBS: [&str; 2] = ["run", "submit"];
 
-/// True for a command that profiles are for.
+/// True for a command that accepts profiles.
 pub(super) fn is_for(verb: &str) -> bool {
     VERBS.contains(&verb)
 }
 
-/// There is such a setting of a profile.
+/// Checks that a profile can have this setting.
 pub(super) fn check_name(command: &Command, key: &str) -> Result<(), UnknownSetting> {
     let mut of = verbs(command).filter(|verb| is_for(verb.get_name()));
     let is_known = [PROGRAM, ARGUMENTS].contains(&key)
@@ -50,7 +50,7 @@ pub fn asked_for(args: &[OsString]) -> Option<&str> {
     asked
 }
 
-/// The names of the profiles that there are; none where the settings cannot be read.
+/// The names of all profiles. Empty if the settings cannot be read.
 #[must_use]
 pub fn known_profiles(command: &Command) -> Vec<String> {
     let loaded = Settings::load(command, |name| std::env::var_os(name));
@@ -75,7 +75,7 @@ impl Settings {
         all.map(|it| (&*it.key, it.values.join(" "), &it.origin))
     }
 
-    /// There is such a profile.
+    /// Checks that a profile exists.
     pub(super) fn check_profile(&self, name: &str) -> Result<(), SettingsError> {
         let profiles = self.profiles();
         if profiles.contains(&name) {
@@ -95,7 +95,7 @@ impl Settings {
         })
     }
 
-    /// The program and its arguments, as a profile has them for a command.
+    /// The program and its arguments from a profile, for a command.
     pub(super) fn program(&self, verb: &str, profile: &str) -> Vec<String> {
         let of = |key| self.of(verb, key, Some(profile)).map(|it| it.values.iter());
         let words = [PROGRAM, ARGUMENTS].into_iter().filter_map(of).flatten();

@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches};
 use super::*;
 use crate::cli::{Cli, Verb};
 
-/// Settings of a file's text and of an environment.
+/// Loads settings from a file's text and an environment.
 fn settings(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String> {
     let folder =
         std::env::temp_dir().join(format!("sdm-settings-{:?}", std::thread::current().id()));

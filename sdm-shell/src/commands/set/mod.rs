@@ -106,10 +106,10 @@ pub trait Scope {
 /// The reason why a set name cannot be resolved now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// No set has this name.
+    /// There is no set of this name.
     #[error("no set is called `@{0}`; `info sets` shows all")]
     Unknown(String),
-    /// The last answer has fewer classes, or there was no answer: how many it has.
+    /// The last answer has fewer classes; their number, 0 without an answer.
     #[error("{}", classes(*.0))]
     NoClass(usize),
     /// No task is on a host of this kind.

@@ -168,7 +168,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// Goes to every gdb's own command line as it is.
+/// Passes the line unchanged to gdb in every task.
 pub(super) fn pass(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     let line = match rest.take_rest() {
         "" => name.to_owned(),

@@ -11,7 +11,7 @@ mod sets;
 use super::spec::Spec;
 pub(super) use info::words as info_words;
 
-/// Commands that belong together.
+/// A group of commands in `help`.
 pub(super) struct Group {
     /// The subject of the group, as `help` shows it.
     pub(super) title: &'static str,

@@ -54,16 +54,16 @@ impl Looks {
     }
 }
 
-/// Looks at tasks for a diagnosis.
+/// A sampler of tasks for a diagnosis.
 pub(super) struct Sampler<'a> {
     pub(super) session: &'a SessionHandle,
-    /// The command line that it is for.
+    /// The command line of the diagnosis.
     pub(super) line: &'a str,
     /// Number of the user's interrupts when sampling began.
     pub(super) since: u64,
     /// The processes that gdb is not attached to. They run, and stop for an instant at each sample.
     pub(super) free: &'a [(u32, i32)],
-    /// A look that was had before: it is the first one.
+    /// A sample that was taken before, and counts as the first one.
     pub(super) first: Cell<Option<LookResult>>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Sampler<'a> {
 pub(super) type LookResult = (Probes, Vec<(IdSet, Failure)>);
 
 impl Sampler<'_> {
-    /// True where a person has given up, or the session is over.
+    /// True where the user has interrupted it, or the session is over.
     fn is_over(&self) -> bool {
         self.session.is_over() || self.session.interrupted_since(self.since)
     }
@@ -165,7 +165,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Gives how long they ran.
+    /// Lets the tasks run for a time. Returns the time that they ran.
     pub(super) async fn run_for(&self, tasks: &IdSet, time: Duration) -> Duration {
         let session = self.session;
         let began = session.now();
@@ -250,8 +250,8 @@ pub(super) fn note_missed(missed: Vec<(IdSet, Failure)>, observed: &mut Observed
     is_whole
 }
 
-/// Stops tasks without a word; false where a person gave up waiting for it. `since` is how many
-/// interrupts there were when the look at the tasks began.
+/// Stops tasks without showing it. Returns false if the user has interrupted the wait. `since` is the
+/// number of interrupts when sampling began.
 pub(in crate::shell) async fn stop_quietly(
     session: &SessionHandle,
     line: &str,

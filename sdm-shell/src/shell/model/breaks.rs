@@ -1,4 +1,4 @@
-//! The breakpoints of a session: numbers belong to the front-end.
+//! The breakpoints of a session, with the front-end's numbers.
 use std::collections::BTreeMap;
 
 use sdm_debug::command::StartPoint;
@@ -24,7 +24,7 @@ pub(crate) struct Breaks {
 }
 
 impl Breaks {
-    /// The number of the next one.
+    /// The number of the next breakpoint.
     pub(crate) fn next_number(&self) -> u32 {
         self.last + 1
     }
@@ -34,12 +34,12 @@ impl Breaks {
         self.last = self.last.max(last);
     }
 
-    /// The number of the last one made; 0 before there was one.
+    /// The number of the last breakpoint made; 0 before the first.
     pub(crate) fn last_number(&self) -> u32 {
         self.last
     }
 
-    /// Keeps a new one.
+    /// Adds a breakpoint.
     pub(crate) fn add(&mut self, number: u32, point: Point, tasks: IdSet) {
         self.last = self.last.max(number);
         self.rows.push(BreakRow {
@@ -159,7 +159,7 @@ impl Breaks {
         start_points.collect()
     }
 
-    /// Another job of these tasks has met none of them.
+    /// Resets the hits for another job, and removes all breakpoints from tasks outside of `tasks`.
     pub(crate) fn begin_anew(&mut self, tasks: &IdSet) {
         for row in &mut self.rows {
             row.hits.clear();
@@ -186,7 +186,7 @@ impl Breaks {
             .for_each(|(known, _)| known.union_with(tasks));
     }
 
-    /// Tasks have stopped at it.
+    /// Counts a stop of these tasks at a breakpoint.
     pub(crate) fn hit(&mut self, number: u32, tasks: &IdSet) {
         let Some(row) = self.find(number) else {
             return;
@@ -197,7 +197,7 @@ impl Breaks {
         }
     }
 
-    /// A pending one has found its place.
+    /// Notes that a pending breakpoint was resolved in these tasks.
     pub(crate) fn placed(&mut self, at: &BreakpointPlace, tasks: &IdSet) {
         if let Some(row) = self.find(at.number) {
             if at.pending {

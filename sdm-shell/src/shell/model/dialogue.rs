@@ -6,9 +6,9 @@ use sdm_debug::command::BreakSpec;
 use sdm_idset::IdSet;
 use sdm_view::item::Item;
 
-/// The most commands of the user's own.
+/// Maximum number of user-defined commands.
 pub(crate) const DEFINED_MAX: usize = 1024;
-/// The most lines that one command of the user's own gathers.
+/// Maximum number of lines of one user-defined command.
 pub(crate) const LINES_MAX: usize = 1000;
 
 /// The state of the dialogue.
@@ -20,7 +20,7 @@ pub(crate) struct Dialogue {
     pub(crate) question: Option<Question>,
     /// The lines between `commands` or `define` and `end`.
     pub(crate) collecting: Option<Collecting>,
-    /// The commands of the user's own, by name.
+    /// User-defined commands, by name.
     pub(crate) defined: BTreeMap<String, Vec<String>>,
     /// The last answer, for `more` to show in full.
     pub(crate) last_answer: Option<Item>,
@@ -31,10 +31,10 @@ pub(crate) struct Dialogue {
 /// The first line of a `list` without an argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListFrom {
-    /// Around the line of the selected frame.
+    /// The lines around that of the selected frame.
     #[default]
     Selected,
-    /// Behind the lines that the `list` before has shown.
+    /// The line after the ones that the previous `list` has shown.
     Listed,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct DeleteAll {
     pub(crate) named: bool,
 }
 
-/// Lines that are being gathered up to `end`.
+/// A block of lines that is being read, up to `end`.
 #[derive(Debug)]
 pub(crate) struct Collecting {
     purpose: Purpose,
@@ -137,7 +137,7 @@ pub(crate) enum Collected {
 }
 
 impl Collecting {
-    /// Begins to gather lines.
+    /// Begins a block.
     pub(crate) fn new(purpose: Purpose) -> Self {
         Self {
             purpose,

@@ -33,7 +33,7 @@ impl Displays {
         self.last
     }
 
-    /// Takes back the expression that was added last, with its number.
+    /// Removes the display that was added last, and reuses its number.
     pub(crate) fn withdraw(&mut self, number: u32) {
         self.expressions.remove(&number);
         self.last = number - 1;

@@ -167,7 +167,7 @@ impl Model {
         class
     }
 
-    /// A run that was refused leaves its tasks where they were.
+    /// Restores the rows of tasks whose run was refused.
     fn note_failed_run(&mut self, id: CommandId, class: &Class) {
         let Some(open) = self.open.get(id).filter(|open| open.run) else {
             return;
@@ -330,7 +330,7 @@ impl Model {
         }
     }
 
-    /// Has an item shown.
+    /// Queues an item to be shown.
     pub(super) fn show(&mut self, item: Item) {
         self.effects.push_back(Effect::Show(Box::new(item)));
     }

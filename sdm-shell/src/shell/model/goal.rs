@@ -25,7 +25,7 @@ pub(crate) enum Goal {
     Left(CommandId),
     /// Every task that was let run has stopped or ended.
     Run(Vec<CommandId>),
-    /// The same, or one of them has crashed.
+    /// Every task that was let run has stopped or ended, or one has crashed.
     RunOrCrash(Vec<CommandId>),
     /// The tasks are held at `main`.
     Held(Vec<CommandId>),
@@ -44,7 +44,7 @@ pub(crate) enum Goal {
 pub(crate) enum Waited {
     /// The goal is reached.
     Reached,
-    /// The time is over.
+    /// The time limit is reached.
     TimedOut,
     /// The user has interrupted the wait.
     GivenUp,

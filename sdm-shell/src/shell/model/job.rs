@@ -11,7 +11,7 @@ use super::open_commands::OpenCommand;
 use super::{Model, Over};
 use sdm_view::gather::join;
 
-/// The most settings of gdb's that are remembered.
+/// Maximum number of gdb settings that are kept.
 const SETTINGS_MAX: usize = 256;
 
 /// The job that the tasks of a session belong to.
@@ -104,7 +104,7 @@ impl Job {
         }
     }
 
-    /// The arguments of some tasks as one would write them.
+    /// The arguments of some tasks, quoted for a command line.
     pub(crate) fn arguments(&self, to: &IdSet) -> Vec<(IdSet, String)> {
         let mut values: Vec<(IdSet, String)> = Vec::new();
         for (tasks, start) in &self.programs {
@@ -117,7 +117,7 @@ impl Job {
         values
     }
 
-    /// Remembers a line by which gdb was told to be like something, in the tasks where it was.
+    /// Keeps a line that has changed a setting of gdb, with the tasks.
     pub(crate) fn remember_setting(&mut self, done: &IdSet, command: &Command) {
         let Command::Console { line } = command else {
             return;
@@ -138,7 +138,7 @@ impl Job {
         }
     }
 
-    /// The programs by the names of their files, where there are several.
+    /// The programs by their file names. Empty if there is only one.
     pub(crate) fn several_programs(&self) -> Vec<(String, IdSet)> {
         let mut named = Vec::new();
         for (tasks, start) in &self.programs {

@@ -40,7 +40,7 @@ use tasks::TaskTable;
 
 use super::{Control, Options};
 
-/// Everything that is known of a session at the shell.
+/// The state of a session in the shell.
 #[derive(Debug)]
 pub(crate) struct Model {
     /// The settings of the shell.
@@ -57,7 +57,7 @@ pub(crate) struct Model {
     pub(crate) breaks: Breaks,
     /// The expressions that are shown after each stop.
     pub(crate) displays: Displays,
-    /// The commands that were sent and are not over.
+    /// The commands that are not complete.
     pub(crate) open: OpenCommands,
     /// Standard input of the programs.
     pub(crate) input: Input,
@@ -117,7 +117,7 @@ impl News {
         items
     }
 
-    /// Takes all that is held back: output first, since it was there first.
+    /// Takes all delayed output and notices, output first.
     pub(crate) fn take_held(&mut self) -> Vec<Item> {
         let mut items = self.output.take_all();
         items.extend(self.notices.take_happened());
@@ -243,12 +243,12 @@ impl Model {
         matches!(self.over, Some(Over::Terminated(_)))
     }
 
-    /// The next thing that the owner is to do; absent where there is none.
+    /// Takes the next action for the owner.
     pub(crate) fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// The session ends, for this reason; the first reason counts.
+    /// Ends the session for this reason. Later reasons are ignored.
     pub(crate) fn end(&mut self, over: Over) {
         self.over.get_or_insert(over);
     }

@@ -11,7 +11,7 @@ use sdm_view::gather::{Merged, join};
 pub(crate) struct Patience {
     /// Notices are shown once none has arrived for this long...
     quiet: Duration,
-    /// ...or once it has been held back for this long.
+    /// ...or once the first has been delayed for this long.
     held_max: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Patience {
         quiet: Duration::from_millis(300),
         held_max: Duration::from_secs(1),
     };
-    /// While a run is waited for: its end shows all, so there is time.
+    /// The delay while a command waits for a run, whose end shows all notices.
     pub(crate) const RUN: Patience = Patience {
         quiet: Duration::from_millis(800),
         held_max: Duration::from_secs(2),
@@ -35,7 +35,7 @@ impl Patience {
 
 /// Time that a launcher's line is delayed, in case the launcher ends.
 const LINES_WINDOW: Duration = Duration::from_millis(500);
-/// The most lines of the launcher that are held back.
+/// Maximum number of delayed launcher lines.
 const LINES_MAX: usize = 256;
 /// Time that reports of silent tasks, lost tasks and the launcher's end are delayed, to be combined.
 const LAUNCHER_WINDOW: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(crate) struct Notices {
     silent: Vec<(IdSet, String)>,
     lost: Vec<(IdSet, String)>,
     launcher: Option<(String, Vec<String>)>,
-    /// Lines of the launcher, held back: those before its end are its last words.
+    /// Delayed lines of the launcher. If it ends, they are reported as its last lines.
     lines: Vec<String>,
     lines_since: Option<Instant>,
     gone_since: Option<Instant>,
@@ -114,13 +114,13 @@ impl Notices {
         }
     }
 
-    /// The launcher has printed a line.
+    /// Adds a line of the launcher.
     pub(crate) fn launcher_line(&mut self, now: Instant, line: String) {
         self.lines_since.get_or_insert(now);
         self.lines.push(line);
     }
 
-    /// The launcher has ended.
+    /// Notes the end of the launcher.
     pub(crate) fn launcher_ended(&mut self, now: Instant, status: String, words: Vec<String>) {
         self.gone_since.get_or_insert(now);
         self.launcher = Some((status, words));
@@ -194,7 +194,7 @@ impl Notices {
     }
 }
 
-/// Takes tasks out of entries; those left empty go.
+/// Removes tasks from all entries, and removes empty entries.
 fn take_out(entries: &mut Vec<(IdSet, String)>, tasks: &IdSet) {
     for (set, _) in entries.iter_mut() {
         set.subtract(tasks);

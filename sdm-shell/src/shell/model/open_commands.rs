@@ -19,13 +19,13 @@ pub(crate) enum RunEnd {
     /// Stops are shown as they arrive.
     #[default]
     Shown,
-    /// The shell itself lets tasks run and interrupts them, for a look at them: that is not shown, any other stop is.
+    /// The shell lets tasks run and interrupts them for a sample. Such stops are not shown, others are.
     Looked,
     /// Stops are not shown, because another front-end shows them.
     Hidden,
 }
 
-/// A command under way.
+/// An open command.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCommand {
     /// The answers so far.
@@ -49,7 +49,7 @@ pub(crate) struct OpenCommand {
 }
 
 impl OpenCommand {
-    /// A command that was just sent.
+    /// A command without answers.
     pub(crate) fn new(command: &str, to: &IdSet) -> Self {
         Self {
             gathered: Gathered {
@@ -62,7 +62,7 @@ impl OpenCommand {
         }
     }
 
-    /// Takes an answer in; replies that end a run are the caller's.
+    /// Adds an answer. Replies that end a run are handled by the caller.
     pub(crate) fn take(&mut self, class: Class) {
         let Class { tasks, answer } = class;
         self.left.subtract(&tasks);
@@ -169,7 +169,7 @@ impl OpenCommands {
         self.open.get(&id)
     }
 
-    /// The command is over, or given up.
+    /// Removes a command that is complete or given up.
     pub(crate) fn remove(&mut self, id: CommandId) -> Option<OpenCommand> {
         let open = self.open.remove(&id)?;
         if self.recent.len() == RECENT_MAX {
@@ -180,7 +180,7 @@ impl OpenCommands {
         Some(open)
     }
 
-    /// A task that was let run has had these started.
+    /// Adds tasks that a running task has spawned.
     pub(crate) fn join(&mut self, by: u32, tasks: &IdSet) {
         let runs = self.open.values_mut().filter(|open| open.run);
         for open in runs.filter(|open| open.gathered.to.contains(TaskId(by))) {

@@ -14,9 +14,9 @@ use sdm_view::gather::Merged;
 const LINES_WINDOW: Duration = Duration::from_millis(100);
 /// Time that a line without a line feed is delayed.
 const PARTIAL_WINDOW: Duration = Duration::from_secs(1);
-/// The longest line that is put together, in bytes.
+/// Maximum length of an assembled line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// The most distinct lines that are gathered.
+/// Maximum number of distinct lines that are collected.
 const LINES_MAX: usize = 2048;
 
 #[derive(Debug, PartialEq)]
@@ -26,7 +26,7 @@ struct PrintedLine {
     complete: bool,
 }
 
-/// Beginnings of lines: all tasks of an entry have printed the same so far.
+/// An incomplete line. All tasks of an entry have printed the same so far.
 #[derive(Debug)]
 struct Partial {
     tasks: IdSet,
@@ -79,7 +79,7 @@ impl Output {
         }
     }
 
-    /// Tasks have printed the same bytes.
+    /// Adds equal output of tasks.
     pub(crate) fn push(&mut self, now: Instant, tasks: &IdSet, stream: Stream, bytes: &[u8]) {
         self.pieces += 1;
         if !self.on {
@@ -115,7 +115,7 @@ impl Output {
         }
     }
 
-    /// A run of these has ended by a stop.
+    /// Notes that a run of these tasks has ended by a stop.
     pub(crate) fn stop(&mut self, command: CommandId, tasks: &IdSet) {
         let arrivals = self.stops.entry(command).or_default();
         arrivals

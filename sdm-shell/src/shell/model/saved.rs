@@ -5,7 +5,7 @@ use super::Model;
 use crate::commands::Point;
 
 impl Model {
-    /// Commands that make the breakpoints and sets again.
+    /// Commands that create the breakpoints and sets again.
     pub(crate) fn saved(&self) -> String {
         let mut text = String::from("# breakpoints and sets of sdm; `load` takes them up again\n");
         let mut line = |written: std::fmt::Arguments<'_>| {

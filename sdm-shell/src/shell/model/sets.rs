@@ -38,7 +38,7 @@ impl Sets {
         }
     }
 
-    /// Another job has taken the place of the old one, with these tasks.
+    /// Resets the sets for another job with these tasks.
     pub(super) fn forget_job(&mut self, tasks: &IdSet) {
         self.classes.clear();
         self.happened.clear();
@@ -51,8 +51,8 @@ impl Sets {
 }
 
 impl Model {
-    /// The tasks that a set means now. `all` are those that can be meant, `conditions` those that
-    /// the conditions in the set hold for, `members` the servers of the session.
+    /// Resolves a set to its current tasks. `all` are the allowed tasks, `conditions` the tasks for which
+    /// each condition holds, `members` the servers of the session.
     ///
     /// # Errors
     /// A [`CommandError`] that names the part of the set that means nothing.

@@ -17,7 +17,7 @@ pub(crate) struct TaskTable {
     moves: u64,
 }
 
-/// Tasks in one state, stopped in one place.
+/// A set of tasks in the same state and place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) tasks: IdSet,
@@ -98,7 +98,7 @@ impl TaskTable {
         self.in_state(running).difference(&self.cut_off)
     }
 
-    /// Tasks with a process behind them that can be reached.
+    /// Reachable tasks with a living process.
     pub(crate) fn live(&self) -> IdSet {
         self.in_state(TaskState::is_live).difference(&self.cut_off)
     }

@@ -1,4 +1,4 @@
-//! The model alone: events in, states and effects out.
+//! Tests of the model: events in, states and effects out.
 use std::time::{Duration, Instant};
 
 use sdm_core::CommandId;
@@ -30,7 +30,7 @@ fn interrupted() -> Reply {
     })
 }
 
-/// A run on these tasks under way.
+/// Begins a run on these tasks.
 fn run(model: &mut Model, id: u64, tasks: &str) -> CommandId {
     let id = CommandId(id);
     let to = set(tasks);

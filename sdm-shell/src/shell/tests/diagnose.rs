@@ -176,7 +176,7 @@ fn who_was_not_seen_at_each_look_is_looked_at_again_and_not_judged() {
     }
 }
 
-/// A diagnosis in which task 2 stops by itself while the tasks run between the first look and the second.
+/// A diagnosis in which task 2 stops by itself while the tasks run between the first two samples.
 fn with_stop(reason: StopReason, function: &'static str) -> Run {
     let mut runs = 0;
     let mut interrupted = session();

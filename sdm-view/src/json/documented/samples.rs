@@ -1,4 +1,4 @@
-//! Everything that can be shown, once at least.
+//! Sample items, at least one of every kind.
 
 use std::time::Duration;
 
@@ -415,7 +415,7 @@ fn plot(over_ranks: bool) -> Item {
     })
 }
 
-/// Everything that can be shown, each once at least.
+/// At least one item of every kind.
 pub(super) fn items() -> Vec<Item> {
     let values = || vec![(some(), text("1"))];
     let output = |stream, line: &[u8]| Item::Output {

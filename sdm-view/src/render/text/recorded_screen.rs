@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{Screen, Style};
 
-/// A screen that remembers; the line at the bottom is written as `~ text`.
+/// A screen that records its text. Status lines are recorded as `~ text`.
 #[derive(Clone)]
 pub struct RecordedScreen {
     /// All text written, including status lines.

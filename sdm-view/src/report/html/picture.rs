@@ -50,7 +50,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Biggest first; `over` is the set of the frame above them.
+    /// Parts for frames, largest first; `over` is the set of the frame above them.
     fn parts<'n>(&self, nodes: &'n [StackNode], over: Option<&IdSet>) -> Vec<Part<'n>> {
         let mut nodes: Vec<&StackNode> = nodes.iter().collect();
         nodes.sort_by(|a, b| {

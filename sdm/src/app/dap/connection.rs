@@ -29,11 +29,11 @@ pub(super) struct Connection<O: Opener> {
     heard: Receiver<ClientEvent>,
     mailbox: Mailbox,
     wake: CurrentWake,
-    /// Set where a session that is being opened is to be given up.
+    /// A flag that aborts the opening of a session.
     given_up: Arc<AtomicBool>,
     /// The secret word by which other clients connect, once one was requested.
     word: Option<String>,
-    /// The session is that of another process.
+    /// The connection to another process that owns the session. None if this one does.
     relay: Option<Outlet>,
     /// Outputs to disconnected clients, until all is written.
     leaving: Vec<Outlet>,
@@ -88,7 +88,7 @@ impl<O: Opener> Connection<O> {
         all.for_each(Outlet::finish);
     }
 
-    /// Waits for the next thing to happen, and takes it in.
+    /// Waits for the next event and handles it.
     fn wait(&mut self) {
         let due = self.clients.iter();
         let until = due.filter_map(|it| it.adapter.poll_timeout()).min();
@@ -346,7 +346,7 @@ fn take_held(client: &mut Client, relay: Option<&Outlet>) {
     }
 }
 
-/// Lines of a client's console use this machine.
+/// Gives a client's console access to the local machine.
 fn give_machine(adapter: &mut Adapter, client: u32, mailbox: Mailbox) {
     adapter.set_machines(move || {
         let mailbox = mailbox.clone();

@@ -15,7 +15,7 @@ const READ_WAIT: Duration = Duration::from_secs(2);
 #[derive(Default)]
 struct Unwritten {
     waiting: VecDeque<Vec<u8>>,
-    /// The number of bytes that were put in and not written yet, those of the write that is under way included.
+    /// Number of queued bytes that are not written, including those of the current write.
     bytes: usize,
     /// The number of writes.
     writes: u64,
@@ -125,7 +125,7 @@ impl Outlet {
         self.0.lock().bytes == 0
     }
 
-    /// Waits until all is written, or until nothing of it was for a while.
+    /// Waits until all is written, or until no write has succeeded for a time.
     pub(super) fn finish(&self) {
         let mut unwritten = self.0.lock();
         let mut writes = unwritten.writes;

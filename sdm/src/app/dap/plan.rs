@@ -22,7 +22,7 @@ pub(super) enum Begin {
     Attach(Box<attach::Attachment>),
 }
 
-/// Reads the words of a command line, with the settings of its verb.
+/// Parses the words of a command line, with the settings of its command.
 pub(super) fn plan(words: &[OsString]) -> Result<Plan, Refused> {
     let mut line = vec![OsString::from("sdm")];
     line.extend_from_slice(words);

@@ -7,7 +7,7 @@ use rustyline::history::{FileHistory, History};
 
 use crate::remembered::{self, HISTORY};
 
-/// Lines of earlier days, and the file that they are in.
+/// The history of lines, with its file.
 pub(super) struct KeptLines {
     lines: FileHistory,
     file: Option<PathBuf>,
@@ -26,12 +26,12 @@ impl KeptLines {
         Self { lines, file }
     }
 
-    /// The lines, the last one last.
+    /// The lines, oldest first.
     pub(super) fn lines(&self) -> Vec<String> {
         self.lines.iter().cloned().collect()
     }
 
-    /// Keeps more of them. That it cannot is no reason to stop.
+    /// Appends lines to the history. Errors are ignored.
     pub(super) fn keep(&mut self, lines: &[String]) {
         for line in lines {
             let _ = self.lines.add(line);
