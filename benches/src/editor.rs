@@ -19,8 +19,8 @@ use crate::meter::{Part, metered};
 pub const DEPTH: u32 = 20;
 /// The variables of each frame.
 const VARIABLES: u32 = 10;
-/// A stop in many places, and one in which each rank has values of its own: whoever compares each with all others does many times
-/// the work.
+/// A stop at many locations, and one in which each rank has values of its own: an adapter that compares each rank
+/// with all others does many times the work.
 #[must_use]
 pub fn stops() -> Vec<Part> {
     vec![

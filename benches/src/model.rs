@@ -24,7 +24,7 @@ pub enum Shape {
     Binomial,
     /// So many children each, with subtrees as equal as can be.
     Kary(u64),
-    /// Everybody is a child of the root.
+    /// Every member is a child of the root.
     Flat,
 }
 

@@ -91,10 +91,10 @@ impl Threads {
         Ok(threads)
     }
 
-    /// One command of so many bytes to all, and its merged answer of as many.
+    /// One command of a number of bytes to all, and its merged answer of as many.
     ///
     /// # Errors
-    /// Somebody did not answer.
+    /// A member did not answer.
     pub fn round(&mut self, payload: &Bytes) -> Result<()> {
         let submission = Submission {
             destination: self.all.clone(),

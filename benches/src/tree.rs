@@ -153,18 +153,18 @@ impl Tree {
         self.session.send(&self.all, command, &options)
     }
 
-    /// One command to all and its merged answer, the same from everybody.
+    /// One command to all and its merged answer, which is equal for all.
     ///
     /// # Errors
-    /// Not everybody gave the same answer, or it failed.
+    /// The answers differ, or one is a failure.
     pub fn run(&mut self, command: &Command) -> Result<()> {
         self.run_watching(command, |_| {})
     }
 
-    /// The same; `watch` sees what comes unasked meanwhile.
+    /// As [`Tree::run`]; `watch` gets unsolicited events meanwhile.
     ///
     /// # Errors
-    /// Not everybody gave the same answer, or it failed.
+    /// The answers differ, or one is a failure.
     pub fn run_watching(
         &mut self,
         command: &Command,

@@ -216,7 +216,7 @@ fn stream(arguments: &Arguments) -> Result<Option<OwnedFd>> {
     }
 }
 
-/// Connects to a client of this user's on this host: whoever can submit runs programs as this user.
+/// Connects to a client of this user's on this host: a client that can submit jobs can run programs as this user.
 fn connect(host: &str, port: u16) -> Result<TcpStream> {
     let mut addresses = (host, port)
         .to_socket_addrs()

@@ -4,7 +4,7 @@ use sdm_text::shell_word;
 
 use crate::manager::Submission;
 
-/// A script that sets a job's environment, and becomes what `starter` makes of its program and arguments.
+/// A script that sets a job's environment, and executes `starter` with the job's program and arguments.
 pub(crate) fn of(job: &Submission, starter: &str) -> String {
     let mut script = "#!/bin/sh\n".to_owned();
     for pair in &job.environment {

@@ -78,7 +78,7 @@ pub fn encode(what: &Frame, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     })
 }
 
-/// Appends a frame that carries an answer of one block, of this moment, by which nobody is missing.
+/// Appends a frame that carries an answer of one block, without an age and without missing tasks.
 pub(crate) fn encode_answer(
     id: CommandId,
     attempt: Attempt,

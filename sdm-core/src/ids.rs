@@ -49,7 +49,7 @@ impl fmt::Display for CommandId {
     }
 }
 
-/// Numbers the questions to a subtree: whoever asks it the same again uses a higher number, and
+/// Number of a request to a subtree: a repeated request has a higher number, and
 /// answers to a lower one are dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Attempt(pub u32);

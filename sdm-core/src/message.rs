@@ -37,7 +37,7 @@ pub enum Message {
     End(EndPolicy),
     /// Up: answers to one command, merged.
     Answer(Answer),
-    /// Up: things that nobody asked for, merged.
+    /// Up: unsolicited events, merged.
     Event(EventMessage),
     /// Up: tasks that came into reach, or fell out of it.
     Reach(ReachChange),
@@ -185,8 +185,8 @@ pub struct CommandMessage {
 pub enum SyncPolicy {
     /// Once, when all behind a node have spoken.
     WaitForAll,
-    /// Once, when all have spoken or the time is over: a leaf waits this long, a node above longer
-    /// by a grace per height. Who is missing is named; later answers follow.
+    /// One answer, when all tasks have answered or the time is over: a leaf waits this long, a node above longer
+    /// by a grace per height. The missing tasks are named; later answers follow.
     TimeOut {
         /// Time limit of a leaf, in milliseconds.
         ms: u32,

@@ -46,8 +46,8 @@ impl Topology {
         self.plan_at("", root, servers)
     }
 
-    /// The same for a master on the host `home`, as servers there call it: they are its own children under
-    /// [`Topology::ByHost`]. Empty where nobody knows.
+    /// As [`Topology::plan`], for a master on the host `home`, by the servers' name of it: servers there are its
+    /// own children under [`Topology::ByHost`]. Empty where the host is unknown.
     #[must_use]
     pub fn plan_at(self, home: &str, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
         let (servers, counts) = match self {

@@ -102,9 +102,9 @@ pub enum Ask {
     },
     /// `PMIx_Job_control`.
     Control {
-        /// Who.
+        /// The processes.
         of: JobPart,
-        /// What.
+        /// The action, as attributes.
         attributes: Vec<Attribute>,
     },
 }
@@ -145,8 +145,8 @@ pub enum FromTool {
         /// Name and version of the loaded library.
         library: String,
     },
-    /// The server has no job yet, and would end if it were left: the tool waits, whoever has started it, for that job, and [`Hello`](Self::Hello)
-    /// follows.
+    /// The server has no job yet, and would end if the tool left: the tool waits for that job, also after the end
+    /// of its parent, and [`Hello`](Self::Hello) follows.
     Starting,
     /// The tool failed; the last message.
     Failed {

@@ -82,7 +82,7 @@ pub enum QueueKind {
     Send,
     /// Receives that have not completed.
     Receive,
-    /// Messages that have come and that nobody has received.
+    /// Messages that have arrived and have not been received.
     Unexpected,
 }
 

@@ -54,8 +54,8 @@ pub(crate) fn pidfd_open(pid: i32) -> io::Result<RawFd> {
     }
 }
 
-/// Makes this process nobody's: no session, terminal or signal of its parent's ends it. The parent's death sends none, as
-/// a fork does not inherit that.
+/// Detaches this process from its parent: no session, terminal or signal of the parent's ends it. The parent's
+/// death sends none, as a fork does not inherit that setting.
 pub(crate) fn detach(name: &CStr) {
     // SAFETY: plain system calls; the name is a string that ends.
     unsafe {
@@ -125,7 +125,7 @@ pub(crate) fn duplicate(fd: RawFd) -> Option<RawFd> {
     (fd != -1).then_some(fd)
 }
 
-/// Ends this side of a connection, whoever else has a descriptor of it.
+/// Ends this side of a connection, also where other processes have a descriptor of it.
 pub(crate) fn leave(fd: RawFd) {
     // SAFETY: it takes two numbers. Where it fails the other side has ended it.
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };

@@ -31,8 +31,8 @@ enum State {
 }
 
 impl Turn {
-    /// Waits until nobody else of this user is at a server, at most a minute. It is not tried all the same then: behind
-    /// two at once a server may take no tool any more.
+    /// Waits until no other tool of this user is at a server, at most a minute. After that it fails, because a
+    /// server may refuse all later tools once two were there at once.
     pub(crate) fn take(server: i32) -> Result<Self> {
         let file = File::open(format!("/proc/{server}/environ"));
         let file = file.with_context(|| format!("process {server}"))?;

@@ -255,7 +255,8 @@ pub enum WireError {
 }
 
 impl HostJob {
-    /// The folder of this node's PMIx server, below the temporary one: whoever has started it removes it where that server could not.
+    /// The folder of this node's PMIx server, below the temporary one. The process that has started the server
+    /// removes it where the server could not.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         sdm_system::files::temporary_folder()

@@ -14,7 +14,7 @@ pub mod pmix;
 mod share;
 mod symbols;
 
-/// Feeds arbitrary bytes to the readers of programs, of the loader's index and of a starter's memory: no panic.
+/// Feeds arbitrary bytes to the readers of programs, of the loader's index and of a launcher's memory: no panic.
 #[doc(hidden)]
 pub fn fuzz_objects(bytes: &[u8]) {
     libraries::fuzz(bytes);

@@ -176,7 +176,7 @@ impl Held {
         })
     }
 
-    /// The starter's pid: the job's for [`job::find`].
+    /// The launcher's pid, by which [`job::find`] finds the job.
     #[must_use]
     pub fn starter(&self) -> i32 {
         self.launch.first_pid()
@@ -245,7 +245,7 @@ impl Held {
         why
     }
 
-    /// Waits for something to be read, a turn at most; how the starter ended, if it has.
+    /// Waits for output, at most [`TURN`]; returns the launcher's exit, if it has ended.
     fn pump(&mut self, pass: &mut dyn FnMut(bool, &[u8])) -> Result<Option<String>, HoldError> {
         let gdb = self.hold.iter().flat_map(Gdb::fds);
         let fds = self.launch.borrowed_fds().into_iter().chain(gdb);
@@ -272,7 +272,7 @@ impl Held {
         ended
     }
 
-    /// The starter, and what holds it.
+    /// The launcher, and its hold.
     #[must_use]
     pub fn into_parts(mut self) -> (Launch, Hold) {
         // Whether ranks on other hosts have ended cannot be seen.
@@ -282,7 +282,7 @@ impl Held {
         (self.launch, Hold(self.hold))
     }
 
-    /// Ends the job, held or not, and waits until its starter has ended.
+    /// Ends the job, held or not, and waits until its launcher has ended.
     pub fn end(mut self) {
         // It ends in any case.
         let _ = Hold(self.hold.take()).release();
@@ -302,10 +302,11 @@ impl Held {
 pub struct Hold(Option<Gdb>);
 
 impl Hold {
-    /// The processes are attached to: the starter goes on, and the processes are no longer held by it.
+    /// Releases the launcher, once the processes are attached to: it continues, and does not hold the processes any
+    /// more.
     ///
     /// # Errors
-    /// What holds it does not go.
+    /// gdb does not detach.
     pub fn release(self) -> io::Result<()> {
         self.0.map_or(Ok(()), Gdb::release)
     }
@@ -343,7 +344,7 @@ fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result
     }
 }
 
-/// Refuses where this machine lets gdb trace nobody but its own children, which the starter is not.
+/// Refuses where this machine lets gdb trace only its own descendants, to which the launcher does not belong.
 fn check_access(launcher: &dyn Launcher, control: Control, pid: i32) -> Result<(), LaunchError> {
     match job::obstacles(&[pid]).pop() {
         Some((_, obstacle)) => Err(LaunchError::Control {

@@ -104,7 +104,7 @@ enum Owner {
 /// Stdout and stderr of all members together.
 struct SharedStreams {
     streams: [Stream; 2],
-    /// Open until everybody has been started.
+    /// Write ends, open until all members have been started.
     writers: Option<[PipeWriter; 2]>,
     last_words: LastWords,
 }
@@ -327,7 +327,7 @@ impl Launch {
     /// ends it behind `bytes`. Never waits.
     ///
     /// # Errors
-    /// Nobody reads it, or has for so long not read it that there is no room.
+    /// There is no reader, or it has not read for so long that there is no room.
     pub fn feed(&mut self, bytes: &[u8], eof: bool) -> std::io::Result<()> {
         let none = || std::io::Error::other("nobody it starts is fed from here");
         let mut fed = self.members.iter_mut().filter(|member| member.is_fed());

@@ -111,7 +111,7 @@ pub(crate) struct LaunchedProcess {
     last_words: LastWords,
 }
 
-/// The last lines that somebody wrote.
+/// The last lines of a process's output.
 #[derive(Default)]
 pub(crate) struct LastWords(VecDeque<String>);
 

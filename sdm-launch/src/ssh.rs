@@ -30,9 +30,9 @@ const SCRIPT: &str = include_str!("ssh.sh");
 /// Starts servers through one `ssh` to each host, all at once; where there are more than
 /// [`LaunchSpec::fanout`] hosts the first ones start the others, in a tree.
 ///
-/// The session's key and whatever else is handed over travel on `ssh`'s standard input and never
-/// stand on a command line. The user's options go to `ssh` unchanged and win over ours:
-/// `BatchMode=yes`, since nobody could type a password for each of many hosts, and `ConnectTimeout`.
+/// The session's key and other handed-over data are sent on `ssh`'s standard input and are never
+/// on a command line. The user's options go to `ssh` unchanged and take precedence over ours:
+/// `BatchMode=yes`, since a user could not type a password for each of many hosts, and `ConnectTimeout`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ssh;
 

@@ -76,7 +76,7 @@ impl Caller {
         }
     }
 
-    /// Drops whoever takes too long.
+    /// Drops a caller that takes too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if matches!(self.wants, Wants::ToAsk | Wants::ToRead) && self.until <= now {
             self.wants = Wants::Nothing;

@@ -23,7 +23,7 @@ use crate::place::Place;
 
 /// The most callers at a time.
 const CALLERS_MAX: usize = 64;
-/// The longest that somebody waits for a change.
+/// Maximum wait of a caller for a change.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(600);
 /// Time limit for an agent to end after a request.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -169,7 +169,7 @@ impl Process {
         self.stops_until.is_some() && (late || told && self.agent.is_none())
     }
 
-    /// Brings everybody to where they can be by now.
+    /// Advances the agent and all callers as far as possible now.
     fn settle(&mut self, now: Instant) {
         if let Some(agent) = &mut self.agent {
             agent.send(&self.controller.take_output());

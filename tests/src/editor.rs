@@ -35,7 +35,7 @@ pub struct Editor<'a> {
     address: Option<Address>,
     input: Option<Box<dyn Write>>,
     messages: Receiver<Value>,
-    /// Events that nobody has waited for yet, in order.
+    /// Events that have not been waited for yet, in order.
     waiting: VecDeque<Value>,
     /// Everything that has come, in order.
     pub transcript: Vec<Value>,

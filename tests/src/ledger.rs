@@ -97,10 +97,10 @@ impl Ledger {
         self.check();
     }
 
-    /// Enters the end.
+    /// Records the end of the command.
     ///
     /// # Panics
-    /// Where somebody is open, or it had come before.
+    /// Where a destination is open, or the end was reported before.
     pub fn complete(&mut self) {
         assert!(!self.complete, "over twice");
         assert!(self.open.is_empty(), "over with {} open", self.open);

@@ -97,8 +97,8 @@ pub fn assert_gone(mark: &str) {
     assert_none_left(|| holding(mark));
 }
 
-/// Waits until this process has no children, not even unreaped ones; for failed starts, of which
-/// nobody knows the session's name.
+/// Waits until this process has no children, not even unreaped ones; for failed starts, whose session has
+/// no known name.
 ///
 /// # Panics
 /// Where some are there after [`GONE_WITHIN`]; it names them.

@@ -100,7 +100,7 @@ impl Neighbour {
         Some(neighbour)
     }
 
-    /// Somebody's home and temporary folder: the neighbour's can be read by all, the others' cannot.
+    /// A user's home and temporary folder: the neighbour's can be read by all, the others' cannot.
     #[must_use]
     pub fn home(&self, who: Who) -> PathBuf {
         self.folder.join(who.name())
@@ -130,7 +130,7 @@ impl Neighbour {
         path
     }
 
-    /// Copies a file so that it is somebody's, as [`Neighbour::plant`] does.
+    /// Copies a file for a user, as [`Neighbour::plant`] does.
     ///
     /// # Panics
     /// Where it cannot be copied.
@@ -147,10 +147,10 @@ impl Neighbour {
         path
     }
 
-    /// Makes a file or folder somebody's.
+    /// Gives a file or folder to a user.
     ///
     /// # Panics
-    /// Where that cannot be.
+    /// Where that is impossible.
     pub fn give(&self, who: Who, path: &Path, mode: u32) {
         let rights = fs::set_permissions(path, Permissions::from_mode(mode));
         rights
@@ -178,7 +178,7 @@ impl Neighbour {
         Marker(self.folder.join("marks").join(name))
     }
 
-    /// A command of somebody's, in his home, with no variable of ours but `PATH`.
+    /// A command of a user, in the user's home, with no variable of ours but `PATH`.
     pub fn command(&self, who: Who, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -197,7 +197,7 @@ impl Neighbour {
         command
     }
 
-    /// `sdm ARGS` of somebody's.
+    /// `sdm ARGS`, run by a user.
     pub fn sdm<S: AsRef<OsStr>>(&self, who: Who, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(who, self.binaries().join("sdm"));
         command.args(args);
@@ -286,13 +286,13 @@ impl Drop for Neighbour {
 pub struct Marker(PathBuf);
 
 impl Marker {
-    /// The file: whoever executes it writes it.
+    /// The file, which the planted program writes when it is executed.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A line of shell that leaves the mark, with the user id of whoever executes it.
+    /// A line of shell that makes the file, with the user id of the process that executes it.
     #[must_use]
     pub fn shell(&self) -> String {
         // The next one is somebody else, perhaps, and writes to the same file.

@@ -35,7 +35,7 @@ pub fn give(path: &Path) {
     }
 }
 
-/// A folder of the ordinary user's in his place, which nobody else can read.
+/// A folder of the ordinary user's, which no other user can read.
 fn own_folder(place: &Place, name: &str) -> std::path::PathBuf {
     let path = place.path().join(name);
     fs::create_dir_all(&path).expect("a folder in the place");

@@ -46,7 +46,7 @@ pub struct Questions {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     is_resumed: bool,
-    /// Tasks were stopped that nobody let run with `continue &`: they had run before.
+    /// True once running tasks were stopped by `interrupt`: they had run before.
     is_interrupted: bool,
 }
 

@@ -36,10 +36,10 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Connects once somebody listens: the socket is there a moment before that.
+/// Connects once there is a listener: the socket's file exists a moment before.
 ///
 /// # Panics
-/// Where nobody does within [`BOUND`].
+/// Where there is none within [`BOUND`].
 #[must_use]
 pub fn connect(path: &Path) -> UnixStream {
     let begin = Instant::now();

@@ -83,7 +83,7 @@ impl Told {
         }
     }
 
-    /// Checks that nobody's command line or environment has the key, and that one of these processes has its place.
+    /// Checks that no command line or environment has the key, and that one of these processes has its place.
     ///
     /// # Panics
     /// Where that is not so.

@@ -155,7 +155,7 @@ pub fn in_job_of(ranks: usize, case: Case) -> Case {
 pub enum Expect {
     /// This diagnosis.
     Case(Case),
-    /// Nothing is proved, and nobody accused.
+    /// A verdict that proves nothing, and accuses no rank.
     Innocent(&'static str),
     /// The verdict that there is no hang, where the kernel allows counting; otherwise as for `Innocent`.
     Alike(&'static str),

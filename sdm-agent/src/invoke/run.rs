@@ -140,7 +140,7 @@ fn carry_out(
     }
 }
 
-/// False where nobody reads any more.
+/// Writes all bytes; false where the reader is gone.
 fn write_all(mut to: impl Write, bytes: &[u8]) -> bool {
     to.write_all(bytes).and_then(|()| to.flush()).is_ok()
 }

@@ -31,7 +31,7 @@ use record::{Order, Records, Started, State};
 const OUTPUT_BYTES_MAX: u64 = 4096;
 /// Time after a job's end for which its output is reported.
 const OUTPUT_SECONDS: i64 = 3600;
-/// The command of `sdm` that keeps a session for whoever resumes it.
+/// The command of `sdm` that keeps a session until a user resumes it.
 const KEEPER: &str = "keeper";
 /// For how many seconds the record of a job that has ended is kept: 30 days.
 const KEPT_S: i64 = 30 * 86_400;

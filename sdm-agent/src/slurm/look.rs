@@ -290,8 +290,8 @@ fn end(job: &Value, attributes: &mut Attributes) {
     }
 }
 
-/// The processes of a job that runs: as many on each node as it has processors there. Where they are not as many as its
-/// processors nobody knows, before its steps do, which is where.
+/// The processes of a running job: as many on each node as it has processors there. If their number differs from
+/// that of its processors, their nodes are unknown until the job's steps are read.
 fn processes(places: &[(String, usize)], count: i64, state: model::Process) -> Vec<Process> {
     let count = usize::try_from(count.clamp(1, PROCESSES_MAX)).unwrap_or(1);
     let shares = places.iter().map(|(_, share)| *share).sum::<usize>();

@@ -69,7 +69,7 @@ pub struct Slurm {
     cluster: Option<String>,
     /// True where its programs have no JSON output.
     is_text_only: bool,
-    /// The ranks of this user's jobs, where anybody knows them.
+    /// The ranks of this user's jobs, where they are known.
     ranks: BTreeMap<String, Placed>,
     accounting: Accounting,
 }

@@ -52,7 +52,7 @@ pub(crate) fn fuzz_messages(text: &str) {
 /// Answers one request.
 ///
 /// # Errors
-/// The request cannot be read, or nobody reads the reply.
+/// The request cannot be read, or the reply cannot be written.
 pub fn answer(input: impl Read, mut output: impl Write) -> io::Result<()> {
     let request = serde_json::from_reader(input.take(REQUEST_BYTES_MAX))?;
     let reply = carry_out(request).unwrap_or_else(|why| HostReply::Refused(why.to_string()));

@@ -282,7 +282,7 @@ fn read_sync(r: &mut Reader<'_>) -> Result<SyncPolicy, DecodeError> {
     }
 }
 
-/// Appends an answer of one block, of this moment, by which nobody is missing: as [`encode_message`] does it.
+/// Encodes an answer of one block, without an age and without missing tasks, as [`encode_message`] does.
 ///
 /// # Errors
 /// A payload that is above its bound.

@@ -24,7 +24,7 @@ use crate::link::LinkError;
 use crate::transport::ConnectionString;
 pub use place::Place;
 
-/// The pause after the first round that found nobody; it doubles from round to round.
+/// Pause after the first round without success; it doubles from round to round.
 pub const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// The longest pause between two rounds.
 pub const PAUSE_MAX: Duration = Duration::from_millis(250);
@@ -37,7 +37,7 @@ pub const STRANGER_HANDSHAKES_MAX: u8 = 8;
 /// Minimum time for which an announced address must have given only handshakes without the session's key
 /// before it is given up. [`STRANGER_HANDSHAKES_MAX`] such handshakes are needed as well.
 pub const STRANGER_WAIT: Duration = Duration::from_secs(10);
-/// The most ports in a row at which nobody is that a search passes: they were taken when the child came by
+/// Maximum number of ports in a row without a listener that a search passes: they were taken when the child tried
 /// them, and are free now.
 pub const EMPTY_RUN_MAX: u16 = 16;
 /// Beginning of the error text for an address from which no reply arrives; the time limit follows it.
@@ -118,7 +118,7 @@ pub struct Dialer {
     place_index: usize,
     /// Distance of the next port to try from the place's first port.
     offset: u16,
-    /// Ports in a row at which nobody was, in this round and place.
+    /// Number of ports in a row without a listener, in this round and place.
     empty_run: u16,
     /// Number of empty ports in a row that ends the search of a place, 1 to `EMPTY_RUN_MAX`.
     empty_run_max: u16,

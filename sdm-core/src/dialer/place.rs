@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::transport::{AddressError, ConnectionString, Scheme};
 
-/// A place of a plan: `tcp://10.0.0.7:41903` where the port was announced, `tcp://10.0.0.7:7000-7255`
-/// where nobody has announced it and it is one of those.
+/// A place of a plan: `tcp://10.0.0.7:41903` where the port was announced, otherwise a range such as
+/// `tcp://10.0.0.7:7000-7255` that contains the port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     first: ConnectionString,

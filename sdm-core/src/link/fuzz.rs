@@ -9,11 +9,11 @@ use crate::secure::{Hello, Role, SessionKey};
 /// The most memory that bytes of a stranger may make a link hold, in bytes.
 const HELD_BYTES_MAX: usize = 128 << 10;
 
-/// Feeds arbitrary bytes to a link that waits for a handshake, and to one that began it: whoever
-/// does not hold the key never gets a link up, whatever the cuts.
+/// Feeds arbitrary bytes to a link that waits for a handshake, and to one that began it. A peer
+/// without the key never gets a link up, however the bytes are split.
 ///
 /// # Panics
-/// Where that law is broken.
+/// Where that property does not hold.
 pub fn fuzz_handshake(bytes: &[u8]) {
     let config = LinkConfig::new(SessionKey::from_bytes([7; 32]), SessionId([1; 8]));
     let hello = Hello {

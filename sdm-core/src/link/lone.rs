@@ -50,7 +50,7 @@ impl Link {
         result.map_err(|error| self.fail(error))
     }
 
-    /// Queues an answer of one block, of this moment, by which nobody is missing.
+    /// Queues an answer of one block, without an age and without missing tasks.
     ///
     /// # Errors
     /// As [`Link::send`].

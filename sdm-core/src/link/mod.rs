@@ -98,7 +98,7 @@ impl Link {
         Self::new(now, config, handshake, out)
     }
 
-    /// The end that was connected to. `own.expect` may be `None`: whoever holds the key.
+    /// The accepting end. `own.expect` may be `None` for any holder of the key.
     #[must_use]
     pub fn respond(now: Instant, config: &LinkConfig, own: Hello) -> Self {
         Self::new(now, config, Handshake::respond(config, own), Vec::new())
@@ -128,8 +128,8 @@ impl Link {
         matches!(self.stage, Stage::Up(_))
     }
 
-    /// True where whoever is there has sent a handshake that only a holder of the key can make,
-    /// be it a repeated one.
+    /// True where the peer has sent a handshake that only a holder of the key can make,
+    /// possibly a replayed one.
     #[must_use]
     pub fn has_shown_key(&self) -> bool {
         matches!(self.stage, Stage::Unconfirmed(_) | Stage::Up(_))

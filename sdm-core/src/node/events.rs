@@ -182,7 +182,7 @@ impl Node {
         }
     }
 
-    /// True where the one waiting event has come from everyone: there is nobody to wait for.
+    /// True where the one waiting event has come from all tasks below: there is nothing to wait for.
     fn everyone_said(&self, lane: Lane) -> bool {
         let waiting = match lane {
             Lane::Control => &self.control,
@@ -191,7 +191,7 @@ impl Node {
         waiting.count == 1 && *waiting.rounds[0].sources() == self.reach()
     }
 
-    /// True where things of the control lane that nobody asked for wait to go up.
+    /// True where events of the control lane wait to go up.
     pub(super) fn has_control_events(&self) -> bool {
         !self.control.is_empty()
     }

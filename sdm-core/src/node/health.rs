@@ -54,7 +54,7 @@ impl Node {
         Ok(())
     }
 
-    /// Tasks that nobody below can reach any more.
+    /// Handles tasks that cannot be reached below any more.
     pub(super) fn lose(&mut self, now: Instant, tasks: &IdSet, why: &str) {
         let reach = self.reach();
         let gone = tasks.difference(&reach);

@@ -51,7 +51,7 @@ impl Missing {
         self.reasons.retain(|(set, _)| !set.is_empty());
     }
 
-    /// True where nobody is named.
+    /// True where no task is missing.
     pub(super) fn is_empty(&self) -> bool {
         self.reasons.is_empty()
     }

@@ -144,7 +144,7 @@ pub enum Delivery {
     Sent(CommandId),
     /// No destination of the command is open any more.
     Complete(CommandId),
-    /// Things that nobody asked for, in order.
+    /// Unsolicited events, in order.
     Events(Vec<EventBlock>),
     /// Tasks whose reachability changed.
     Reach(ReachChange),
@@ -195,7 +195,7 @@ pub struct Node {
 
 impl Node {
     /// A master or a server that waits for its parent and its initialisation until `deadline`,
-    /// and ends if nobody comes.
+    /// and ends if none comes.
     #[must_use]
     pub fn new(me: ServerId, rules: Rules, deadline: Instant) -> Self {
         Self {

@@ -31,7 +31,7 @@ pub trait OwnTasks {
 }
 
 impl Node {
-    /// True where nobody is below this member, and a link leads to its parent.
+    /// True where this member has no children, and the link leads to its parent.
     pub(crate) fn is_leaf_of(&self, link: LinkId) -> bool {
         self.parent_link() == Some(link) && self.config.is_some() && self.children.is_empty()
     }

@@ -13,10 +13,11 @@ impl Node {
         self.parent.as_ref().map(|parent| parent.server)
     }
 
-    /// The nearest neighbours through which `destination` is reached now, each with the part of it that is behind it
+    /// The nearest neighbours through which `destination` is reached now, each with its part of it
     /// (`sdm_route_get_route`): children only, no part is empty, and no two share a task.
     ///
-    /// The member's own tasks are behind nobody. Tasks that are in no part are above this member, or cannot be reached.
+    /// The member's own tasks are in no part. Other tasks that are in no part are above this member, or cannot be
+    /// reached.
     #[must_use]
     pub fn route(&self, destination: &IdSet) -> Vec<(ServerId, IdSet)> {
         let part = |child: &super::Child| {

@@ -52,7 +52,7 @@ struct End {
 }
 
 impl MemNetwork {
-    /// A network with nobody on it.
+    /// A network without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

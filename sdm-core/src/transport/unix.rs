@@ -47,7 +47,7 @@ pub(super) fn bind(at: &ConnectionString) -> io::Result<Rendezvous> {
     Ok(Rendezvous { listener, address })
 }
 
-/// True where the file is a socket that nobody listens at.
+/// True where the file is a socket without a listener.
 fn is_left_behind(path: &Path) -> bool {
     let connected = std::os::unix::net::UnixStream::connect(path);
     let refused = connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);

@@ -114,7 +114,7 @@ struct Serving {
     offspring: Vec<Offspring>,
 }
 
-/// A folder of nobody else's, which is removed at the end.
+/// A folder of this process's own, which is removed at the end.
 struct Folder(PathBuf);
 
 impl Drop for Folder {

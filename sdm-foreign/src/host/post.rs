@@ -8,9 +8,9 @@ use sdm_foreign::notes::{Entry, Note, Question, Reply};
 use crate::host::request::{Done, LookupCallback, ModexCallback, OpCallback};
 use crate::host::{OUT_OF_RESOURCE, SUCCESS, UNREACHABLE};
 
-/// When a question that nobody has answered is asked again: it, or its answer, was lost with a connection.
+/// Time after which an unanswered request is repeated: it, or its answer, was lost with a connection.
 const ASK_AGAIN: Duration = Duration::from_secs(20);
-/// When one is asked again that could not be brought.
+/// Pause before a request that could not be delivered is repeated.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// Maximum number of attempts to deliver a request.
 const TRIES_MAX: u32 = 40;

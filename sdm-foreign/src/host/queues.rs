@@ -104,7 +104,7 @@ impl Queues {
 }
 
 impl Host {
-    /// The queues are known; none where nobody knows any.
+    /// Sets the known queues, and answers the waiting queries; empty where there are none.
     pub(super) fn have_queues(&mut self, queues: Vec<Queue>) {
         self.queues.is_asked = false;
         self.queues.known = Some((Instant::now(), queues));

@@ -136,7 +136,7 @@ impl Relay {
         }
     }
 
-    /// Carries bytes until both sides have gone, as far as that concerns anybody.
+    /// Copies bytes until both sides have ended, as far as that matters.
     fn carry(mut self) {
         while !self.is_over() && self.wait().is_ok() {
             if self.to_tool.fill(&mut self.library) {

@@ -28,7 +28,7 @@ const STDERR: u16 = 4;
 const OPERATION_SUCCEEDED: c_int = -157;
 /// The variable that has a process's rank, which is not the same for all.
 const RANK: &str = "PMIX_RANK";
-/// Without it Open MPI 4 believes that it was started by nobody, and each process is alone.
+/// Variable without which Open MPI 4 runs each process as a singleton, as if it had no launcher.
 const FOR_OPEN_MPI_4: (&str, &str) = ("OMPI_MCA_schizo", "^orte");
 
 type ServerInit = unsafe extern "C" fn(*mut Module, *mut Info, usize) -> c_int;

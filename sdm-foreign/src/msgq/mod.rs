@@ -88,7 +88,7 @@ fn take(mut socket: &UnixStream) -> Result<QueuesAsk> {
     }
 }
 
-/// Loads the library, which nobody but root and this user may be able to write.
+/// Loads the library, which only root and this user may be able to write.
 fn load(path: &Path) -> Result<DebugLibrary> {
     let file = sdm_system::files::open_own(path);
     let file = file.with_context(|| format!("the debug library {}", printable_name(path)))?;

@@ -12,7 +12,7 @@ use super::JobProcess;
 use super::PROCESSES_MAX;
 use super::mpir::{self, Mpir};
 
-/// A starter of a large job has large tables.
+/// Time limit for gdb to read the table: a launcher of a large job has a large one.
 const READ_WAIT: Duration = Duration::from_secs(60);
 
 /// Commands for gdb. The last lines fail where the launcher is not Slurm's.

@@ -37,7 +37,7 @@ pub struct HeldRanks {
 }
 
 impl HeldRanks {
-    /// The ranks of the job of process `starter`.
+    /// The ranks of the job of the launcher process `starter`.
     #[must_use]
     pub fn of(starter: i32) -> Self {
         Self {
@@ -48,8 +48,9 @@ impl HeldRanks {
         }
     }
 
-    /// Whether all ranks are there and stopped. Those on this host are looked at; for those on other hosts the
-    /// starter's PMIx server is asked, which has their pids once its daemons hold them. That may take long, and is not waited for.
+    /// Whether all ranks exist and are stopped. Those on this host are inspected. For those on other hosts the
+    /// launcher's PMIx server is asked, which has their pids once its daemons hold them. The answer may take long,
+    /// and is not waited for.
     ///
     /// # Errors
     /// Two processes of one rank, or `/proc` cannot be read.

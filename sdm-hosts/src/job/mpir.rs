@@ -285,10 +285,11 @@ fn number_of(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Feeds arbitrary bytes to the readers of a starter's files and of its table: no panic, and as many processes as are promised.
+/// Feeds arbitrary bytes to the readers of a launcher's files and of its table: no panic, and at most as many
+/// processes as promised.
 ///
-/// The bytes are a file; and they are memory of this process: how many processes there are, and a table whose pointers lead into
-/// them, or just past their end.
+/// The bytes are a file. They also are memory of this process: the number of processes, and a table whose pointers
+/// lead into them, or just past their end.
 ///
 /// # Panics
 /// Where that does not hold.

@@ -147,7 +147,8 @@ pub(crate) fn has_pmix(process: &proc::Process, pid: i32) -> bool {
     library_of(process, pid).is_some()
 }
 
-/// The server takes nobody else than its owner, and its library is that owner's: root becomes that one.
+/// Gives up root's rights for those of the server's owner: the server takes tools of its owner only, and its library is
+/// that owner's.
 fn give_up_rights(command: &mut Command, process: &proc::Process) -> Result<(), PmixError> {
     let (uid, plain) = owner(process).ok_or(PmixError::Ended)?;
     let own = geteuid().as_raw();
@@ -217,7 +218,7 @@ fn answer(command: &mut Command, wait: Duration) -> Result<Vec<Namespace>, PmixE
     Ok(found)
 }
 
-/// Starters of other jobs, and ourselves, connect as tools and have a namespace each.
+/// Whether a process is a tool: launchers of other jobs, and our own tools, connect and have a namespace each.
 fn is_tool(process: &JobProcess) -> bool {
     let name = process.program.rsplit('/').next().unwrap_or_default();
     name == "sdm-pmix" || STARTERS.contains(&name)

@@ -44,7 +44,7 @@ impl Process {
         }
     }
 
-    /// Whether it is a user's and nobody else's, root's included where it may not be traced.
+    /// Whether it is a process of this user, without another user's rights, and dumpable.
     pub(super) fn is_of(&self, uid: u32) -> bool {
         self.plain && self.uid == uid
     }

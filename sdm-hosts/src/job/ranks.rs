@@ -27,14 +27,14 @@ pub(super) struct Ranked {
     pub(super) spawned: Vec<i32>,
 }
 
-/// The processes below `starter` that a runtime gave a rank, topmost ones only. Of several jobs of one starter the oldest
-/// is meant: its ranks have started the others.
+/// The processes below `starter` that a runtime gave a rank, topmost ones only. Of several jobs of one launcher the
+/// oldest is taken: its ranks have started the others.
 ///
-/// A variable that the starter has itself says nothing: `mpiexec` in a batch script of Slurm
+/// A variable that the launcher has itself does not count: `mpiexec` in a batch script of Slurm
 /// inherits the script's `SLURM_PROCID=0`.
 ///
 /// # Errors
-/// Two processes of one rank: more than one job runs below what is no starter itself.
+/// Two processes of one rank: more than one job runs below a process that is not a launcher.
 pub(super) fn below(processes: &Processes, starter: i32) -> Result<Ranked, JobError> {
     let inherited = processes.environment(starter);
     let mut found: Vec<(i32, Given)> = Vec::new();
@@ -121,7 +121,7 @@ pub fn size_of(pid: i32) -> Option<u32> {
     given(&processes, pid, &Environment::default())?.size
 }
 
-/// The rank of a process; of what is `inherited` from a starter nothing counts.
+/// The rank of a process; variables `inherited` from a launcher do not count.
 pub(super) fn given(processes: &Processes, pid: i32, inherited: &Environment) -> Option<Given> {
     let own = processes.environment(pid);
     let identity = identity(&own, inherited)?;

@@ -11,7 +11,7 @@ use super::{
     slurm, wrappers,
 };
 
-/// Starters that have a process table, though its symbols may be in a file apart.
+/// Launchers that have a process table, though its symbols may be in a separate file.
 const WITH_TABLE: &[&str] = &["orterun", "mpirun.openmpi", "mpiexec.openmpi", "srun"];
 
 impl Search {
@@ -68,10 +68,10 @@ impl Search {
         Ok(job)
     }
 
-    /// A job as its starter tells it.
+    /// A job from the data of its launcher.
     ///
     /// # Errors
-    /// Nothing of what another user's starter tells is that user's.
+    /// The launcher belongs to another user, and none of the processes that it names belongs to that user.
     fn of_words(
         &self,
         starter: &Process,
@@ -127,7 +127,7 @@ impl Search {
         (processes, wrappers::doubt(&self.processes, &found))
     }
 
-    /// A sentence on jobs that ranks of a starter's have started, where there are any.
+    /// A sentence about jobs that ranks of a launcher have started; `None` where there are none.
     fn spawned(&self, starter: &Process, pids: &[i32]) -> Option<String> {
         let programs = pids
             .iter()
@@ -279,7 +279,7 @@ impl Search {
     }
 }
 
-/// The table out of the starter's memory, by a gdb where that cannot be.
+/// Reads the table out of the launcher's memory, by a gdb where that is impossible.
 fn read_table(starter: &Process) -> Result<Option<mpir::Mpir>, JobError> {
     let read = mpir::read(starter.pid);
     let by_gdb = match &read {

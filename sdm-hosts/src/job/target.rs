@@ -11,7 +11,7 @@ const PIDS_MAX: usize = 1 << 20;
 /// The user's name for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A starter's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
+    /// A launcher's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
     Pids(Vec<i32>),
     /// A number alone: a pid here, or a job of Slurm's; refused where it is both.
     Number(i32),

@@ -193,7 +193,7 @@ impl Gdb {
         begun.map_err(|error| self.complaint(Step::Tell(error)))
     }
 
-    /// Whether the starter has been let in.
+    /// Whether the launcher's program has begun.
     pub(super) fn has_begun(&self) -> bool {
         self.step > 0
     }
@@ -205,10 +205,10 @@ impl Gdb {
         Unheld { step, said }
     }
 
-    /// Has it let the starter go, and end.
+    /// Makes gdb detach from the launcher, and end.
     ///
     /// # Errors
-    /// It takes too long: it was killed.
+    /// gdb takes too long, and was killed.
     pub(super) fn release(mut self) -> io::Result<()> {
         self.gate = None;
         self.input = None;

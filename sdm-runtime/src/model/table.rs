@@ -21,8 +21,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Ranges that have these elements, all of which are here, and no others of this kind: where there is nobody between two ranges,
-    /// they are one.
+    /// Ranges that contain these elements, all of which must exist, and no others of this kind. Ranges without an
+    /// element between them are joined.
     pub(super) fn spans(&self, ids: &RoaringBitmap) -> Vec<(u32, u32)> {
         match (ids.min(), ids.max()) {
             (Some(first), Some(last)) if ids.len() == self.ids.range_cardinality(first..=last) => {

@@ -10,7 +10,7 @@ pub(super) const NAMES_FROM: u32 = u32::MAX - NAMES_MAX + 1;
 /// Minimum number of texts for a search for unused ones.
 const SWEEP_MIN: usize = 4096;
 
-/// Texts that values are. One that nobody has any more stays until [`sweep`](Self::sweep).
+/// Texts of values. An unused one stays until [`sweep`](Self::sweep).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Texts {
     texts: Vec<Option<Arc<str>>>,

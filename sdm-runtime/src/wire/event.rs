@@ -26,7 +26,7 @@ pub enum Kind {
     Process,
     /// A queue of the resource manager.
     Queue,
-    /// The resource manager, which only changes; nobody asks for it by its kind.
+    /// The resource manager, which can only change; no query names it by its kind.
     #[serde(skip)]
     ResourceManager,
 }

@@ -42,7 +42,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The tools of scripts that are run by a shell with a PATH of somebody else's.
+/// Scripts that a shell runs with another user's PATH, so that they set one for their tools.
 const SCRIPTS: [&str; 3] = [
     "sdm-launch/src/ssh.sh",
     "sdm-hosts/src/job/hydra.sh",

@@ -81,7 +81,8 @@ fn all_stopped(editor: &mut Editor<'_>) -> Value {
     }
 }
 
-/// Lets the job hang: rank 3 is where it stays, and the others wait for it. Who stops as it enters MPI and runs on stays there.
+/// Lets the job hang: rank 3 stays where it is, and the others wait for it. A rank that stops as it enters MPI runs
+/// on and waits there.
 fn hang(editor: &mut Editor<'_>) {
     let run_on = |editor: &mut Editor<'_>, functions: Value| {
         editor.ask("setFunctionBreakpoints", &json!({"breakpoints": functions}));

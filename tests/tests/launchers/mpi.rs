@@ -247,7 +247,7 @@ fn mpirun_holds_its_ranks_until_they_are_attached_to() {
     );
 }
 
-/// A shell that becomes an MPI program has no MPI before: nobody counts its calls from the beginning.
+/// A shell that becomes an MPI program has no MPI before: its MPI calls are not counted from the beginning.
 #[test]
 fn a_shell_that_has_become_an_mpi_program_does_not_leave_before_its_end() {
     let place = Place::new();

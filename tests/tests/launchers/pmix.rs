@@ -286,7 +286,8 @@ fn a_pmix_server_that_is_killed_is_told_and_costs_no_session() {
     assert_no_folder(&place);
 }
 
-/// A server of the session that is killed costs its own ranks: the PMIx server stays, whoever of them had started it.
+/// The kill of a server of the session costs its own ranks only: the PMIx server stays, also where that server had
+/// started it.
 #[test]
 fn the_pmix_server_outlives_each_server_of_the_session() {
     for victim in [0, 1] {
@@ -383,7 +384,7 @@ fn script(place: &Place, name: &str) -> PathBuf {
     copy
 }
 
-/// A client of PMIx that nobody here has written, and that uses no MPI.
+/// A foreign client of PMIx, which uses no MPI.
 #[test]
 fn python_programs_put_and_get() {
     let place = Place::new();

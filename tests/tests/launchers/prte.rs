@@ -119,7 +119,7 @@ impl Watched {
     }
 }
 
-/// Each verb, at a server that nobody here wrote; tools that came before are no jobs.
+/// Each verb, at a foreign server; earlier tools are not listed as jobs.
 #[test]
 fn every_verb_works_at_a_prte() {
     let Some(prte) = Prte::start() else { return };
@@ -224,7 +224,7 @@ fn a_signal_reaches_one_rank_and_prterun_ends_with_it() {
     assert_eq!(code, Some(128 + 9));
 }
 
-/// Jobs of a PRRTE's, whoever has started them, are jobs of a cluster: seen, attached to, submitted and cancelled.
+/// Jobs of a PRRTE, started by any process, are jobs of a cluster: listed, attached to, submitted and cancelled.
 #[test]
 fn its_jobs_are_those_of_a_cluster() {
     let Some(mut prte) = Prte::start() else {

@@ -1,4 +1,4 @@
-//! The PMIx server of a session's programs listens at a port of the loopback, to which anybody on the machine can connect.
+//! The PMIx server of a session's programs listens at a loopback port, to which any user of the machine can connect.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The session's key is nowhere where somebody else could read it.
+//! The session's key is in no place where another user could read it.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -7,7 +7,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{kill_if_there, signal, wait_state};
 use sdm_tests::sdm::Sdm;
 
-/// A process that nobody has let run since it was attached to has no breakpoint in it, so nothing stops it when gdb dies.
+/// A process that was not resumed since it was attached to has no breakpoint in it, so nothing stops it when gdb dies.
 #[test]
 fn who_stands_under_gdb_goes_on() {
     let folder = Folder::new("at-once");

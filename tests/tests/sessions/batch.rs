@@ -1,4 +1,4 @@
-//! `sdm run --batch`: to the end without anybody, and the exit codes.
+//! `sdm run --batch`: runs to the end without a user, and the exit codes.
 
 use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Done, Sdm};

@@ -163,7 +163,7 @@ fn shown_key(commands: &[String]) -> PathBuf {
     key
 }
 
-/// Nor does whoever was typed, half of them.
+/// A kill of `sdm` leaves neither the key nor the members started by hand; half of them had been started.
 #[test]
 fn no_key_stays_where_sdm_is_killed() {
     let place = Place::new();

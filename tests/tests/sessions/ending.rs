@@ -6,7 +6,7 @@ use sdm_tests::place::{Compiler, Place, script};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// Kills a process as nobody can prevent.
+/// Kills a process by SIGKILL.
 fn kill_9(pid: u32) {
     processes::signal(pid, Signal::SIGKILL);
 }

@@ -9,8 +9,8 @@ use sdm_tests::leftovers;
 use sdm_tests::run::{BOUND, Run, fake};
 use sdm_tests::secret::{TELLS, Told, holds, memory};
 
-/// Nobody's command line or environment has the key, that of the launcher and its daemons included, and nothing is left
-/// where it was.
+/// Checks that no command line or environment has the key, those of the launcher and its daemons included, and that
+/// nothing is left in its place.
 fn check(launcher: &str, way: KeyHandover, scheme: &str) {
     let town = Disturbed::new(TELLS);
     let config = SessionConfig {

@@ -32,7 +32,7 @@ const LOOK_MILLIS_MAX: u64 = 500;
 const MOMENT_MILLIS_MAX: u64 = 1600;
 /// The time that `sdm` has to end once it is asked to, and what it started has to go.
 const END_WAIT: Duration = Duration::from_secs(60);
-/// The time until somebody asks `sdm` by a signal to end that has not ended by itself.
+/// Time after which an `sdm` that has not ended by itself is asked to by a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between two checks of an awaited condition.
 const LOOK: Duration = Duration::from_millis(10);
@@ -119,7 +119,7 @@ impl Debugged {
         Self { child, before }
     }
 
-    /// Violations; `rescued` where nobody was left to let it run.
+    /// Checks for violations. A process may need a rescue only where no process was left to let it run.
     fn check(mut self, place: &Place, may_rescue: bool, told: &mut Told) {
         let pid = self.child.id();
         let is_free = || {

@@ -73,7 +73,7 @@ fn named(place: &Place, name: &str) -> Vec<u32> {
     found
 }
 
-/// The processes to stop. Server 1 has server 2 below it; servers 0 and 3 have nobody.
+/// The processes to stop. Server 1 has server 2 below it; servers 0 and 3 have no children.
 fn victims(place: &Place, who: &str) -> Vec<u32> {
     let numbered = |numbers: &[u32]| {
         let servers = processes::servers(place.mark());

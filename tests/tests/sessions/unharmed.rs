@@ -156,7 +156,7 @@ struct Looked<'a> {
 }
 
 impl Looked<'_> {
-    /// Looks for each of some moments, at which the blow comes; nobody is harmed.
+    /// Inspects the processes once for each moment, at which the disturbance comes; no process is harmed.
     fn disturbed_by(&self, blow: Blow, moments: &[Moment]) {
         for moment in moments.iter().copied() {
             for round in 0..rounds() {

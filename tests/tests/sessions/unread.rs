@@ -18,7 +18,7 @@ use sdm_tests::sdm::command;
 /// Time limit for `sdm` to block, or to end.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// `sdm` with a program that prints more than a pipe holds, when the pipe is full; and the end that nobody reads.
+/// `sdm` with a program that prints more than a pipe holds, when the pipe is full; and the pipe's end that is not read.
 fn stuck(place: &Place, program: &Path) -> (Child, PipeReader) {
     let (reader, writer) = pipe().expect("a pipe");
     let own = writer.try_clone().expect("another end");

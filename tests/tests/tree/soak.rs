@@ -46,7 +46,7 @@ type Usage = BTreeMap<u32, (u64, usize)>;
 struct Soak<'a> {
     place: &'a Place,
     rng: Rng,
-    /// Absent while nobody looks.
+    /// The terminal; `None` while the session has none.
     terminal: Option<Terminal<'a>>,
     living: IdSet,
     /// Number of steps that every task has counted.

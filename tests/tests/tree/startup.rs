@@ -56,7 +56,7 @@ fn a_start_that_fails_names_the_server() {
     );
 }
 
-/// A server that announces itself where nobody listens: its parent cannot reach it.
+/// A server that announces an address without a listener: its parent cannot reach it.
 const NOT_THERE: &str = "[ $id = 4 ] && { echo SDM1 server=4 host=here port=1 pid=$$ \
                          addresses=127.0.0.1; exec sleep 1000; }";
 

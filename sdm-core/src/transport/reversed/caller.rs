@@ -52,7 +52,7 @@ impl Caller {
         }
     }
 
-    /// The connection that nobody outside knows of.
+    /// The connection that the owner of the transport does not know.
     pub(super) fn conn(&self) -> Option<ConnId> {
         match self.state {
             CallState::Pause(_) => None,

@@ -22,7 +22,7 @@ fn hosts_the_other_way_round() -> Hosts {
     Hosts::new(a, b, || ConnectionString::called(ServerId(3)))
 }
 
-/// A place where nobody listens.
+/// An address without a listener.
 fn nobody() -> ConnectionString {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
     socket.local_addr().expect("bound").into()

@@ -67,7 +67,7 @@ fn fresh_path() -> ConnectionString {
 
 suite_over!(unix, super::hosts_with_sockets(super::fresh_path));
 
-/// A session of this process's own: nobody else has its names.
+/// A session of this process alone, so that its socket names are unique.
 fn session() -> &'static LinkConfig {
     use std::sync::OnceLock;
     static SESSION: OnceLock<LinkConfig> = OnceLock::new();

@@ -1,14 +1,15 @@
-//! Runs one test program as an ordinary user, and sees that nothing of it is left: the test runner's `runner`.
+//! Runs one test program as an ordinary user, and checks that it leaves no process: the test runner's `runner`.
 //!
 //! usage: `supervise PROGRAM [ARGUMENT...]`; it starts itself again as `--inside FOLDER PROGRAM [ARGUMENT...]` in a test's namespaces, and
 //! a test starts it as `--keep NAME OWNER` above a service
 //!
-//! Tests of launchers, and those of root that share no service, have processes and a temporary folder of their own ([`namespaces`]). Where
-//! `SDM_TEST_COSTS` names a file, what the test has cost is appended to it ([`costs`]).
+//! Tests of launchers, and those of root that share no service, have pid namespaces and a temporary folder of their
+//! own ([`namespaces`]). The costs of the test are appended to the file that `SDM_TEST_COSTS` names ([`costs`]).
 //!
-//! Where this is root, the program runs as an ordinary user, but for one named `privileged-...`, which sets up what only
-//! root can, and starts everything else as that user itself. It has a home and a temporary folder of its own. Orphans of the program
-//! become children of this process; what is still there ten seconds after the program's end is named, ended, and fails the test.
+//! Under root the program runs as an ordinary user, with a home and a temporary folder of its own. An exception is
+//! a program named `privileged-...`, whose set-up needs root, and which starts everything else as that user itself.
+//! Orphans of the program become children of this process. Those that are left ten seconds after the program's end
+//! are named, killed, and fail the test.
 
 mod costs;
 mod keep;

@@ -91,7 +91,7 @@ fn a_report_is_not_written_over_what_is_anothers() {
     assert_eq!(left.count(), 0);
 }
 
-/// A file of the user's, and a link to it that the neighbour has put into a folder of everybody's; the link.
+/// A file of the user's, and a link to it that the neighbour has put into a folder writable by all; returns both.
 fn trap(neighbour: &Neighbour, name: &str) -> (PathBuf, PathBuf) {
     let shared = neighbour.shared();
     // With the sticky bit the kernel itself may refuse to follow the link.

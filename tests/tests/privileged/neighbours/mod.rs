@@ -10,7 +10,7 @@ use std::process::Command;
 
 use sdm_tests::neighbour::{Neighbour, Who};
 
-/// Compiles a program of C for somebody.
+/// Compiles a C program for a user.
 fn compile(neighbour: &Neighbour, who: Who, name: &str, text: &str, options: &[&str]) -> PathBuf {
     let source = neighbour.plant(Who::Root, format!("{name}.c"), 0o644, text);
     let program = source.with_extension("out");

@@ -58,7 +58,7 @@ pub(super) fn compile(compiler: &str, args: &[&str], folder: &Path) {
     );
 }
 
-/// The program of somebody's below his home, in a folder of this name.
+/// Builds the program of a user below the user's home, in a folder of this name.
 pub(super) fn build(
     users: &Neighbour,
     who: Who,

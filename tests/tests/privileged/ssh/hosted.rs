@@ -376,7 +376,7 @@ fn a_tool_sees_all_hosts(place: &Place) {
     }
 }
 
-/// A client that nobody here has written; the texts are more than a frame can hold, or are asked for one by one.
+/// A foreign client; its data is larger than a frame, or is requested in single pieces.
 fn what_all_put_comes_to_all(place: &Place) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_put.py");
     let script: PathBuf = place.path().join("pmix_put.py");
