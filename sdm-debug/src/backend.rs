@@ -10,14 +10,13 @@ use sdm_idset::{IdSet, TaskId};
 use crate::command::StartPoint;
 use crate::{Command, Event, Failure, Reply, TaskState};
 
-/// Drives the tasks of one server.
+/// The backend of one server: it carries out the commands of the server's tasks. It does no I/O with its owner. The
+/// owner calls one `handle_*` or [`Backend::execute`], then drains [`Backend::poll_interest`] and
+/// [`Backend::poll_output`] to `None`. It then sleeps until a descriptor is ready or [`Backend::poll_timeout`] has
+/// passed. `now` never goes backward.
 ///
-/// Sans-I/O towards its owner: the owner calls one `handle_*` or [`Backend::execute`], then drains
-/// [`Backend::poll_interest`] and [`Backend::poll_output`] to `None`, then sleeps until a
-/// descriptor is ready or [`Backend::poll_timeout`] has passed. `now` never goes backward.
-///
-/// Every task of `tasks` is answered exactly once per [`Backend::execute`]; commands of one task
-/// are begun in the order given, urgent ones first. The owner never executes an id twice.
+/// Every task of `tasks` is answered exactly once per [`Backend::execute`]. Commands of one task are begun in the
+/// order given, urgent ones first. The owner never executes an id twice.
 pub trait Backend {
     /// Begins a command on tasks of this server.
     fn execute(&mut self, now: Instant, id: CommandId, tasks: &IdSet, command: Command);
@@ -35,20 +34,20 @@ pub trait Backend {
         None
     }
 
-    /// Gives up a command: what is still unanswered is answered `cancelled`. An open run is left
-    /// running and its later stop becomes an event.
+    /// Cancels a command: its unanswered tasks are answered `cancelled`. An open run is left running and its later
+    /// stop becomes an event.
     fn cancel(&mut self, now: Instant, id: CommandId);
 
     /// The next answer or event, if any.
     fn poll_output(&mut self) -> Option<BackendOutput>;
 
-    /// The next change of the descriptors to watch, if any.
+    /// The next change of the set of watched descriptors; `None` if there is no more.
     fn poll_interest(&mut self) -> Option<InterestChange> {
         None
     }
 
-    /// A watched descriptor is ready, or was closed by the other side. Spurious calls do no harm;
-    /// the backend reads until it would block (descriptors may be watched edge-triggered).
+    /// Handles a watched descriptor that is ready, or that the other side has closed. Spurious calls do no harm. The
+    /// backend reads until it would block, because descriptors may be watched edge-triggered.
     fn handle_ready(&mut self, now: Instant, fd: RawFd) {
         let _ = (now, fd);
     }
@@ -63,8 +62,8 @@ pub trait Backend {
         let _ = now;
     }
 
-    /// While true, the program's output is not read: the tree has no credit for it. When it
-    /// becomes false again the backend reads what waits, ready or not.
+    /// Pauses or resumes the reading of the program's output. The owner pauses it while the tree has no credit for
+    /// output. On resumption the backend reads the pending output, whether or not the descriptor is ready.
     fn set_output_paused(&mut self, now: Instant, paused: bool) {
         let _ = (now, paused);
     }
@@ -85,13 +84,13 @@ pub trait Backend {
 /// A backend that has started programs, or has processes that a launcher started for its tasks, whose ends the
 /// launcher waits for.
 pub trait LauncherDuties: Backend {
-    /// True while programs that were started here and detached have not ended: they run on and
-    /// their streams end here, so the owner stays and calls as before, also after the end.
+    /// True while programs that were started here and detached have not ended. They continue to run and their streams
+    /// end here. The owner therefore stays and makes the same calls, even after the end of the session.
     fn is_leaving(&self) -> bool {
         false
     }
 
-    /// Hands a signal on to the programs that [`LauncherDuties::is_leaving`] speaks of.
+    /// Sends a signal to the programs for which [`LauncherDuties::is_leaving`] is true.
     fn signal_left(&mut self, signal: i32) {
         let _ = signal;
     }
@@ -112,8 +111,8 @@ pub trait LauncherDuties: Backend {
         None
     }
 
-    /// True once every process that a launcher started for one of its tasks has ended or is wanted to end: the owner begins the
-    /// end then. Never where there are no such processes.
+    /// True once every process that a launcher started for one of its tasks has ended or has been asked to end. The
+    /// owner then begins the end of the session. Never true without such processes.
     fn is_deserted(&self) -> bool {
         false
     }
@@ -147,11 +146,11 @@ pub enum BackendOutput {
 /// A change of the file descriptors to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterestChange {
-    /// Watch this descriptor (again) for what is given here.
+    /// Watch this descriptor from now on, or change its watched conditions to these.
     Watch {
         /// The descriptor, open and non-blocking.
         fd: RawFd,
-        /// Call back when there is something to read, or the end.
+        /// True to call back when there is something to read, or the end.
         readable: bool,
         /// Call back when there is room to write.
         writable: bool,

@@ -20,12 +20,12 @@ pub enum Command {
     /// Starts the program and brings it to `main`: answered by [`crate::Reply::Stopped`] there
     /// (or at the entry point), or by its end. Fails: `no_gdb`, `no_program`, `not_found`, `already_running`.
     Start(StartSpec),
-    /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`].
-    /// A task without a pid here fails. Fails: `no_gdb`, `attach_failed`.
+    /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`]. It fails for a task
+    /// without a pid here. Fails: `no_gdb`, `attach_failed`.
     Attach(AttachSpec),
     /// Leaves the tasks running as they were: [`crate::Reply::Done`].
     Detach,
-    /// Ends the tasks: answered by [`crate::Reply::Done`] when they are gone. Fails: `not_running`.
+    /// Kills the tasks: answered by [`crate::Reply::Done`] when they have ended. Fails: `not_running`.
     Kill,
     /// Inserts a breakpoint: [`crate::Reply::Breakpoint`].
     BreakInsert(BreakSpec),
@@ -51,7 +51,7 @@ pub enum Command {
         /// The number of steps, 1 or more.
         count: u32,
     },
-    /// Runs until the selected function returns; answered like `Continue`, with the value returned.
+    /// Runs until the selected function returns; answered like `Continue`, with the returned value.
     Finish,
     /// Stops running tasks: `Done` when the task has stopped (its open run is answered too), or at once if it is
     /// already stopped. Fails: `not_running`, `not_stoppable`.
@@ -76,18 +76,18 @@ pub enum Command {
         /// The thread's number in the task, 1 or more.
         number: u32,
     },
-    /// Evaluates an expression: [`crate::Reply::Value`]. The value history has nothing of it.
+    /// Evaluates an expression: [`crate::Reply::Value`]. The value is not added to the value history.
     Evaluate {
         /// The expression, in the program's language.
         expression: String,
     },
-    /// Evaluates for the effect, as gdb's `set var`: `Done`.
+    /// Evaluates an expression for its side effect, as gdb's `set var`: `Done`.
     SetVariable {
         /// An assignment, for example `x = 3`.
         expression: String,
     },
-    /// Bytes for the program's standard input: `Done` when they are taken over. The stream is
-    /// numbered: bytes below what was taken over are skipped.
+    /// Bytes for the program's standard input: `Done` when they are accepted. The stream is numbered: bytes below the
+    /// position already accepted are skipped.
     Stdin {
         /// Position of the first of these bytes in the stream, in bytes from 0.
         offset: u64,
@@ -100,7 +100,7 @@ pub enum Command {
     Status,
     /// A command for gdb's own command line: [`crate::Reply::Text`].
     Console {
-        /// The line, as a person would type it to gdb.
+        /// The line, as a user would type it to gdb.
         line: String,
     },
     /// A GDB/MI command without a token, such as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it begins
@@ -123,19 +123,19 @@ pub enum Command {
         /// Number of hits to ignore from now on.
         count: u32,
     },
-    /// Replaces what is done at a breakpoint: `Done`. See [`BreakSpec::commands`]. Fails:
-    /// `no_such_thing`, `bad_command` where a block has no end.
+    /// Replaces the commands of a breakpoint: `Done`. See [`BreakSpec::commands`]. Fails: `no_such_thing`,
+    /// `bad_command` if a block has no end.
     BreakCommands {
         /// The front-end's number.
         number: u32,
         /// Lines for gdb's command line; none for nothing.
         lines: Vec<String>,
     },
-    /// Every breakpoint, watchpoint and catchpoint of the front-end's in the task, with its hits:
+    /// Lists the task's breakpoints, watchpoints and catchpoints that the front-end made, with their hit counts:
     /// [`crate::Reply::Breakpoints`].
     Breakpoints,
-    /// Watches an expression: [`crate::Reply::Breakpoint`]. Fails: `gdb` (no such symbol, nothing
-    /// that can be watched, no watch register left).
+    /// Watches an expression: [`crate::Reply::Breakpoint`]. Fails: `gdb` (no such symbol, an expression that cannot
+    /// be watched, no watch register left).
     WatchInsert(WatchSpec),
     /// Stops at an event: [`crate::Reply::Breakpoint`]. Fails: `gdb`.
     CatchInsert(CatchSpec),
@@ -166,10 +166,10 @@ pub enum Command {
         /// The signal's name, or `0` to discard the one that the task stopped for.
         signal: String,
     },
-    /// Runs backward through what gdb has recorded (`record`) to the last breakpoint, or to the
-    /// beginning of the recording; answered like `Continue`.
+    /// Runs backward through gdb's recording (`record`) to the last breakpoint, or to the beginning of the recording;
+    /// answered like `Continue`.
     ReverseContinue,
-    /// Steps backward through what gdb has recorded; answered like `Continue`.
+    /// Steps backward through gdb's recording; answered like `Continue`.
     ReverseStep {
         /// Which kind of step.
         kind: StepKind,
@@ -182,20 +182,19 @@ pub enum Command {
         /// The call, for example `reset (grid)`.
         expression: String,
     },
-    /// Leaves the selected frame without running the rest of it: [`crate::Reply::Frame`], the frame
-    /// that it returned to.
+    /// Leaves the selected frame without running the rest of it: [`crate::Reply::Frame`], the frame of the caller.
     Return {
         /// The return value, an expression; `None` if the function returns nothing.
         value: Option<String>,
     },
-    /// Reads memory: [`crate::Reply::Memory`]. Fails: `gdb` where none of it can be read, `limit`.
+    /// Reads memory: [`crate::Reply::Memory`]. Fails: `gdb` if no byte can be read, `limit`.
     MemoryRead {
         /// Address of the first byte, an expression.
         address: String,
         /// Number of bytes, at most [`crate::reply::MEMORY_BYTES_MAX`].
         length: u32,
     },
-    /// Writes memory: `Done`. Fails: `gdb` if it cannot be written.
+    /// Writes memory: `Done`. Fails: `gdb` if the memory cannot be written.
     MemoryWrite {
         /// Address of the first byte, an expression.
         address: String,
@@ -213,7 +212,7 @@ pub enum Command {
     },
     /// The instructions of a function: [`crate::Reply::Instructions`].
     Disassemble {
-        /// An expression for an address in it; the selected frame's where absent.
+        /// An expression for an address in the function; `None` for the selected frame's function.
         address: Option<String>,
     },
     /// Lines of source, as in gdb's `list`: [`crate::Reply::Source`]. Each task keeps its position, as gdb does.
@@ -228,8 +227,8 @@ pub enum Command {
         /// The signals, by name; all if empty.
         names: Vec<String>,
     },
-    /// Changes what is done at signals: [`crate::Reply::Signals`], how it is now. Fails: `gdb` for an
-    /// unknown one, `unsupported` for SIGTRAP and SIGSTOP, which the debugger needs itself.
+    /// Changes the handling of signals: [`crate::Reply::Signals`], the handling after the change. Fails: `gdb` for an
+    /// unknown signal, `unsupported` for SIGTRAP and SIGSTOP, which the debugger needs itself.
     SignalHandle {
         /// The signals, by name: `SIGUSR1`.
         names: Vec<String>,
@@ -237,12 +236,12 @@ pub enum Command {
         stop: Option<bool>,
         /// Report the signal; `None` leaves the setting as it is.
         print: Option<bool>,
-        /// Let the program have it; absent: as it was.
+        /// True to deliver the signal to the program; `None` for no change.
         pass: Option<bool>,
     },
-    /// The type of an expression, or of a type's name: [`crate::Reply::Text`], as gdb writes it: `type = int`.
+    /// The type of an expression or of a type name: [`crate::Reply::Text`], in gdb's notation: `type = int`.
     TypeOf {
-        /// An expression of the program's language, or a type's name.
+        /// An expression in the program's language, or a type name.
         expression: String,
         /// True for the definition, as in gdb's `ptype`; false for the name only, as in `whatis`.
         full: bool,
@@ -259,7 +258,7 @@ pub enum Command {
     },
     /// Children of a variable object: [`crate::Reply::VarChildren`]. Fails: `no_such_thing`.
     VarChildren {
-        /// The object, or a child by the name that it was given.
+        /// Name of the variable object, or of one of its children.
         name: String,
         /// The first one, from 0.
         from: u32,
@@ -269,26 +268,26 @@ pub enum Command {
     /// Lists the changes in a variable object and in its listed children: [`crate::Reply::VarChanges`]. Fails:
     /// `no_such_thing`.
     VarUpdate {
-        /// The object, by the name that it was given.
+        /// Name of the variable object.
         name: String,
     },
     /// Sets a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.
     VarAssign {
-        /// The object, by the name that it was given.
+        /// Name of the variable object.
         name: String,
-        /// The new value, an expression of the program's language.
+        /// The new value, an expression in the program's language.
         value: String,
     },
     /// Sets the output format of a variable object's value: [`crate::Reply::Value`]. Fails: `no_such_thing`.
     VarFormat {
-        /// The object, by the name that it was given.
+        /// Name of the variable object.
         name: String,
         /// The format from now on.
         format: ValueFormat,
     },
     /// Removes a variable object and its children: `Done`. Fails: `no_such_thing`.
     VarDelete {
-        /// The object, by the name that it was given.
+        /// Name of the variable object.
         name: String,
     },
     /// Opens core files, one per task: [`crate::Reply::Stopped`] with [`crate::reply::StopReason::Core`]. Such a task
@@ -297,8 +296,8 @@ pub enum Command {
     /// Compares the memory that a gdb for this program would need with the free memory on the task's host:
     /// [`crate::Reply::Room`]. Nothing is started. Fails: `no_program`.
     Room(StartSpec),
-    /// Evaluates an expression as gdb's `print` does: [`crate::Reply::Value`], which the task's value
-    /// history has then, as `$`. History numbers are each task's own and not in the answer.
+    /// Evaluates an expression as gdb's `print` does: [`crate::Reply::Value`]. The value is added to the task's value
+    /// history, as `$`. Each task has its own history numbers, which the answer does not contain.
     Print {
         /// The format letters of `print/`: `x`, `4c`; empty for the natural form.
         format: String,
@@ -311,9 +310,9 @@ pub enum Command {
     /// Memory of the task's process, as the kernel counts it: [`crate::Reply::Usage`]. Running tasks answer too.
     /// Fails: `not_running` if there is no process.
     Usage,
-    /// The sends and receives of the task's MPI library that have not completed, as that library's own debug library knows
-    /// them: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`,
-    /// `unsupported` where the MPI library has no debug library, or its layout is not known.
+    /// The sends and receives of the task's MPI library that have not completed, as read by that library's own debug
+    /// library: [`crate::Reply::Queues`], merged by [`crate::rules::RULE_QUEUES`]. Fails: `running`, `not_running`.
+    /// Fails also with `unsupported`, if the MPI library has no debug library or its layout is not known.
     Queues,
     /// Inspects processes without a debugger, each stopped only for an instant. The reply has their folded stacks:
     /// [`crate::Reply::Stacks`], merged as those are; or their state: [`crate::Reply::Probe`]. Fails: `not_running`
@@ -328,7 +327,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// True for commands that let a task run and are answered by what ends that run.
+    /// True for commands that let a task run; their answer is the event that ends the run.
     #[must_use]
     pub fn is_run_control(&self) -> bool {
         matches!(

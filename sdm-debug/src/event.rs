@@ -9,7 +9,7 @@ use crate::reply::Stop;
 /// The list is only appended to: its order is the wire form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
-    /// The program printed. Bulk lane; in order within a task and stream.
+    /// Output of the program. Bulk lane; in order within a task and stream.
     Output {
         /// The stream that it was printed on.
         stream: Stream,
@@ -33,7 +33,7 @@ pub enum Event {
         /// The signal's name.
         signal: String,
     },
-    /// A signal went through to the program; it runs on.
+    /// A signal was delivered to the program, which continues to run.
     SignalPassed {
         /// The signal's name.
         name: String,
@@ -59,8 +59,8 @@ pub enum Event {
         /// The text that they printed.
         text: String,
     },
-    /// A breakpoint, watchpoint or catchpoint of [`crate::command::StartSpec::points`] could not be
-    /// made: the task does not have it.
+    /// A breakpoint, watchpoint or catchpoint of [`crate::command::StartSpec::points`] could not be set; the task
+    /// does not have it.
     BreakpointRefused {
         /// The front-end's number.
         number: u32,
@@ -71,10 +71,10 @@ pub enum Event {
     /// run. Bulk lane, after that output; late while the lane has no credit. Only for tasks that were started, and
     /// not for runs that the program's end has ended: see [`Event::OutputEnd`].
     OutputComplete {
-        /// The number of the command that was answered by the stop.
+        /// The number of the command that the stop answered.
         command: u64,
     },
-    /// A task has ended the job that this task belongs to (`MPI_Abort`): they all end.
+    /// A task has aborted the job that this task belongs to (`MPI_Abort`); all tasks of the job end.
     Aborted {
         /// The number of that task.
         by: u32,
@@ -86,7 +86,8 @@ pub enum Event {
     /// New tasks, as a task has started programs (`MPI_Comm_spawn`). They were unknown before; they run, or will
     /// soon.
     Joined(Joined),
-    /// The task's rank in `MPI_COMM_WORLD`, where its launcher has given it another one, or none and it is alone.
+    /// The task's rank in `MPI_COMM_WORLD`, if it differs from the rank that its launcher assigned, or if the
+    /// launcher assigned none and the task is alone.
     World {
         /// The rank.
         rank: u32,
@@ -98,9 +99,9 @@ pub enum Event {
 /// The creation of tasks while a job runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
-    /// The number of the task that has started them; none if that was a tool.
+    /// The number of the task that started the new tasks; `None` if a tool started them.
     pub by: Option<u32>,
-    /// The number of the task whose breakpoints they have.
+    /// The number of the task whose breakpoints the new tasks copy.
     pub like: u32,
     /// The program, as named by that task.
     pub program: Vec<u8>,
@@ -138,7 +139,7 @@ pub fn world_notice(rank: u32, size: u32) -> String {
 }
 
 impl Event {
-    /// True for what flows against credit on the bulk lane.
+    /// True for events that need credit and are sent on the bulk lane.
     #[must_use]
     pub fn is_bulk(&self) -> bool {
         matches!(

@@ -11,11 +11,11 @@ pub use crate::fold_rules::FoldRules;
 use crate::fold_rules::plain_name;
 use crate::reply::{StackFrame, TaskStacks, ThreadStack};
 
-/// The most frames shown of one stack; of a deeper one the middle is left out and counted.
+/// Maximum number of frames shown of one stack. The middle of a deeper stack is left out and counted.
 pub const STACK_FRAMES_MAX: usize = 256;
-/// The most distinct stacks shown of one task; threads beyond count as helpers.
+/// Maximum number of distinct stacks shown of one task; threads beyond it count as helpers.
 pub const STACKS_MAX: usize = 1024;
-/// The longest name shown, in bytes; a longer one is cut and carries the hash of the whole.
+/// Maximum length of a shown name, in bytes. A longer one is cut and ends with the hash of the whole name.
 pub const NAME_BYTES_MAX: usize = 512;
 
 /// Prefix of gdb's message about a stack that it could not unwind to its end. Such a stack has the message in place
@@ -40,18 +40,18 @@ pub struct RawFrame {
     pub file: Option<String>,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// The shared object without directories; empty for the program itself.
+    /// File name of the shared object, without directories; empty for the program itself.
     pub module: String,
     /// Module and offset of a frame without a name: `libuser.so+0x1724`.
     pub place: String,
 }
 
-/// The stack of one thread as gdb gives it.
+/// The stack of one thread as reported by gdb.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RawThread {
     /// True for the thread that runs `main`.
     pub main: bool,
-    /// The thread's name; not shown, threads of one name can be anywhere.
+    /// The thread's name. It is not shown, because threads of one name can be anywhere.
     pub name: String,
     /// The frames as gdb gave them, innermost first.
     pub frames: Vec<RawFrame>,
@@ -82,7 +82,7 @@ enum Kind {
     Signal,
 }
 
-/// The stacks of a task, folded; with `full` every frame of every thread instead.
+/// The folded stacks of a task; if `full` is set, every frame of every thread instead.
 #[must_use]
 pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskStacks {
     let mut stacks: Vec<ThreadStack> = Vec::new();
@@ -127,8 +127,8 @@ pub fn fold_task(threads: &[RawThread], rules: &FoldRules, full: bool) -> TaskSt
     }
 }
 
-/// The innermost frame that the user wrote, and the runtime's function that it is inside of; the
-/// frames are given innermost first. `None` if no frame is the user's.
+/// The innermost user frame, and the runtime function that it is inside of. `frames` are given innermost first.
+/// `None` if no frame is the user's.
 #[must_use]
 pub fn innermost_user_frame(frames: &[RawFrame], rules: &FoldRules) -> Option<UserFrame> {
     let kinds = kinds(frames, rules);
@@ -141,7 +141,7 @@ pub fn innermost_user_frame(frames: &[RawFrame], rules: &FoldRules) -> Option<Us
     Some(UserFrame { index, inside })
 }
 
-/// The indices of the frames that the user wrote, innermost first as the frames are.
+/// The indices of the user's frames, innermost first like `frames`.
 #[must_use]
 pub fn user_frames(frames: &[RawFrame], rules: &FoldRules) -> Vec<usize> {
     let kinds = kinds(frames, rules);
@@ -152,8 +152,8 @@ pub fn user_frames(frames: &[RawFrame], rules: &FoldRules) -> Vec<usize> {
         .collect()
 }
 
-/// True if a stack was read to its end: to `main`, or to what starts threads and programs. A stack in which the
-/// way out was lost ends somewhere else.
+/// True if a stack was read to its end: to `main`, or to a function that starts threads or programs. A stack whose
+/// unwinding failed ends elsewhere.
 #[must_use]
 pub fn is_whole(frames: &[RawFrame], rules: &FoldRules) -> bool {
     let ends = |name: &str| matches!(name, "main" | "MAIN__") || rules.is_plumbing(name);
@@ -164,7 +164,7 @@ pub fn is_whole(frames: &[RawFrame], rules: &FoldRules) -> bool {
         .any(|frame| frame.function.as_deref().is_some_and(ends))
 }
 
-/// The folded frames of a thread, outermost first; `None` for a runtime's helper.
+/// The folded frames of a thread, outermost first; `None` for a helper thread of a runtime.
 fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>> {
     let frames = &thread.frames;
     let kinds = kinds(frames, rules);
@@ -205,7 +205,8 @@ fn fold_thread(thread: &RawThread, rules: &FoldRules) -> Option<Vec<StackFrame>>
     Some(bounded(folded))
 }
 
-/// Adds a frame, counting recursion: the same function called from the same line.
+/// Adds a frame. A frame of the same function called from the same line as the last one only increases the repeat
+/// count.
 fn push(folded: &mut Vec<StackFrame>, frame: StackFrame) {
     if let Some(last) = folded.last_mut() {
         let repeat = last.repeat;
@@ -301,7 +302,8 @@ fn kind(frame: &RawFrame, rules: &FoldRules) -> Kind {
     }
 }
 
-/// True for functions of C++'s standard library and of Rust's, and of those below it that are compiled with the program.
+/// True for functions of the standard libraries of C++ and Rust, and of their internal layers that are compiled into
+/// the program.
 #[must_use]
 pub fn is_of_standard_library(function: &str) -> bool {
     const BEGINNINGS: [&str; 3] = ["std::", "__gnu_cxx::", "__gthread_"];
@@ -354,7 +356,8 @@ fn shorten(name: &str) -> String {
     shorten_to(name, NAME_BYTES_MAX)
 }
 
-/// A text of at most `bytes_max` bytes, 32 or more: a longer one ends with the hash of the whole.
+/// A text shortened to at most `bytes_max` bytes, which is at least 32. A longer text ends with the hash of the
+/// whole.
 pub(crate) fn shorten_to(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

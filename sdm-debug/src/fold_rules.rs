@@ -208,10 +208,10 @@ const VARIANTS: &[&str] = &[
 /// character. [`Default`] knows the usual runtimes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoldRules {
-    /// Functions through which a program enters a runtime: `MPI_*`. One that begins with a
-    /// lower-case letter counts only in a shared object or where its source is unknown.
+    /// Functions through which a program enters a runtime: `MPI_*`. A name with a lower-case first letter counts only
+    /// in a shared object or if its source is unknown.
     pub entries: Vec<String>,
-    /// Base names of shared objects that are a runtime's: `libmpi.so*`.
+    /// Base names of shared objects that belong to a runtime: `libmpi.so*`.
     pub modules: Vec<String>,
     /// Functions that are never shown, in any module: `start_thread`.
     pub plumbing: Vec<String>,
@@ -280,8 +280,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// The name by which a person calls a runtime's function: `PMPI_Recv` is `MPI_Recv`,
-/// `__GI___libc_read` is `read`, `__memcpy_avx_unaligned_erms` is `memcpy`.
+/// The documented name of a runtime's function: `PMPI_Recv` is `MPI_Recv`, `__GI___libc_read` is `read`,
+/// `__memcpy_avx_unaligned_erms` is `memcpy`.
 pub(crate) fn plain_name(function: &str) -> &str {
     if ["PMPI_", "PMPIX_", "pmpi_", "pshmem_"]
         .iter()

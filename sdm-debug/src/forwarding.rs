@@ -43,17 +43,18 @@ impl<B> Forwarding<B> {
         }
     }
 
-    /// Sets the handler of what programs are to read (`sdm_iof_set_stdin_handler`); the last one that was set counts.
+    /// Sets the handler of the programs' standard input (`sdm_iof_set_stdin_handler`). A later call replaces the
+    /// handler.
     pub fn set_stdin_handler(&mut self, handler: InputHandler) {
         self.stdin = Some(handler);
     }
 
-    /// Sets the handler of standard output (`sdm_iof_set_stdout_handler`); the last one that was set counts.
+    /// Sets the handler of standard output (`sdm_iof_set_stdout_handler`). A later call replaces the handler.
     pub fn set_stdout_handler(&mut self, handler: OutputHandler) {
         self.stdout = Some(handler);
     }
 
-    /// Sets the handler of standard error (`sdm_iof_set_stderr_handler`); the last one that was set counts.
+    /// Sets the handler of standard error (`sdm_iof_set_stderr_handler`). A later call replaces the handler.
     pub fn set_stderr_handler(&mut self, handler: OutputHandler) {
         self.stderr = Some(handler);
     }

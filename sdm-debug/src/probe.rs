@@ -11,7 +11,7 @@ use crate::reply::{StackFrame, TaskStacks, Value};
 /// Options of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbeSpec {
-    /// Compared with the probe before; a probe that is not compared begins a row of them.
+    /// True to compare with the previous probe. A probe with `false` begins a new series.
     pub compare: bool,
     /// True to include the threads' waits and the arguments of the call. These cost some gdb questions per waiting
     /// thread.
@@ -21,7 +21,7 @@ pub struct ProbeSpec {
 /// The facts of one task: the answer to [`crate::Command::Probe`]. A running task has no stacks and no waits.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskProbe {
-    /// The folded stacks of its threads; absent too where the main thread's could not be read to its end.
+    /// The folded stacks of the task's threads. Also `None` if the main thread's stack could not be read to its end.
     pub stacks: Option<TaskStacks>,
     /// True if the main thread's stack could not be unwound to its end, for example in the middle of a function that
     /// gdb cannot unwind. The probe then says nothing about it, and should be repeated.
@@ -44,20 +44,20 @@ pub struct TaskProbe {
     pub exchanged: bool,
     /// The waits of its threads; `None` if they were not requested.
     pub waits: Option<TaskWaits>,
-    /// The time on a processor since the probe before, in milliseconds; absent if nothing was compared.
+    /// The processor time since the previous probe, in milliseconds; `None` if nothing was compared.
     pub cpu_ms: Option<u64>,
     /// State of the process in the kernel.
     pub process: Option<ProcessState>,
 }
 
-/// The innermost function of the user's that a thread has not left between two probes, as far as was seen.
+/// The innermost user function that a thread has not left between two probes, as far as was observed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Within {
     /// Number of the user's functions outside this one.
     pub depth: u32,
     /// The function, without a line.
     pub frame: StackFrame,
-    /// True if its own state has changed: a loop goes round.
+    /// True if the function's own state has changed: its loop makes progress.
     pub changed: bool,
     /// True if tracking shows that its call has not returned; otherwise only its observed state is the same.
     pub noted: bool,
@@ -66,7 +66,7 @@ pub struct Within {
 /// State of a process or thread in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessState {
-    /// The letter of its state in `/proc`: `R`, `S`, `D`, `T`, `t` (held by a debugger), `Z`.
+    /// The state letter from `/proc`: `R`, `S`, `D`, `T`, `t` (held by a debugger), `Z`.
     pub letter: char,
     /// The kernel function in which it waits; empty if the kernel does not say.
     pub wait_channel: String,
@@ -75,16 +75,16 @@ pub struct ProcessState {
 /// The waits of a task's threads.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskWaits {
-    /// The call of a runtime that the main thread is in; of one that waits for other threads the call of MPI's that the only other thread is in
-    /// that is in any.
+    /// The runtime call that the main thread is in. If that call waits for other threads and exactly one other thread
+    /// is in an MPI call, that MPI call instead.
     pub call: Option<Call>,
-    /// The threads with a user frame that wait, by number.
+    /// The waiting threads that have a user frame, by number.
     pub threads: Vec<ThreadWait>,
     /// The locks of windows that the process has.
     pub window_locks: Vec<WindowLock>,
 }
 
-/// A lock that a process has of a window of MPI's.
+/// A lock of an MPI window that a process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WindowLock {
     /// The context id of the window, as in [`ArgumentRole::Context`]: equal at all ranks.
@@ -107,7 +107,7 @@ pub struct ThreadWait {
 pub enum WaitFor {
     /// A mutex of pthreads, with its holder.
     Lock(LockWait),
-    /// A system call, by name; `number N` for one without a name here.
+    /// A system call, by name; `number N` if its name is not known here.
     SystemCall(String),
     /// A resource outside the process.
     Resource(ResourceWait),
@@ -115,11 +115,11 @@ pub enum WaitFor {
     Join(JoinWait),
     /// No resource: the thread polls for other ranks in an MPI file operation, and is not accessing a file.
     Polling,
-    /// Another thread of its process, of which there is none.
+    /// Another thread of the process, although the process has no other thread.
     Nobody,
 }
 
-/// A thread whose end another one of its process waits for.
+/// A thread that another thread of its process waits to join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinWait {
     /// Number in the task, from 1.
@@ -135,11 +135,11 @@ pub struct ResourceWait {
     pub call: String,
     /// The resource, with its path: `the lock on /scratch/x`.
     pub what: String,
-    /// The processes of this host that hold it, or are at its other end.
+    /// The processes of this host that hold the resource, or have its other end.
     pub holders: Vec<Holder>,
 }
 
-/// A process that holds what another one waits for.
+/// A process that holds a resource for which another process waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Holder {
     /// The pid.
@@ -157,9 +157,9 @@ pub struct LockWait {
     pub mutex: String,
     /// The user's frame that wants it.
     pub place: StackFrame,
-    /// The number of the task's thread that holds it, where that is known.
+    /// The task's number for the thread that holds the mutex; `None` if not known.
     pub holder: Option<u32>,
-    /// True if the thread that holds it is there no more.
+    /// True if the thread that holds the mutex has ended.
     pub orphaned: bool,
 }
 
@@ -203,7 +203,7 @@ pub enum Known {
 }
 
 impl WaitFor {
-    /// True for a wait for another thread of the process.
+    /// True if the wait is for another thread of the process.
     #[must_use]
     pub fn is_for_a_thread(&self) -> bool {
         match self {
@@ -222,7 +222,7 @@ impl TaskWaits {
         main.map(|wait| &wait.what)
     }
 
-    /// True if nothing is known to be waited for, nor held.
+    /// True if no wait and no held lock is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.call.is_none() && self.threads.is_empty() && self.window_locks.is_empty()

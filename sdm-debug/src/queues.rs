@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The most messages of one task's answer.
 pub const TASK_MESSAGES_MAX: usize = 4096;
 
-/// The messages of a task: the answer to [`crate::Command::Queues`].
+/// The message queues of a task: the answer to [`crate::Command::Queues`].
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskQueues {
     /// Messages, at most [`TASK_MESSAGES_MAX`]; those of one kind are in the order of their peers.
@@ -34,11 +34,11 @@ pub struct QueueMessage {
 pub struct MessageKind {
     /// The queue.
     pub queue: QueueName,
-    /// True if the other side is found, and the data is under way.
+    /// True if the peer is matched and the transfer has begun.
     pub is_matched: bool,
     /// The name of the communicator.
     pub communicator: String,
-    /// True if the communicator is between two groups: its peers are of the other group.
+    /// True if the communicator is an intercommunicator: the peers are ranks of the remote group.
     pub is_remote: bool,
     /// True if any peer will do.
     pub any_peer: bool,

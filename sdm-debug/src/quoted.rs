@@ -1,7 +1,7 @@
 //! Parses text of the debugged language and of gdb's values, outside quotes and brackets.
 
-/// The characters outside of string and character literals, each with its place; the quotes
-/// themselves are left out too.
+/// The characters outside of string and character literals, each with its byte position. The quotes themselves are
+/// left out too.
 pub fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
     let (mut quote, mut escaped) = (None, false);
     text.char_indices().filter(move |(_, c)| {
@@ -20,7 +20,7 @@ pub fn outside_quotes(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Splits at commas outside of brackets and quotes; the parts are trimmed and may be empty.
+/// Splits at commas outside of brackets and quotes. The parts are trimmed and may be empty.
 pub fn split_at_commas(text: &str) -> Vec<&str> {
     let (mut depth, mut from) = (0_i32, 0);
     let mut parts = Vec::new();
@@ -81,7 +81,7 @@ fn behind_type(printed: &str) -> Option<(bool, &str)> {
     is_reference.then_some((true, rest))
 }
 
-/// True if gdb has left out something of a value that it has printed.
+/// True if gdb has left out a part of the printed value.
 #[must_use]
 pub fn is_left_out(printed: &str) -> bool {
     let plain: String = outside_quotes(printed).map(|(_, c)| c).collect();

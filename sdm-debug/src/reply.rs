@@ -39,7 +39,7 @@ pub enum Reply {
         /// The signal's name, for example `SIGSEGV`.
         signal: String,
     },
-    /// The run ended because the task was left running (`detach`).
+    /// The run ended because the debugger detached and left the task running (`detach`).
     Detached,
     /// The location of a breakpoint.
     Breakpoint(BreakpointPlace),
@@ -82,7 +82,7 @@ pub enum Reply {
     VarObject(VarObject),
     /// Children of a variable object.
     VarChildren {
-        /// The children that were asked for, in the order of their definition or index.
+        /// The requested children, in the order of their definition or index.
         children: Vec<VarObject>,
         /// True if there are further ones.
         more: bool,
@@ -95,7 +95,7 @@ pub enum Reply {
     Probe(Box<TaskProbe>),
     /// Memory of a process.
     Usage(Usage),
-    /// The messages of its MPI library that have not completed.
+    /// The messages of the task's MPI library that have not completed.
     Queues(TaskQueues),
     /// Sampled stacks.
     Samples(Box<TaskSamples>),
@@ -114,9 +114,9 @@ pub struct Frame {
     pub path: String,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// The shared object without directories; empty for the program itself.
+    /// File name of the shared object, without directories; empty for the program itself.
     pub module: String,
-    /// Arguments with their values; empty if they were not asked for.
+    /// Arguments with their values; empty if they were not requested.
     pub args: Vec<Variable>,
 }
 
@@ -125,7 +125,7 @@ pub struct Frame {
 pub struct Backtrace {
     /// The frames that were asked for, innermost first.
     pub frames: Vec<Frame>,
-    /// True if there are more frames than were asked for.
+    /// True if there are more frames than requested.
     pub more: bool,
     /// Number of frames left out above the first one (inside a runtime) and below the last.
     pub folded: u32,
@@ -182,14 +182,14 @@ pub struct BreakpointPlace {
     pub number: u32,
     /// True while it is pending.
     pub pending: bool,
-    /// The places, each `function`, `file`, `line`; several for templates and inlines.
+    /// The locations, each `function`, `file`, `line`; several for templates and inlined functions.
     pub places: Vec<(String, String, u32)>,
 }
 
 /// The folded stacks of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStacks {
-    /// The main thread first, then every thread with a user frame.
+    /// The main thread first, then every other thread with a user frame.
     pub threads: Vec<ThreadStack>,
     /// Number of threads left out as helpers of a runtime.
     pub helpers: u32,
@@ -217,7 +217,7 @@ impl TaskStacks {
 pub struct ThreadStack {
     /// Number of the task's threads with this stack, from 1.
     pub count: u32,
-    /// True if the main thread is one of them.
+    /// True if the main thread is one of these threads.
     pub main: bool,
     /// The folded frames, outermost first.
     pub frames: Vec<StackFrame>,
@@ -232,14 +232,14 @@ pub struct StackFrame {
     pub function: String,
     /// The source file without directories; empty if unknown.
     pub file: String,
-    /// The line of the call, or of the stop in the innermost one; 0 if unknown.
+    /// The line of the call, or in the innermost frame the line of the stop; 0 if unknown.
     pub line: u32,
     /// Number of consecutive frames of this function: more than 1 for recursion.
     pub repeat: u32,
 }
 
 impl StackFrame {
-    /// A frame of the program itself, once; an unknown file is empty, an unknown line 0.
+    /// A frame of the program itself, with repeat count 1. An unknown file is empty, an unknown line 0.
     pub fn own(function: impl Into<String>, file: impl Into<String>, line: u32) -> Self {
         Self {
             module: String::new(),

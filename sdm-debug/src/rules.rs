@@ -57,8 +57,8 @@ pub use stacks::{StackNode, StackTree, Stacks};
 pub use stats::{Extreme, Stats, Who};
 pub use usage::{LARGEST_MAX, TotalUsage};
 
-/// The rule of a number; `None` for [`RULE_HASH`], for a number of a newer member, and for
-/// parameters that the rule does not have. To be given to the tree as [`sdm_core::aggregate::Rules`].
+/// The merge rule of a number, for the tree's [`sdm_core::aggregate::Rules`]. `None` for [`RULE_HASH`], for a number
+/// from a newer member, and for parameters that the rule does not accept.
 #[must_use]
 pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
     match (number, params) {
@@ -76,8 +76,7 @@ pub fn rule(number: u16, params: &[u8]) -> Option<Box<dyn Merge>> {
     }
 }
 
-/// The rule, without parameters, by which the answers to a command are merged unless something else
-/// is wanted of them.
+/// The default rule, without parameters, for merging the answers to a command.
 #[must_use]
 pub fn rule_of(command: &crate::Command) -> u16 {
     match command {
@@ -91,8 +90,8 @@ pub fn rule_of(command: &crate::Command) -> u16 {
     }
 }
 
-/// Feeds arbitrary bytes to every rule, as a payload of these sources: no panic, no output beyond
-/// the bound, and what came out goes in again.
+/// Feeds arbitrary bytes to every rule, as a payload of these sources. Checks that no rule panics, that no output
+/// exceeds the bound, and that each output is accepted as input.
 pub fn fuzz_rules(payload: &[u8]) {
     let sources = sdm_idset::IdSet::from_range(0..=99);
     let bins = Bins {

@@ -10,7 +10,7 @@ pub enum TaskState {
     /// The task has not started yet.
     #[default]
     Absent,
-    /// gdb is being started, or the program is on its way to `main`.
+    /// gdb is starting, or the program runs to `main`.
     Starting,
     /// The task is stopped.
     Stopped,
@@ -48,7 +48,7 @@ impl TaskState {
         matches!(self, Self::Starting | Self::Stopped | Self::Running)
     }
 
-    /// True if the table of moves has `self -> next`.
+    /// True if the state transition table has `self -> next`.
     #[must_use]
     pub fn may_become(&self, next: &TaskState) -> bool {
         use TaskState as S;

@@ -16,21 +16,21 @@ pub struct PayloadError {
     pub len: usize,
 }
 
-/// Room for most payloads, so that writing one does not grow its buffer step by step.
+/// Initial buffer size that fits most payloads, so that the buffer does not grow step by step.
 const USUAL_BYTES: usize = 256;
 
-/// The bytes of a command, a reply or an event.
+/// Encodes a command, a reply or an event.
 #[must_use]
 pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_extend(value, Vec::with_capacity(USUAL_BYTES))
         .expect("plain data serialises into memory")
 }
 
-/// Reads a command, a reply or an event; all the bytes must be used.
+/// Decodes a command, a reply or an event. All the bytes must be used.
 ///
 /// # Errors
-/// [`PayloadError`]: bytes that are no `T`, bytes left over, more than a payload can have, or sets that
-/// own more than [`SETS_BYTES_MAX`] together.
+/// [`PayloadError`]: the bytes are no `T`, bytes are left over, the payload is too long, or its sets need more than
+/// [`SETS_BYTES_MAX`] in total.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PayloadError> {
     let read = || postcard::take_from_bytes(bytes);
     if bytes.len() <= PAYLOAD_BYTES_MAX
@@ -45,8 +45,8 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, PayloadError> {
     })
 }
 
-/// Feeds arbitrary bytes to the readers of commands, replies and events: no panic, and what was
-/// read is written and read again alike.
+/// Feeds arbitrary bytes to the decoders of commands, replies and events. Checks that none panics, and that each
+/// decoded value survives encoding and decoding.
 pub fn fuzz_payload(bytes: &[u8]) {
     fuzz_as::<Command>(bytes);
     fuzz_as::<Reply>(bytes);

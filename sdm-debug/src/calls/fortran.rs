@@ -16,9 +16,9 @@ const FIXED: [&str; 4] = ["f", "for", "f77", "ftn"];
 /// The source form of Fortran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `&` at a line's end: the next one continues it.
+    /// Free form: `&` at the end of a line continues the statement on the next line.
     Free,
-    /// A mark in column 6: it continues the line before.
+    /// Fixed form: a mark in column 6 makes a line the continuation of the line before.
     Fixed,
 }
 
@@ -62,7 +62,7 @@ impl Form {
         (!code.trim().is_empty()).then(|| code.trim_end())
     }
 
-    /// True for a line that the next one continues.
+    /// True if the statement continues on the next line.
     fn goes_on(self, code: &str) -> bool {
         self == Self::Free && code.ends_with('&')
     }
@@ -105,7 +105,8 @@ fn without_card_number(line: &str) -> &str {
     if is_number { code } else { line }
 }
 
-/// The statement to which a line belongs, which may be any of its lines, in one line; `line` gives those of the file.
+/// The whole statement that contains line `at`, joined into one line. The line may be any line of the statement.
+/// `line` returns a line of the file by its number.
 #[must_use]
 pub fn statement(line: impl Fn(u32) -> Option<String>, at: u32, form: Form) -> String {
     let code = |number: u32| Some(form.code(&line(number)?)?.to_owned());
@@ -146,13 +147,13 @@ pub fn statement(line: impl Fn(u32) -> Option<String>, at: u32, form: Form) -> S
     tidy(&text)
 }
 
-/// The arguments of a call in a statement, as [`super::call_arguments`] has them.
+/// The arguments of a call in a Fortran statement; see [`super::call_arguments`].
 #[must_use]
 pub fn fortran_arguments(statement: &str, function: &str) -> Option<Vec<String>> {
     in_plain(statement, function)
 }
 
-/// The argument of a role, by its place or by its keyword: `comm=row`.
+/// The argument of a role, found by its position or by its keyword: `comm=row`.
 #[must_use]
 pub fn fortran_argument(arguments: &[String], place: usize, role: ArgumentRole) -> Option<String> {
     let keywords = role.keywords();

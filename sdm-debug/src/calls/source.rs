@@ -1,4 +1,4 @@
-//! Arguments of a call in lines of source, and expressions that change nothing.
+//! Extraction of a call's arguments from source lines, and detection of expressions without side effects.
 
 use crate::quoted::outside_quotes;
 
@@ -7,9 +7,9 @@ const EXPRESSION_BYTES_MAX: usize = 512;
 /// The longest text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// The arguments of the first call of `function` in some lines of source; absent if there is
-/// no whole call, and where another call of it with other arguments begins on the same line, as which of them is
-/// meant is not known. Fortran's names are found in any case.
+/// The arguments of the first call of `function` in some lines of source. `None` if no complete call is found. Also
+/// `None` if another call with different arguments begins on the same line, since the right one is then unknown.
+/// Fortran names match in any case.
 #[must_use]
 pub fn call_arguments(text: &str, function: &str) -> Option<Vec<String>> {
     let mut end = text.len().min(TEXT_BYTES_MAX);

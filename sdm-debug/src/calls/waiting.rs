@@ -1,4 +1,4 @@
-//! Functions of the C and C++ libraries and of OpenMP that wait: for a lock, for a thread, for a file, for some time.
+//! Functions of the C and C++ libraries and of OpenMP that wait for a lock, a thread, a file or an interval of time.
 
 /// Functions that wait for a lock or for another thread without a time limit.
 const LOCKS: &[&str] = &[
@@ -67,7 +67,7 @@ const FILES: &[&str] = &[
     "writev",
 ];
 
-/// True for a function that waits for a lock or for another thread, under any name of the C library's.
+/// True for a function that waits for a lock or for another thread, under any of the C library's names for it.
 #[must_use]
 pub fn is_lock(function: &str) -> bool {
     LOCKS.contains(&plain(function))
@@ -82,7 +82,7 @@ const SLEEPS: &[&str] = &[
     "usleep",
 ];
 
-/// True for a function that only lets some time pass, under any name of the C library's.
+/// True for a function that only sleeps, under any of the C library's names for it.
 #[must_use]
 pub fn is_sleep(function: &str) -> bool {
     SLEEPS.contains(&plain(function))
@@ -102,7 +102,7 @@ const ONCE: &[&str] = &[
     "pthread_once_slow",
 ];
 
-/// True for a function that waits until another thread has called what is to be called once.
+/// True for a function that runs an initializer once and waits while another thread runs it.
 #[must_use]
 pub fn is_once(function: &str) -> bool {
     ONCE.contains(&plain(function))
@@ -120,7 +120,7 @@ pub fn is_mutex(function: &str) -> bool {
     MUTEXES.contains(&plain(function))
 }
 
-/// True for a function that can wait for a file, under any name of the C library's.
+/// True for a function that can wait for a file, under any of the C library's names for it.
 #[must_use]
 pub fn is_file(function: &str) -> bool {
     FILES.contains(&plain(function))

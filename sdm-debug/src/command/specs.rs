@@ -12,7 +12,7 @@ pub struct StartSpec {
     pub program: Vec<u8>,
     /// Arguments, without the program itself.
     pub args: Vec<Vec<u8>>,
-    /// Changes to the environment: a name, and a value or `None` to remove it.
+    /// Changes to the environment: a name, and its new value, or `None` to remove the variable.
     pub environment: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The working directory; the server's own where absent.
     pub directory: Option<Vec<u8>>,
@@ -32,11 +32,11 @@ pub struct StartSpec {
     /// Lines for gdb's command line before the program runs, each with its tasks. A notice reports one that gdb
     /// refuses.
     pub settings: Vec<(IdSet, String)>,
-    /// A gdb is started for it only when something needs one, where the host and the program allow that.
+    /// True to start a gdb for the program only when an operation needs one, if the host and the program allow that.
     pub gdb_when_needed: bool,
 }
 
-/// A breakpoint, watchpoint or catchpoint that is there before the program runs.
+/// A breakpoint, watchpoint or catchpoint that is set before the program runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartPoint {
     /// The tasks that have it.
@@ -76,7 +76,7 @@ pub enum StopAt {
     /// Stop at `main`, or at the entry point if there is none.
     #[default]
     Main,
-    /// Nowhere: it runs. `Start` is then answered like `Continue`.
+    /// No stop: the program runs. `Start` is then answered like `Continue`.
     Nowhere,
 }
 
@@ -150,7 +150,7 @@ pub struct BreakSpec {
     pub number: u32,
     /// The location in gdb's syntax: `file.c:12`, `function`, `*0x1234`.
     pub location: String,
-    /// The condition that must hold for it to stop; absent for none.
+    /// The condition under which the breakpoint stops; `None` for always.
     pub condition: Option<String>,
     /// True if it is deleted at its first stop.
     pub temporary: bool,
@@ -160,29 +160,29 @@ pub struct BreakSpec {
     pub ignore: u32,
     /// True if it uses one of the processor's debug registers.
     pub hardware: bool,
-    /// The number of the only thread that it stops; absent for all.
+    /// The number of the only thread that the breakpoint stops; `None` for all threads.
     pub thread: Option<u32>,
     /// Lines for gdb's command line, carried out at each hit before the stop is reported; their output is
     /// [`crate::Event::Printed`]. A line `continue` resumes the task, and `silent` is accepted without effect. `if`,
     /// `else`, `while`, `loop_break`, `loop_continue` and `end` are as in gdb.
     pub commands: Vec<String>,
-    /// `location` is a regular expression, `FILE:REGEX` or `REGEX`: one breakpoint in every function
-    /// of the program whose name matches.
+    /// True if `location` is a regular expression, `FILE:REGEX` or `REGEX`. One breakpoint is then set in every
+    /// function of the program whose name matches.
     pub regex: bool,
 }
 
 /// A watchpoint to set.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct WatchSpec {
-    /// The front-end's number for it, from the same row as those of breakpoints.
+    /// The front-end's number for the watchpoint, from the same sequence as those of breakpoints.
     pub number: u32,
     /// The expression that is watched.
     pub expression: String,
     /// The kind of access that stops the task.
     pub kind: WatchKind,
-    /// Watch the place that the expression means now (`watch -l`), in whatever frame.
+    /// True to watch the address that the expression has now (`watch -l`), in any frame.
     pub location: bool,
-    /// The condition that must hold for it to stop; absent for none.
+    /// The condition under which the watchpoint stops; `None` for always.
     pub condition: Option<String>,
     /// Number of hits to ignore before one stops the task.
     pub ignore: u32,
@@ -215,11 +215,11 @@ pub enum WatchKind {
 /// A catchpoint to set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CatchSpec {
-    /// The front-end's number for it, from the same row as those of breakpoints.
+    /// The front-end's number for the catchpoint, from the same sequence as those of breakpoints.
     pub number: u32,
     /// The event that stops the task.
     pub event: CatchEvent,
-    /// The condition that must hold for it to stop; absent for none.
+    /// The condition under which the catchpoint stops; `None` for always.
     pub condition: Option<String>,
     /// True if it is deleted at its first stop.
     pub temporary: bool,
@@ -257,9 +257,9 @@ pub enum CatchEvent {
     Rethrow,
     /// A C++ exception is caught.
     Catch,
-    /// A library whose name matches this is loaded; any where empty.
+    /// The loading of a library whose name matches this pattern; any library if empty.
     Load(String),
-    /// A library whose name matches this is unloaded; any where empty.
+    /// The unloading of a library whose name matches this pattern; any library if empty.
     Unload(String),
 }
 
@@ -312,6 +312,6 @@ pub enum FrameSelect {
     Current,
     /// The frame of this level; 0 is the innermost.
     Level(u32),
-    /// Outward (`up`) by this many where positive, inward (`down`) where negative.
+    /// Moves by this many frames: outward (`up`) if positive, inward (`down`) if negative.
     Move(i32),
 }

@@ -1,4 +1,4 @@
-//! Stacks as gdb 13.1 showed them of running programs, typed in by hand.
+//! Tests with stacks as gdb 13.1 showed them of running programs, typed in by hand.
 
 mod templates;
 
@@ -7,7 +7,7 @@ use super::*;
 const OMPI: &str = "libmpi.so.40";
 const LIBC: &str = "libc.so.6";
 
-/// A frame: `function@file:line`, `function` or `??`, and its module.
+/// Parses a frame: `function@file:line`, `function` or `??`. `module` is its shared object.
 fn frame(text: &str, module: &str) -> RawFrame {
     let (function, place) = text.split_once('@').unwrap_or((text, ""));
     let (file, line) = place.split_once(':').unwrap_or(("", "0"));
@@ -38,7 +38,7 @@ fn thread(main: bool, list: &[(&str, &str)]) -> RawThread {
     }
 }
 
-/// `main halo.c:13 > depth halo.c:10 x6 > MPI_Recv halo.c:7`.
+/// Formats frames as `main halo.c:13 > depth halo.c:10 x6 > MPI_Recv halo.c:7`.
 fn show(frames: &[StackFrame]) -> String {
     let one = |f: &StackFrame| {
         let mut text = f.function.clone();
@@ -66,7 +66,7 @@ fn check(list: &[(&str, &str)], folded: &str, user: Option<(usize, Option<&str>)
     assert_eq!(innermost_user_frame(&frames(list), &rules), expect);
 }
 
-/// Open MPI 4.1.4, rank 0 of the halo exchange.
+/// The threads of rank 0 of the halo exchange under Open MPI 4.1.4.
 fn ompi_rank_0() -> Vec<RawThread> {
     vec![
         thread(

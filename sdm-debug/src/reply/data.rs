@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BreakpointPlace, Value};
 
-/// The most memory that one command reads or writes, in bytes.
+/// Maximum number of bytes of memory that one command reads or writes.
 pub const MEMORY_BYTES_MAX: u32 = 1 << 20;
 
 /// A breakpoint, watchpoint or catchpoint.
@@ -17,7 +17,7 @@ pub struct BreakpointView {
     pub kind: String,
     /// The requested location, expression or event.
     pub what: String,
-    /// The condition that must hold for it to stop; absent for none.
+    /// The condition under which the breakpoint stops; `None` for always.
     pub condition: Option<String>,
     /// False while it is disabled.
     pub enabled: bool,
@@ -34,7 +34,7 @@ pub struct BreakpointView {
 pub struct MemoryBlock {
     /// The address of the first byte.
     pub start: u64,
-    /// The bytes from `start` on, as they lie in memory.
+    /// The bytes from address `start` on.
     pub bytes: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ pub struct Instruction {
     pub current: bool,
 }
 
-/// Lines of a source file that follow one another.
+/// Consecutive lines of a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SourceText {
     /// The source file as compiled, without directories.
@@ -122,8 +122,8 @@ pub struct VarChange {
     pub children: Option<u32>,
 }
 
-/// Memory for gdbs on a task's host, in bytes; both figures are rounded down to four binary digits,
-/// so that hosts that are alike give the same answer.
+/// Memory for gdbs on a task's host, in bytes. Both figures are rounded down to four significant binary digits, so
+/// that similar hosts give the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Room {
     /// Estimated memory of one gdb for the program.
@@ -148,6 +148,6 @@ pub enum MemoryLimit {
 pub struct Usage {
     /// Resident memory (`VmRSS`), in bytes; shared pages count in each process.
     pub resident_bytes: u64,
-    /// The most that has been in memory (`VmHWM`), in bytes.
+    /// Peak resident memory (`VmHWM`), in bytes.
     pub peak_bytes: u64,
 }

@@ -12,7 +12,7 @@ pub struct TaskSamples {
     pub looks: u32,
     /// Number of samples whose stacks differ from the sample before.
     pub moves: u32,
-    /// The distinct stacks, outermost frame first, each with how often a thread stood there.
+    /// The distinct stacks, outermost frame first, each with the number of times that a thread was found in it.
     pub stacks: Vec<(u64, Vec<StackFrame>)>,
     /// Number of times that a thread was left out, as a helper of a runtime or for lack of room.
     pub helpers: u64,
@@ -27,7 +27,8 @@ pub struct Cost {
     pub stood_us: u64,
     /// Longest time that it was stopped for one sample.
     pub longest_us: u64,
-    /// Processor time of the looker; of one task of each server that of all.
+    /// Processor time of the looker. One looker serves all tasks of a server, so one task reports the time for all
+    /// and the others 0.
     pub processor_us: u64,
 }
 

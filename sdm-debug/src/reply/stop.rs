@@ -9,8 +9,8 @@ use super::{Frame, Value};
 pub struct Stop {
     /// The reason of the stop.
     pub reason: StopReason,
-    /// Where: the frame that is selected now. Its level is 0 also where the stop was inside a
-    /// runtime: how deep inside differs between tasks that wait in the same place.
+    /// The selected frame. Its level is 0 also if the task stopped inside a runtime, since the depth inside differs
+    /// between tasks that wait in the same place.
     pub frame: Option<Frame>,
     /// The outermost runtime function above the selected frame, if the stop was inside one: `MPI_Recv`. In that case
     /// the innermost user frame is selected.
@@ -24,7 +24,7 @@ pub struct Stop {
 pub enum StopReason {
     /// Held at `main` after the start.
     AtMain,
-    /// Held at the entry point: the program has no `main` that gdb can see.
+    /// Stopped at the entry point, because gdb finds no `main` in the program.
     AtEntry,
     /// The front-end's breakpoint of this number.
     Breakpoint {
@@ -47,7 +47,7 @@ pub enum StopReason {
         /// The meaning, for example `Segmentation fault`.
         meaning: String,
     },
-    /// A breakpoint of SDM's own: the program is about to abort or to leave before `MPI_Finalize`.
+    /// An internal breakpoint of SDM: the program is about to abort or to exit before `MPI_Finalize`.
     Internal {
         /// The imminent call: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
         what: String,
@@ -74,7 +74,7 @@ pub enum StopReason {
     },
     /// The location of `until` or `advance` was reached.
     LocationReached,
-    /// The end of what was recorded, in either direction.
+    /// The end of the recording, in either direction.
     NoHistory,
     /// A core file, with the signal that ended the program, if recorded.
     Core {
@@ -83,7 +83,7 @@ pub enum StopReason {
         /// The signal's meaning; empty if unknown.
         meaning: String,
     },
-    /// A tool that watches the program's memory has found an error in it.
+    /// An error found by a tool that checks the program's memory.
     Finding(Box<Finding>),
 }
 

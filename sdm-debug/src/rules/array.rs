@@ -3,12 +3,12 @@
 use super::number::{Parsed, parse};
 use crate::quoted::bare;
 
-/// The most elements that are read of one array.
+/// Maximum number of elements that are read of one array.
 pub const ELEMENTS_MAX: usize = 1 << 18;
 /// The most dimensions of an array.
 const DIMENSIONS_MAX: usize = 8;
 
-/// An array of numbers, or one number, which has no dimension.
+/// An array of numbers, or a single number, which has no dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumberArray {
     /// Number of elements in each dimension, in gdb's nesting order: outermost first.
@@ -32,7 +32,7 @@ impl NumberArray {
         Some(array)
     }
 
-    /// Takes in the elements of a part; gives its shape.
+    /// Appends the elements of a part of the array; returns the shape of the part.
     fn take(&mut self, text: &str, depth: usize) -> Option<Vec<usize>> {
         let inner = |open, close| text.strip_prefix(open)?.strip_suffix(close);
         let Some(inner) = inner('{', '}').or_else(|| inner('(', ')')) else {

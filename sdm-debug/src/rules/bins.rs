@@ -3,7 +3,7 @@
 /// The most bins of a histogram.
 pub const BINS_MAX: u16 = 4096;
 
-/// Bins of equal width over `low..=high`, given by the command.
+/// Histogram bins of equal width over `low..=high`, as given by the command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bins {
     /// Lower edge of the first bin; finite.
@@ -28,7 +28,7 @@ pub struct Histogram {
 }
 
 impl Bins {
-    /// The parameters of the rule: two `f64` and a `u16`, little-endian.
+    /// Encodes the parameters of the rule: two `f64` and a `u16`, little-endian.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(18);

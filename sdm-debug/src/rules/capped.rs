@@ -12,7 +12,7 @@ use sdm_idset::IdSet;
 
 use super::coding::{Reader, Writer};
 
-/// The budget of one merged payload, in bytes of things as they are.
+/// Maximum size of one merged payload's things before encoding, in bytes.
 pub(super) const BUDGET_BYTES: usize = 2 << 20;
 /// Fixed cost of a thing beside its own bytes: bounds their number to 4096.
 const ENTRY_BYTES: usize = 512;
@@ -99,7 +99,7 @@ impl<K: Thing> Capped<K> {
         }
     }
 
-    /// The things kept, in no order that means anything.
+    /// The kept things, in no meaningful order.
     pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = (&K, &Held)> {
         self.entries.iter().map(|((_, thing), held)| (thing, held))
     }
@@ -130,7 +130,7 @@ impl<K: Thing> Capped<K> {
         }
     }
 
-    /// The bytes that `write` makes of this, cut until they are at most `bytes_max`.
+    /// The encoding that `write` produces, at most `bytes_max` bytes. Things are cut until it fits.
     pub(super) fn within(
         mut self,
         bytes_max: usize,
@@ -168,7 +168,7 @@ impl<K: Thing> Capped<K> {
         }
     }
 
-    /// Reads what [`Capped::write_rest`] wrote, and then the things, each by `read`.
+    /// Reads the encoding of [`Capped::write_rest`], and then the things, each by `read`.
     pub(super) fn read(
         reader: &mut Reader<'_>,
         mut read: impl FnMut(&mut Reader<'_>) -> Result<(K, Held), Rejected>,

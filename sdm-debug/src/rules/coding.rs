@@ -4,11 +4,11 @@ use sdm_core::aggregate::Rejected;
 use sdm_core::codec::{self, DecodeError};
 use sdm_idset::{IdSet, write_number};
 
-/// The first byte of a merged payload; as the first byte of a reply it would be a number beyond
-/// all kinds of reply.
+/// First byte of a merged payload. As the first byte of a reply it would be a variant number beyond all kinds of
+/// reply.
 pub(super) const MERGED: u8 = 0xfe;
 
-/// The largest set of sources of a payload, in a set or as "all of them".
+/// Tags of a set in a payload: the empty set, an encoded set, or all sources of the payload.
 const SET_NONE: u8 = 0;
 const SET_GIVEN: u8 = 1;
 const SET_ALL: u8 = 2;
@@ -18,7 +18,7 @@ pub(super) fn is_merged(payload: &[u8]) -> bool {
     payload.first() == Some(&MERGED)
 }
 
-/// The number of the rule that has made a merged payload.
+/// The number of the rule that produced a merged payload.
 pub(super) fn rule_of(payload: &[u8]) -> Result<u16, Rejected> {
     let mut reader = codec::Reader::over(payload);
     let is_merged = reader.u8(WHAT).map_err(broken)? == MERGED;
@@ -91,7 +91,7 @@ fn broken(error: DecodeError) -> Rejected {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read a merged payload of a rule.
+    /// Begins the reading of a merged payload of a rule.
     pub(super) fn new(rule: u16, payload: &'a [u8], sources: &'a IdSet) -> Result<Self, Rejected> {
         let inner = codec::Reader::over(payload);
         let mut reader = Self { inner, sources };
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         self.inner.u64(WHAT).map_err(broken)
     }
 
-    /// A count of things that take at least a byte each: no more than there are bytes.
+    /// Reads a count of things that take at least one byte each. The count cannot exceed the remaining bytes.
     pub(super) fn count(&mut self) -> Result<usize, Rejected> {
         self.inner.count(WHAT, usize::MAX).map_err(broken)
     }

@@ -21,7 +21,7 @@ fn frame_cost(frame: &StackFrame) -> usize {
 /// A writer of stacks, which is best used in an order in which equal beginnings are adjacent.
 #[derive(Default)]
 pub(super) struct FramesWriter<'a> {
-    /// The distinct texts, in the order in which they came.
+    /// The distinct texts, in order of first use.
     texts: Vec<&'a str>,
     known: HashMap<&'a str, usize>,
     before: &'a [StackFrame],

@@ -11,7 +11,7 @@ use super::rule_numbers::RULE_LINES;
 use crate::fold::shorten_to;
 use crate::{Reply, wire};
 
-/// The longest line kept, in bytes; a longer one is cut and carries the hash of the whole.
+/// Maximum length of a line, in bytes. A longer one is cut and ends with the hash of the whole line.
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 
 /// Distinct lines with their tasks: the merged form of texts and values, by `RULE_LINES`.
@@ -31,7 +31,7 @@ pub struct Lines {
 /// A distinct line with its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineClass {
-    /// The line, without its end and at most [`LINE_BYTES_MAX`] bytes.
+    /// The line, without its line end, at most [`LINE_BYTES_MAX`] bytes.
     pub text: String,
     /// The tasks that printed it.
     pub tasks: IdSet,
@@ -43,7 +43,7 @@ impl Lines {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
     /// # Errors
-    /// A payload that has no lines.
+    /// The payload has no lines.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         let capped = read(sources, payload)?;
         let mut entries: Vec<(&String, &Held)> = capped.entries().map(|(t, h)| (&t.0, h)).collect();

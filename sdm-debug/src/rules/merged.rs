@@ -31,7 +31,7 @@ pub enum Merged {
 }
 
 impl Merged {
-    /// True for the payload of a merged answer, which names its rule; every other one is a [`Reply`].
+    /// True if a payload is a merged answer, which names its rule. Every other payload is a [`Reply`].
     #[must_use]
     pub fn is(payload: &[u8]) -> bool {
         is_merged(payload)
@@ -40,7 +40,7 @@ impl Merged {
     /// Reads the merged answer of these sources.
     ///
     /// # Errors
-    /// A payload that no known rule has made.
+    /// The payload is not from a known rule.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         Ok(match rule_of(payload)? {
             RULE_STACK_TREE => Self::Stacks(Stacks::read(sources, payload)?),
@@ -68,10 +68,10 @@ impl Merged {
         })
     }
 
-    /// Takes in what the same rule has made of other answers.
+    /// Merges in an answer that the same rule has produced from other tasks.
     ///
     /// # Errors
-    /// It is of another rule, or statistics over other bins.
+    /// The other answer is of another rule, or has statistics over other bins.
     pub fn absorb(&mut self, other: Self) -> Result<(), Rejected> {
         match (self, other) {
             (Self::Stacks(own), Self::Stacks(other)) => own.absorb(other),

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-/// The largest magnitude of an integer, in bits: sums over any session stay within 128.
+/// Maximum magnitude of an integer, in bits. Sums over any session then fit into 128 bits.
 const INT_BITS: u32 = 64;
 
 /// A finite number.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// An integer of magnitude below 2^64: exact. gdb prints whole floating-point numbers alike.
+    /// An integer of magnitude below 2^64: exact. gdb prints whole floating-point numbers in the same form.
     Int(i128),
     /// Any other finite number.
     Float(f64),
@@ -28,7 +28,7 @@ pub enum Parsed {
 }
 
 impl Parsed {
-    /// The nearest `f64`, which has a form for each of them.
+    /// The nearest `f64`; every value has one.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         match self {
@@ -95,7 +95,7 @@ impl std::fmt::Display for Number {
     }
 }
 
-/// An integer of magnitude below 2^64 against a finite float.
+/// Compares an integer of magnitude below 2^64 with a finite float.
 #[allow(clippy::cast_possible_truncation)]
 fn compare(int: i128, float: f64) -> Ordering {
     // Beyond 2^64 the cast would still saturate to the right side; within, it only drops the
@@ -105,8 +105,8 @@ fn compare(int: i128, float: f64) -> Ordering {
         .then_with(|| 0.0_f64.partial_cmp(&float.fract()).expect("finite"))
 }
 
-/// Reads a number as gdb prints it: `-3`, `0x1f`, `97 'a'`, `1.5e-05`, `-nan(0x8000000000000)`,
-/// `inf`. Booleans and pointers are no numbers.
+/// Parses a number as gdb prints it: `-3`, `0x1f`, `97 'a'`, `1.5e-05`, `-nan(0x8000000000000)`, `inf`. Booleans and
+/// pointers are not numbers.
 #[must_use]
 pub fn parse(text: &str) -> Option<Parsed> {
     let text = text.trim();

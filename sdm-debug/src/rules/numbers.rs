@@ -25,7 +25,7 @@ pub enum Alike {
 }
 
 impl Numbers {
-    /// The number of each task of a set is the same.
+    /// Sets the number of each task of a set to the same value.
     pub(super) fn insert(&mut self, tasks: &IdSet, number: i64) {
         let more = tasks.iter().map(|task| (task.0, number));
         self.points.extend(more);
@@ -94,7 +94,7 @@ impl Numbers {
         groups
     }
 
-    /// Writes them, within a number of bytes: where there is no room the numbers of fewer tasks.
+    /// Writes the numbers within a number of bytes. If there is no room, those of fewer tasks are written.
     pub(super) fn write(&self, writer: &mut Writer, bytes_max: usize) {
         let mut written = Writer { out: Vec::new() };
         let mut count = 0;
@@ -117,7 +117,7 @@ impl Numbers {
         writer.fixed(&written.out);
     }
 
-    /// Reads what [`Numbers::write`] wrote: no more than one of each source.
+    /// Reads the encoding of [`Numbers::write`]. Accepts at most one number per source.
     pub(super) fn read(reader: &mut Reader<'_>, sources: &IdSet) -> Result<Self, Rejected> {
         let mut numbers = Self::default();
         let mut seen = IdSet::new();

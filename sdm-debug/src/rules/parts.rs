@@ -11,7 +11,7 @@ use super::capped::{BUDGET_BYTES, Capped, Held, Thing};
 use super::coding::{Reader, Writer};
 use crate::wire;
 
-/// A part as its bytes: equal parts have equal ones.
+/// A part in its encoded form. Equal parts have equal encodings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Encoded(pub(super) Vec<u8>);
 
@@ -35,7 +35,7 @@ pub(super) fn insert(parts: &mut Capped<Encoded>, tasks: &IdSet, part: Option<im
     parts.insert(Encoded(wire::encode(&part)), &held);
 }
 
-/// The parts as values, in the order of the first task of each.
+/// Decodes the parts, ordered by the first task of each.
 pub(super) fn classes<T: DeserializeOwned>(parts: &Capped<Encoded>) -> Vec<(IdSet, T)> {
     let value = |(part, held): (&Encoded, &Held)| {
         let value = wire::decode(&part.0).ok()?;

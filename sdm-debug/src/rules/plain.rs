@@ -11,7 +11,7 @@ pub(super) trait Gathers: Default + Send + 'static {
     /// Reads a task's own answer or a merged payload of these sources.
     fn read(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected>;
 
-    /// Takes in what another has gathered; associative and commutative.
+    /// Merges in the answers that another one has gathered; associative and commutative.
     fn absorb(&mut self, other: Self);
 
     /// The merged payload, at most `bytes_max` bytes.
@@ -45,7 +45,7 @@ impl<G: Gathers> Merge for Plain<G> {
     }
 }
 
-/// The payload of answers, each of these tasks, merged one after another through bytes every time.
+/// Merges answers, each of these tasks, one after another, with encoding and decoding between steps.
 #[cfg(test)]
 pub(super) fn merged<G: Gathers>(answers: &[(IdSet, Vec<u8>)], bytes_max: usize) -> (IdSet, Bytes) {
     let rule = Plain::<G>::rule();

@@ -33,11 +33,11 @@ pub struct Probes {
     pub marks: Marks,
     /// The waits. Numbers in them are in `numbers`, for each task.
     pub waits: Vec<(IdSet, TaskWaits)>,
-    /// The numbers that the arguments of calls have, by what they mean to the call.
+    /// The numeric arguments of the tasks' calls, by their role in the call.
     pub numbers: BTreeMap<ArgumentRole, Numbers>,
     /// The innermost functions not left since the probe before.
     pub within: Vec<(IdSet, Within)>,
-    /// Time on a processor since the probe before, in milliseconds.
+    /// Processor time since the previous probe, in milliseconds.
     pub cpu_ms: Vec<(IdSet, u64)>,
     /// States of the processes in the kernel.
     pub processes: Vec<(IdSet, ProcessState)>,
@@ -49,7 +49,7 @@ impl Probes {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
     /// # Errors
-    /// A payload that is no probe.
+    /// The payload is not a probe.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload).map(|parts| parts.probes())
     }
@@ -75,7 +75,7 @@ impl Probes {
         self.cut.union_with(&other.cut);
     }
 
-    /// The number that a task has in its call's argument.
+    /// The numeric argument of a role in a task's call; `None` if the task has none.
     #[must_use]
     pub fn number(&self, role: ArgumentRole, task: TaskId) -> Option<i64> {
         self.numbers.get(&role)?.of(task)

@@ -16,7 +16,8 @@ use crate::queues::{MessageKind, TASK_MESSAGES_MAX, TaskQueues};
 use crate::reply::Reply;
 use crate::wire;
 
-/// The longest name of a communicator, in bytes: 64 bytes, each of which may have become a character of three.
+/// Maximum length of a communicator's name, in bytes. MPI allows 64 bytes, each of which may have become a character
+/// of three bytes.
 const NAME_BYTES_MAX: usize = 192;
 
 /// The merged message queues of many tasks.
@@ -45,7 +46,7 @@ pub struct MessageClass {
     pub tasks: IdSet,
     /// The common part of their messages.
     pub kind: MessageKind,
-    /// The peers as ranks of `MPI_COMM_WORLD`, of the tasks where they are known.
+    /// The peers as ranks of `MPI_COMM_WORLD`, for the tasks for which they are known.
     pub world_peers: Numbers,
     /// The peers as ranks of the communicator.
     pub peers: Numbers,
@@ -62,10 +63,10 @@ impl MergedQueues {
         read(sources, payload).map(QueueParts::merged)
     }
 
-    /// The equal answers of these tasks.
+    /// The merged form of equal answers of these tasks.
     ///
     /// # Errors
-    /// More messages, or longer names, than there may be.
+    /// There are more messages, or longer names, than allowed.
     pub fn of(tasks: &IdSet, queues: &TaskQueues) -> Result<Self, Rejected> {
         own(tasks, queues.clone()).map(QueueParts::merged)
     }
@@ -110,8 +111,8 @@ impl MessageClass {
     }
 }
 
-/// A kind of message as a class: the first of a kind that a task has, the second, and so on, as a number belongs to one task
-/// once.
+/// A class of messages: the first message of a kind of each task, or the second, and so on. A row of numbers holds at
+/// most one number per task.
 #[derive(Serialize, Deserialize)]
 struct Nth {
     kind: MessageKind,

@@ -1,6 +1,6 @@
-//! The numbers by which the tree knows the rules. They are on the wire: a new one goes to the end.
+//! Rule numbers of the tree's wire protocol. New numbers are only appended.
 
-/// Merging by equality: the tree's own, needs no rule.
+/// Merging by equality. The tree does it itself, without a rule.
 pub const RULE_HASH: u16 = 0;
 /// Distinct stacks with their tasks; no parameters.
 pub const RULE_STACK_TREE: u16 = 1;

@@ -58,10 +58,10 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The equal answers of these tasks.
+    /// The merged form of equal answers of these tasks.
     ///
     /// # Errors
-    /// A stack that is longer than any may be.
+    /// A stack is longer than allowed.
     pub fn of(tasks: &IdSet, own: &TaskSamples) -> Result<Self, Rejected> {
         let mut frames = own.stacks.iter().map(|(_, frames)| frames.len());
         if frames.any(|length| length > STACK_FRAMES_MAX) {

@@ -1,4 +1,4 @@
-//! The merge rule for stacks: distinct stacks, and the tree that they make.
+//! The merge rule for stacks: distinct stacks, and the tree of their common frames.
 
 use std::cmp::Reverse;
 
@@ -37,7 +37,7 @@ pub struct StackTree {
 /// A frame of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackNode {
-    /// The function and the line that are the same for all in this node.
+    /// The function and the line that all stacks of this node share.
     pub frame: StackFrame,
     /// Tasks that have a thread in this frame or in one that it called.
     pub tasks: IdSet,
@@ -53,7 +53,7 @@ impl StackTree {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
     /// # Errors
-    /// A payload that has no stacks.
+    /// The payload has no stacks.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         read(sources, payload).map(|stacks| stacks.tree())
     }
@@ -90,10 +90,10 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// The equal answers of these tasks.
+    /// The merged form of equal answers of these tasks.
     ///
     /// # Errors
-    /// A stack that is longer than any may be.
+    /// A stack is longer than allowed.
     pub fn of(tasks: &IdSet, own: &TaskStacks) -> Result<Self, Rejected> {
         let mut threads = own.threads.iter();
         if threads.any(|thread| thread.frames.len() > STACK_FRAMES_MAX) {
@@ -146,7 +146,7 @@ fn sorted(capped: &Capped<Stack>) -> Vec<(&[StackFrame], &Held)> {
     stacks
 }
 
-/// The nodes at `depth` of sorted stacks that agree on all frames before and have one there.
+/// The nodes at `depth` of sorted stacks. The stacks agree on all frames before and are longer than `depth`.
 fn nodes(stacks: &[(&[StackFrame], &Held)], depth: usize) -> Vec<StackNode> {
     let mut nodes = Vec::new();
     for group in stacks.chunk_by(|a, b| a.0[depth] == b.0[depth]) {

@@ -27,7 +27,7 @@ pub struct Stats {
     pub float_sum: f64,
     /// The mean of the finite numbers, within rounding.
     pub mean: f64,
-    /// The sum of their squared deviations from the mean, within rounding.
+    /// Sum of the squared deviations from the mean, within rounding.
     pub squares: f64,
     /// The smallest finite number.
     pub min: Option<Extreme>,
@@ -39,16 +39,16 @@ pub struct Stats {
     pub infinite_up: Who,
     /// Tasks that answered `-inf`.
     pub infinite_down: Who,
-    /// The finite numbers by size, where the command gave bins.
+    /// Histogram of the finite numbers; `None` if the command gave no bins.
     pub histogram: Option<Histogram>,
 }
 
-/// Some tasks: how many, and which ones where that fits.
+/// A set of tasks: their count, and the tasks themselves if they fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Who {
     /// The number of tasks.
     pub count: u64,
-    /// The tasks; absent if there was no room to name them.
+    /// The tasks; `None` if there was no room to name them.
     pub tasks: Option<IdSet>,
 }
 
@@ -96,7 +96,7 @@ impl Stats {
     /// Reads a task's own answer or a merged payload of these sources.
     ///
     /// # Errors
-    /// A payload that is no number.
+    /// The payload is not a number.
     pub fn decode(sources: &IdSet, payload: &[u8]) -> Result<Self, Rejected> {
         if is_merged(payload) {
             return read(sources, payload);
@@ -148,13 +148,13 @@ impl Stats {
         Number::Int(self.int_sum).to_f64() + self.float_sum
     }
 
-    /// The variance of the finite numbers (over all, not a sample); `None` if there is none.
+    /// The population variance of the finite numbers; `None` if there are none.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         (self.count > 0).then(|| self.squares / to_f64(self.count))
     }
 
-    /// Takes in one number that all of these have.
+    /// Adds one number that all of these tasks answered.
     fn insert(&mut self, parsed: Parsed, who: &Who) {
         let value = match parsed {
             Parsed::NotANumber => return self.not_a_number.join(who),
@@ -193,10 +193,10 @@ impl Stats {
         }
     }
 
-    /// Takes in what another gathered.
+    /// Merges in the statistics of other tasks.
     ///
     /// # Errors
-    /// It is over other bins, or the sum is too large; nothing has changed then.
+    /// The other statistics have other bins, or the sum is too large. Nothing is changed then.
     pub fn absorb(&mut self, other: &Self) -> Result<(), Rejected> {
         let (mine, theirs) = (&self.histogram, &other.histogram);
         if mine.as_ref().map(|h| h.bins) != theirs.as_ref().map(|h| h.bins) {
@@ -234,7 +234,7 @@ fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
-/// Keeps the number that compares as `wins` against the other; equal ones join.
+/// Keeps the extreme that compares as `wins` against the other. Equal extremes are joined.
 fn join_extreme(mine: &mut Option<Extreme>, theirs: Option<&Extreme>, wins: Ordering) {
     let Some(theirs) = theirs else {
         return;

@@ -22,7 +22,7 @@ pub struct TotalUsage {
     pub count: u64,
     /// Sum of their resident memory, in bytes, saturating; shared pages count in each.
     pub resident_bytes: u64,
-    /// The most that one of them has ever held, in bytes.
+    /// Highest peak resident memory of any one task, in bytes.
     pub peak_bytes: u64,
     /// Resident memory in bytes, and task, of the largest: at most [`LARGEST_MAX`], largest first, of equal ones the
     /// lowest task.
