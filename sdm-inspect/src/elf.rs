@@ -8,9 +8,9 @@ use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{CompressionFormat, Object, ObjectSection};
 use sdm_system::proc::Mapping;
 
-/// The most bytes that a compressed section may become.
+/// Maximum size of a compressed section after decompression, in bytes.
 const SECTION_BYTES_MAX: u64 = 2 << 30;
-/// A page of memory is at least so large.
+/// Smallest page size of any host, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
 /// The bytes of a section.
@@ -18,7 +18,7 @@ pub(crate) type Slice = EndianSlice<'static, NativeEndian>;
 /// A file of this machine's architecture.
 pub(crate) type File = ElfFile64<'static, object::NativeEndian>;
 
-/// An ELF file, kept for as long as this process lives.
+/// A mapped ELF file, which is kept for the lifetime of this process.
 pub(crate) struct Image {
     pub(crate) file: File,
     segments: Vec<Segment>,
@@ -55,7 +55,7 @@ impl Image {
         Some(Self { file, segments })
     }
 
-    /// A section's bytes, inflated where they are compressed; empty if there is none.
+    /// The content of a section, decompressed if necessary; empty if there is no such section.
     pub(crate) fn section(&self, name: &str) -> Slice {
         let bytes = self.section_bytes(name).unwrap_or_default();
         EndianSlice::new(bytes, NativeEndian)
@@ -90,7 +90,7 @@ impl Image {
         self.file.data().get(from..to)
     }
 
-    /// Whether it has something at an address, as the file has it.
+    /// True if a segment of the file covers an address; the address is the file's, before relocation.
     pub(crate) fn is_loaded(&self, address: u64) -> bool {
         let mut segments = self.segments.iter();
         segments.any(|it| {

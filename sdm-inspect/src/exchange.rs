@@ -10,12 +10,12 @@ use std::io;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// A fingerprint of what a process exchanges data with others by: the memory that it shares with them, and how much has come and gone on
-/// its TCP connections. What goes by other ways is not seen: what a network card moves by
-/// itself (RDMA), and long messages that are copied from process to process at once (CMA, XPMEM, KNEM).
+/// A fingerprint of a process's data exchange with other processes. It covers the contents of its shared memory, and
+/// the byte counts of its TCP connections. It does not cover transfers by a network card (RDMA), nor long messages
+/// that are copied directly between processes (CMA, XPMEM, KNEM).
 ///
 /// # Errors
-/// [`io::Error`] if the process is gone, or may not be read.
+/// [`io::Error`] if the process has ended, or may not be read.
 pub fn fingerprint(pid: i32) -> io::Result<u128> {
     let mut hash = Xxh3Default::new();
     shared_memory::add(pid, &mut hash)?;

@@ -54,10 +54,10 @@ impl Opened {
         Self { bytes, owner: 0 }
     }
 
-    /// Opens a file that goes with this one by its name.
+    /// Opens a file that accompanies this one, such as its separate debug information.
     ///
     /// # Errors
-    /// There is none, it is another user's, or others may write to it.
+    /// There is no such file, it belongs to another user, or others may write to it.
     pub(crate) fn beside(&self, path: &Path) -> io::Result<Self> {
         let file = files::open(path)?;
         let found = file.metadata()?;
@@ -88,7 +88,7 @@ pub fn owners(pids: &[i32]) -> BTreeSet<u32> {
     owners
 }
 
-/// A path of a process, as this process reaches it.
+/// The path by which this process reaches a path of another process with the root directory `root`.
 pub(crate) fn below(root: &Path, path: &Path) -> std::path::PathBuf {
     match path.strip_prefix("/") {
         Ok(inner) => root.join(inner),

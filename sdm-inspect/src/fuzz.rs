@@ -6,12 +6,12 @@ use crate::memory::Memory;
 use crate::mpi::{Mpich, OpenMpi, OwnObjects};
 use crate::python;
 
-/// The reads of memory until the process is gone.
+/// Number of reads of memory after which the process appears to have ended.
 const READS_MAX: u32 = 20_000;
 /// The first address of the process's memory.
 const BEGIN: u64 = 1 << 20;
 
-/// Memory of these bytes. Whatever is pointed to, it is in them: walks go far.
+/// Memory in which these bytes repeat without end. Every pointer leads into them, so that walks go far.
 struct Mirror<'a> {
     bytes: &'a [u8],
     left: Cell<u32>,
@@ -35,7 +35,8 @@ impl Memory for Mirror<'_> {
     }
 }
 
-/// Feeds arbitrary memory to the readers of what CPython, Open MPI and MPICH know: no panic, and an end.
+/// Feeds arbitrary memory to the readers of the structures of CPython, Open MPI and MPICH. Checks that none panics
+/// and that each ends.
 pub fn fuzz_walkers(bytes: &[u8]) {
     let memory = || Mirror {
         bytes,

@@ -4,7 +4,7 @@ use nix::libc;
 use nix::unistd::{SysconfVar, sysconf};
 use sdm_system::proc;
 
-/// The time that all threads of a process have spent on a processor, in milliseconds.
+/// Total processor time of all threads of a process, in milliseconds.
 pub fn cpu_ms(pid: i32) -> Option<u64> {
     let ticks = proc::of(pid).stat().ok()?.cpu_ticks()?;
     let per_second = sysconf(SysconfVar::CLK_TCK).ok()??;
@@ -17,7 +17,8 @@ pub const TIMED_FUTEX: &str = "timed futex";
 /// Index of the timeout among the arguments of `futex`.
 const TIME_LIMIT: usize = 3;
 
-/// The name of the system call that a thread is in, with these arguments.
+/// The name of the system call that a thread is in; `None` for no call. The arguments distinguish a futex wait with a
+/// timeout.
 pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     let is_timed = number == libc::SYS_futex && arguments[TIME_LIMIT] != 0;
     match is_timed {
@@ -26,7 +27,7 @@ pub fn name_with((number, arguments): (i64, [u64; 6])) -> Option<String> {
     }
 }
 
-/// True for a wait for other threads of the process, of which no other process knows, and that has no end.
+/// True for a futex wait without a timeout that only threads of the same process can end.
 pub fn waits_for_own((number, arguments): (i64, [u64; 6])) -> bool {
     let private = u64::from(libc::FUTEX_PRIVATE_FLAG.cast_unsigned());
     number == libc::SYS_futex && arguments[TIME_LIMIT] == 0 && arguments[1] & private != 0

@@ -18,7 +18,7 @@ use crate::symbols::{Function, Line, Symbols};
 const OF_KERNEL: &str = "[vdso]";
 /// The most that is read of it.
 const OF_KERNEL_BYTES_MAX: u64 = 1 << 20;
-/// The most addresses of a file whose names are kept.
+/// Maximum number of addresses per file whose names are cached.
 const KNOWN_MAX: usize = 1 << 16;
 
 /// A file of code.
@@ -70,7 +70,7 @@ impl Module {
             .get_or_init(|| Symbols::of(&self.image, &self.opened, &self.path, self.of_system))
     }
 
-    /// The functions and lines of source at an address of the file, innermost first; one at least.
+    /// The functions and source lines at an address of the file, innermost first; at least one.
     pub(crate) fn lines(&self, address: u64) -> Rc<[Line]> {
         if let Some(known) = self.known.borrow().get(&address) {
             return Rc::clone(known);
@@ -80,7 +80,7 @@ impl Module {
         lines
     }
 
-    /// The function at an address of the file, with its calls.
+    /// The function at an address of the file, with its calls; `None` if not known.
     pub(crate) fn function(&self, address: u64) -> Option<Rc<Function>> {
         if let Some(known) = self.functions.borrow().get(&address) {
             return known.clone();

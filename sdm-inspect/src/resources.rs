@@ -18,9 +18,9 @@ use crate::kernel;
 
 /// The most holders that are named.
 const HOLDERS_MAX: usize = 16;
-/// The most processes that are searched for the other end of a pipe.
+/// Maximum number of processes that are searched for the other end of a pipe.
 const PROCESSES_MAX: usize = 4096;
-/// The longest path that the kernel takes, in bytes.
+/// Maximum length of a path in the kernel, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
 /// Mask of a descriptor's flags for its access mode.
 const ACCESS_MODE: u32 = 3;
@@ -138,7 +138,7 @@ fn connection(pid: i32, descriptor: u64, wanted: PipeEnd) -> Option<(String, Vec
     Some((what, holders))
 }
 
-/// True if a wait at a socket is known to have no time-out.
+/// True if a wait at a socket is known to have no timeout.
 fn has_no_end(pid: i32, descriptor: u64, wanted: PipeEnd) -> bool {
     let Ok(number) = i32::try_from(descriptor) else {
         return false;
@@ -208,7 +208,7 @@ fn nobody_else(pid: i32, holders: &[Holder]) -> &'static str {
     }
 }
 
-/// The processes that have such a descriptor, as far as that may be seen.
+/// The processes that have a descriptor for which `is_it` is true, as far as permissions allow.
 fn holders_of(is_it: impl Fn(&Process, u64) -> bool) -> Option<Vec<Holder>> {
     let has_it = |pid: &i32| {
         let process = proc::of(*pid);

@@ -9,7 +9,7 @@ use gimli::{
 use crate::elf::{Image, Slice};
 use crate::snapshot::{RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
 
-/// The most operations of an expression: a file could have one without an end.
+/// Maximum number of operations that are evaluated of an expression, since a file could have an endless one.
 const OPERATIONS_MAX: u32 = 4096;
 /// The bytes of an address.
 const ADDRESS_BYTES: u8 = 8;
@@ -117,7 +117,7 @@ impl Rules {
     }
 }
 
-/// A table, where its numbers count from, the entry of a function in it, and where in the function.
+/// A section with unwind tables, its base addresses, the entry of a function in it, and the address in the function.
 struct At<'a, S>(
     &'a S,
     &'a BaseAddresses,

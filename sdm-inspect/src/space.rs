@@ -8,7 +8,7 @@ use sdm_system::proc::{self, Mapping};
 use crate::files::base_name;
 use crate::module::{Module, Modules};
 
-/// A process's mappings, by rising address, with the files of those that hold code.
+/// A process's mappings, by rising address, with the files of the executable ones.
 pub(crate) struct Space {
     mappings: Vec<Mapping>,
     code: Vec<Code>,
@@ -80,7 +80,7 @@ impl Space {
         })
     }
 
-    /// Whether the process still carries out the program that it did.
+    /// True if the process still executes the same program.
     pub(crate) fn is_of(&self, pid: i32) -> bool {
         self.image.is_some() && self.image == image(pid)
     }
@@ -91,7 +91,7 @@ impl Space {
         (address < code.end).then_some(code)
     }
 
-    /// Whether an address can be that of an instruction.
+    /// True if an address is in executable memory.
     pub(crate) fn is_code(&self, address: u64) -> bool {
         self.code_at(address).is_some()
     }
@@ -124,7 +124,7 @@ impl Space {
             && is_known(address)
     }
 
-    /// The files, each with by how much it was moved.
+    /// The files, each with its load bias.
     fn modules(&self) -> impl Iterator<Item = &(Rc<Module>, u64)> {
         let mut last = None;
         let modules = self.code.iter().filter_map(|it| it.module.as_ref());
@@ -140,7 +140,7 @@ impl Space {
         })
     }
 
-    /// The variable that an address is in, and how far from its beginning.
+    /// The variable that contains an address, and the offset in the variable.
     pub(crate) fn variable_at(&self, address: u64) -> Option<(&'static str, u64)> {
         self.modules().find_map(|(module, bias)| {
             let at = address.wrapping_sub(*bias);

@@ -20,16 +20,17 @@ pub(crate) const REGISTER_WORDS: usize = 34;
 /// Forks this process.
 ///
 /// # Errors
-/// [`io::Error`] if the system has no room for another one.
+/// [`io::Error`] if the system has no resources for another process.
 pub(crate) fn fork_off() -> io::Result<ForkResult> {
     // SAFETY: the C library holds its own locks over a fork, and the child takes no other: it makes system calls and allocates.
     Ok(unsafe { fork() }?)
 }
 
-/// Waits for the next child or traced thread to change; gives its number and its status, `None` if there is none to wait for.
+/// Waits until a child or a traced thread changes state. Returns its id and its wait status; `None` if there is none
+/// to wait for.
 ///
 /// # Errors
-/// [`io::Error`] as `waitpid(2)` has.
+/// [`io::Error`] from `waitpid(2)`.
 pub(crate) fn wait_any() -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;
     loop {
@@ -99,13 +100,13 @@ pub(crate) fn map_for_good(file: &File) -> io::Result<&'static [u8]> {
     Ok(bytes)
 }
 
-/// Ends this process, which was forked off, without what its parent has yet to do at its end.
+/// Ends this forked process without running the exit handlers of its parent.
 pub(crate) fn leave() -> ! {
     // SAFETY: the call does not come back.
     unsafe { libc::_exit(0) }
 }
 
-/// The head of `struct perf_event_attr` (`PERF_ATTR_SIZE_VER1`), as `perf_event_open(2)` has it.
+/// The start of `struct perf_event_attr` (`PERF_ATTR_SIZE_VER1`) of `perf_event_open(2)`.
 #[repr(C)]
 #[derive(Default)]
 struct PerfEvent {
@@ -126,7 +127,7 @@ struct PerfEvent {
 pub(crate) fn note_arrival(thread: i32, address: u64) -> io::Result<OwnedFd> {
     const PERF_TYPE_BREAKPOINT: u32 = 5;
     const HW_BREAKPOINT_X: u32 = 4;
-    /// Disabled, and without the kernel and what is below it.
+    /// Flags: initially disabled; the kernel and the hypervisor are excluded.
     const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
     const PERF_FLAG_FD_CLOEXEC: libc::c_long = 8;
     /// Enables the event for as many overflows as its argument says.

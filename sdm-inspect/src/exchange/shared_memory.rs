@@ -14,11 +14,11 @@ const BYTES_MAX: usize = 64 << 20;
 /// Number of pages read at once.
 const CHUNK: usize = 16;
 
-/// Adds the shared memory that a process can write to and has in memory. Nothing is brought into memory for it: of a page that the process has
-/// not touched it has not seen what others have written to it.
+/// Adds the shared memory that the process can write to and that is resident. Nothing is paged in for it. A page that
+/// the process has not touched is left out, as the process has not seen what others have written to it.
 ///
 /// # Errors
-/// [`io::Error`] if the process is gone, or may not be read.
+/// [`io::Error`] if the process has ended, or may not be read.
 pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     let process = proc::of(pid);
     let memory = File::open(process.path("mem"))?;
@@ -52,7 +52,8 @@ pub(super) fn add(pid: i32, hash: &mut Xxh3Default) -> io::Result<()> {
     Ok(())
 }
 
-/// Memory that is written to by processes only: to read a device's can have an effect, and the kernel writes into its own.
+/// True for memory that only processes write to. Reading a device's memory can have side effects, and the kernel
+/// writes to its own.
 fn is_shared(mapping: &Mapping) -> bool {
     const MEMORY: [&str; 3] = ["/dev/shm/", "/dev/zero", "/dev/hugepages/"];
     const DEVICES: [&str; 3] = ["/dev/", "/sys/", "/proc/"];

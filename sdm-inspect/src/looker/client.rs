@@ -28,7 +28,7 @@ pub struct Answer {
     pub seen: Result<View, Refusal>,
     /// True for the last answer about this process.
     pub is_last: bool,
-    /// Processor time of the looker from its start on.
+    /// Processor time that the looker has used since its start.
     pub processor: Duration,
 }
 

@@ -36,7 +36,7 @@ const MODE: &str = "--look";
 const OF_SYSTEM: &str = "--system-debug";
 /// Time that a process has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most that it keeps of what it has read, in bytes of memory that is its own; then another one takes its place.
+/// Maximum private memory of a looker, in bytes. A looker beyond it is replaced by a new one.
 const OWN_BYTES_MAX: u64 = 256 << 20;
 /// Number of bytes read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -57,7 +57,7 @@ pub trait Prober {
         rules: &FoldRules,
     ) -> Result<ProbeResult<Box<TaskProbe>>, Failure>;
 
-    /// The last probe of a process does not count: the next one is compared with what it was compared with.
+    /// Discards the last probe of a process. The next probe is compared with the one before the discarded probe.
     fn take_back(&mut self, pid: i32);
 
     /// The stacks of a process with an interpreter's functions; `None` if it runs no interpreter.
@@ -210,7 +210,7 @@ fn wait_until(time: Instant) {
     thread::sleep(time.saturating_duration_since(Instant::now()));
 }
 
-/// The processor time of this process and of those that took snapshots for it.
+/// The processor time of this process and of its children, which take the snapshots.
 fn processor() -> io::Result<Duration> {
     let mut sum = Duration::ZERO;
     for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {

@@ -12,7 +12,7 @@ pub use openmpi::{OpenMpi, OwnObjects};
 const WORLD_NAME: &[u8; 15] = b"MPI_COMM_WORLD\0";
 const WORD: usize = 8;
 
-/// The ranks of a communicator as ranks of the job, in its order.
+/// The members of a communicator, as ranks of the job in the order of their ranks in the communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Members {
     /// An intracommunicator.

@@ -32,7 +32,7 @@ const REQUEST_BYTES: usize = 1024;
 const STATE_BYTES: usize = 256;
 /// Fewest ranks with which a matching list is no coincidence.
 const RANKS_MIN: usize = 4;
-/// The rank of a process in a group that it does not belong to.
+/// The rank in a group of a process that is not its member (`MPI_UNDEFINED`).
 const UNDEFINED: i32 = -32766;
 const RANKS_MAX: usize = 1 << 20;
 /// Number of processes at the start of a list that are examined to learn the layout; the last one is examined too.
@@ -185,7 +185,7 @@ impl<'a> OpenMpi<'a> {
         })
     }
 
-    /// The rank of the process in its job and how many that has, in jobs of any size; nothing before `MPI_Init`.
+    /// The rank of the process in its job, and the size of the job, for jobs of any size; `None` before `MPI_Init`.
     pub fn world(memory: &dyn Memory, objects: OwnObjects) -> Option<(u32, u32)> {
         let (size, rank) = Groups::learn(memory, objects)?.world;
         Some((u32::try_from(rank).ok()?, u32::try_from(size).ok()?))
@@ -196,7 +196,7 @@ impl<'a> OpenMpi<'a> {
         self.size
     }
 
-    /// The ranks of a communicator as ranks of the job, in its order.
+    /// The members of a communicator; `None` if it is not found.
     pub fn members(&self, communicator: u64) -> Option<Members> {
         let head = Piece::read(self.memory, communicator, COMMUNICATOR_BYTES)?;
         let groups = self.layout.groups.iter().map(|at| head.word(*at));
@@ -268,7 +268,8 @@ impl<'a> OpenMpi<'a> {
         words.find(|word| self.processes(*word).is_some())
     }
 
-    /// The name of an object's class: it begins with that, and that with its name.
+    /// The name of an object's class. An object begins with a pointer to its class, and a class with a pointer to its
+    /// name.
     fn class_of(&self, object: &Piece) -> Option<String> {
         let class = Piece::read(self.memory, object.word(0), WORD)?;
         let mut name = Vec::new();
@@ -294,7 +295,8 @@ impl<'a> OpenMpi<'a> {
         }
     }
 
-    /// True if the state of a request leads to this part of the stack: to where a thread waits for it.
+    /// True if the state of a request points into this part of a stack: a thread with this stack waits for the
+    /// request.
     pub fn is_waited_for(&self, request: u64, stack: std::ops::Range<u64>) -> bool {
         let block = Piece::read(self.memory, request, STATE_BYTES);
         block.is_some_and(|block| block.words().any(|word| stack.contains(&word)))

@@ -16,7 +16,7 @@ pub(super) struct Layout {
     pub(super) objects: ObjectLayout,
 }
 
-/// The way to the threads' states, and what is in these.
+/// Offsets that lead to the states of the threads, and offsets in a thread's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThreadLayout {
     /// The runtime's first interpreter.
@@ -24,7 +24,7 @@ pub(super) struct ThreadLayout {
     /// An interpreter's next one, and its first thread.
     pub(super) next_interpreter: u64,
     pub(super) first: u64,
-    /// A thread's next one, and the kernel's number of it.
+    /// The next thread, and the kernel's thread id.
     pub(super) next: u64,
     pub(super) native_id: u64,
     /// The innermost frame; up to 3.12 inside a `_PyCFrame`.
@@ -32,7 +32,7 @@ pub(super) struct ThreadLayout {
     pub(super) in_c_frame: Option<u64>,
 }
 
-/// The way to the lock that the thread has which carries out Python, and what is in it.
+/// Offsets of the interpreter lock (GIL), which the thread that runs Python code holds, and offsets in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockLayout {
     pub(super) place: LockPlace,

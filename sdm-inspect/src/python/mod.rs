@@ -12,12 +12,12 @@ use layout::{Boundary, Layout, LockPlace};
 
 use crate::memory::{Memory, read_u64};
 
-/// The most interpreters, and the most threads of one.
+/// Maximum number of interpreters, and of threads of one interpreter.
 const INTERPRETERS_MAX: usize = 64;
 const THREADS_MAX: usize = 4096;
 /// The most frames of one thread.
 pub const FRAMES_MAX: usize = 1024;
-/// The longest name, in characters, and the longest table of lines, in bytes.
+/// Maximum length of a name, in characters, and of a table of lines, in bytes.
 const TEXT_MAX: u64 = 1024;
 const TABLE_BYTES_MAX: u64 = 1 << 20;
 
@@ -52,15 +52,15 @@ impl PythonFrame {
 /// The frames of one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PythonThread {
-    /// A group for each call of the interpreter's evaluating function, the innermost first; the frames in it, the
-    /// innermost first.
+    /// One group of frames for each call of the interpreter's evaluation function, innermost first. The frames in a
+    /// group are innermost first too.
     pub groups: Vec<Vec<PythonFrame>>,
     /// True for the thread with the interpreter's lock: no other thread runs Python meanwhile.
     pub has_lock: bool,
 }
 
-/// The threads of a process by the kernel's numbers; none if its version is not known here. `_PyRuntime` and, where there is
-/// one, `Py_Version` are at these addresses.
+/// The threads of a Python process, by kernel thread id; empty if its Python version is not supported. `runtime` is
+/// the address of `_PyRuntime`, and `py_version` that of `Py_Version` if it exists.
 pub fn threads(
     memory: &dyn Memory,
     runtime: u64,
@@ -121,7 +121,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The state of the thread that has an interpreter's lock.
+    /// Address of the state of the thread that holds an interpreter's lock; `None` if no thread holds it.
     fn lock_holder(&self, runtime: u64, interpreter: u64) -> Option<u64> {
         let layout = self.layout.lock;
         let lock = match layout.place {
@@ -134,7 +134,8 @@ impl Reader<'_> {
         (i32::from_ne_bytes(held) == 1).then(|| self.address(lock + layout.holder))?
     }
 
-    /// The members of a list whose first one is pointed to from `at`.
+    /// The members of a linked list. `at` is the address of the pointer to the first one, and `next` the offset of a
+    /// member's link.
     fn chain(&self, at: u64, next: u64, max: usize) -> Vec<u64> {
         let pointed = |at: u64| self.address(at).filter(|address| *address != 0);
         std::iter::successors(pointed(at), |member| pointed(member.wrapping_add(next)))
@@ -142,7 +143,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// The frames of a thread; `None` if its structures do not hold together.
+    /// The frames of a thread; `None` if its structures are inconsistent.
     fn groups(&mut self, thread: u64) -> Option<Vec<Vec<PythonFrame>>> {
         let layout = self.layout;
         let mut frame = self.address(thread + layout.threads.current)?;
@@ -260,7 +261,7 @@ impl Reader<'_> {
         Some(content)
     }
 
-    /// An address or a length that the process has: offsets can be added to it.
+    /// Reads an address or a length from the process; `None` if it is so large that adding an offset could overflow.
     fn address(&self, at: u64) -> Option<u64> {
         read_u64(self.memory, at).filter(|address| *address < ADDRESS_MAX)
     }
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(at("run.py"), "all_reduce");
     }
 
-    /// Whatever is asked for is there, and is anything.
+    /// Memory in which every address is readable and has arbitrary content.
     struct Noise(Cell<u64>);
 
     impl Memory for Noise {

@@ -12,7 +12,7 @@ use sdm_foreign::queues::TypeLayout;
 use crate::memory::Memory;
 use crate::mpi::Piece;
 
-/// A type: its name, its size in bytes, and the distances of fields from its beginning.
+/// A type: its name, its size in bytes, and the offsets of its fields, in bytes.
 type Row = (&'static str, u32, &'static [(&'static str, u32)]);
 
 /// The types that the library asks for and uses. It asks for further fields of them and works without those.
@@ -115,10 +115,10 @@ const OPEN_MPI_4: [Row; 18] = [
     ("ompi_datatype_t", 304, &[("super", 0), ("name", 240)]),
 ];
 
-/// The type that the last one begins with: the library asks for it by itself.
+/// The type with which the last one begins. The debug library asks for it separately.
 const DATATYPE: Row = ("opal_datatype_t", 200, &[("size", 24)]);
 
-/// Types that a process has a class of, which states the size.
+/// Types for which the process has a class object, which states their size.
 pub const WITH_CLASS: [&str; 15] = [
     "opal_list_item_t",
     "opal_list_t",
@@ -158,9 +158,10 @@ const CLASS_SIZEOF: usize = 56;
 const ANCESTORS_MAX: usize = 8;
 /// The longest name of a class.
 const NAME_BYTES: usize = 64;
-/// Sizes of C's types as Open MPI was compiled with them: short, int, long, long long, pointers, bool, `size_t`.
+/// Sizes of C types with which Open MPI was compiled, in bytes: short, int, long, long long, pointers, bool,
+/// `size_t`.
 const TYPE_SIZES: [i32; 7] = [2, 4, 8, 8, 8, 1, 8];
-/// The most requests that are believed to have been made.
+/// Maximum plausible number of allocated requests.
 const REQUESTS_MAX: u64 = 1 << 24;
 
 /// All types of the table.
@@ -235,7 +236,8 @@ impl Looked<'_> {
         Ok(())
     }
 
-    /// The communicators of all and of one are where they should be, and their groups fit.
+    /// Checks that `MPI_COMM_WORLD` and `MPI_COMM_SELF` are at their expected places, and that their groups are
+    /// consistent.
     fn check_communicators(&self) -> Result<(), Failure> {
         let array = self.layout("opal_pointer_array_t")?;
         let list = self.at("ompi_mpi_communicators", array.size_bytes as usize)?;
@@ -279,7 +281,7 @@ impl Looked<'_> {
         fits.then_some(()).ok_or_else(wrong)
     }
 
-    /// The requests of a list are those that the library knows, and not those of another way to send messages.
+    /// Checks that the requests of a list are of a class that the debug library supports, and not of another PML.
     fn check_list(&self, symbol: &str, of: &str) -> Result<(), Failure> {
         let layout = self.layout("opal_free_list_t")?;
         let list = self.at(symbol, layout.size_bytes as usize)?;

@@ -38,7 +38,8 @@ pub struct Helper {
 }
 
 impl Helper {
-    /// Starts it for a process of this user's, whose memory it reads.
+    /// Starts the helper for a process of this user. The helper's questions about memory are answered from that
+    /// process.
     ///
     /// # Errors
     /// `sdm-pmix` is not installed or does not start, or the process may not be read.

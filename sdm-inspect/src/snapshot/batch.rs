@@ -16,13 +16,13 @@ use super::take::take;
 use super::{Refusal, Snapshot, Wanted};
 use crate::sys;
 
-/// The most bytes of a snapshot on its way; no more are allocated for one.
+/// Maximum size of an encoded snapshot, in bytes. No more is allocated for one.
 const BYTES_MAX: usize = 512 << 20;
 
 type Taken = Result<Snapshot, Refusal>;
 
-/// Takes a snapshot of each of these processes, one after the other; all threads of one are stopped together. Each has so long
-/// to stop.
+/// Takes a snapshot of each of these processes in turn. All threads of a process are stopped together. Each process
+/// has the time `patience` to stop.
 #[must_use]
 pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     let mut all = Vec::with_capacity(wanted.len());
@@ -34,7 +34,7 @@ pub fn take_all(wanted: &[Wanted], patience: Duration) -> Vec<Taken> {
     all
 }
 
-/// Takes at least one, up to the first that could not be taken.
+/// Takes at least one snapshot, and continues until one fails.
 fn take_some(wanted: &[Wanted], patience: Duration, all: &mut Vec<Taken>) -> io::Result<()> {
     let (from, to) = pipe()?;
     let parent = nix::unistd::getpid();

@@ -34,7 +34,7 @@ pub struct Thread {
     pub id: i32,
     /// The registers.
     pub registers: Registers,
-    /// The number of the system call that it was in, -1 for none, and its arguments.
+    /// The number of the system call that the thread was in, -1 for none, and its arguments.
     pub system_call: (i64, [u64; 6]),
     /// Memory that was read: the innermost part of its stack, and of other stacks that were asked for.
     pub windows: Vec<Window>,
@@ -51,7 +51,7 @@ pub struct Window {
 }
 
 impl Thread {
-    /// The number at an address; `None` if that was not read.
+    /// The 8-byte word at an address; `None` if the address was not read.
     #[must_use]
     pub fn word(&self, address: u64) -> Option<u64> {
         let bytes = self.bytes(address, size_of::<u64>())?;

@@ -10,7 +10,7 @@ const COUNT: usize = 17;
 pub const FRAME_POINTER: u16 = 6;
 /// DWARF's number of the stack pointer.
 pub const STACK_POINTER: u16 = 7;
-/// DWARF's number of the return address: the program counter.
+/// DWARF's register number of the return address: the program counter.
 pub const RETURN_ADDRESS: u16 = 16;
 /// The callee-saved registers, except the stack pointer.
 const KEPT: [u16; 6] = [3, 6, 12, 13, 14, 15];
@@ -43,7 +43,7 @@ impl Registers {
         self.0.get(usize::from(number)).copied().flatten()
     }
 
-    /// Notes a register's value. A number that is none here is left out.
+    /// Stores a register's value. A number beyond the supported registers is ignored.
     pub fn set(&mut self, number: u16, value: Option<u64>) {
         if let Some(register) = self.0.get_mut(usize::from(number)) {
             *register = value;

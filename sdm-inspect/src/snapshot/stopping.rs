@@ -115,7 +115,7 @@ impl Held {
         Err(Refusal::TooManyThreads)
     }
 
-    /// Seizes threads that are not traced yet; false if there were none.
+    /// Seizes the threads that are not traced yet; false if there were none.
     fn seize_new(&mut self) -> Result<bool, Refusal> {
         let mut found = false;
         let Self {

@@ -17,9 +17,9 @@ pub const WINDOW_BYTES: usize = 64 << 10;
 pub const WINDOW_BYTES_MAX: usize = 16 << 20;
 /// Bytes below the stack pointer that a function may use.
 const RED_ZONE_BYTES: u64 = 128;
-/// The most further windows that can be wanted of one thread.
+/// Maximum number of additional windows per thread.
 const FURTHER_MAX: usize = 4;
-/// The most bytes that are read of one process.
+/// Maximum number of bytes that are read of one process.
 const PROCESS_BYTES_MAX: usize = 256 << 20;
 /// Room for threads that are created while the others are being stopped.
 const NEW_THREADS: usize = 8;
@@ -116,7 +116,8 @@ impl Room {
     }
 }
 
-/// Stops all threads of a process, reads their registers and stacks, and lets them go. Does not return where one does not stop.
+/// Stops all threads of a process, reads their registers and stacks, and resumes them. Does not return while a thread
+/// does not stop.
 pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
     let mut held = Held::new(wanted.pid)?;
     let mut room = Room::of(wanted, held.count());
@@ -132,7 +133,7 @@ pub(super) fn take(wanted: &Wanted) -> Result<Snapshot, Refusal> {
     Ok(room.snapshot(wanted.pid, stood))
 }
 
-/// Reads from an address on as much as there is, at most what `to` has room for; gives how much it was.
+/// Reads memory from an address on, up to the length of `to`. Returns the number of bytes read.
 pub(crate) fn read_memory(pid: i32, start: u64, to: &mut [u8]) -> usize {
     let mut read = 0;
     while read < to.len() {

@@ -10,12 +10,13 @@ use crate::space::Space;
 const CALL: u8 = 0xe8;
 /// `call *...(%rip)`.
 const CALL_INDIRECT: [u8; 2] = [0xff, 0x15];
-/// `jmp *...(%rip)`: what a stub for functions of other files does.
+/// `jmp *...(%rip)`: the instruction by which a PLT stub jumps to a function of another file.
 const JUMP_INDIRECT: [u8; 2] = [0xff, 0x25];
 /// The bytes of a stub.
 const STUB_BYTES: u64 = 16;
 
-/// Names what the program's innermost frame has called, where that has no name by which a user knows it.
+/// Sets the name under which the program's innermost frame has called its callee, if the callee's own name is missing
+/// or internal.
 pub(super) fn name(space: &Space, frames: &mut [StackFrame]) {
     let is_own = |frame: &StackFrame| frame.function.is_some() && frame.module.is_empty();
     let Some(caller) = frames.iter().position(is_own).filter(|at| *at > 0) else {
@@ -51,7 +52,7 @@ pub(super) fn before(space: &Space, after: u64) -> Option<String> {
     None
 }
 
-/// The place, as the file has it, that a stub takes its target from.
+/// The file's address of the slot from which a stub loads its target.
 fn stub(space: &Space, at: u64) -> Option<u64> {
     let place = space.place(at)?;
     let code = space.code(at, STUB_BYTES)?;

@@ -26,7 +26,7 @@ pub struct ThreadStack {
     pub is_whole: bool,
 }
 
-/// A function that has been called and has not returned.
+/// A stack frame: a function that has been called and has not returned.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StackFrame {
     /// Address at which the function continues.
@@ -39,7 +39,8 @@ pub struct StackFrame {
     pub file: Option<String>,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// The file of its code without its folders, where its source is not known; empty for the program itself.
+    /// File name of the executable or library, without directories, if the source is not known; empty for the program
+    /// itself.
     pub module: String,
     /// Offset from the file's first mapping; `None` if the frame has a name.
     pub offset: Option<u64>,

@@ -13,7 +13,7 @@ use crate::space::Space;
 use crate::unwind::End;
 use crate::values::{Scope, Value, evaluate};
 
-/// The most of a function whose instructions are read, in bytes.
+/// Maximum number of bytes of a function whose instructions are read.
 const CODE_BYTES_MAX: u64 = 1 << 20;
 
 /// A process at one moment.
@@ -45,7 +45,7 @@ impl Inspection {
         self.snapshot.stood
     }
 
-    /// True if all stacks were followed to their ends.
+    /// True if all stacks were unwound to their ends.
     pub(super) fn is_whole(&self) -> bool {
         self.threads.iter().all(|thread| thread.stack.is_whole)
     }
@@ -89,7 +89,7 @@ impl Inspection {
         self.threads.get(thread)?.details.get(level)
     }
 
-    /// The system calls that its threads were in, -1 for none, and their arguments.
+    /// For each thread: its id, the number of the system call that it was in, -1 for none, and the arguments.
     pub fn system_calls(&self) -> impl Iterator<Item = (i32, (i64, [u64; 6]))> {
         self.snapshot
             .threads
@@ -163,7 +163,7 @@ impl Inspection {
         contents.unwrap_or_default()
     }
 
-    /// The parameters of a frame, in their order, with their values where these are plain.
+    /// The parameters of a frame, in order, with their values if these are scalars.
     #[must_use]
     pub fn parameters(&self, thread: usize, level: usize) -> Vec<(String, Option<String>)> {
         let parameters = self.within(thread, level, |scope| scope.parameters());
@@ -216,7 +216,7 @@ impl Inspection {
         }
     }
 
-    /// An address with the name of the variable that is there.
+    /// An address, followed by the name of the variable at it, if any.
     #[must_use]
     pub fn address_text(&self, address: u64) -> String {
         match self.space.variable_at(address) {
@@ -264,7 +264,7 @@ impl Inspection {
     }
 }
 
-/// Whether two moments of a thread have the same stack from an address on, as far as both were read.
+/// True if a thread has the same stack contents in two snapshots, from an address on and as far as both were read.
 fn has_same_stack(now: &Thread, was: &Thread, from: Option<u64>) -> bool {
     let (Some(now), Some(was)) = (part(now, from), part(was, from)) else {
         return false;

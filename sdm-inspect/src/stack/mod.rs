@@ -42,7 +42,7 @@ impl Inspector {
         Self { modules }
     }
 
-    /// The stacks of each of these processes, each of which has so long to stop.
+    /// The stacks of each of these processes. Each process has the time `patience` to stop.
     pub fn stacks(
         &mut self,
         pids: &[i32],
@@ -72,7 +72,7 @@ impl Inspector {
         }
     }
 
-    /// The stacks of processes whose files are open, each of which has so long to stop.
+    /// The stacks of processes whose files are already open. Each process has the time `patience` to stop.
     pub fn look(
         &mut self,
         spaces: &mut Spaces,

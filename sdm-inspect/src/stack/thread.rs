@@ -12,7 +12,7 @@ use crate::unwind::{End, FRAMES_MAX, Frame, unwind};
 /// gdb's name of the frame of a signal.
 const SIGNAL_FRAME: &str = "<signal handler called>";
 
-/// The stack of a thread, and what else is known of its frames.
+/// The stack of a thread, with further data of its frames.
 pub(super) struct ThreadInspection {
     pub(super) stack: ThreadStack,
     /// Details of each frame, in the same order.

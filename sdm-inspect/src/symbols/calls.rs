@@ -20,7 +20,7 @@ pub(crate) struct Function {
 pub(crate) struct Call {
     /// The return address of the call.
     pub(crate) after: u64,
-    /// True if the function ends by it: it jumps.
+    /// True for a tail call: the function ends with a jump to the callee.
     pub(crate) is_tail: bool,
     /// The callee; `None` if it is known only at run time.
     pub(crate) target: Option<Target>,

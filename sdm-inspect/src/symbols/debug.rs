@@ -43,7 +43,7 @@ pub(crate) struct FunctionEntry<'a> {
     pub(crate) frame_base: Option<Expression<Slice>>,
 }
 
-/// The files of units that were left out by the linker.
+/// The split debug information (`.dwo` and `.dwp` files) that the linker has left out of a file.
 struct Pieces {
     opened: Opened,
     package: OnceCell<Option<DwarfPackage<Slice>>>,
@@ -78,7 +78,7 @@ impl Debug {
         })
     }
 
-    /// The functions at an address, innermost first; none if nothing is known of it.
+    /// The functions at an address, innermost first; empty if nothing is known of the address.
     pub(super) fn lines(&self, address: u64) -> Vec<Line> {
         let unit = self.whole(self.context.find_dwarf_and_unit(address));
         let Ok(mut frames) = self.whole(self.context.find_frames(address)) else {
@@ -149,7 +149,7 @@ impl Debug {
         })
     }
 
-    /// The line of source at an address, which the linker's part of a unit has.
+    /// The source line at an address, from the skeleton unit if the debug information is split.
     fn row(&self, unit: UnitRef<'_, Slice>, address: u64) -> Option<(String, u32)> {
         if unit.dwarf.file_type == DwarfFileType::Main {
             return rows::line(unit, address);
@@ -238,7 +238,7 @@ fn load(image: &Image) -> Result<Dwarf<Slice>, gimli::Error> {
     Dwarf::load(|id| section(image, id.name()))
 }
 
-/// A section has no error: one that is not there is empty.
+/// Returns a section. There is no error: a missing section is empty.
 fn section(image: &Image, name: &str) -> Result<Slice, gimli::Error> {
     Ok(image.section(name))
 }

@@ -1,4 +1,4 @@
-//! Finds the file that holds the debug information of a stripped one.
+//! Search for the file with the debug information of a stripped one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -5,7 +5,7 @@
 pub(crate) struct Line {
     /// The function; `None` if it has no name.
     pub(crate) function: Option<String>,
-    /// The file, as its compiler has been given it, where known.
+    /// The path of the source file as given to the compiler; `None` if unknown.
     pub(crate) path: Option<String>,
     /// The line, from 1; 0 if unknown.
     pub(crate) line: u32,

@@ -33,7 +33,8 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Reads those of a file, which lies at a path; `of_system`: with what the system has of it apart.
+    /// Reads the symbols of the file at `path`. If `of_system` is set, separate debug information installed on the
+    /// system is read too.
     pub(crate) fn of(image: &Image, opened: &Opened, path: &Path, of_system: bool) -> Self {
         let is_stripped = image.section(".debug_info").is_empty();
         let other = is_stripped
@@ -65,7 +66,7 @@ impl Symbols {
         self.variables(image).address_of(name)
     }
 
-    /// The variable that an address is in, and how far from its beginning.
+    /// The variable that contains an address, and the offset in the variable.
     pub(crate) fn variable_at(&self, image: &Image, address: u64) -> Option<(&'static str, u64)> {
         self.variables(image).at(address)
     }
@@ -75,7 +76,7 @@ impl Symbols {
         self.other.as_ref().map(|other| &other.image)
     }
 
-    /// The functions at an address, innermost first: one at least.
+    /// The functions at an address, innermost first; at least one.
     pub(crate) fn lines(&self, address: u64) -> Vec<Line> {
         let mut lines = match &self.debug {
             Some(debug) => debug.lines(address),
@@ -90,7 +91,7 @@ impl Symbols {
         lines
     }
 
-    /// The function at an address, with its calls, as far as the debug information has it.
+    /// The function at an address, with its calls; `None` if the debug information does not have it.
     pub(crate) fn function(&self, address: u64) -> Option<Function> {
         self.debug.as_ref()?.function(address)
     }
@@ -106,12 +107,12 @@ impl Symbols {
         self.table.address_of(name)
     }
 
-    /// The function of another file whose address the loader puts to this place.
+    /// The function of another file whose address the loader writes to this slot.
     pub(crate) fn imported(&self, slot: u64) -> Option<&'static str> {
         self.imports.get(&slot).copied()
     }
 
-    /// The linker's name of the function that begins at an address.
+    /// The linker name of the function that begins at an address.
     pub(crate) fn begins(&self, address: u64) -> Option<&'static str> {
         self.table.begins(address)
     }

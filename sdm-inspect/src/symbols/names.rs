@@ -157,7 +157,7 @@ impl Names<'_> {
     }
 }
 
-/// The header of the unit that an offset is in.
+/// The header of the unit that contains an offset.
 fn holder(known: &[UnitHeader<Slice>], offset: DebugInfoOffset) -> Option<UnitHeader<Slice>> {
     let UnitSectionOffset(offset) = UnitSectionOffset(offset.0);
     let before = known.partition_point(|header| header.offset().0 <= offset);

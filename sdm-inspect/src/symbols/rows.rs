@@ -11,14 +11,14 @@ use gimli::{LineRow, UnitRef};
 
 use crate::elf::Slice;
 
-/// A row of the table of a file; its line is 0 if another file begins.
+/// A row of the line table of one file; its line is 0 if another file begins.
 struct Row {
     address: u64,
     line: u64,
     is_statement: bool,
 }
 
-/// The tables of a run of addresses, by file.
+/// The line tables of a range of addresses, by file.
 #[derive(Default)]
 struct Tables {
     files: BTreeMap<u64, Vec<Row>>,

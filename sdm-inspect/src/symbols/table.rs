@@ -46,7 +46,7 @@ impl Table {
         Self(all)
     }
 
-    /// The name of the function that an address is in.
+    /// The name of the function that contains an address.
     pub(super) fn name(&self, address: u64) -> Option<String> {
         let before = self.0.partition_point(|it| it.address <= address);
         let mut known = self.0[..before].iter().rev().take(NEIGHBOURS_MAX);
@@ -68,7 +68,7 @@ impl Table {
     }
 }
 
-/// The linker's names of a file's variables, by rising address.
+/// The linker names of a file's variables, by rising address.
 pub(super) struct Variables(Vec<Named>);
 
 impl Variables {
@@ -97,7 +97,7 @@ impl Variables {
         Some(global.unwrap_or(first).address)
     }
 
-    /// The variable that an address is in, and how far from its beginning.
+    /// The variable that contains an address, and the offset in the variable.
     pub(super) fn at(&self, address: u64) -> Option<(&'static str, u64)> {
         let before = self.0.partition_point(|it| it.address <= address);
         let last = self.0[..before].last()?;
@@ -109,10 +109,10 @@ impl Variables {
 /// Most symbols in front of an address that are examined: functions have several, and parts of others lie between.
 const NEIGHBOURS_MAX: usize = 64;
 
-/// The most places of a file that the loader fills.
+/// Maximum number of slots of a file that the loader fills.
 const IMPORTS_MAX: usize = 1 << 20;
 
-/// The names of other files' functions, by the places where the loader puts their addresses.
+/// The names of other files' functions, by the slots to which the loader writes their addresses.
 pub(super) fn imports(image: &Image) -> HashMap<u64, &'static str> {
     let relocations = image.file.dynamic_relocations().into_iter().flatten();
     let Some(symbols) = image.file.dynamic_symbol_table() else {

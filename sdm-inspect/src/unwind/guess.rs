@@ -5,7 +5,7 @@ use crate::rules::{NoStep, Step};
 use crate::snapshot::{FRAME_POINTER, RETURN_ADDRESS, Registers, STACK_POINTER, Thread};
 use crate::space::Space;
 
-/// `mov $15, %rax; syscall`: what a signal handler returns to.
+/// `mov $15, %rax; syscall`: the code to which a signal handler returns.
 const RETURNS_FROM_SIGNAL: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 5];
 /// Offset of the interrupted registers above the stack pointer there, in bytes.
 const INTERRUPTED: u64 = 40;
@@ -66,7 +66,8 @@ struct Guess<'a> {
 }
 
 impl Guess<'_> {
-    /// The caller whose return address lies at an address, and its frame pointer at another one, where that was saved.
+    /// The caller whose return address is stored at `returns_at`, and whose frame pointer is stored at `frame_at` if
+    /// it was saved.
     fn caller(&self, returns_at: u64, frame_at: Option<u64>) -> Result<Step, NoStep> {
         let word = |at| self.thread.word(at).ok_or(NoStep::Missing(at));
         let pc = word(returns_at)?;

@@ -6,10 +6,10 @@ use crate::rules::NoStep;
 use crate::snapshot::{Registers, Thread};
 use crate::space::Space;
 
-/// The most functions of one stack: as many as a debugger is asked for.
+/// Maximum number of functions of one stack; the same as requested of a debugger.
 pub(crate) const FRAMES_MAX: usize = 1025;
 
-/// A function that has been called and has not returned.
+/// A stack frame: a function that has been called and has not returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Address at which the function continues.
@@ -20,7 +20,7 @@ pub(crate) struct Frame {
     pub(crate) is_signal: bool,
     /// True for a restored tail call: the function has ended in a jump to the one it called.
     pub(crate) is_tail: bool,
-    /// The registers in it, as far as they are known.
+    /// The registers in the frame, as far as they are known.
     pub(crate) registers: Registers,
     /// Canonical frame address; 0 if unknown.
     pub(crate) cfa: u64,
@@ -31,13 +31,13 @@ pub(crate) struct Frame {
 pub(crate) enum End {
     /// To a function without a caller.
     Whole,
-    /// The way out was lost, or there are more functions than are read.
+    /// Unwinding failed, or there are more functions than the maximum.
     Cut,
     /// Up to memory at this address, which was not read.
     Missing(u64),
 }
 
-/// The functions that a thread is in, innermost first.
+/// The functions of a thread's stack, innermost first, and the reason why unwinding ended.
 pub(crate) fn unwind(thread: &Thread, space: &Space) -> (Vec<Frame>, End) {
     let mut frames: Vec<Frame> = Vec::new();
     let mut registers = thread.registers;

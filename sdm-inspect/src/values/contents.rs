@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::value::Value;
 
-/// The most of a variable that is compared, in bytes.
+/// Maximum number of bytes of a variable that are compared.
 const VARIABLE_BYTES_MAX: u64 = 4096;
 
 impl Scope<'_> {

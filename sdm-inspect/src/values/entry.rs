@@ -1,4 +1,4 @@
-//! Entries of the debug information: variables of a function and of its file.
+//! Debug information entries of the variables of a function and of its file.
 
 use gimli::{AttributeValue, DwAt, UnitOffset};
 
@@ -139,7 +139,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The variable of a name: the innermost one, or one of the function's file.
+    /// The variable with a name: the innermost local one, or else one of an enclosing function or of the file.
     pub(super) fn find(&self, name: &str) -> Option<Object> {
         let locals = self.locals().into_iter().filter(|it| it.name == name);
         match locals.max_by_key(|it| it.depth) {
@@ -160,7 +160,7 @@ impl Scope<'_> {
         })
     }
 
-    /// True if a name in an expression of Fortran is that of a variable of the function's own.
+    /// True if a Fortran expression contains the name of a local variable of the function.
     pub(crate) fn has_any_of(&self, expression: &str) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let names = expression.split(|c: char| !is_part(c));
@@ -170,7 +170,8 @@ impl Scope<'_> {
             .any(|local| names.contains(&local.name))
     }
 
-    /// The functions around this one, outermost first: in Fortran what contains it.
+    /// The entries that enclose this function, outermost first. In Fortran these include the host of a contained
+    /// procedure.
     pub(crate) fn hosts(&self) -> Vec<UnitOffset> {
         let mut hosts: Vec<(isize, UnitOffset)> = Vec::new();
         let mut entries = self.unit.entries();

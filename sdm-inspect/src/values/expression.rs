@@ -32,7 +32,8 @@ const OPERATORS: [(&str, u32); 18] = [
     ("%", 10),
 ];
 
-/// The value of an expression; `variable` is where a variable of the program's is that has no entry.
+/// The value of an expression. `variable` returns the address of a variable of the program that has no debug
+/// information.
 pub(crate) fn evaluate(
     scope: &Scope<'_>,
     expression: &str,
@@ -342,7 +343,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A member of the object that a function of C++ is called of.
+    /// A member of the C++ object on which the function was called (`this`).
     fn of_this(&self, name: &str) -> Option<Object> {
         let this = self.scope.find("this")?;
         let this = ObjectValue(pointed(&self.scope.load(this)?)?);
@@ -361,7 +362,7 @@ fn pointed(value: &Value) -> Option<Object> {
     }
 }
 
-/// The name, or the number, that a text begins with.
+/// The identifier or number at the start of a text.
 fn name_at(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());

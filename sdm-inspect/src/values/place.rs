@@ -8,7 +8,7 @@ use gimli::{
 use super::scope::{Scope, Storage};
 use crate::elf::Slice;
 
-/// The most operations of an expression: a file could have one without an end.
+/// Maximum number of operations that are evaluated of an expression, since a file could have an endless one.
 const OPERATIONS_MAX: u32 = 4096;
 /// The most bytes that are read at once.
 const BYTES_MAX: u64 = 1 << 16;
@@ -57,7 +57,8 @@ impl Scope<'_> {
         }
     }
 
-    /// A number that the debug information has, or that comes of what an object has at its beginning.
+    /// A number from the debug information: a constant, or computed by an expression on the object at address
+    /// `object`.
     pub(super) fn computed(&self, value: &AttributeValue<Slice>, object: u64) -> Option<i128> {
         match value {
             AttributeValue::Sdata(number) => Some(i128::from(*number)),

@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 8;
 const POINTER_BYTES: u64 = 8;
 
 impl Scope<'_> {
-    /// The type that another names or qualifies, with what it is.
+    /// The type behind typedefs and qualifiers, with its tag.
     fn bare(&self, kind: UnitOffset) -> Option<(UnitOffset, DwTag)> {
         let mut kind = kind;
         for _ in 0..HOPS_MAX {
@@ -151,7 +151,7 @@ impl Scope<'_> {
         })
     }
 
-    /// The value of a variable; what is no plain one stays what it is.
+    /// Loads the value of a variable; a variable that is not a scalar stays an object.
     pub(super) fn load(&self, object: Object) -> Option<Value> {
         let (kind, tag) = self.bare(object.kind)?;
         match tag {

@@ -58,6 +58,6 @@ impl Number {
     }
 }
 
-/// A structure, or what else is no plain value.
+/// A structure, or another value that is not a scalar.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectValue(pub(super) Object);

@@ -43,7 +43,8 @@ fn ours(frame: &StackFrame) -> Row {
     )
 }
 
-/// gdb's frame as ours has it: where gdb cannot read a name's parameters it leaves them there.
+/// True if gdb's frame equals ours. gdb's name may have a parameter list behind it, which gdb keeps if it cannot
+/// parse the name.
 fn same(ours: &Row, gdb: &Row) -> bool {
     let rest = gdb.0.strip_prefix(ours.0.as_str());
     let is_name = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
@@ -73,7 +74,7 @@ pub(crate) fn look_with(looker: &mut Looker, pids: &[i32]) -> Vec<Result<Process
     seen.map(|seen| seen.map(stacks)).collect()
 }
 
-/// Compares each thread of a program; gives the differences.
+/// Compares each thread of a program; returns the differences.
 fn compare(program: &Program) -> Option<String> {
     let running = program.run()?;
     let stacks = look(&[running.pid()]).remove(0).unwrap();

@@ -1,4 +1,4 @@
-//! The programs whose stacks are compared: each waits in `pause`.
+//! The programs whose stacks are compared. Each waits in `pause`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sdm_system::proc;
 
-/// `pause` on x86-64, and of its programs of 32 bits.
+/// System call numbers of `pause`: of 64-bit and of 32-bit programs on x86.
 const PAUSE: [i64; 2] = [34, 29];
 
 /// A source and its compiler.

@@ -24,7 +24,7 @@ pub(crate) fn looker() -> Looker {
     Looker::start(env!("CARGO_BIN_EXE_sdm-looker").as_ref(), true).unwrap()
 }
 
-/// Waits until no thread of a process is traced; none may be stopped or have ended then.
+/// Waits until no thread of a process is traced. Fails if one is then stopped or has ended.
 pub(crate) fn assert_at_large(pid: i32) {
     let process = proc::of(pid);
     let until = Instant::now() + PATIENCE;

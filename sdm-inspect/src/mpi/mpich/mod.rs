@@ -28,7 +28,7 @@ const HEAD_BYTES: usize = 8;
 const COMMUNICATOR_BYTES_MAX: usize = 8 << 10;
 /// Most bytes of the library's variables that are read.
 const VARIABLES_BYTES_MAX: usize = 16 << 20;
-/// The numbers that the communicators of all and of one have among themselves.
+/// Context ids of `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 const CONTEXTS: [i32; 2] = [0, 0x0010_0010];
 const RANKS_MAX: i32 = 1 << 20;
 
@@ -54,7 +54,7 @@ pub struct Mpich<'a> {
     count: usize,
     /// Offset in a communicator of its table of ranks. The table of a remote group follows it.
     table: usize,
-    /// The process's rank in the job, and how many the job has.
+    /// The process's rank in the job, and the size of the job.
     rank: u32,
     size: u32,
     tells_contexts: bool,
@@ -89,13 +89,13 @@ impl<'a> Mpich<'a> {
         })
     }
 
-    /// The rank of the process in its job and how many that has; nothing before `MPI_Init`.
+    /// The rank of the process in its job, and the size of the job; `None` before `MPI_Init`.
     pub fn world(memory: &dyn Memory, variables: &[Range<u64>]) -> Option<(u32, u32)> {
         let known = Mpich::learn(memory, variables)?;
         Some((known.rank, known.size))
     }
 
-    /// True for handles of communicators that are not MPICH's own.
+    /// True for a handle of a communicator that is not predefined.
     pub fn is_later_communicator(handle: u32) -> bool {
         is_later(handle, COMMUNICATORS)
     }
@@ -110,7 +110,7 @@ impl<'a> Mpich<'a> {
         self.size as usize
     }
 
-    /// The ranks of a communicator as ranks of the job, in its order.
+    /// The members of a communicator; `None` if it is not found.
     pub fn members(&self, handle: u32) -> Option<Members> {
         if handle == ALONE.cast_unsigned() {
             return Some(Members::Of(vec![self.rank]));
@@ -164,7 +164,7 @@ impl<'a> Mpich<'a> {
         context.filter(|_| self.tells_contexts && halves[0] == halves[1])
     }
 
-    /// The ranks in a table, which are different ones of the job.
+    /// The ranks of the job in a table; `None` unless they are distinct.
     fn ranks(&self, one: &Piece, table: usize) -> Option<Vec<u32>> {
         let number = |at| one.number(table + at);
         let count = Some(number(TABLE_COUNT)).filter(|count| (1..=RANKS_MAX).contains(count))?;
@@ -244,7 +244,7 @@ fn predefined(block: &Piece) -> Option<(Piece, Piece)> {
     })
 }
 
-/// True if the tables of the communicators of all and of one can be.
+/// True if offset `at` is plausible for the table of ranks, in both `MPI_COMM_WORLD` and `MPI_COMM_SELF`.
 fn is_table(world: &Piece, alone: &Piece, at: usize) -> bool {
     let is_alike =
         |one: &Piece| one.number(at + TABLE_GROUP) == 0 && one.number(at + TABLE_BYTES) == NO_TABLE;
@@ -258,7 +258,7 @@ fn is_table(world: &Piece, alone: &Piece, at: usize) -> bool {
         && (0..size).contains(&own_rank(alone, at))
 }
 
-/// The rank of a process in its job, by the table of itself alone.
+/// The rank of the process in its job, from the table of ranks of `MPI_COMM_SELF`.
 fn own_rank(alone: &Piece, table: usize) -> i32 {
     match alone.number(table) {
         0 | 1 => 0,

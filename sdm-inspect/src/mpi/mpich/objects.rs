@@ -8,7 +8,8 @@ pub(super) const COMMUNICATORS: u32 = 0x1;
 pub(super) const WINDOWS: u32 = 0x8;
 pub(super) const REQUESTS: u32 = 0xb;
 
-/// The bits of a handle: where the object is, of what it is, and which one; of those in blocks the upper ones of these are the block's.
+/// Bit fields of a handle: the storage of the object, its kind, and its index. For an object in a block the upper
+/// bits of the index are the block's number.
 const WHERE: u32 = 30;
 const KIND: u32 = 26;
 const INDEX: u32 = (1 << KIND) - 1;
@@ -112,7 +113,7 @@ impl Objects {
     }
 }
 
-/// True for a handle of an object of this kind that is not one of MPICH's own.
+/// True for a handle of an object of this kind that is not predefined.
 pub(super) fn is_later(handle: u32, kind: u32) -> bool {
     let of_kind = |place| place << (WHERE - KIND) | kind;
     [DIRECT, INDIRECT].map(of_kind).contains(&(handle >> KIND))

@@ -22,7 +22,7 @@ const UCX_BYTES: usize = 0x140;
 /// Position of context id and rank in the number, in bits. The tag is in the lowest bits.
 const CONTEXT: u32 = 48;
 const RANK: u32 = 32;
-/// The bits of a rank in it. Higher ones are cut off.
+/// Mask of the rank in the number. Higher bits of a rank are cut off.
 const RANKS: u64 = 0xffff;
 /// Mask bits of a receive from one rank, further bits for one tag, and bits that are never set.
 const OF_ONE_RANK: u64 = 0xffff_ffff_9000_0000;
@@ -75,7 +75,7 @@ impl Mpich<'_> {
 }
 
 impl Receives<'_> {
-    /// The message that a request waits for: a receive that has not come and names a rank.
+    /// The message that a request waits for. `None` unless it is an incomplete receive that names a rank.
     pub fn message(&self, request: u32) -> Option<Message> {
         let (address, block) = self.requests.object(self.mpich.memory, request)?;
         match block.number(KIND) {
@@ -88,7 +88,7 @@ impl Receives<'_> {
         }
     }
 
-    /// The communicator of a request of a nonblocking collective operation that is not over.
+    /// The communicator of a request of an incomplete nonblocking collective operation.
     pub fn collective(&self, request: u32) -> Option<u32> {
         let memory = self.mpich.memory;
         let (address, block) = self.requests.object(memory, request)?;
@@ -104,7 +104,8 @@ impl Receives<'_> {
         })
     }
 
-    /// The tags of the messages that have come from a rank in the communicator of this number and are not received.
+    /// The tags of the unexpected messages from a rank: those that have arrived but are not received. `context` is
+    /// the communicator's context id, `source` the rank in it.
     pub fn unexpected(&self, context: i64, source: usize) -> Vec<i32> {
         let numbers = u64::try_from(context).ok().zip(u64::try_from(source).ok());
         let is_kept = |(context, source): &(u64, u64)| *context <= RANKS && *source <= RANKS;
@@ -125,7 +126,7 @@ impl Receives<'_> {
         tags.find(|tags| !tags.is_empty()).unwrap_or_default()
     }
 
-    /// The tags of messages of this number in the list of a worker, where there is one at the address.
+    /// The tags of the messages with this number in a list of the worker at the address; empty if there is no worker.
     fn come(&self, worker: u64, wanted: u64) -> Vec<i32> {
         let memory = self.mpich.memory;
         let Some(piece) = Piece::read_some(memory, worker, WORKER_BYTES) else {
@@ -155,7 +156,7 @@ impl Receives<'_> {
         lists.find_map(tags).unwrap_or_default()
     }
 
-    /// The request at an address, where there is one.
+    /// The request at an address; `None` if there is none.
     fn request_at(&self, address: u64) -> Option<(u64, Piece)> {
         let memory = self.mpich.memory;
         let handle = Piece::read(memory, address, 4)?.number(0);

@@ -15,7 +15,7 @@ const FIRST: u64 = 0x20_0000;
 const LATER: u64 = 0x30_0000;
 const OF_ALL: u64 = 0x40_0000;
 const LIST: u64 = 0x50_0000;
-/// The beginning of handles of communicators: in one list, and in blocks.
+/// First handles of communicators: those in the first array, and those in blocks.
 const DIRECT: u32 = 0x8400_0000;
 const INDIRECT: u32 = 0xc400_0000;
 /// The rank, of 8, that is examined.
@@ -32,7 +32,7 @@ impl MemoryPieces {
         }
     }
 
-    /// A communicator: its handle, its number, the rank of the process in it, and its tables.
+    /// Writes a communicator: its handle, its context id, the rank of the process in it, and its tables of ranks.
     fn mpich(
         &mut self,
         (address, at): (u64, usize),
@@ -160,7 +160,8 @@ const OF_ANY_RANK: u64 = 0xffff_0000_9fff_ffff;
 const OF_ANY_TAG: u64 = 0xffff_ffff_9000_0000;
 const OF_ONE: u64 = 0xffff_ffff_9fff_ffff;
 
-/// The memory of rank 5 with a request: of what kind, how much of it is to come, what UCX has.
+/// The memory of rank 5 with one request, of this kind. `to_come` is the request's completion counter; `wanted` and
+/// `mask` are UCX's tag and its mask.
 fn with_request(kind: i32, to_come: i32, (wanted, mask): (u64, u64)) -> MemoryPieces {
     let mut memory = memory();
     let size = i32::try_from(REQUEST_BYTES).unwrap();
@@ -339,7 +340,8 @@ const WINDOWS_AT: u64 = 0x80_0000;
 const WINDOW_BYTES: usize = 0x200;
 const TARGETS: [u64; 2] = [0x90_0000, 0x91_0000];
 
-/// The memory with a window of ranks 4 to 7, of whose parts two were used: the rank, the kind of epoch, and whether the lock is there.
+/// The memory with a window of ranks 4 to 7, two of whose targets were used. Each of `parts` is the rank, the kind of
+/// epoch, and the lock state.
 fn with_window(parts: [[i32; 3]; 2]) -> MemoryPieces {
     let mut memory = memory();
     let size = i32::try_from(WINDOW_BYTES).unwrap();

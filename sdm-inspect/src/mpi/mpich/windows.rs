@@ -18,7 +18,7 @@ const KEY: usize = 40;
 /// Offsets in front of the rank, in bytes: the kind of epoch, and the lock state.
 const EPOCH: usize = 12;
 const LOCKED: usize = 8;
-/// The kind of epoch that a lock begins, and that one of the locks of all.
+/// The kinds of epochs that `MPI_Win_lock` and `MPI_Win_lock_all` begin.
 const IS_LOCK: i32 = 1;
 const IS_LOCK_OF_ALL: i32 = 6;
 /// Offset of the count of granted locks after the kind of a window's own epoch, in bytes.
@@ -65,7 +65,7 @@ impl Mpich<'_> {
         Objects::find(self.memory, &self.variables, (WINDOWS, None))
     }
 
-    /// The number and the ranks of the communicator that a window has.
+    /// The context id and the ranks of a window's communicator.
     fn of_window(&self, window: &Piece) -> Option<(i64, Vec<u32>)> {
         let all = self.communicators.as_ref()?;
         let mut communicators = window.words().filter_map(|word| {
@@ -79,7 +79,7 @@ impl Mpich<'_> {
         })
     }
 
-    /// The ranks in the table that begins with what is at this address, whose locks are there.
+    /// The ranks whose locks are held, in the hash table that begins with the object at this address.
     fn held(&self, address: u64) -> Vec<usize> {
         let first = self.target(address);
         let all = std::iter::successors(first, |(_, next)| self.target(*next));
@@ -87,7 +87,7 @@ impl Mpich<'_> {
         ranks.collect()
     }
 
-    /// A rank's object: the rank where its lock is there, and the address of the object that follows.
+    /// Reads a target object: its rank if the lock is held, and the address of the next object.
     fn target(&self, address: u64) -> Option<(Option<usize>, u64)> {
         let piece = Piece::read_some(self.memory, address, TARGET_BYTES)?;
         let mut keys =

@@ -147,7 +147,7 @@ fn without_a_list_of_all_nothing_is_learned() {
     assert!(OpenMpi::learn(&memory, objects).is_none());
 }
 
-/// A job of so few ranks, as this one of them has it.
+/// The memory of rank `own` in a job of `size` ranks, for small jobs.
 fn few(size: u32, own: u32) -> MemoryPieces {
     let mut memory = MemoryPieces::default();
     let ranks: Vec<u32> = (0..size).collect();
@@ -263,7 +263,7 @@ const MODULE: u64 = 0xc30_0000;
 const LOCK: u64 = 0xc40_0000;
 const OF_WINDOW: (u64, &[u8]) = (0xc50_0000, b"ompi_win_t\0");
 
-/// A window of ranks 7, 5 and 6, whose module has a communicator of its own.
+/// The memory with a window of ranks 7, 5 and 6, whose module has a communicator of its own.
 fn with_window() -> MemoryPieces {
     let mut memory = memory();
     memory.set(WORLD, 80, WORLD_NAME);

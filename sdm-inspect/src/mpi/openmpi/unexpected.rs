@@ -6,7 +6,7 @@
 use super::{COMMUNICATOR_BYTES, OpenMpi, RANKS_MAX, words};
 use crate::mpi::{Piece, WORD};
 
-/// The classes of what `ob1` has of a communicator, of a rank in it, and of lists.
+/// Class names of `ob1`'s structures for a communicator and for a rank in it, and of lists.
 const OF_COMMUNICATOR: &str = "mca_pml_ob1_comm_t";
 const OF_RANK: &str = "mca_pml_ob1_comm_proc_t";
 const LIST: &str = "opal_list_t";
@@ -24,7 +24,7 @@ const TAG: usize = 64;
 const MESSAGES_MAX: usize = 64;
 
 impl OpenMpi<'_> {
-    /// The tags of the program's messages that have come from a rank of a communicator and are not received.
+    /// The tags of the program's unexpected messages from a rank: those that have arrived but are not received.
     pub fn unexpected(&self, communicator: u64, source: usize) -> Vec<i32> {
         self.list_of(communicator, source)
             .map(|list| self.tags(list, source))

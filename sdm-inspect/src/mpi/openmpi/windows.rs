@@ -67,7 +67,7 @@ impl OpenMpi<'_> {
         Some((module.context, Members::Of(module.ranks)))
     }
 
-    /// The locks of windows that this process has, of all windows, which the library has in a list.
+    /// The window locks that this process holds. `list` is the library's list of all windows.
     pub fn window_locks(&self, list: u64) -> Vec<WindowLock> {
         let windows = self.windows(list).unwrap_or_default().into_iter();
         let modules = windows.filter_map(|window| self.module(window));
@@ -196,18 +196,18 @@ impl OpenMpi<'_> {
         self.class_at(address).as_deref() == Some(class)
     }
 
-    /// The name of the class of an object at an address.
+    /// The class name of the object at an address.
     fn class_at(&self, address: u64) -> Option<String> {
         self.class_of(&Piece::read(self.memory, address, WORD)?)
     }
 
-    /// The name of a class, which is what an object begins with.
+    /// The name of a class. A class has the form of the start of an object.
     fn class_of_class(&self, class: u64) -> Option<String> {
         self.class_of(&Piece(class.to_ne_bytes().to_vec()))
     }
 }
 
-/// True for what begins with a module's functions: all of one library, and of the first of them there may be none.
+/// True if a module begins with function pointers that are all in one library. The first one may be null.
 fn begins_with_functions(module: &Piece) -> bool {
     let functions = FUNCTIONS.map(|at| module.word(at * WORD));
     let (Some(least), Some(most)) = (functions.clone().min(), functions.clone().max()) else {
