@@ -20,7 +20,7 @@ pub trait Merge: Send + Sync {
     /// Nothing gathered yet.
     fn start(&self) -> Acc;
 
-    /// Takes in the payload that all of `sources` gave: a task's own answer, or the output of
+    /// Merges the payload that all of `sources` gave: a task's own answer, or the output of
     /// another node's [`Merge::finish`].
     ///
     /// # Errors
@@ -50,16 +50,16 @@ pub struct Aggregate {
     sources: IdSet,
 }
 
-/// So few blocks are told apart by their bytes alone.
+/// Maximum number of blocks that are compared by their bytes, without hashes.
 const FEW: usize = 4;
 /// From how many blocks on an index is worth its memory.
 const INDEX_AT: usize = 16;
 
 impl Aggregate {
-    /// Takes in one payload that all of `sources` gave. The caller has seen to it that none of
+    /// Adds one payload that all of `sources` gave. The caller ensures that none of
     /// them was counted before.
     ///
-    /// `classes_max` bounds how many distinct answers are kept apart: those of the smallest
+    /// `classes_max` bounds the number of distinct answers that are kept apart: those of the smallest
     /// payload hashes, whatever the order of arrival; the rest is one `others` class.
     pub fn add(&mut self, rule: Option<&dyn Merge>, classes_max: usize, block: Block) {
         self.sources.union_with(&block.sources);
@@ -78,7 +78,8 @@ impl Aggregate {
         }
     }
 
-    /// Adds the sources of `block` to a class of the same status and bytes; false where there is none, and nothing has changed.
+    /// Adds the sources of `block` to a class of the same status and bytes; false, without a change, where there is
+    /// none.
     pub(crate) fn join(&mut self, block: &Block) -> bool {
         let found = if self.hashes.is_empty() {
             self.blocks.iter().position(|other| is_same(other, block))

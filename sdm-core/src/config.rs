@@ -33,7 +33,7 @@ pub struct Config {
     pub rejoin_wait: Duration,
     /// Time for which a member without a parent waits for a new one.
     pub orphan_wait: Duration,
-    /// Bytes of bulk data that may be under way on one link without being granted anew.
+    /// Maximum number of bytes of bulk data in flight on one link.
     pub bulk_window_bytes: u32,
     /// The most distinct answers kept apart per command.
     pub classes_max: u32,

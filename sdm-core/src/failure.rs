@@ -7,7 +7,7 @@ use bytes::Bytes;
 pub mod codes {
     /// A code of a newer member that this one does not know.
     pub const UNKNOWN: u16 = 0;
-    /// The command was done, but its answer is no longer there.
+    /// The command was done, but its answer is not stored any more.
     pub const ANSWER_LOST: u16 = 1;
     /// The command was cancelled before it was answered.
     pub const CANCELLED: u16 = 2;
@@ -65,7 +65,7 @@ impl RawFailure {
         Bytes::from(out)
     }
 
-    /// Reads the payload of a failed answer. Bytes that are no failure give one that says so, with
+    /// Decodes the payload of a failed answer. Malformed bytes give a failure that says so, with
     /// the code [`codes::UNKNOWN`]; a text that is too long is cut.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Self {

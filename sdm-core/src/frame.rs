@@ -122,7 +122,7 @@ fn frame(
 /// Decodes the body behind a frame's length; payloads share `bytes`.
 ///
 /// # Errors
-/// Bytes that are no frame.
+/// Bytes that are not a frame.
 pub fn decode(bytes: &Bytes) -> Result<Frame, DecodeError> {
     let mut r = Reader::new(bytes);
     let frame = match r.u8("frame kind")? {
@@ -249,10 +249,10 @@ pub fn fuzz_frame(bytes: &[u8]) {
     }
 }
 
-/// Fuzz entry: bytes are no frame, or a frame that survives being written and read again.
+/// Fuzz entry: the bytes are not a frame, or one that survives encoding and decoding.
 ///
 /// # Panics
-/// Where a law of the codec is broken.
+/// Where a property of the codec does not hold.
 pub fn fuzz_message(bytes: &[u8]) {
     let Ok(frame) = decode(&Bytes::copy_from_slice(bytes)) else {
         return;

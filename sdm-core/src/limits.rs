@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The longest frame, in bytes: what one message may cost a member before it is complete.
+/// The longest frame, in bytes: the most that an incomplete message can cost a member.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// The longest payload of one answer class, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 4 << 20;
@@ -34,9 +34,9 @@ pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
 pub const FRONT_END_TRIES: u32 = 10;
 /// Number of ports that one server tries, from its base port upwards.
 pub const PORT_TRIES_MAX: u16 = 256;
-/// A chunk of bulk data, in bytes: a control message waits behind one at most.
+/// Size of a chunk of bulk data, in bytes: a control message waits behind one at most.
 pub const BULK_CHUNK_BYTES_MAX: usize = 32 << 10;
-/// Bytes of bulk data that may be under way on one link without being granted anew.
+/// Maximum number of bytes of bulk data in flight on one link.
 pub const BULK_WINDOW_BYTES: u32 = 256 << 10;
 /// Bytes of bulk data that a new link may send before it is granted more. Few, because one member may have
 /// thousands of links.

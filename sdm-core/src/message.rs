@@ -26,8 +26,8 @@ pub enum Lane {
 pub enum Message {
     /// Down: the member's identity, its subtree, and the session's configuration.
     Init(Box<Init>),
-    /// Down: more of a plan that did not fit into the message before. The plan is whole when it has as many entries as its first one says, and nothing
-    /// is done with it before.
+    /// Down: a further part of a plan that did not fit into one message. The plan is complete when it has as many
+    /// entries as its first one says, and is not applied before.
     Plan(Slice),
     /// Down: something to do, for a set of tasks.
     Command(CommandMessage),
@@ -39,7 +39,7 @@ pub enum Message {
     Answer(Answer),
     /// Up: unsolicited events, merged.
     Event(EventMessage),
-    /// Up: tasks that came into reach, or fell out of it.
+    /// Up: tasks that became reachable, or unreachable.
     Reach(ReachChange),
     /// Up: a parent of a higher epoch has taken me over; do not come after me.
     Leave,
@@ -68,7 +68,8 @@ impl Message {
 pub struct Init {
     /// Limits, time-outs and policies, the same for the whole session.
     pub config: Config,
-    /// The child's subtree, or as much of it as fits; the first entry is the child itself. More comes in [`Message::Plan`].
+    /// The child's subtree, or the first part of it; the first entry is the child itself. Further parts come in
+    /// [`Message::Plan`].
     pub slice: Slice,
 }
 
@@ -92,7 +93,8 @@ impl Slice {
         }
     }
 
-    /// Takes in the entries behind this slice, where they lie behind it in the memory of the same plan; false where they do not.
+    /// Appends the entries of `next`, where they follow this slice in the memory of the same plan; false where they
+    /// do not.
     pub(crate) fn append(&mut self, next: &Self) -> bool {
         let follows = Arc::ptr_eq(&self.plan, &next.plan) && self.end == next.start;
         if follows {
@@ -183,7 +185,7 @@ pub struct CommandMessage {
 /// When the answers of a command go up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncPolicy {
-    /// Once, when all behind a node have spoken.
+    /// One answer, when all tasks behind a node have answered.
     WaitForAll,
     /// One answer, when all tasks have answered or the time is over: a leaf waits this long, a node above longer
     /// by a grace per height. The missing tasks are named; later answers follow.
@@ -226,7 +228,7 @@ pub struct Answer {
     pub attempt: Attempt,
     /// Age of the oldest answer in the message, from its origin, in microseconds.
     pub age_us: u32,
-    /// The answers: what is new since the last one.
+    /// The answers since the last message.
     pub blocks: Vec<Block>,
     /// Tasks that have not answered in time, each set with the reason that is known.
     pub missing: Vec<(IdSet, String)>,
@@ -242,7 +244,7 @@ pub struct EventMessage {
     /// Age of the oldest event in the message, from its origin, in microseconds. The merging window is a
     /// budget for the whole way up.
     pub age_us: u32,
-    /// Distinct events in order; a source may stand in several, then their order is its order.
+    /// Distinct events in order; a source may be in several, whose order is that of its events.
     pub blocks: Vec<EventBlock>,
 }
 

@@ -39,7 +39,7 @@ impl Default for Topology {
 impl Topology {
     /// Arranges the servers: the plan's first entry is `root`, and all of `servers` are below it.
     ///
-    /// Servers keep their order but under [`Topology::ByHost`], which brings those of a host
+    /// Servers keep their order except under [`Topology::ByHost`], which brings those of a host
     /// together. The `subtree_count` given in the entries does not matter; it is set here.
     #[must_use]
     pub fn plan(self, root: PlanEntry, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
@@ -151,7 +151,7 @@ impl FromStr for Topology {
 
 /// The children of the member that a slice begins with, as runs of the slice.
 ///
-/// A slice that is no tree (sizes that do not add up) gives `None`: the peer's error.
+/// `None` for a slice that is not a tree (sizes that do not add up): the peer's error.
 #[must_use]
 pub fn child_runs(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
     let first = slice.first()?;
@@ -171,7 +171,7 @@ pub fn child_runs(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
     Some(runs)
 }
 
-/// The same, the largest subtree first: it takes longest, so it is what is sent to first.
+/// As [`child_runs`], the largest subtree first: it takes longest, so it is sent to first.
 #[must_use]
 pub fn child_runs_by_size(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
     let mut runs = child_runs(slice)?;
@@ -181,7 +181,7 @@ pub fn child_runs_by_size(slice: &[PlanEntry]) -> Option<Vec<Range<usize>>> {
 
 /// The height of the tree in a slice: 0 for a member without children.
 ///
-/// Walks the whole slice once. `None` where it is no tree, whichever of its members' sizes do not
+/// Walks the whole slice once. `None` where it is not a tree because a member's size does not
 /// add up: the peer's error.
 #[must_use]
 pub fn height(slice: &[PlanEntry]) -> Option<u32> {
@@ -212,7 +212,7 @@ pub fn tasks(slice: &[PlanEntry]) -> Option<IdSet> {
     (count == all.len()).then_some(all)
 }
 
-/// Brings the servers of each host together, hosts in the order of their first server, the master's before all.
+/// Groups the servers by host, hosts in the order of their first server, the master's host first.
 fn by_host(home: &str, servers: Vec<PlanEntry>) -> Vec<PlanEntry> {
     let mut order = std::collections::HashMap::from([(home.to_owned(), 0)]);
     let mut keyed: Vec<(usize, PlanEntry)> = Vec::with_capacity(servers.len());

@@ -75,7 +75,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes behind what `out` already holds.
+    /// Writes after the present contents of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self {
             out,
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same where nothing owns the bytes: what [`Reader::bytes`] hands out are copies.
+    /// A reader of borrowed bytes: [`Reader::bytes`] returns copies.
     #[must_use]
     pub fn over(buf: &'a [u8]) -> Self {
         Self {

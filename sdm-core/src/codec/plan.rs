@@ -9,7 +9,7 @@ use crate::ids::ServerId;
 use crate::limits::{ADDRESSES_MAX, NAME_BYTES_MAX, PLAN_TEXT_BYTES_MAX, SERVERS_MAX};
 use crate::message::PlanEntry;
 
-/// Appends a slice as it stands in an `Init` message.
+/// Appends a slice as an `Init` message contains it.
 ///
 /// # Errors
 /// A part of the slice that is above its bound.

@@ -236,7 +236,7 @@ impl Dialer {
         is_known && left > 0 && self.refusals >= left
     }
 
-    /// The connection stands; its handshake begins.
+    /// The connection is established; its handshake begins.
     pub fn handle_connected(&mut self, now: Instant) {
         if let DialState::Connecting(_) = self.state {
             let is_range = !self.target.places[self.place_index].is_known();
@@ -244,7 +244,7 @@ impl Dialer {
         }
     }
 
-    /// The attempt came to nothing. One that [`Dialer::poll`] has told to drop must not be
+    /// The attempt failed. An attempt that [`Dialer::poll`] has replaced must not be
     /// reported.
     pub fn handle_failure(&mut self, now: Instant, failure: DialFailure) {
         if !matches!(

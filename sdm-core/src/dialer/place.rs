@@ -28,7 +28,7 @@ impl Place {
         self.last == self.first.port()
     }
 
-    /// The first place to look at.
+    /// The first address to try.
     #[must_use]
     pub fn first(&self) -> &ConnectionString {
         &self.first

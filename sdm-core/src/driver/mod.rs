@@ -102,16 +102,16 @@ impl<T: Transport> MemberDriver<T> {
         result
     }
 
-    /// Begins to connect to the front-end, once; that it is not there is told later, as an end. See
+    /// Begins to connect to the front-end, once; a failure is reported later, as the member's end. See
     /// [`MemberDriver::reach_front_end`].
     pub fn connect_front_end(&mut self, address: &ConnectionString) {
         self.begin_front_end(address);
     }
 
-    /// The next thing to be told; absent where nothing came until `deadline` (`None` waits).
+    /// Waits for the next event; `None` where none came until `deadline` (without one it waits for ever).
     ///
     /// # Errors
-    /// The transport cannot wait for events: nothing can go on.
+    /// The transport cannot wait for events: the driver cannot continue.
     pub fn next(&mut self, deadline: Option<Instant>) -> io::Result<Option<DriverEvent>> {
         self.next_with(deadline, None)
     }
@@ -163,7 +163,7 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// Looks at the clock, for all that follows until the next look.
+    /// Reads the clock; the time holds until the next call.
     fn tick(&mut self) -> Instant {
         self.now = Instant::now();
         self.now
@@ -243,7 +243,7 @@ impl<T: Transport> MemberDriver<T> {
         Some(connection)
     }
 
-    /// Reads what is there, within the connection's turn.
+    /// Reads the available bytes of a connection, at most as many reads as its turn allows.
     fn read(&mut self, conn: ConnId, mut tasks: Option<&mut dyn OwnTasks>) {
         for _ in 0..READS_MAX {
             let Some(connection) = self.connections.get(&conn) else {
@@ -387,7 +387,7 @@ impl<T: Transport> MemberDriver<T> {
         }
     }
 
-    /// Sends what is left everywhere, within a bound of time; for the very end.
+    /// Sends all remaining bytes, within a time limit; for the very end.
     pub fn flush(&mut self) {
         let deadline = Instant::now() + FLUSH_WAIT;
         loop {

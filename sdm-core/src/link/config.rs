@@ -25,7 +25,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// With the limits that hold where nothing else was said.
+    /// A configuration with the default limits.
     #[must_use]
     pub fn new(key: SessionKey, session: SessionId) -> Self {
         Self {

@@ -17,12 +17,12 @@ pub(super) struct Credit {
     unreleased: i64,
     /// Maximum number of bytes in flight or unreleased here: `peer_left` + `unreleased` once all is granted.
     window: i64,
-    /// Granted, not yet told.
+    /// Credit granted to the other end, and not sent yet.
     due: i64,
 }
 
 impl Credit {
-    /// Both ends of a new link start from [`BULK_START_BYTES`]; `window` is told as soon as may be.
+    /// Credit of a new link: both ends start from [`BULK_START_BYTES`]; `window` is sent as soon as possible.
     pub(super) fn new(window: u32) -> Self {
         let mut credit = Self {
             to_send: BULK_START_BYTES.into(),

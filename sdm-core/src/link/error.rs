@@ -21,10 +21,10 @@ pub enum LinkError {
         /// The other end's.
         theirs: u8,
     },
-    /// The other end wants something before the handshake that this one does not know.
+    /// The other end requires a feature before the handshake that this end does not know.
     #[error("unknown preface flags {flags:#04x}")]
     UnknownFlags {
-        /// All of them.
+        /// All flags of the preface.
         flags: u8,
     },
     /// An SDM peer, of another session.

@@ -23,12 +23,11 @@ pub(super) struct Heartbeat {
     unanswered_max: u32,
     /// Pings sent since the last record came.
     unanswered: u32,
-    /// Times in a row, as far apart as the first ping is from a record, before each of which bytes came, but no
-    /// whole record.
+    /// Number of checks in a row, `ping_after` apart, before each of which bytes came but no complete record.
     trickles: u32,
-    /// When the next of them is.
+    /// Time of the next such check.
     trickle_at: Instant,
-    /// True where bytes have come since the last one or a record.
+    /// True where bytes have come since the last check or record.
     fed: bool,
     silent: bool,
     /// When the next ping is due.

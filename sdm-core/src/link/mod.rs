@@ -47,9 +47,9 @@ pub enum LinkEvent {
         /// Number of bytes for [`Link::release`] once the message is passed on; 0 in the control lane.
         bulk_bytes: u32,
     },
-    /// The other end has not been heard for a while. The link stays.
+    /// No record has come from the other end for a while. The link stays.
     Silent,
-    /// The other end is heard again.
+    /// A record has come from the silent other end.
     Alive,
 }
 
@@ -63,8 +63,8 @@ enum Stage {
 
 /// One end of a link.
 ///
-/// Memory: what is queued (bounded by [`LINK_CONTROL_BYTES_MAX`] and [`LINK_BULK_BYTES_MAX`]), one
-/// incomplete record and one incomplete frame; idle it holds no buffer larger than 4 KiB. The
+/// Memory: the queues (bounded by [`LINK_CONTROL_BYTES_MAX`] and [`LINK_BULK_BYTES_MAX`]), one
+/// incomplete record and one incomplete frame; an idle link holds no buffer larger than 4 KiB. The
 /// control lane needs no credit because the commands open at once bound it; the hard bound only
 /// stops a peer that does not read.
 pub struct Link {
@@ -74,8 +74,8 @@ pub struct Link {
     events: VecDeque<LinkEvent>,
     /// Bytes of the handshake to send, as they are.
     plain_out: Vec<u8>,
-    /// Control frames to send, one behind the other, behind room for the length of the record that they become;
-    /// or nothing.
+    /// Control frames to send, concatenated, behind room for the length of the record that they become;
+    /// otherwise empty.
     control: Vec<u8>,
     /// Bulk frames to send.
     bulk: VecDeque<Vec<u8>>,
@@ -227,11 +227,11 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what was received, at any cut; records are opened where they lie, so that `input` is of no use
+    /// Handles received bytes, split anywhere. Records are opened in place, so that `input` is useless
     /// afterwards.
     ///
     /// # Errors
-    /// What ended the link. Events that came before are still there.
+    /// The error that ended the link. Events from before are still available.
     pub fn handle_bytes(&mut self, now: Instant, input: &mut [u8]) -> Result<(), LinkError> {
         if let Stage::Failed(error) = &self.stage {
             return Err(error.clone());
@@ -329,7 +329,7 @@ impl Link {
         Ok(())
     }
 
-    /// The next thing to tell the owner.
+    /// Returns the next event for the owner.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         let event = self.events.pop_front();
         if event.is_none() && self.events.capacity() > 16 {
@@ -338,11 +338,11 @@ impl Link {
         event
     }
 
-    /// Appends to `out` what may be sent now; true where there was something.
+    /// Appends to `out` the bytes that may be sent now; true where there were some.
     ///
-    /// One call is one flush: all of the control lane, then about one chunk of bulk. Write it out
-    /// before the next call, and make none while the socket is full: then a control message
-    /// waits behind one flush at most, however much bulk is queued. Call until false.
+    /// One call is one flush: all of the control lane, then about one chunk of bulk. The owner writes it
+    /// before the next call, and calls only while the socket has room: then a control message
+    /// waits behind one flush at most, however much bulk is queued. To be called until false.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
         let before = out.len();
         if !self.plain_out.is_empty() {
@@ -388,7 +388,7 @@ impl Link {
         }
     }
 
-    /// Does what is due at `now`; early calls do nothing.
+    /// Carries out what is due at `now`; an early call has no effect.
     ///
     /// # Errors
     /// The handshake was not finished in time, or a record does not end.

@@ -31,8 +31,8 @@ impl Records {
         self.partial.capacity()
     }
 
-    /// Appends to `out` what `plain` holds behind its first [`LENGTH_BYTES`], which are room for a
-    /// length, in records; nothing where that is empty. `plain` is empty then.
+    /// Seals the bytes of `plain` behind its first [`LENGTH_BYTES`], which are room for a
+    /// length, and appends the records to `out`. `plain` is empty afterwards; without such bytes nothing is appended.
     pub(super) fn seal(&mut self, plain: &mut Vec<u8>, out: &mut Vec<u8>) {
         if plain.len() <= LENGTH_BYTES {
             plain.clear();

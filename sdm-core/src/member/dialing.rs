@@ -12,7 +12,7 @@ use crate::secure::Role;
 use crate::transport::ConnectionString;
 
 impl Member {
-    /// A connection that [`Output::Dial`] asked for stands.
+    /// A connection that [`Output::Dial`] asked for is established.
     pub fn handle_connected(&mut self, now: Instant, link: LinkId) {
         let Some(dialing) = self
             .dialing
@@ -40,7 +40,7 @@ impl Member {
         self.drain_node(now);
     }
 
-    /// A connection that [`Output::Dial`] asked for did not come to stand.
+    /// A connection that [`Output::Dial`] asked for failed.
     pub fn handle_connect_failed(&mut self, now: Instant, link: LinkId, error: &std::io::Error) {
         let found = self
             .dialing

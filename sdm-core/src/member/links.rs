@@ -13,7 +13,7 @@ use crate::node::{LinkId, OwnTasks, ProtocolError};
 use crate::secure::{Hello, Role};
 
 impl Member {
-    /// A connection has come in; absent where it is not wanted: close it.
+    /// Handles an incoming connection; `None` where it is refused, and the owner is to close it.
     pub fn accept(&mut self, now: Instant) -> Option<LinkId> {
         self.make_room_for_stranger(now);
         let hello = self.hello(Role::Child, None, self.node.epoch());
@@ -134,7 +134,7 @@ impl Member {
         true
     }
 
-    /// The connection of a link is gone; `why` says how.
+    /// The connection of a link has ended; `why` is the reason.
     pub fn handle_closed(&mut self, now: Instant, id: LinkId, why: &str) {
         self.forget_link(now, id, why, DialFailure::Closed);
         // What waited for it waits no more.

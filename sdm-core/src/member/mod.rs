@@ -72,14 +72,14 @@ pub enum Output {
     Begun(CommandId),
     /// Give up a command on the own tasks.
     CancelLocal(CommandId),
-    /// An exchange is over: what all have given, in parts that belong together, or why it cannot be.
+    /// An exchange is over: the data of all tasks in parts, or the failure.
     Exchanged {
         /// The exchange.
         id: ExchangeId,
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
-    /// A letter for the own tasks' server, or one of its own that could not be brought.
+    /// A letter for the own tasks' server, or one of its own that could not be delivered.
     Letter(Letter),
     /// Something for the user of the tree; at the root only.
     Deliver(Delivery),
@@ -87,21 +87,21 @@ pub enum Output {
     PauseOutput(bool),
     /// Shut the own tasks down; answered by [`Member::handle_local_down`].
     End(EndPolicy),
-    /// Everything below is gone: send what is left and leave.
+    /// All members below have ended: send the remaining bytes and end.
     Ended,
 }
 
 /// Maximum number of bytes that a link may still send when it is closed.
 const LAST_BYTES_MAX: usize = 1 << 20;
 
-/// One link and what the member thinks of it.
+/// One link and its state at the member.
 struct Peer {
     link: Link,
     /// The server that this member connects to over the link; `None` for an incoming connection.
     dialed: Option<ServerId>,
-    /// True once the node was told of it.
+    /// True once the node knows the link.
     known: bool,
-    /// Bulk bytes received and not yet granted anew.
+    /// Bulk bytes received for which credit has not been granted again.
     owed: u32,
     /// The window that the other end has, in bytes.
     window: u32,
@@ -128,7 +128,7 @@ pub struct Member {
     peers: BTreeMap<LinkId, Peer>,
     /// Time at which each link has to be polled, so that not all links are polled each time.
     deadlines: BTreeSet<(Instant, LinkId)>,
-    /// The links from below over which bulk bytes came that have not been granted anew.
+    /// Links to children with bulk bytes for which credit has not been granted again.
     owing: Vec<LinkId>,
     dialing: Vec<Dialing>,
     /// Addresses of children that were found by a search over several ports.
@@ -186,7 +186,7 @@ impl Member {
         self.outputs.pop_front()
     }
 
-    /// When [`Member::handle_timeout`] wants to be called.
+    /// Time of the next call of [`Member::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let link = self.deadlines.first().map(|(due, _)| *due);

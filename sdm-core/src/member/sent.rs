@@ -12,7 +12,7 @@ pub(super) struct Unsent {
 }
 
 impl Member {
-    /// Tells of commands that have left since this was called last.
+    /// Reports the commands that have left since the last call.
     pub(super) fn tell_sent(&mut self) {
         if self.unsent.is_empty() {
             return;

@@ -13,7 +13,7 @@ use crate::message::{Answer, CommandMessage, Init, Message, PlanEntry, SyncPolic
 use crate::node::OwnTasks;
 use crate::secure::{Hello, Role, SessionKey, draw_session_id};
 
-/// Tasks that answer what they were asked, at once or later.
+/// Tasks that answer each command with its payload, at once or later.
 #[derive(Default)]
 struct Repeaters {
     answer_later: bool,

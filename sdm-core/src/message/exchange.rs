@@ -28,16 +28,16 @@ pub struct ExchangeMessage {
 /// One message of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExchangeStep {
-    /// Up: what tasks have given.
+    /// Up: data of tasks.
     Given {
         /// Tasks that take part and have no data.
         empty: IdSet,
-        /// Parts of what the others have.
+        /// Parts of the others' data.
         pieces: Vec<Piece>,
     },
-    /// Up: these have what all have given.
+    /// Up: tasks whose servers have received the data of all.
     Taken(IdSet),
-    /// Down: a part of what all have given, one after another in any order, each once.
+    /// Down: a part of the data of all tasks, which are concatenated in any order.
     All {
         /// Bytes in all.
         total: u64,
@@ -55,7 +55,7 @@ pub enum ExchangeStep {
     },
 }
 
-/// A part of what some tasks have given together.
+/// A part of the data of some tasks of one server.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     /// The tasks that gave the data: tasks of one server, never empty.

@@ -13,7 +13,7 @@ use crate::message::{PlanEntry, Slice};
 use crate::topology;
 
 impl Node {
-    /// Takes over the children of a child that does not answer; what is left of it is itself.
+    /// Adopts the children of a child that does not answer; the child becomes a leaf.
     pub(super) fn adopt_children_of(&mut self, at: usize) {
         let child = &mut self.children[at];
         let slice = child.slice_now();

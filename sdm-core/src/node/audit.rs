@@ -30,10 +30,10 @@ pub enum Disagreement {
     /// More commands are open than can be.
     #[error("{0} open commands")]
     TooManyOpen(usize),
-    /// Open commands do not stand by rising number.
+    /// Open commands are not sorted by id.
     #[error("open commands out of order")]
     OutOfOrder,
-    /// Tasks are behind a child and somewhere else.
+    /// Tasks are behind a child and in another place.
     #[error("tasks {tasks} behind {child} are elsewhere too")]
     Twice {
         /// The tasks that are in both.
@@ -55,10 +55,10 @@ pub enum Disagreement {
     /// Tasks are waited for that are not below.
     #[error("waits for {0}, who are not below")]
     NotBelow(IdSet),
-    /// Tasks are to be told of as lost that are not.
+    /// Tasks are to be reported as lost that are not lost.
     #[error("tells of a loss that is none")]
     UntoldLost,
-    /// Tasks are to be told of as missing that are not.
+    /// Tasks are to be reported as missing that are not missing.
     #[error("tells of missing tasks that are not missing")]
     UntoldMissing,
     /// Answers count as late that did not come.
@@ -136,7 +136,7 @@ impl Node {
         AuditError { who, command, what }
     }
 
-    /// No task is behind two children.
+    /// Checks that no task is behind two children.
     fn audit_reach(&self) -> Result<IdSet, Disagreement> {
         let mut reach = self.local().clone();
         for child in &self.children {

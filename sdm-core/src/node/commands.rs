@@ -211,7 +211,7 @@ impl Node {
         self.send_open_to(at, child, attempt);
     }
 
-    /// Sends a child what is uncounted behind it of an open command.
+    /// Sends a child an open command for the uncounted destinations behind it.
     fn send_open_to(&mut self, at: usize, child: usize, attempt: Attempt) {
         let uncounted = self.open[at].uncounted();
         self.send_part_to(at, child, attempt, &uncounted);
@@ -239,7 +239,7 @@ impl Node {
         self.actions.push_back(Action::Send { link, message });
     }
 
-    /// Asks a child for everything that is still open behind it. One that has just been sent a
+    /// Requests from a child everything that is still open behind it. A child that has just got a
     /// plan over a new link answers the initialisation by that.
     pub(super) fn ask_child_again(&mut self, child: usize, new_link: bool) {
         for at in 0..self.open.len() {
@@ -251,7 +251,7 @@ impl Node {
         }
     }
 
-    /// Asks a child anew for the initialisation, after another plan was sent over the same link.
+    /// Requests the initialisation from a child again, after another plan was sent over the same link.
     pub(super) fn ask_init_again(&mut self, child: usize) {
         if let Ok(at) = self.open_position(CommandId::INIT) {
             self.send_again(at, child);
@@ -287,7 +287,7 @@ impl Node {
         Ok(())
     }
 
-    /// Forgets what will not be repeated.
+    /// Forgets the commands that will not be repeated.
     pub(super) fn settle(&mut self, below: CommandId, but: &[CommandId]) {
         if below <= self.settled.below {
             return;

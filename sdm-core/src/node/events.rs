@@ -12,8 +12,8 @@ use crate::message::{Block, EventBlock, EventMessage, Lane, Message, Status};
 
 /// Events of one lane that wait to go up.
 ///
-/// They stand in rounds: a task has one event in a round at most, and a later one in a later round, so that its events keep their
-/// order. Within a round equal events are one, found by their hash as equal answers are.
+/// The events are in rounds. A task has at most one event in a round, and a later one in a later round, so that its
+/// events keep their order. Within a round equal events are one, found by their hash as equal answers are.
 #[derive(Default)]
 pub(super) struct Window {
     rounds: Vec<Aggregate>,
@@ -48,7 +48,7 @@ impl Window {
             .any(|round| !round.sources().is_disjoint(tasks))
     }
 
-    /// Adds an event: to an equal one behind all that its sources have said, or in the first round behind that.
+    /// Adds an event: to an equal one after all earlier events of its sources, or in the first round after these.
     fn add(&mut self, block: EventBlock, born: Instant, window: Duration) {
         self.oldest = Some(self.oldest.map_or(born, |oldest| oldest.min(born)));
         self.due = self.oldest.map(|oldest| oldest + window);
@@ -78,13 +78,13 @@ impl Window {
         self.rounds[first].add(None, usize::MAX, block);
     }
 
-    /// True where what waits is to go up before its time: it fills a message.
+    /// True where the waiting events fill a message and are to go up before their time.
     fn is_full(&self, bytes_max: usize) -> bool {
         self.bytes >= bytes_max || self.count >= limits::BLOCKS_MAX
     }
 
-    /// Takes out all that waits, in messages that a link can carry: after a time without room it
-    /// may be far more than one of them holds.
+    /// Removes all waiting events, as messages that a link can carry: after a time without room there
+    /// may be far more than one message holds.
     fn take(&mut self, lane: Lane, bytes_max: usize, now: Instant) -> Vec<EventMessage> {
         let gathered = std::mem::take(self);
         let age = gathered

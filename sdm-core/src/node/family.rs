@@ -48,7 +48,7 @@ pub(super) enum ChildState {
     /// No link yet, or not any more; being reached.
     Connecting,
     Up(LinkId),
-    /// There is a link, but nothing has been heard over it for a while.
+    /// There is a link, but no record has come over it for a while.
     Silent(LinkId),
 }
 
@@ -126,8 +126,8 @@ pub(super) fn name(entry: &PlanEntry) -> String {
     }
 }
 
-/// The height and the tasks of a plan; `None` where it is no tree in which every task has one
-/// owner, which all that is done with a plan later counts on.
+/// The height and the tasks of a plan; `None` where it is not a tree in which every task has one
+/// owner. All later use of a plan relies on that.
 pub(super) fn measure(plan: &[PlanEntry]) -> Option<(u32, IdSet)> {
     Some((topology::height(plan)?, topology::tasks(plan)?))
 }
@@ -264,7 +264,7 @@ impl Node {
         self.reconnect(at, false);
     }
 
-    /// A link is gone; `why` says how.
+    /// A link has ended; `why` is the reason.
     pub fn handle_link_down(&mut self, now: Instant, link: LinkId, why: &str) {
         if let Some(root) = &mut self.root {
             root.early.retain(|(_, early)| *early != link);
@@ -296,7 +296,7 @@ impl Node {
         self.tell_silent(now, at, &why);
     }
 
-    /// Nothing has been heard over a link for a while.
+    /// No record has come over a link for a while.
     pub fn handle_link_silent(&mut self, now: Instant, link: LinkId) {
         // A silent parent is left to find itself a way: it, or whoever adopts us, comes.
         let Some(at) = self.child_of(link) else {
@@ -313,7 +313,7 @@ impl Node {
         self.tell_silent(now, at, &why);
     }
 
-    /// A silent link has been heard again.
+    /// A record has come over a silent link.
     pub fn handle_link_alive(&mut self, now: Instant, link: LinkId) {
         let Some(at) = self.child_of(link) else {
             return;

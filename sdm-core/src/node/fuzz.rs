@@ -48,12 +48,12 @@ pub fn fuzz_front_end(bytes: &[u8]) {
     Fuzz::front_end().live(bytes);
 }
 
-/// Bytes are no slice, or one that survives being written and read again; and a member that gets
-/// it as its plan refuses it, or can do with it what a plan is for: its children are adopted
+/// The bytes are not a slice, or one that survives encoding and decoding. A member that gets
+/// it as its plan refuses it, or can use it as a plan: its children are adopted
 /// around, one generation after the other.
 ///
 /// # Panics
-/// Where a law of the codec is broken, or the member panics, or its books do not agree.
+/// Where a property of the codec does not hold, the member panics, or an invariant is violated.
 pub fn fuzz_slice(bytes: &[u8]) {
     let Ok(slice) = decode_slice(&Bytes::copy_from_slice(bytes)) else {
         return;
@@ -164,7 +164,7 @@ impl Fuzz {
         LinkId(self.next_link)
     }
 
-    /// The child that a number stands for, and its link.
+    /// The child with this number, modulo the number of children, and its link.
     fn child(&self, number: u8) -> Option<(ServerId, Option<LinkId>)> {
         let children: Vec<_> = self.node.children().collect();
         let at = usize::from(number).checked_rem(children.len())?;
@@ -268,7 +268,7 @@ impl Fuzz {
         }
     }
 
-    /// Own tasks answer the oldest command; with an even number only one of them does.
+    /// Own tasks answer the oldest command; with an even number only one task does.
     fn answer(&mut self, number: u8) {
         let Some(mut waiting) = self.executing.first_entry() else {
             return;

@@ -9,7 +9,7 @@ use super::{Node, ProtocolError};
 use crate::message::{Health, Message, ReachChange};
 
 impl Node {
-    /// A child tells of tasks behind it that came or went.
+    /// Handles a child's report of tasks that became reachable, silent or lost.
     pub(super) fn handle_reach(
         &mut self,
         now: Instant,
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Tells the parent of tasks that it does not know to be here.
+    /// Reports to the parent the tasks of which it does not know that they are here.
     pub(super) fn tell_reachable(&mut self, now: Instant, tasks: &IdSet) {
         let fresh = tasks.difference(&self.known_above);
         if !fresh.is_empty() {

@@ -8,7 +8,7 @@ use crate::ids::ServerId;
 use crate::message::{Letter, Message};
 
 impl Node {
-    /// Sends a letter on its way; it comes back where it cannot be brought.
+    /// Sends a letter; it comes back where it cannot be delivered.
     pub fn post(&mut self, letter: Letter) {
         self.pass_on(letter, false);
     }
@@ -26,7 +26,7 @@ impl Node {
         Ok(())
     }
 
-    /// Brings a letter nearer: to the own tasks, down, and up, unless it came from there.
+    /// Forwards a letter: to the own tasks, down, and up, unless it came from there.
     fn pass_on(&mut self, letter: Letter, is_from_above: bool) {
         let own = letter.to.intersection(&self.local);
         let mut rest = letter.to.difference(&own);

@@ -116,7 +116,7 @@ impl Node {
         }
     }
 
-    /// A task answers a command once, and what is remembered stays within its bound.
+    /// Checks that a task answers a command once, and that stored answers stay within their bound.
     pub(super) fn audit_executed(&self) -> Result<(), Disagreement> {
         for executed in &self.executed {
             let mut answered = IdSet::new();

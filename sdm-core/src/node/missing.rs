@@ -7,8 +7,8 @@ use crate::limits::MISSING_REASONS_MAX;
 /// The reason of the tasks whose own reasons are more than one message carries.
 const MANY_REASONS: &str = "no answer in time; the reasons are too many to name";
 
-/// Tasks that are named missing and have not gone up yet. No task is dropped for want of room: once all but one of
-/// [`MISSING_REASONS_MAX`] reasons are taken, all further tasks share the last one.
+/// Missing tasks that have not been reported to the parent yet. No task is dropped for want of room: once all but
+/// one of [`MISSING_REASONS_MAX`] reasons are taken, all further tasks share the last one.
 #[derive(Default)]
 pub(super) struct Missing {
     /// Disjoint sets, none empty, each with a reason that no other has; at most [`MISSING_REASONS_MAX`].

@@ -54,7 +54,7 @@ pub use root::Submission;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u64);
 
-/// Room for so many actions is kept when there are none.
+/// Capacity of the list of actions that is kept when the list is empty.
 const ACTIONS_KEPT: usize = 16;
 
 /// A request or event of a node for its owner.
@@ -72,7 +72,7 @@ pub enum Action {
     Connect(ConnectRequest),
     /// Give up a [`Action::Connect`].
     StopConnecting(ServerId),
-    /// Close a link, sending first what was given to it; the node has forgotten it.
+    /// Close a link after sending its queued messages; the node has forgotten the link.
     Close(LinkId),
     /// The session's configuration has come; first of all, and only once.
     Configure(Config),
@@ -85,16 +85,16 @@ pub enum Action {
         /// The command for the tasks, opaque to the tree.
         payload: Bytes,
     },
-    /// Give up a command on the own tasks; what is unanswered is still to be answered.
+    /// Cancel a command on the own tasks; tasks that have not answered still have to.
     CancelLocal(CommandId),
-    /// An exchange is over: what all have given, in parts that belong together, or why it cannot be.
+    /// An exchange is over: the data of all tasks in parts, or the failure.
     Exchanged {
         /// The exchange.
         id: ExchangeId,
         /// The data of all tasks in parts, or the failure.
         outcome: Result<Vec<Bytes>, ExchangeFailure>,
     },
-    /// A letter for the own tasks' server, or one of its own that could not be brought.
+    /// A letter for the own tasks' server, or one of its own that could not be delivered.
     Letter(Letter),
     /// Something for the user of the tree; at the root only.
     Deliver(Delivery),
@@ -117,7 +117,8 @@ pub struct ConnectRequest {
     pub addresses: Vec<String>,
     /// Time limit from now, after which the member is given up.
     pub wait: Duration,
-    /// True where the member was in the tree before: if it does not answer, it stands still.
+    /// True where the member was in the tree before: if it accepts connections and does not answer, its process is
+    /// stopped.
     pub again: bool,
     /// The pause before the first try; zero for none.
     pub pause: Duration,
@@ -269,7 +270,7 @@ impl Node {
         self.actions.shrink_to_fit();
     }
 
-    /// When [`Node::handle_timeout`] wants to be called.
+    /// Time of the next call of [`Node::handle_timeout`].
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let commands = self.open.iter().filter_map(OpenCommand::timeout);
@@ -353,7 +354,7 @@ impl Node {
     }
 }
 
-/// Room for one where there is none: most of these lists never hold a second one.
+/// Reserves room for one element in an empty list: most of these lists never hold a second one.
 fn reserve_first<T>(list: &mut Vec<T>) {
     if list.capacity() == 0 {
         list.reserve_exact(1);

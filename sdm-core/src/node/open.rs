@@ -15,7 +15,7 @@ use crate::message::CommandMessage;
 
 /// A command that is not over, or whose late answers are still welcome.
 pub(super) struct OpenCommand {
-    /// As it came, for sending it on; the destination is what was asked of this member.
+    /// The command as received, for forwarding; its destination is the part requested from this member.
     pub(super) command: CommandMessage,
     /// The parent's link that asked; absent at the root.
     pub(super) asked_by: Option<LinkId>,
@@ -32,7 +32,7 @@ pub(super) struct OpenCommand {
     pub(super) late: IdSet,
     pub(super) untold_missing: Missing,
     pub(super) untold_lost: IdSet,
-    /// When the oldest thing to tell came into being, anywhere below.
+    /// Origin time of the oldest result that has not been sent, anywhere below.
     pub(super) oldest: Option<Instant>,
     /// When `missing` is named.
     pub(super) deadline: Option<Instant>,

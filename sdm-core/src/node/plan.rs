@@ -24,7 +24,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// Takes in a part.
+    /// Adds a part.
     fn add(&mut self, part: &Slice) -> Result<(), &'static str> {
         self.text_bytes += part.iter().map(text_bytes).sum::<usize>();
         self.sets_bytes += part.iter().map(|it| it.tasks.memory_bytes()).sum::<u64>();

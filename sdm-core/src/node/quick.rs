@@ -37,7 +37,7 @@ impl Node {
     }
 
     /// True where a command of the parent of a leaf can be given to [`Node::execute_at_once`]: it is new, for own tasks alone, and
-    /// nothing that was said before has to go up before its answer.
+    /// no earlier event has to go up before its answer.
     pub(crate) fn is_quick(&self, command: &BorrowedCommand<'_>) -> bool {
         let id = command.id;
         let is_settled =
@@ -55,8 +55,8 @@ impl Node {
             && !self.has_executed(id)
     }
 
-    /// Gives a command to the own tasks; the answer, where they have it at once. Where they have not, it is open from now on as
-    /// one is that was given to [`Node::handle_message`] and that the tasks have been told of.
+    /// Gives a command to the own tasks; returns the answer, where they have it at once. Otherwise the command is
+    /// open from now on, as after [`Node::handle_message`] and its execution.
     pub(crate) fn execute_at_once(
         &mut self,
         now: Instant,

@@ -16,7 +16,7 @@ use crate::message::{CommandMessage, EndPolicy, Health, Lane, ReachChange, Slice
 /// State that only the root has.
 pub(super) struct Root {
     next_id: CommandId,
-    /// Tasks that the user was told to be silent or lost, and not to be back.
+    /// Tasks that were reported to the user as silent or lost, and not as back.
     unreachable: IdSet,
     /// Children whose link came up before the plan did.
     pub(super) early: Vec<(ServerId, LinkId)>,
@@ -84,10 +84,10 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a command; what comes of it is delivered under the id given back.
+    /// Sends a command; its answers are delivered under the returned id.
     ///
     /// # Panics
-    /// Before [`Node::start`], or at a node that is no root: the caller's error.
+    /// Before [`Node::start`], or at a node that is not the root: the caller's error.
     pub fn submit(&mut self, now: Instant, submission: Submission) -> CommandId {
         let root = self.root.as_mut().expect("only the root submits");
         let id = root.next_id;
@@ -122,7 +122,7 @@ impl Node {
         id
     }
 
-    /// Gives up a command: what is still unanswered fails with `cancelled`.
+    /// Cancels a command: destinations that have not answered fail with `cancelled`.
     pub fn cancel(&mut self, now: Instant, id: CommandId) {
         // The root has no link above: only its own bookkeeping could refuse, and it does not.
         let _ = self.handle_cancel(now, id);

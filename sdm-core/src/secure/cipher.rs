@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 /// Size of the authentication tag that sealing adds to a record, in bytes.
 pub(crate) const TAG_BYTES: usize = 16;
-/// Noise reserves the last nonce, for making new keys: a counter that has come to it is used up.
+/// The last nonce, which Noise reserves for new keys: a counter that has reached it is used up.
 const NONCE_END: u64 = u64::MAX;
 
 /// A record that was not sealed by the other end, or not as the next one.
@@ -49,7 +49,7 @@ impl Ciphers {
         Self { seals, opens }
     }
 
-    /// Seals `contents` where they lie; the tag belongs behind them.
+    /// Seals `contents` in place and returns the tag, which belongs behind them.
     ///
     /// # Panics
     /// After 2^64 - 1 records, which are never sent.

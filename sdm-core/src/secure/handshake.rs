@@ -77,8 +77,8 @@ impl Handshake {
         self.initiator
     }
 
-    /// Takes bytes off the front of `input`, as many as the handshake needs; what to send is
-    /// appended to `out`, in the case of an error too.
+    /// Takes bytes off the front of `input`, as many as the handshake needs. Bytes to send are
+    /// appended to `out`, also in the case of an error.
     pub(crate) fn handle_bytes(
         &mut self,
         input: &mut &[u8],

@@ -9,7 +9,7 @@ use crate::ids::ServerId;
 
 /// The longest host name, in bytes.
 const HOST_BYTES_MAX: usize = 253;
-/// The longest path of a socket, in bytes: what `sockaddr_un` holds, less a suffix and its end.
+/// The longest path of a socket, in bytes: the capacity of `sockaddr_un`, less a suffix and the final zero.
 const PATH_BYTES_MAX: usize = 100;
 
 /// Address of a member: `tcp://host:port`, `tcp://[v6 address]:port` or `unix:///path`.
@@ -26,7 +26,7 @@ pub struct ConnectionString {
     port: u16,
 }
 
-/// By what a place is reached.
+/// Kind of an address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Scheme {
     /// A TCP port.
@@ -184,7 +184,7 @@ impl ConnectionString {
         })
     }
 
-    /// By what it is reached.
+    /// Its kind.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
@@ -221,8 +221,8 @@ impl ConnectionString {
         other
     }
 
-    /// The `count`th place to try where this one is taken: the port that much higher, or the path
-    /// with that number behind it. Absent past the last port.
+    /// The `count`th address to try where this one is taken: the port that much higher, or the path
+    /// with that number appended. `None` past the last port.
     pub(crate) fn stepped(&self, count: u16) -> Option<Self> {
         let mut other = self.clone();
         match self.scheme {

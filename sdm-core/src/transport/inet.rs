@@ -62,7 +62,7 @@ pub(super) fn is_cut_off(stream: &TcpStream) -> bool {
         .is_ok_and(|[_, _, retransmits, probes, _]| retransmits.max(probes) >= RETRANSMITS_MAX)
 }
 
-/// Whether the connection stands now.
+/// Whether the connection is established; an error where it failed.
 pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
     if let Some(error) = stream.take_error()? {
         return Err(error);

@@ -63,7 +63,7 @@ pub enum TransportEvent {
         /// The address of the caller, for a person.
         peer: String,
     },
-    /// A connection of ours stands; bytes can be sent.
+    /// An outgoing connection is established; bytes can be sent.
     Connected(ConnId),
     /// A connection of ours did not come about; its id is void.
     ConnectFailed {
@@ -72,7 +72,7 @@ pub enum TransportEvent {
         /// The system's reason.
         error: io::Error,
     },
-    /// Bytes have come, or the end of them, or an error.
+    /// Bytes have come, or the end of the stream, or an error.
     Readable(ConnId),
     /// Bytes can be sent again.
     Writable(ConnId),
@@ -109,8 +109,8 @@ pub trait Transport {
     /// Ends all listening; connections stay.
     fn stop_listening(&mut self);
 
-    /// Begins to connect to a numeric address. How it came out is always told by an event, a
-    /// failure at once too.
+    /// Begins to connect to a numeric address. An event always reports the outcome, also for a
+    /// failure at once.
     fn connect(&mut self, to: &ConnectionString) -> ConnId;
 
     /// Sends the front of `bytes`; gives how many.
@@ -136,15 +136,15 @@ pub trait Transport {
         false
     }
 
-    /// Ends a connection, or the attempt to make one. What was sent still arrives. No event
-    /// of it comes after that.
+    /// Ends a connection, or the attempt to make one. Sent bytes still arrive. No event
+    /// of the connection comes after that.
     fn close(&mut self, conn: ConnId);
 
-    /// Waits until something happens, at most `timeout` (`None`: forever), and appends what did.
+    /// Waits for events, at most `timeout` (`None`: forever), and appends them.
     /// It may return without any event.
     ///
     /// # Errors
-    /// The system's means of waiting failed; the transport is of no use any more.
+    /// The system cannot wait; the transport is unusable from then on.
     fn poll(
         &mut self,
         timeout: Option<Duration>,

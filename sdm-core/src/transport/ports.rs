@@ -39,7 +39,7 @@ impl PortRange {
         Self { first, ..self }
     }
 
-    /// The port that is `index` above the first one, where that may be had.
+    /// The port that is `index` above the first one; `None` outside of the range.
     #[must_use]
     pub fn at(self, index: u32) -> Option<u16> {
         let port = self.first.checked_add(u16::try_from(index).ok()?)?;

@@ -49,7 +49,7 @@ struct ReverseListener {
     waiting: BTreeMap<ServerId, ConnId>,
     /// Servers that this member connects to and that have not called, with the id of each pending connection.
     wanted: BTreeMap<ServerId, ConnId>,
-    /// The connections that were wanted and are there: ours, and the inner transport's.
+    /// Connections in use, whose ids of ours and of the inner transport are mapped both ways.
     inner_of: HashMap<ConnId, ConnId>,
     own_of: HashMap<ConnId, ConnId>,
     next_own: u64,
@@ -246,7 +246,7 @@ impl ReverseListener {
         own
     }
 
-    /// Ends what has been here too long without a word.
+    /// Closes connections whose claim is late.
     fn expire(&mut self, inner: &mut impl Transport, now: Instant) {
         let late = |it: &mut Unclaimed| it.until <= now;
         for it in self.unclaimed.extract_if(.., late) {

@@ -98,7 +98,7 @@ pub(super) type End = Option<std::io::ErrorKind>;
 pub(super) enum Packet {
     /// A part of the stream.
     Bytes(Vec<u8>),
-    /// Nothing comes behind this.
+    /// The end of the stream.
     End(End),
 }
 
@@ -172,7 +172,7 @@ impl Line {
         (*due <= now).then_some(packet)
     }
 
-    /// The first `count` bytes of what is there first have been taken.
+    /// Removes the first `count` bytes of the first packet.
     pub(super) fn advance(&mut self, count: usize) {
         if let Some((_, Packet::Bytes(bytes))) = self.packets.front_mut() {
             self.bytes -= count;

@@ -38,11 +38,11 @@ struct Lines {
     into: Line,
     /// The socket may have more to read.
     unread: bool,
-    /// The owner was told that there is something to read, and has not come to the end of it.
+    /// The owner was told that the connection is readable, and has not read to the end.
     told: bool,
     /// The owner was refused a send.
     full: bool,
-    /// The connection stands.
+    /// The connection is established.
     connected: bool,
     /// The socket refused a send.
     stuck: bool,
@@ -92,7 +92,7 @@ impl Shaped {
         (!shape.between_hosts || !within).then_some(*shape)
     }
 
-    /// When something is to be done that no socket tells.
+    /// Time of the next timer event over all connections.
     fn next_at(&self) -> Option<Instant> {
         self.shaped.values().filter_map(Lines::next_at).min()
     }
@@ -114,7 +114,7 @@ impl Shaped {
         Ok(true)
     }
 
-    /// Keeps back what the owner is not to know yet.
+    /// Translates an event of the inner transport; `None` where the owner gets it later.
     fn take(&mut self, event: TransportEvent) -> Option<TransportEvent> {
         match event {
             TransportEvent::Ready { fd } if self.is_timer(fd) => {
@@ -150,7 +150,7 @@ impl Shaped {
         timer.is_some_and(|(_, timer)| timer.as_fd().as_raw_fd() == fd)
     }
 
-    /// Passes on what is there by now, in both directions.
+    /// Passes on the packets that have arrived by now, in both directions.
     fn release(&mut self, events: &mut Vec<TransportEvent>) {
         let now = Instant::now();
         let mut over = Vec::new();
@@ -198,7 +198,7 @@ impl Lines {
         self.connected && !self.stuck
     }
 
-    /// When something is to be done that the socket does not tell.
+    /// Time of the connection's next timer event.
     fn next_at(&self) -> Option<Instant> {
         let sent = self.out.due_at().filter(|_| self.can_send());
         let come = self.into.due_at().filter(|_| !self.told || self.closed);
@@ -207,7 +207,7 @@ impl Lines {
         [sent, come, room, more].into_iter().flatten().min()
     }
 
-    /// Gives the socket what it is time for.
+    /// Writes to the socket the packets that are due.
     fn send(&mut self, now: Instant, conn: ConnId, inner: &mut TcpTransport) {
         while let (true, Some(Packet::Bytes(bytes))) = (self.can_send(), self.out.due(now)) {
             match inner.send(conn, bytes) {
@@ -222,7 +222,7 @@ impl Lines {
         }
     }
 
-    /// Takes from the socket what there is room for.
+    /// Reads from the socket as much as the line has room for.
     fn receive(&mut self, now: Instant, conn: ConnId, inner: &mut TcpTransport, buffer: &mut [u8]) {
         while self.unread {
             let room = self.into.room(now).min(buffer.len());

@@ -121,7 +121,7 @@ impl Stream {
         matches!(self, Self::Unix(_))
     }
 
-    /// Whether a connection that was begun stands now.
+    /// Whether a connection attempt has succeeded; an error where it failed.
     pub(super) fn outcome(&self) -> io::Result<bool> {
         match self {
             Self::Tcp(stream) => inet::outcome(stream),
@@ -163,7 +163,7 @@ impl Stream {
     }
 }
 
-/// Both are watched as what they are.
+/// Implements event registration by delegation to the contained socket.
 macro_rules! source {
     ($kind:ty) => {
         impl Source for $kind {

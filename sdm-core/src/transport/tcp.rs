@@ -70,11 +70,11 @@ pub struct TcpTransport {
 
 struct SocketConnection {
     stream: Stream,
-    /// True until a connection of ours stands.
+    /// True until an outgoing connection is established.
     connecting: bool,
-    /// A receive took less than there was room for: nothing is there until the kernel says so.
+    /// A receive returned less than there was room for: nothing is there until the kernel reports it.
     drained: bool,
-    /// The other end has closed or failed: what is left is read up to the end.
+    /// The other end has closed or failed: the remaining bytes are read up to the end.
     ending: bool,
     /// A send was refused for want of room.
     full: bool,
@@ -119,7 +119,7 @@ impl TcpTransport {
         self.calls
     }
 
-    /// Watches a descriptor of someone else, or changes what is watched of it: reports
+    /// Watches a foreign descriptor, or changes its directions: reports
     /// [`TransportEvent::Ready`] once each time it becomes readable or writable, or its other end
     /// closes. The owner reads or writes until `WouldBlock`, and forgets it before closing it.
     ///

@@ -26,7 +26,7 @@ impl Drop for Rendezvous {
     }
 }
 
-/// Listens at a path. A file that a dead listener left behind is replaced, any other is "in use".
+/// Listens at a path. A file that a dead listener left behind is replaced; for any other the address is in use.
 pub(super) fn bind(at: &ConnectionString) -> io::Result<Rendezvous> {
     let path = path(at)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;

@@ -93,7 +93,7 @@ impl Node {
         !self.exchanges.open.is_empty()
     }
 
-    /// Sends the next part of an exchange over a link which has room for it; false where there is none.
+    /// Sends the next part of an exchange over a link that has room for it; false where there is no part.
     pub fn feed(&mut self, link: LinkId) -> bool {
         let is_up = self.parent_link() == Some(link);
         if is_up && self.me == ServerId::MASTER {
@@ -246,7 +246,7 @@ impl Node {
         }
     }
 
-    /// Does what has become possible.
+    /// Advances an exchange as far as possible.
     fn settle_exchange(&mut self, at: usize) {
         let is_apex = self.me == ServerId::MASTER;
         let exchange = &self.exchanges.open[at];
@@ -326,7 +326,7 @@ impl Node {
         }
     }
 
-    /// A link is gone, and who was behind it will come again.
+    /// Forgets the progress of a link that has ended; its peer will connect again.
     pub(super) fn forget_taker(&mut self, link: LinkId) {
         for exchange in &mut self.exchanges.open {
             exchange.takers.retain(|it| it.link != link);

@@ -53,7 +53,7 @@ pub(super) struct Told {
     pub(super) offset: u64,
 }
 
-/// A child that is to have what all have given.
+/// A child that is to receive the data of all tasks.
 pub(super) struct Taker {
     pub(super) link: LinkId,
     /// The next chunk for it; none before the first.
@@ -73,7 +73,7 @@ impl All {
     }
 }
 
-/// Adds a part of something to what is there of it; false where there is a gap between them, or it is too long.
+/// Appends a part to the received data; false where there is a gap before it, or it exceeds the total.
 pub(super) fn append(
     chunks: &mut Vec<Bytes>,
     have: &mut u64,
@@ -113,7 +113,7 @@ impl Exchange {
         }
     }
 
-    /// Takes in a piece; false where it fits nowhere.
+    /// Adds a piece; false where it contradicts the earlier ones.
     pub(super) fn add(&mut self, piece: &Piece) -> bool {
         let Some(first) = piece.sources.first() else {
             return false;
@@ -203,7 +203,7 @@ impl Exchange {
         Some(step)
     }
 
-    /// All have given: what they gave, in chunks of a good size.
+    /// The data of all tasks, in chunks of a suitable size, once all have given theirs.
     pub(super) fn gather(&mut self) -> All {
         let mut chunks = Vec::new();
         let mut small = BytesMut::new();

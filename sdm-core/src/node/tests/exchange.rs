@@ -38,7 +38,7 @@ fn got(net: &Net, id: &ExchangeId, task: u32) -> Option<Vec<Vec<u8>>> {
     Some(gifts)
 }
 
-/// Steps until all of these have been told.
+/// Steps until all of these have an outcome.
 fn run(net: &mut Net, id: &ExchangeId) {
     let told = |net: &Net| net.exchanged.iter().filter(|(_, it, _)| it == id).count();
     while told(net) < usize::try_from(id.tasks.len()).expect("few tasks") {

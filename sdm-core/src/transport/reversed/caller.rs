@@ -84,7 +84,7 @@ impl Caller {
         }
     }
 
-    /// On to the next place; after all of them a pause, which grows.
+    /// Goes on to the next address; after all of them a pause follows, which grows.
     fn failed(&mut self, now: Instant) {
         self.place += 1;
         let mut until = now;

@@ -20,7 +20,7 @@ pub(super) const TAKEN: u8 = b'!';
 
 const MAGIC: [u8; 4] = *b"SDMC";
 const SAID_BYTES: usize = 24;
-/// All of it.
+/// Size of a claim, in bytes.
 pub(super) const CLAIM_BYTES: usize = SAID_BYTES + 32;
 
 /// Makes claims of one session, and checks them.
@@ -37,7 +37,7 @@ impl Claim {
         }
     }
 
-    /// Says to be `server`.
+    /// Makes a claim to be `server`.
     pub(super) fn make(&self, server: ServerId) -> Result<[u8; CLAIM_BYTES], getrandom::Error> {
         let mut claim = [0; CLAIM_BYTES];
         claim[..4].copy_from_slice(&MAGIC);

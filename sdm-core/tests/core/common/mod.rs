@@ -161,7 +161,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// A command as a front-end sends most of them.
+/// A typical command of a front-end.
 pub(crate) fn plain_command(id: u64, destination: IdSet, payload: impl Into<Bytes>) -> Message {
     Message::Command(CommandMessage {
         id: CommandId(id),

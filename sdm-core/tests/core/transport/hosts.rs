@@ -50,7 +50,7 @@ impl Hosts {
             .expect("poll");
     }
 
-    /// Runs until `find` finds something in what A saw.
+    /// Runs until `find` returns a result for an event of A.
     pub(crate) fn until_a<T>(&mut self, find: impl Fn(&TransportEvent) -> Option<T>) -> T {
         loop {
             if let Some(at) = self.seen_a.iter().position(|event| find(event).is_some()) {
