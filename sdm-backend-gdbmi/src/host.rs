@@ -68,14 +68,14 @@ pub(crate) struct LocalHost {
     calls: Option<SystemCalls>,
 }
 
-/// The process that was started as gdb, 0 before there is one.
+/// The pid of the process started as gdb; 0 before there is one.
 pub(crate) type GdbNumber = Rc<Cell<i32>>;
 
 /// System calls by threads.
 pub(crate) type SystemCalls = Rc<RefCell<BTreeMap<i32, (i64, [u64; 6])>>>;
 
 impl LocalHost {
-    /// The host of a gdb, which was started as this process.
+    /// The host of a gdb whose process was started with this pid.
     pub(crate) fn of(gdb: i32, sources: &Rc<Sources>) -> Self {
         Self::of_number(&Rc::new(Cell::new(gdb)), sources)
     }
@@ -295,7 +295,7 @@ impl Host for LocalHost {
     }
 }
 
-/// The memory of a process of the user's own.
+/// Memory of a process of this user, by pid.
 struct ProcessMemory(i32);
 
 impl Memory for ProcessMemory {
@@ -309,7 +309,7 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// The process that a process has become by starting another and waiting for it, as a script does that gdb is started by.
+/// The innermost child of a process. A script that starts gdb and waits for it is replaced by that gdb.
 fn last_started(mut pid: i32) -> i32 {
     for _ in 0..WRAPPERS_MAX {
         let children = proc::of(pid).children_of_thread(pid);

@@ -47,7 +47,7 @@ pub(crate) fn look(now: Instant, driver: &mut Driver) {
     }
 }
 
-/// True if no thread of a process lives; its first one can have ended by itself.
+/// True if no thread of a process is alive. The main thread can have ended by itself.
 fn is_dead(pid: i32) -> bool {
     let process = proc::of(pid);
     let Ok(mut threads) = process.thread_ids() else {

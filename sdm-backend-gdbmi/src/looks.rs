@@ -39,7 +39,7 @@ pub(crate) struct Looks {
     outputs: VecDeque<BackendOutput>,
 }
 
-/// A command that is not answered on all of its tasks.
+/// A command that is not yet answered for all of its tasks.
 struct OpenLook {
     id: CommandId,
     full: bool,
@@ -191,14 +191,14 @@ impl Looks {
         self.answered(answers);
     }
 
-    /// Gives a command up: those of its tasks that are not answered.
+    /// Cancels a command: its unanswered tasks are answered `cancelled`.
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
         // What the looker has said by now counts.
         self.take(now);
         self.give_up(|asked| asked.id == id, "cancelled");
     }
 
-    /// Ends the looker; what is not answered is given up.
+    /// Ends the looker; unanswered tasks are answered `cancelled`.
     pub(crate) fn end(&mut self) {
         self.over = self.looker.take();
         self.give_up(|_| true, "the session ends");

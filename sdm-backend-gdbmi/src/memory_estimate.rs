@@ -41,15 +41,15 @@ pub(crate) fn estimate(program: &Path, system_debug: bool) -> Room {
     }
 }
 
-/// Rounded down to four binary digits, so that hosts that are alike give the same answer.
+/// A number rounded down to four significant binary digits, so that similar hosts give the same answer.
 fn coarse(bytes: u64) -> u64 {
     let digits = u64::BITS - bytes.leading_zeros();
     let dropped = digits.saturating_sub(4);
     bytes >> dropped << dropped
 }
 
-/// The size of what gdb reads of a program and its libraries. What a stripped library exports is little,
-/// and among what every gdb needs.
+/// Total size of the sections that gdb reads of a program and its libraries, in bytes. The exports of a stripped
+/// library are left out: they are small, and part of the base size of every gdb.
 fn all_symbol_bytes(program: &Path) -> u64 {
     let search = std::env::var_os("LD_LIBRARY_PATH");
     let libraries = libraries::of(program, search.as_deref());
@@ -60,7 +60,7 @@ fn all_symbol_bytes(program: &Path) -> u64 {
     libraries.fold(own, u64::saturating_add)
 }
 
-/// The size of a file's debug information and of its sections with symbols.
+/// Total size of a file's debug information and of these symbol sections, in bytes.
 fn symbol_bytes(file: &Path, symbols: &[&str]) -> u64 {
     let Ok(file) = files::open(file) else {
         return 0;
@@ -95,7 +95,7 @@ fn free_of_host(root: &Path) -> u64 {
     kilobytes.map_or(u64::MAX, |kilobytes| kilobytes << 10)
 }
 
-/// The least that this process's control group and those above it have left.
+/// The least free memory of this process's control group and its ancestors, in bytes.
 fn free_of_groups(root: &Path) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mount = root.join("sys/fs/cgroup");

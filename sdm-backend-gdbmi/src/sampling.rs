@@ -8,7 +8,7 @@ use sdm_debug::wire;
 use sdm_idset::{IdSet, TaskId};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The tasks of a command, each with what was seen of it.
+/// The samples so far of each task of a command.
 #[derive(Default)]
 pub(crate) struct Sampling(BTreeMap<TaskId, TaskSamples>);
 
@@ -61,7 +61,7 @@ impl Seen {
         before.is_some_and(|before| before != hash)
     }
 
-    /// The processor time since it was last asked for; `all` is that of a looker from its start on.
+    /// The processor time since the last call. `all` is the looker's total since its start.
     pub(crate) fn spent(&mut self, all: Duration) -> Duration {
         let before = std::mem::replace(&mut self.processor, all);
         // There may be another looker by now.

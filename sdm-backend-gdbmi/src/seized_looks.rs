@@ -135,7 +135,7 @@ impl SeizedLooks {
         self.crashed.tasks = self.crashed.tasks.difference(tasks);
     }
 
-    /// Takes in what has become of a seized program.
+    /// Handles news of a seized program.
     pub(crate) fn handle_program(&mut self, now: Instant, task: TaskId, news: &ProgramNews) {
         let why = match news {
             ProgramNews::Loose => None,
@@ -234,7 +234,7 @@ impl SeizedLooks {
         self.looks.poll_interest()
     }
 
-    /// Gives a command up: those of its tasks that are not answered.
+    /// Cancels a command: its unanswered tasks are answered `cancelled`.
     pub(crate) fn cancel(&mut self, now: Instant, id: CommandId) {
         self.looks.cancel(now, id);
         self.take();

@@ -52,9 +52,9 @@ pub(crate) struct SharedGdb {
     threads: BTreeMap<u32, usize>,
     /// Index of the task whose inferior ended last: gdb's record of the exit code names no inferior.
     last_exited: Option<usize>,
-    /// gdb puts breakpoints into what it holds: see [`Action::TieProcess`].
+    /// True if gdb inserts breakpoints into its processes: see [`Action::TieProcess`].
     tied: bool,
-    /// gdb can have inserted something into any process that runs.
+    /// True if gdb may have inserted breakpoints into a process that runs.
     unswept: bool,
     closing: Vec<OwnedFd>,
     outputs: Vec<BackendOutput>,
@@ -245,7 +245,7 @@ impl SharedGdb {
         }
     }
 
-    /// Gives a record to the task that it is about.
+    /// Passes a record to the task that it concerns.
     fn hand_on(&mut self, now: Instant, mut record: Record) {
         let to = match &mut record {
             Record::Result { token, .. } | Record::TooLong { token, .. } => {
@@ -364,7 +364,7 @@ impl SharedGdb {
         self.members.iter_mut().filter_map(|it| it.held.as_mut())
     }
 
-    /// Puts back what gdb has changed in the code of those that it holds.
+    /// Restores the code that gdb has changed in the held processes.
     fn restore(&mut self) {
         for member in &self.members {
             if let Some(text) = member.held.as_ref().and_then(Held::restore) {

@@ -14,7 +14,7 @@ use sdm_idset::TaskId;
 use crate::seized_looks::Order;
 use sdm_gdb::Driver;
 
-/// A descriptor to watch, for reading and for writing.
+/// A descriptor to watch, and whether for reading and for writing.
 pub(crate) type Interest = (RawFd, bool, bool);
 
 /// Tasks that need a gdb of their own, as a shared one cannot hold them.
@@ -30,7 +30,7 @@ pub(crate) trait Seized {
     /// Takes in what has become of the program.
     fn take_news(&mut self, now: Instant, news: ProgramNews);
 
-    /// The process for which a gdb is wanted, once; and which gdb, where a command has named it.
+    /// The pid of the process that needs a gdb, and the gdb that a command has named. Returned once per need.
     fn take_need(&mut self) -> Option<(i32, Option<Vec<u8>>)>;
 
     /// Passes on the started gdb, or the reason why there is none.
@@ -45,7 +45,7 @@ pub(crate) trait Slot {
     /// The driver of a task that is here.
     fn driver(&self, task: TaskId) -> Option<&Driver>;
 
-    /// Begins a command of a task that is here.
+    /// Begins a command of a task of this slot.
     fn execute(&mut self, now: Instant, task: TaskId, id: CommandId, command: &Rc<Command>);
 
     /// Gives a command up.
@@ -54,7 +54,7 @@ pub(crate) trait Slot {
     /// Performs the consequences of all calls since the last time.
     fn settle(&mut self, now: Instant);
 
-    /// Adds the descriptors to watch now, each for reading and for writing.
+    /// Adds the descriptors to watch now, each with whether for reading and for writing.
     fn add_interests(&self, to: &mut Vec<Interest>);
 
     /// Handles a ready descriptor.
@@ -68,7 +68,7 @@ pub(crate) trait Slot {
     /// Begins the end.
     fn shut_down(&mut self, now: Instant, kill_started: bool);
 
-    /// True once neither gdb nor a program that is to end is left.
+    /// True once gdb and every program that must end have ended.
     fn is_down(&self) -> bool;
 
     /// True once nothing more will come from it.
@@ -82,7 +82,7 @@ pub(crate) trait Slot {
     /// Stops or resumes reading the output of programs.
     fn set_paused(&mut self, _now: Instant, _paused: bool) {}
 
-    /// Sends the programs that were started here a signal.
+    /// Sends a signal to the programs that were started here.
     fn signal_program(&mut self, _signal: Signal, _standing: bool) {}
 
     /// True while a program that was started here and detached has not ended.
@@ -90,7 +90,7 @@ pub(crate) trait Slot {
         false
     }
 
-    /// Sends a program that was left running a signal.
+    /// Sends a signal to a program that was left running.
     fn signal_left(&self, _signal: Signal) {}
 
     /// Exit code of a program that was started here, detached, and has ended since.
@@ -103,7 +103,7 @@ pub(crate) trait Slot {
         None
     }
 
-    /// The task, where its program was started without a gdb.
+    /// The task, if its program was started without a gdb.
     fn seized(&mut self) -> Option<&mut dyn Seized> {
         None
     }

@@ -5,11 +5,11 @@ use std::io::Read;
 
 use sdm_system::files;
 
-/// The largest source file that is read, in bytes.
+/// Maximum size of a source file that is read, in bytes.
 const SOURCE_BYTES_MAX: u64 = 8 << 20;
 /// Most source files in the cache.
 const SOURCES_MAX: usize = 8;
-/// The longest source line that is shown, in bytes.
+/// Maximum length of a shown source line, in bytes.
 const LINE_BYTES_MAX: usize = 512;
 
 /// The source files read last.
@@ -43,7 +43,7 @@ impl Sources {
         files.last()?.line(line)
     }
 
-    /// A program begins: what it was made of can have changed.
+    /// Drops all cached files. Called when a program starts, since its sources can have changed.
     pub(crate) fn forget(&self) {
         self.files.borrow_mut().clear();
     }

@@ -1,4 +1,4 @@
-//! One task: its driver, its gdb, and the descriptors between them and the program.
+//! A task: its driver, its gdb, and the descriptors of gdb and the program.
 
 mod gdb;
 mod left;
@@ -45,11 +45,11 @@ pub(crate) struct Task {
     /// Commands whose input was taken over, to be answered when there is room for more.
     fed: Vec<CommandId>,
     paused: bool,
-    /// There may be more output to read at once.
+    /// True if more output may be readable at once.
     read_more: bool,
-    /// The program has ended; what is not read by then is not waited for.
+    /// The time until which output is awaited after the program's end; output that is unread by then is lost.
     linger_until: Option<Instant>,
-    /// The program that we started, to kill it where all else fails.
+    /// The program that this process started, to kill it as a last resort.
     started: Option<Identity>,
     attached: bool,
     /// The process that gdb attaches to, until gdb has detached.
@@ -195,7 +195,7 @@ impl Task {
         }
     }
 
-    /// A program that was started here and detached is left to itself; its streams are kept.
+    /// Leaves a detached program that was started here to run on, and keeps its streams.
     fn leave_running(&mut self, now: Instant) {
         let started = self.started.take_if(|_| !self.attached);
         if !self.is_detached() || self.left.is_some() {

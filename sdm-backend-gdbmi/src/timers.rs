@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-/// The times of those that want to be called, by a key each.
+/// Deadlines of objects, at most one for each key.
 pub(crate) struct Timers<K> {
     due: BTreeSet<(Instant, K)>,
     of: BTreeMap<K, Instant>,
@@ -34,12 +34,12 @@ impl<K: Ord + Copy> Timers<K> {
         self.due.extend(at.map(|at| (at, key)));
     }
 
-    /// When the first of them wants to be called.
+    /// The earliest deadline; `None` if there is none.
     pub(crate) fn first(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes out those whose time has come, the earliest first.
+    /// Removes the passed deadlines and returns their keys, earliest first.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<K> {
         let mut due = Vec::new();
         while let Some((_, key)) = self.due.first().filter(|(at, _)| *at <= now) {

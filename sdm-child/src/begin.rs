@@ -31,17 +31,17 @@ pub struct StartConfig {
     pub starter: Option<PathBuf>,
     /// gdb settings that differ from the defaults.
     pub options: GdbOptions,
-    /// The signals that a started program finds blocked and ignored.
+    /// The blocked and ignored signals with which a program is started.
     pub signals: SignalState,
     /// The processors of a started program; `None` if it is not bound.
     pub binding: Option<Binding>,
     /// Standard streams that started programs share; `None` for separate streams, whose output is sent as events.
     pub streams: Option<InheritedStreams>,
-    /// The only task that reads the standard input of those; all where absent.
+    /// The only task that reads the shared standard input; `None` if every task does.
     pub reader: Option<TaskId>,
     /// Variables in which a started program's environment differs from this process's, or from its shim's.
     pub variables: Variables,
-    /// When gdb gets what completes its writes of registers.
+    /// When gdb gets the library that completes its writes of registers.
     pub completion: Completion,
 }
 
@@ -71,7 +71,7 @@ impl StartConfig {
 pub struct Begun {
     /// gdb's settings that run the program.
     pub launch: Launch,
-    /// The gdb, in the program's directory and bound as the program is to be.
+    /// The gdb. Its working directory and its binding are those of the program to start.
     pub child: GdbChild,
     /// The program's streams.
     pub streams: Streams,

@@ -4,9 +4,11 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use sdm_system::proc;
 
-/// A launcher binds what it starts to the processors of one rank, where the program spins and would
-/// leave its debugger no time. So the server, and each gdb as soon as it has started its program, use all
-/// that they may; the program keeps the binding, which it inherits as it would without SDM.
+/// The processors of a program, and those of its gdb.
+///
+/// A launcher binds its processes to the processors of one rank. The program spins on these and would leave its
+/// debugger no time. The server therefore uses all permitted processors, and each gdb does so too once it has started
+/// its program. The program keeps the launcher's binding, which it would also inherit without SDM.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
     /// The processors that the launcher has bound the program to.
@@ -32,7 +34,7 @@ impl Binding {
         (wide != program).then_some(Self { program, wide })
     }
 
-    /// Lets all threads of a process use what is allowed.
+    /// Lets all threads of a process use all permitted processors.
     pub fn free(&self, pid: i32) {
         for thread in proc::of(pid).thread_ids().into_iter().flatten() {
             // It may have ended.

@@ -1,4 +1,4 @@
-//! Starts one gdb process with pipes for its input, output and errors.
+//! The start of a gdb process with pipes for its input, output and errors.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -70,13 +70,13 @@ pub fn handles(options: &GdbOptions) -> Vec<String> {
     lines.filter(|line| is_handle(line)).cloned().collect()
 }
 
-/// Whether a line of gdb's is `handle`, as far as gdb wants it written.
+/// True if a gdb command line is `handle` or an abbreviation of it of at least two letters.
 pub fn is_handle(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
     word.len() > 1 && "handle".starts_with(word)
 }
 
-/// The command line of a gdb that is started with `options`; benches start theirs with the same.
+/// The command-line arguments of a gdb for these options. Benchmarks start their gdbs with the same.
 #[must_use]
 pub fn gdb_arguments(options: &GdbOptions) -> Vec<&str> {
     let mut arguments = vec!["-q", "-i=mi3"];
@@ -96,7 +96,7 @@ pub struct Around<'a> {
     pub binding: Option<&'a Binding>,
     /// The library that gdb preloads.
     pub preload: Option<&'a Preload>,
-    /// Variables that it has, or has not, other than this process.
+    /// Environment variables in which gdb differs from this process: set, or unset if `None`.
     pub variables: &'a [(OsString, Option<OsString>)],
 }
 

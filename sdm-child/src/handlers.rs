@@ -26,7 +26,8 @@ const INSTALLERS: [&str; 9] = [
 /// Most files of a process that are examined.
 const FILES_MAX: usize = 1024;
 
-/// True if something in the process that is no runtime's can have installed a handler, or that cannot be known.
+/// True if code of the process outside of runtime libraries may install a signal handler. Also true if that cannot be
+/// determined.
 #[must_use]
 pub fn may_have_own_handlers(process: &Process, rules: &FoldRules) -> bool {
     let Ok(maps) = process.maps() else {
@@ -43,7 +44,8 @@ pub fn may_have_own_handlers(process: &Process, rules: &FoldRules) -> bool {
     is_found || own.next().is_some()
 }
 
-/// True if a file calls what installs a handler; what has that in itself, or is no file, may.
+/// True if a file imports a function that installs signal handlers. Also true if the file cannot be read, or has no
+/// dynamic symbols and may contain such a function.
 fn installs(path: &std::path::Path) -> bool {
     let Ok(file) = files::open(path) else {
         return true;

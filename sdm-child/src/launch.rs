@@ -26,13 +26,13 @@ use super::memcheck;
 use super::orders::{Orders, Source};
 use super::preload::is_changed_by_gdb;
 
-/// The longest command line for the shell, in bytes: the kernel takes 128 KiB in one argument.
+/// Maximum length of the shell command line, in bytes. The kernel accepts 128 KiB in one argument.
 pub const COMMAND_LINE_BYTES_MAX: usize = 120 << 10;
 
 /// Finds a site's own command on `PATH` and executes it: gdb takes a program, not a script.
 const ENV: &str = "/usr/bin/env";
 
-/// Variables that gdb, the shell or SDM for gdb's sake change on the way to the program.
+/// Variables that gdb, the shell, or SDM on behalf of gdb change before the program gets them.
 const TOUCHED: [&str; 10] = [
     "LC_ALL",
     "SHELL",
@@ -55,10 +55,9 @@ pub struct Launch {
     pub wrapper: Vec<u8>,
     /// Value of `set args`.
     pub args: Vec<u8>,
-    /// The program that `program`, a wrapper, runs in the end.
+    /// The program that is finally executed, if `program` is a wrapper.
     pub wrapped: Option<PathBuf>,
-    /// The command line for `target remote
-    /// `, if another program such as Valgrind runs the program.
+    /// The command line behind the `|` of `target remote |`, if another program such as Valgrind runs the program.
     pub reached_by: Option<Vec<u8>>,
 }
 
@@ -72,13 +71,13 @@ pub struct Outfit {
     pub closed: Vec<RawFd>,
 }
 
-/// The variable that names what is loaded into a program.
+/// The environment variable that names the libraries to preload into a program.
 pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 
 /// An environment by name.
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
-/// The environment of the program: `base`, with the changes of `spec`.
+/// The environment of the program: `base` with the changes of `spec`.
 pub(crate) fn program_environment(base: Environment, spec: &StartSpec) -> Environment {
     let mut environment = base;
     if let Some(directory) = &spec.directory

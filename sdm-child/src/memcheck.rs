@@ -90,8 +90,8 @@ fn found(name: &str) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The process of a program that Valgrind runs for the gdb of this process, which may be a script that has started gdb: it is where
-/// `vgdb` is.
+/// The pid of the program that Valgrind runs for the gdb with this pid. `gdb` may be a script that has started gdb.
+/// The program is found through the `vgdb` process below it.
 pub fn program_of(gdb: i32) -> Option<i32> {
     let is_vgdb = |pid: &i32| {
         let program = proc::of(*pid).program().unwrap_or_default();

@@ -31,7 +31,7 @@ const END: &[u8] = b"--";
 pub enum Source {
     /// A file that is opened; absolute.
     Path(PathBuf),
-    /// A descriptor that only names a pipe (`O_PATH`): the pipe is opened by it.
+    /// An `O_PATH` descriptor that names a pipe, which is opened by it.
     Pipe(RawFd),
     /// A descriptor that is the stream.
     Copy(RawFd),
@@ -40,9 +40,9 @@ pub enum Source {
 /// The exec wrapper's arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orders {
-    /// Standard input, output and errors; gdb's own where absent. The descriptors of these are closed then.
+    /// Standard input, output and errors; gdb's own if `None`. The descriptors named here are closed after use.
     pub(super) streams: [Option<Source>; 3],
-    /// Further descriptors that the program is not to have.
+    /// Further descriptors that the program must not inherit.
     pub(super) closed: Vec<RawFd>,
     pub(super) signals: SignalState,
     /// Variables that are set, or unset.
@@ -51,10 +51,11 @@ pub(crate) struct Orders {
     pub(super) hold: Option<Hold>,
 }
 
-/// The beginning of a program that its parent seizes.
+/// The start of a program that its parent seizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
-    /// A byte comes there once the program may begin; without one it does not begin.
+    /// A descriptor from which a byte is read before the program is executed. If its other end is closed without one,
+    /// the program is not executed.
     pub(super) release: RawFd,
     /// The process that may trace it later, besides its parent; 0 for none.
     pub(super) tracer: i32,
@@ -123,7 +124,7 @@ impl Orders {
         words
     }
 
-    /// Reads what follows [`MODE`]; gives the program and its arguments, too.
+    /// Parses the arguments after [`MODE`]. Returns the program and its arguments too.
     pub(super) fn parse(
         words: impl IntoIterator<Item = OsString>,
     ) -> Result<(Self, Vec<OsString>), BadOrder> {

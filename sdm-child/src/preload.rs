@@ -18,13 +18,13 @@ use sdm_system::proc;
 
 use crate::sys::out_of_the_way;
 
-/// The library; empty if processors have no such registers.
+/// The shared library; empty on architectures without such registers.
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xstate.so"));
 
 /// Name of the memory file, which `/proc/PID/maps` of a gdb shows that has loaded it.
 const NAME: &str = "sdm-xstate";
 
-/// The variable that names what is loaded into a program.
+/// The environment variable that names the libraries to preload into a program.
 const VARIABLE: &str = "LD_PRELOAD";
 
 /// The variable with the users whose files an attached gdb may read, besides root and the user himself.
@@ -33,7 +33,8 @@ const OWNERS: &str = "SDM_GDB_OWNERS";
 /// Bytes of registers that a gdb before 14 knows.
 const KNOWN_BYTES: u32 = 2696;
 
-/// When the library is loaded that has a gdb older than 14 write registers on a processor with more of them than it knows.
+/// When a gdb gets the library that completes its register writes. A gdb older than 14 needs it on processors with
+/// more registers than such a gdb knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
     /// Only if the processor has more registers than gdb knows.
@@ -71,7 +72,7 @@ impl FromStr for Completion {
 }
 
 impl Completion {
-    /// True if a gdb that is older than 14 and has not loaded the library fails at registers.
+    /// True if a gdb older than 14 fails to write registers here unless it has loaded the library.
     pub fn is_needed(self) -> bool {
         self == Self::Always || crate::sys::register_bytes() > KNOWN_BYTES
     }
@@ -89,7 +90,7 @@ impl Completion {
     }
 }
 
-/// The library in a file that a gdb can inherit.
+/// The library in a memory file that a gdb can inherit.
 pub struct Preload {
     file: OwnedFd,
 }
@@ -145,7 +146,7 @@ pub(super) fn is_changed_by_gdb(name: &OsStr, value: &OsStr) -> bool {
     name == VARIABLE && is_odd
 }
 
-/// True if the process has loaded the library, as far as this one may know.
+/// True if the process has loaded the library; false also if its mappings may not be read.
 pub fn is_loaded(pid: i32) -> bool {
     let name = format!("/memfd:{NAME} ");
     let is_it = |it: &proc::Mapping| it.name.as_bytes().starts_with(name.as_bytes());

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::SIGNAL_MAX;
 
-/// Which signals a program started by the server finds blocked and ignored: those the server
-/// itself was started with, so that the program sees what it sees without SDM.
+/// The blocked and ignored signals of a program that the server starts. They are those with which the server itself
+/// was started, so that the program starts as it would without SDM.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SignalState {
     /// Blocked signals by number, rising.

@@ -39,7 +39,7 @@ impl ExecFailure {
         Self { code, text }
     }
 
-    /// The exit code to end with: 126 or, where there is no such program, 127.
+    /// The exit code for the failure: 127 if there is no such program, otherwise 126.
     #[must_use]
     pub fn code(&self) -> u8 {
         self.code
@@ -71,7 +71,8 @@ pub fn exec_program() -> Option<ExecFailure> {
     Some(carry_out(words).unwrap_or_else(|failure| failure))
 }
 
-/// Gives why there is no program either way; `Ok` where all but the last step was done.
+/// Executes the program, and returns only the reason why that failed. `Ok` if only the final `execve` failed; `Err`
+/// if a step before it did.
 fn carry_out(words: impl Iterator<Item = OsString>) -> Result<ExecFailure, ExecFailure> {
     let (orders, command) = Orders::parse(words)?;
     let arguments = c_strings(command);
@@ -157,7 +158,7 @@ fn set_streams(streams: &[Option<Source>; 3]) -> Result<(), ExecFailure> {
     Ok(())
 }
 
-/// A descriptor that is the stream; fails with the path of what cannot be opened.
+/// Opens a standard stream, and returns its descriptor. An error carries the path that cannot be opened.
 fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::PathBuf, io::Error)> {
     let path = match source {
         Source::Copy(fd) => return Ok(*fd),
@@ -172,8 +173,8 @@ fn open_stream(number: RawFd, source: &Source) -> Result<RawFd, (std::path::Path
         .map_err(|error| (path, error))
 }
 
-/// A descriptor that names a file and holds nothing open: neither end of a pipe is counted as there for it. It is not
-/// inherited.
+/// A descriptor that names a file without opening it (`O_PATH`). It does not count as an open end of a pipe. It is
+/// close-on-exec.
 ///
 /// # Errors
 /// [`io::Error`] if there is no such file, or no descriptor is left.

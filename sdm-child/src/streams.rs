@@ -23,7 +23,7 @@ pub struct WayToStreams {
     pub sources: [Source; 3],
     /// The descriptors named by the sources, which gdb inherits.
     pub names: Vec<OwnedFd>,
-    /// Further descriptors that gdb inherits, and the program is not to have.
+    /// Further descriptors that gdb inherits and the program must not.
     pub closed: Vec<RawFd>,
 }
 
@@ -131,8 +131,8 @@ impl Streams {
         (theirs, ours.collect())
     }
 
-    /// The streams of a program whose gdb a shim has started, of what came of [`Streams::into_ends`] there; nothing if that
-    /// is not what there must be.
+    /// The streams of a program whose gdb a shim has started. `fds` are the shim's descriptors from
+    /// [`Streams::into_ends`]. `None` if there are too few.
     pub fn at_shim(fds: Vec<OwnedFd>, is_fed: bool, link: &Rc<ShimLink>) -> Option<Self> {
         if fds.is_empty() {
             return Some(Self::elsewhere());
@@ -154,7 +154,7 @@ impl Streams {
         })
     }
 
-    /// The streams of a program that has its own.
+    /// The streams of a program that keeps its own.
     pub fn none() -> Self {
         Self {
             outputs: Vec::new(),
@@ -165,7 +165,7 @@ impl Streams {
         }
     }
 
-    /// The streams of a program that was given this process's.
+    /// The streams of a program that was given this process's streams.
     pub fn elsewhere() -> Self {
         Self {
             elsewhere: true,

@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use portable_pty::MasterPty;
 
-/// Signals whose dispositions the C library keeps for itself.
+/// Signals whose dispositions are reserved for the C library.
 const RESERVED: std::ops::RangeInclusive<i32> = 32..=33;
 /// The largest signal number of Linux.
 pub(crate) const SIGNAL_MAX: i32 = 64;
@@ -50,7 +50,8 @@ pub(crate) fn bind(command: &mut Command, processors: CpuSet) {
     }
 }
 
-/// A descriptor of our own for a pseudo-terminal's master: the library lends its own only as a number. It is not inherited.
+/// A duplicate of the descriptor of a pseudo-terminal's master, since the pty library lends only the number. It is
+/// close-on-exec.
 pub(crate) fn duplicate_master(master: &dyn MasterPty) -> io::Result<OwnedFd> {
     let number = master.as_raw_fd().ok_or(io::ErrorKind::Unsupported)?;
     // SAFETY: the number is that of a descriptor which `master` keeps open as long as it is borrowed here.
@@ -122,7 +123,7 @@ fn become_gdb() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes one descriptor the copy of another; what it was before is closed. Programs inherit it.
+/// Makes descriptor `to` a copy of `from`, which programs inherit. An open `to` is closed first.
 pub(crate) fn duplicate_to(from: RawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: takes two numbers. Nothing in this process owns `to`: it is a standard stream.
     match unsafe { libc::dup2(from, to) } {
@@ -170,7 +171,7 @@ pub fn reap(pid: i32) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Makes this process the parent of descendants that lose theirs, from now on.
+/// Makes this process the subreaper of its descendants: it adopts those whose parents end.
 pub fn adopt_orphans() {
     let on: libc::c_ulong = 1;
     // SAFETY: sets a flag of this process and touches no memory.
@@ -190,8 +191,8 @@ pub(crate) fn fix_addresses() {
     }
 }
 
-/// Lets a process, and what it starts, trace this one where the kernel's Yama would not. A kernel without it knows no such call, and needs
-/// none.
+/// Permits a process and its descendants to trace this one, which the kernel's Yama would otherwise forbid. Has no
+/// effect on a kernel without Yama.
 pub(crate) fn allow_tracer(pid: i32) {
     let pid = libc::c_ulong::from(pid.unsigned_abs());
     // SAFETY: sets a number of this process and touches no memory.
@@ -251,7 +252,7 @@ pub(crate) fn send_on(id: i32, how: Onward, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Sends a thread a signal of any number. One that has ended gets none.
+/// Sends a signal of any number to a thread. Has no effect if the thread has ended.
 pub fn signal_thread(pid: i32, thread: i32, signal: i32) {
     // SAFETY: takes three numbers.
     unsafe {

@@ -39,8 +39,8 @@ pub fn split_at_commas(text: &str) -> Vec<&str> {
     parts
 }
 
-/// gdb's printed value without its type prefix: without the type and the address of a reference, `(Cell &) @0x7ffe:
-/// `, and without the type of a pointer, `(Cell *) `.
+/// gdb's printed value without its type prefix. For a reference the prefix is its type and its address, as in
+/// `(Cell &) @0x7ffe: `; for a pointer, its type, as in `(Cell *) `.
 #[must_use]
 pub fn bare(printed: &str) -> &str {
     behind_type(printed).map_or(printed, |(_, value)| value)

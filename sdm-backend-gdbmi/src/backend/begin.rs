@@ -144,7 +144,7 @@ impl GdbBackend {
         Ok(self.add(now, [task], Box::new(task_of)))
     }
 
-    /// Attaches tasks by one gdb for all of them; gives its slot.
+    /// Attaches one gdb to the processes of all these tasks; returns its slot.
     pub(super) fn attach_all(
         &mut self,
         now: Instant,
@@ -194,7 +194,7 @@ impl GdbBackend {
         Some(self.add(now, tasks, Box::new(shared)))
     }
 
-    /// Notes what a process is like before a gdb attaches to it.
+    /// Records the state of a process before a gdb attaches to it; `None` without a warden.
     fn hold(
         &self,
         pid: i32,
@@ -275,7 +275,7 @@ impl GdbBackend {
         }
     }
 
-    /// Starts the gdb that a program wants which has run without one.
+    /// Starts a gdb for a program that has run without one and now needs it.
     pub(super) fn bring_gdb(&mut self, now: Instant, number: u64) {
         let known = self.slots.get_mut(&number);
         let seized = known.and_then(|known| known.slot.seized());
@@ -293,7 +293,7 @@ impl GdbBackend {
     }
 }
 
-/// True if these tasks are attached to by one gdb.
+/// True if one gdb attaches to all these tasks.
 pub(super) fn shares_gdb(spec: &AttachSpec, tasks: &IdSet) -> bool {
     match spec.arrangement {
         Arrangement::Auto => tasks.len() > 1,
@@ -341,7 +341,7 @@ fn check(spec: &StartSpec) -> Option<Suppressions> {
     Some(Suppressions::read(&text.unwrap_or_default()).unwrap_or_default())
 }
 
-/// The memory that a gdb for a program needs, and that there is.
+/// The memory that a gdb for a program needs, and the free memory.
 pub(super) fn room(config: &StartConfig, spec: &StartSpec) -> Result<Room, Failure> {
     let directory = find_directory(spec.directory.as_deref())?;
     let search_path = std::env::var_os("PATH");

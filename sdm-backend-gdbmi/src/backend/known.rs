@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::slot::{Interest, Slot};
 
-/// A slot, and what the backend knows of it.
+/// A slot, and the backend's data about it.
 pub(super) struct KnownSlot {
     pub(super) slot: Box<dyn Slot>,
     /// Number of tasks that it serves now.

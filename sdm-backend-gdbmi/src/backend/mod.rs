@@ -42,7 +42,7 @@ pub struct GdbConfig {
     pub start: StartConfig,
     /// Which frames are a runtime's.
     pub fold: FoldRules,
-    /// Hold started programs that are about to abort, or to leave before `MPI_Finalize`.
+    /// True to stop started programs that are about to abort, or to exit before `MPI_Finalize`.
     pub internal_breakpoints: bool,
     /// Time that gdb has for one command.
     pub command_wait: Duration,
@@ -65,11 +65,11 @@ impl Default for GdbConfig {
     }
 }
 
-/// Drives the tasks of one server through gdb. What it does at an event is in proportion to the tasks that the event
-/// concerns, not to all of the server's.
+/// The backend that controls the tasks of one server through gdb. The cost of an event depends on the number of tasks
+/// concerned, not on the server's total.
 ///
-/// To be used from the thread that made it, which must not end before the backend is down: gdb
-/// ends when the thread that started it does.
+/// The thread that made the backend must make all calls, and must not end before the backend is down. gdb ends when
+/// the thread that started it ends.
 pub struct GdbBackend {
     config: GdbConfig,
     driver_config: Rc<DriverConfig>,
@@ -95,7 +95,7 @@ pub struct GdbBackend {
     preload: Option<Option<Preload>>,
     /// The library preloaded into gdbs that attach, likewise.
     guard: Option<Option<Preload>>,
-    /// Sees to it that gdbs end where this process is killed; there from the first one on.
+    /// The warden, which ends the gdbs if this process is killed; started with the first gdb.
     warden: Option<Rc<Warden>>,
     /// The processes that start the gdbs, if a launcher has started one for each task.
     shims: Shims,
@@ -144,7 +144,7 @@ impl GdbBackend {
         }
     }
 
-    /// A backend whose tasks' gdbs are started by the shims at the other ends of these channels.
+    /// A backend whose gdbs are started by the shims at the other ends of these channels, one per task.
     #[must_use]
     pub fn with_shims(config: GdbConfig, shims: Vec<(TaskId, Channel)>) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl GdbBackend {
             .push_back(BackendOutput::Answer { id, task, result });
     }
 
-    /// Begins a command of one task. Gives the slot that is to be settled for it.
+    /// Begins a command of one task. Returns the slot that must be settled afterwards.
     fn execute_one(
         &mut self,
         now: Instant,

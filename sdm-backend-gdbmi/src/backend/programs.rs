@@ -9,7 +9,7 @@ use super::GdbBackend;
 use sdm_gdb::{Driver, KeptPoint};
 
 impl GdbBackend {
-    /// Sends a signal to those of these tasks that were started here.
+    /// Sends a signal to those of these tasks whose programs were started here.
     pub(super) fn signal_own(&mut self, tasks: &IdSet, signal: i32, standing: bool) {
         let Ok(signal) = Signal::try_from(signal) else {
             return;

@@ -21,12 +21,12 @@ use crate::task::{Parent, Task};
 use sdm_child::{LocalShim, ProgramNews, ShimLink, StartConfig, Streams};
 use sdm_gdb::Driver;
 
-/// True if a program is started by a shim of this process's own, without a gdb.
+/// True if the program is started by a shim of this process's own, without a gdb.
 pub(super) fn seizes(config: &StartConfig, spec: &StartSpec) -> bool {
     spec.gdb_when_needed && config.streams.is_none() && config.binding.is_none()
 }
 
-/// The process of a task whose program runs without a gdb.
+/// The process of a task whose program runs without a gdb; `None` for other tasks.
 pub(super) fn free_process(
     current: &BTreeMap<TaskId, u64>,
     slots: &BTreeMap<u64, KnownSlot>,

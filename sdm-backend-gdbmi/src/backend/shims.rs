@@ -29,7 +29,7 @@ const OTHERS_WAIT: Duration = Duration::from_millis(500);
 pub(super) struct Shims {
     pub(super) links: BTreeMap<TaskId, Rc<ShimLink>>,
     tasks: HashMap<RawFd, TaskId>,
-    /// Gdbs that shims have been asked for and that are not there yet.
+    /// Gdbs that were requested from shims and have not arrived.
     coming: BTreeMap<TaskId, Coming>,
     leaving: BTreeMap<TaskId, Leaving>,
     /// Tasks whose shims were told to exit.
@@ -99,12 +99,12 @@ impl Shims {
         self.coming.contains_key(&task)
     }
 
-    /// True while gdbs have been asked for and have not come.
+    /// True while a requested gdb has not arrived.
     pub(super) fn any_coming(&self) -> bool {
         !self.coming.is_empty()
     }
 
-    /// True if no rank's process is left that is not asked to end.
+    /// True if every rank's process has ended or was asked to end.
     pub(super) fn are_deserted(&self) -> bool {
         let leaves = |(task, link): (&TaskId, &Rc<ShimLink>)| {
             link.is_gone() || self.leaving.contains_key(task)
@@ -138,7 +138,7 @@ impl Shims {
         }
     }
 
-    /// Gives a command up; the tasks that were being started by it, or that it was kept for.
+    /// Cancels a command. Returns the tasks that it was starting or for which it was kept.
     pub(super) fn cancel(&mut self, id: CommandId) -> Vec<TaskId> {
         let mut given_up = Vec::new();
         for (task, coming) in &mut self.coming {
@@ -290,7 +290,7 @@ impl GdbBackend {
         }
     }
 
-    /// The start that a shim was asked for, where that is still wanted.
+    /// The start that was requested from a shim; `None` if it is no longer wanted.
     pub(super) fn wanted(&mut self, task: TaskId) -> Option<Coming> {
         let coming = self.shims.coming.remove(&task)?;
         if self.ending.is_none() && coming.is_wanted {
@@ -342,7 +342,8 @@ impl GdbBackend {
         Ok(Task::new(task, driver, child, streams, false))
     }
 
-    /// The launcher wants a rank to end: so it does to all when it ends its job, and then this server ends.
+    /// Handles a launcher's request that a rank end. A launcher that ends its job asks this of all ranks, and this
+    /// server ends too.
     fn is_asked_to_end(&mut self, now: Instant, task: TaskId, link: &ShimLink, signal: i32) {
         tracing::info!(%task, signal, "its process is asked to end");
         let _ = link.tell(&ToShim::Heard);
@@ -359,7 +360,7 @@ impl GdbBackend {
         }
     }
 
-    /// Ends the ranks whose launcher wants that of them alone.
+    /// Ends the ranks that the launcher has asked to end without the others.
     pub(super) fn end_leaving(&mut self, now: Instant) {
         let is_due = |it: &Leaving| it.due.is_some_and(|due| due <= now);
         let due: Vec<(TaskId, i32)> = self

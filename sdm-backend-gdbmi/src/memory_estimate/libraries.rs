@@ -19,8 +19,8 @@ use sdm_system::proc::{self, Mapping};
 /// Most libraries examined.
 const LIBRARIES_MAX: usize = 256;
 
-/// The libraries of a program, or of the process whose `/proc/PID/exe` it is; `search` is the
-/// `LD_LIBRARY_PATH` of what is to be started.
+/// The libraries of a program, or of the running process if `program` is a `/proc/PID/exe`. `search` is the
+/// `LD_LIBRARY_PATH` of the program to start.
 pub(super) fn of(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     let process = program.parent().filter(|_| program.ends_with("exe"));
     let mapped = process.filter(|folder| folder.starts_with("/proc"));
@@ -30,7 +30,7 @@ pub(super) fn of(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     }
 }
 
-/// The files that a process has mapped to run what is in them, but for the program itself.
+/// The files that a process has mapped as executable, except for the program itself.
 fn mapped_by(maps: &[Mapping], program: Option<&Path>) -> Vec<PathBuf> {
     let executable = maps.iter().filter(|mapping| mapping.is_executable());
     let paths = executable.filter_map(Mapping::file);
@@ -42,7 +42,7 @@ fn mapped_by(maps: &[Mapping], program: Option<&Path>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The libraries that are named by the program, and by those in turn, where they are found.
+/// The libraries that the program needs, directly or indirectly, as far as they are found.
 fn needed_by(program: &Path, search: Option<&OsStr>) -> Vec<PathBuf> {
     let searched: Vec<PathBuf> = search
         .map(std::env::split_paths)

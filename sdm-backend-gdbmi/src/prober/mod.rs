@@ -30,7 +30,7 @@ const NO_WAIT: Duration = Duration::from_secs(60);
 pub(crate) struct Prober {
     known: BTreeMap<i32, (String, Driver)>,
     sources: Rc<Sources>,
-    /// The system calls of the threads of the process that is probed.
+    /// The system calls of the threads of the probed process.
     calls: SystemCalls,
     /// The earlier probe of each, which is restored if the last one does not count.
     before: BTreeMap<i32, KeptProbe>,
@@ -93,7 +93,7 @@ impl looker::Prober for Prober {
 }
 
 impl Prober {
-    /// The driver of a process. As a gdb does, it knows what it saw last from one diagnosis to the next one.
+    /// The driver of a process. As with a gdb, the driver keeps its state between diagnoses.
     fn driver(&mut self, inspection: &Inspection, rules: &FoldRules) -> &mut Driver {
         let (pid, program) = (inspection.pid(), inspection.program());
         if self.known.get(&pid).is_none_or(|(name, _)| name != program) {
@@ -127,7 +127,7 @@ impl Prober {
     }
 }
 
-/// The innermost frame of a thread that is the user's, or carries out Python's functions.
+/// The level of a thread's innermost frame that is the user's or the Python interpreter's evaluation function.
 fn innermost_own(thread: &ThreadStack, program: &str, rules: &FoldRules) -> Option<usize> {
     let frames = thread.frames.iter();
     let raw: Vec<_> = frames.map(|it| raw_frame(it.clone(), program)).collect();
@@ -135,7 +135,7 @@ fn innermost_own(thread: &ThreadStack, program: &str, rules: &FoldRules) -> Opti
     user.into_iter().chain(evaluation(thread)).min()
 }
 
-/// The level of a thread's innermost frame that carries out Python's functions.
+/// The level of a thread's innermost frame of the Python interpreter's evaluation function.
 fn evaluation(thread: &ThreadStack) -> Option<usize> {
     let mut frames = thread.frames.iter();
     frames.position(|it| it.function.as_deref().is_some_and(is_evaluation))

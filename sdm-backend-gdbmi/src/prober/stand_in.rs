@@ -11,7 +11,7 @@ use sdm_mi::{Record, ResultClass, Results, StreamKind, Value, parse_line};
 
 /// DWARF's numbers of the registers, by gdb's.
 const OF_GDB: [u16; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
-/// The most memory that is read at once, in bytes.
+/// Maximum number of bytes of memory per read.
 const MEMORY_BYTES_MAX: usize = 1 << 20;
 
 /// The substitute for a gdb.
@@ -256,14 +256,15 @@ impl<'a> StandIn<'a> {
         Some(named([("stack-args", Value::Named(frames))]))
     }
 
-    /// The value of an expression: a plain one, or where a variable is.
+    /// The value of an expression; for `(void *) &NAME` or a number, the address.
     fn value(&self, question: &Question<'_>, expression: &str) -> Option<String> {
         let (thread, level) = (question.thread, question.level);
         let value = self.inspection.evaluate(thread, level, expression);
         value.or_else(|| self.address(expression))
     }
 
-    /// The address of a variable of the linker's, and what is at one, as `(void *)` has it without debug information.
+    /// The address of a variable by its linker name, or a number, in the form of a `(void *)` without debug
+    /// information.
     fn address(&self, expression: &str) -> Option<String> {
         let pointer = expression.strip_prefix("(void")?.trim_start();
         let pointer = pointer.strip_prefix("*)")?.trim_start();
@@ -280,7 +281,7 @@ fn variable(name: String, text: Option<String>) -> Value {
     Value::Tuple(tuple(&[("name", name), ("value", text)]))
 }
 
-/// The text of a C string, as GDB/MI writes it.
+/// The text of a C string literal in the notation of GDB/MI.
 fn unquoted(quoted: &str) -> Option<String> {
     match parse_line(format!("~{quoted}").as_bytes()) {
         Record::Stream { text, .. } => Some(text),

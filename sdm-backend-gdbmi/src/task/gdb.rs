@@ -15,8 +15,8 @@ use sdm_mi::{LineReader, Record};
 
 use sdm_gdb::{BrokenOff, Gate};
 
-/// gdb may take this long for each step of its end: to leave by itself, by SIGTERM, and then
-/// nothing is alive under it and it is killed.
+/// Time that gdb has for each step of its end: to exit by itself, then to exit on SIGTERM. Then it is killed,
+/// provided that no process below it is alive.
 const END_STEP: Duration = Duration::from_secs(4);
 /// Time after which gdb is interrupted again without an answer: a gdb that has not begun with the question ignores a
 /// SIGINT.
@@ -27,11 +27,12 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Memory kept for the command buffer, in bytes.
 const KEPT_BYTES: usize = 4 << 10;
 
-/// A gdb, from its start until it was reaped.
+/// A gdb process, from its start until it is reaped.
 pub(crate) struct GdbIo {
     /// The process; `None` until it is started.
     child: Option<GdbChild>,
-    /// Readable when it has ended: what it has begun by itself can keep its output open.
+    /// Readable when gdb has ended. The end of its output does not show this, as child processes of gdb can keep the
+    /// output open.
     pidfd: Option<OwnedFd>,
     end: GdbEnd,
     /// Time of the next attempt to reap it.
@@ -86,7 +87,7 @@ impl GdbIo {
         self.child.as_ref().map_or(0, GdbChild::pid)
     }
 
-    /// True while there is none, and one can come.
+    /// True while gdb has not been started but still can be.
     pub(crate) fn is_to_come(&self) -> bool {
         self.child.is_none() && self.end == GdbEnd::Alive
     }
@@ -124,7 +125,7 @@ impl GdbIo {
         self.child = Some(child);
     }
 
-    /// The descriptors to watch now, each for reading and for writing.
+    /// The descriptors to watch now, each with whether for reading and for writing.
     pub(crate) fn interests(&self) -> impl Iterator<Item = Interest> {
         let child = self.child.iter();
         let read = child.flat_map(|it| [&it.stdout, &it.stderr]);
@@ -187,7 +188,7 @@ impl GdbIo {
         self.gate.all_attached();
     }
 
-    /// A line for gdb, with its number in front; see [`GdbIo::write`].
+    /// Queues a line for gdb, with its number in front; see [`GdbIo::write`].
     pub(crate) fn push(&mut self, line: &str) {
         self.gate.push(line);
     }
@@ -312,7 +313,7 @@ impl GdbIo {
         self.child.as_mut().is_some_and(GdbChild::was_killed)
     }
 
-    /// Ends one that does not end by itself; `before_kill` comes before the last resort.
+    /// Ends a gdb that does not end by itself. `before_kill` is called before SIGKILL.
     pub(crate) fn press(&mut self, now: Instant, before_kill: impl FnOnce()) {
         match self.end {
             GdbEnd::Closed(at) if at <= now => {

@@ -19,7 +19,7 @@ pub(super) struct LeftRunning {
     who: Identity,
     /// The shim whose child it becomes; `None` if it stays a child of this process.
     shim: Option<Rc<ShimLink>>,
-    /// Readable once it has ended; absent if the kernel has no such thing.
+    /// Readable once the program has ended; `None` if the kernel has no pidfds.
     pidfd: Option<OwnedFd>,
     /// Time of the next check.
     look_at: Option<Instant>,

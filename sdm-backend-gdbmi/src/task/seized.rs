@@ -1,4 +1,4 @@
-//! A program that runs without a gdb, until something needs one.
+//! A program that runs without a gdb until an operation needs one.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Parent {
     }
 }
 
-/// True for what is answered of a running program without a gdb.
+/// True for commands that a running program without a gdb can answer.
 fn needs_no_gdb(command: &Command) -> bool {
     matches!(
         command,
@@ -91,7 +91,7 @@ impl Task {
         }
     }
 
-    /// Ends the program, where no gdb is there to do so.
+    /// Kills the program if there is no gdb to do so.
     pub(super) fn kill_seized(&mut self) {
         if let Some(program) = self.started.as_ref().filter(|_| self.gdb.is_to_come()) {
             program.kill();

@@ -14,7 +14,7 @@ use sdm_child::{InputStream, OutputStream, ReadMore, StdinError};
 pub(super) const LINGER: Duration = Duration::from_millis(300);
 
 impl Task {
-    /// Takes input over. The answer comes when there is room for more.
+    /// Accepts input for the program. The answer is given when there is room for more.
     pub(super) fn feed(&mut self, id: CommandId, offset: u64, bytes: &[u8], eof: bool) {
         match self.take_stdin(offset, bytes, eof) {
             Ok(()) => {
@@ -127,7 +127,7 @@ impl Task {
         }
     }
 
-    /// Gives out the beginnings of lines on some streams.
+    /// Passes on the incomplete last lines of some streams.
     fn flush_outputs(&mut self, which: impl Fn(&OutputStream) -> bool) {
         let task = self.id;
         for output in self.streams.outputs.iter_mut().filter(|it| which(it)) {

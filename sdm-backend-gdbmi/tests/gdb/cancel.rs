@@ -11,7 +11,8 @@ use sdm_debug::{Backend, Command, FailureCode, Reply, TaskState};
 
 use crate::harness::{Harness, stopped};
 
-/// After how many turns of the event loop a command is cancelled: 0 is before gdb has read a byte of it.
+/// Numbers of turns of the event loop after which a command is cancelled. After 0 turns gdb has not read a byte of
+/// the command.
 const TURNS: std::ops::Range<usize> = 0..5;
 
 /// Breakpoints and settings in gdb, in its own words.

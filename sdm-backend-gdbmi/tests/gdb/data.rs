@@ -1,4 +1,4 @@
-//! Runs to places, values, memory, registers, source, types, signals, core files.
+//! Tests of `until`, `advance` and `jump`, values, memory, registers, source, types, signals and core files.
 
 use sdm_debug::command::{BacktraceSpec, CoreSpec, FrameSelect, StepKind, ValueFormat};
 use sdm_debug::reply::{MemoryBlock, SignalView, SourceText, StopReason};

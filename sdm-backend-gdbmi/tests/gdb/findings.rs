@@ -1,4 +1,4 @@
-//! Programs that were built with sanitizers, of gcc and of clang where that is installed.
+//! Tests of programs that were built with sanitizers, by gcc, and by clang if it is installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
@@ -9,7 +9,7 @@ use sdm_debug::{Command, Reply};
 
 use crate::harness::{Harness, place, stopped};
 
-/// The fixture with these sanitizers, by each compiler that is there.
+/// The fixture built with these sanitizers, once for each installed compiler.
 fn compiled(harness: &Harness, sanitizers: &str) -> Vec<PathBuf> {
     compiled_by(&["gcc", "clang"], harness, sanitizers)
 }

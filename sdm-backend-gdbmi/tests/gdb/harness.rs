@@ -226,7 +226,8 @@ impl Harness {
         });
     }
 
-    /// Waits until both helpers of `spin threads` wait for a signal, as the kernel sees it; the program runs.
+    /// Waits until both helper threads of `spin threads` wait for a signal, according to the kernel. The program runs
+    /// meanwhile.
     pub(crate) fn wait_helpers(&mut self) {
         self.wait_output(Stream::Stdout, "spinning");
         let program = self.directory.join("spin");
@@ -263,7 +264,7 @@ impl Harness {
         }
     }
 
-    /// Waits for something to do, for a moment at most, and does it.
+    /// Waits a moment at most for an event, and handles it.
     pub(crate) fn turn(&mut self) {
         let now = Instant::now();
         let wait = match self.backend.poll_timeout() {
@@ -337,7 +338,7 @@ impl Harness {
         }
     }
 
-    /// Ends the backend, and sees that nothing of this test is left.
+    /// Ends the backend, and removes the files of this test.
     pub(crate) fn shut_down(&mut self) {
         self.backend
             .shut_down(Instant::now(), EndPolicy::KillStarted);
@@ -361,7 +362,7 @@ impl Drop for Harness {
     }
 }
 
-/// Waits until two threads of a process sleep in `pause`, or in `ppoll` on processors without it.
+/// Waits until two threads of a process sleep in `pause`, or in `ppoll` on architectures without it.
 pub(crate) fn wait_helpers(pid: i32) {
     #[cfg(target_arch = "x86_64")]
     const WAIT: i64 = nix::libc::SYS_pause;
@@ -399,7 +400,7 @@ pub(crate) fn task() -> IdSet {
     IdSet::single(TaskId(0))
 }
 
-/// A start that is held at main, with the directory of the program as its own.
+/// Options to start a program, stopped at `main`, in the directory of its file.
 pub(crate) fn spec(program: &Path, args: &[&str]) -> StartSpec {
     use std::os::unix::ffi::OsStrExt;
     StartSpec {

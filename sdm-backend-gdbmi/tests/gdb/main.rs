@@ -1,4 +1,4 @@
-//! The backend with a real gdb and real programs.
+//! Tests of the backend with a real gdb and real programs.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 mod attach;

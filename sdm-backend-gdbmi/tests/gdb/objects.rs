@@ -1,4 +1,4 @@
-//! Variable objects on a real gdb: opened, listed in parts, changed, followed.
+//! Tests of variable objects on a real gdb: creation, listing of children in parts, assignment and update.
 
 use sdm_debug::command::{StepKind, ValueFormat};
 use sdm_debug::reply::{VarChange, VarObject};

@@ -13,7 +13,7 @@ use crate::harness::{Harness, spec};
 /// Time that they may be silent: long enough for a real gdb on a loaded machine.
 const SILENT_MAX: Duration = Duration::from_secs(20);
 
-/// Starts a program under a script in gdb's place; gives the failure of the start.
+/// Starts a program with a script in place of gdb; returns the failure of the start.
 fn start_under(script: &str) -> (FailureCode, String) {
     let mut harness = Harness::with(GdbConfig {
         start: StartConfig {

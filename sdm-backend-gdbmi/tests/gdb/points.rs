@@ -1,4 +1,4 @@
-//! Watchpoints, catchpoints, and breakpoints that do more than stop.
+//! Tests of watchpoints, catchpoints, and breakpoints with options or commands.
 
 use sdm_debug::command::{
     BreakSpec, CatchEvent, CatchSpec, PointSpec, StartPoint, StartSpec, StepKind, StopAt,
@@ -25,7 +25,7 @@ fn insert(number: u32, location: &str) -> BreakSpec {
     }
 }
 
-/// Number, old and new value of a stop at a watchpoint.
+/// The number, the old value and the new value of a stop at a watchpoint.
 fn seen(reason: &StopReason) -> (u32, Option<&str>, Option<&str>) {
     let StopReason::Watchpoint(hit) = reason else {
         panic!("{reason:?}");

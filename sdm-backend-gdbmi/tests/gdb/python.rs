@@ -1,4 +1,5 @@
-//! Python's functions in the stacks of its interpreter: the `python3` of the system, and those that `SDM_PYTHONS` names, with colons between.
+//! Tests of Python functions in the stacks of the interpreter. The interpreters are the system's `python3`, and those
+//! in the colon-separated list `SDM_PYTHONS`.
 
 use std::path::{Path, PathBuf};
 

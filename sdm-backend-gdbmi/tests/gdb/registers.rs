@@ -113,7 +113,7 @@ fn a_gdb_that_does_not_know_all_registers_writes_them() {
     });
 }
 
-/// Checks that this is refused, and as it is to be.
+/// Checks that a command was refused, with the expected code and text.
 fn check_refused(answer: Answer) {
     let failure: Failure = answer.expect_err("it cannot be done");
     assert_eq!(failure.code, FailureCode::Unsupported, "{failure}");
@@ -232,7 +232,7 @@ fn a_condition_that_calls_a_function_is_told_of() {
     );
 }
 
-/// The descriptors and what is loaded, as a program shows it.
+/// The lines of a program's output that list its open descriptors and its `LD_PRELOAD`.
 fn shown(output: &[u8]) -> Vec<String> {
     let output = String::from_utf8_lossy(output).into_owned();
     let of_interest = |line: &&str| line.starts_with("fd ") || line.starts_with("env LD_PRELOAD=");

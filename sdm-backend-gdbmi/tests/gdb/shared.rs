@@ -71,7 +71,7 @@ fn breakpoint(number: u32, condition: Option<&str>) -> Command {
     })
 }
 
-/// The value history of each is its own, though gdb has one for all.
+/// Checks that each task has its own value history, although their common gdb has only one.
 fn print_apart(harness: &mut Harness) {
     let mut print = |task, expression: &str| {
         let print = Command::Print {

@@ -34,7 +34,7 @@ impl Harness {
         }
     }
 
-    /// Each expression has one value, whichever command asks for it.
+    /// Checks that each expression has the expected value, by `evaluate` and by `print`.
     fn check(&mut self, rows: &[(&str, &str)]) {
         let mut wrong = Vec::new();
         for (expression, expect) in rows {
@@ -63,7 +63,7 @@ fn at(location: &str, condition: &str) -> BreakSpec {
     }
 }
 
-/// The variables of `sorts.cc` that are shown alike wherever they are shown.
+/// The variables of `sorts.cc` that look the same in every view.
 const VARIABLES: [(&str, &str); 12] = [
     ("cell", "{id = 1, heat = 2.5}"),
     ("array", "{1, 2, 3}"),

@@ -1,4 +1,4 @@
-//! Messages, and descriptors with them, between a shim and the server that drives its program.
+//! Messages with descriptors, between a shim and the server that controls its program.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -12,7 +12,7 @@ use sdm_system::peer::check_this_user;
 
 use crate::sys;
 
-/// The largest message, in bytes: what a Unix socket takes in one piece wherever its limit was not lowered.
+/// Maximum size of a message, in bytes. A Unix socket accepts it in one piece unless its limit was lowered.
 pub(super) const MESSAGE_BYTES_MAX: usize = 160 << 10;
 /// The most descriptors that come with one.
 const DESCRIPTORS_MAX: usize = 8;
@@ -40,10 +40,10 @@ pub(super) enum Heard {
 }
 
 impl Channel {
-    /// Over this socket, which is a connected `SOCK_SEQPACKET`.
+    /// A channel over a connected `SOCK_SEQPACKET` socket.
     ///
     /// # Errors
-    /// [`io::Error`] if the other end is another user's.
+    /// [`io::Error`] if the peer belongs to another user.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         check_this_user(&socket)?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl Channel {
         })
     }
 
-    /// The descriptor to watch: for reading, and for writing as long as [`Channel::wants_write`].
+    /// The descriptor to watch: for reading, and for writing while [`Channel::wants_write`] is true.
     #[must_use]
     pub fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
@@ -64,7 +64,7 @@ impl Channel {
         !self.queue.is_empty()
     }
 
-    /// Sends a message, or keeps it until the other end takes it.
+    /// Sends a message, or queues it until the peer can receive it.
     pub(super) fn send(&mut self, bytes: Vec<u8>, fds: Vec<OwnedFd>) -> io::Result<()> {
         if bytes.len() > MESSAGE_BYTES_MAX || fds.len() > DESCRIPTORS_MAX {
             let text = format!(
@@ -80,10 +80,10 @@ impl Channel {
         self.flush()
     }
 
-    /// Sends what waits, as far as the other end takes it.
+    /// Sends the queued messages, as far as the peer can receive them.
     ///
     /// # Errors
-    /// [`io::Error`] if the other end is gone.
+    /// [`io::Error`] if the peer has closed the connection.
     pub fn flush(&mut self) -> io::Result<()> {
         while let Some((bytes, fds)) = self.queue.front() {
             let raw: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();

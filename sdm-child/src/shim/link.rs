@@ -1,4 +1,4 @@
-//! A server's end of the connection to a shim.
+//! The server's end of the connection to a shim.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use super::channel::{Channel, Heard};
 use super::message::{Started, ToServer, ToShim};
 use crate::ProgramNews;
 
-/// The ends of processes that are remembered: gdb's and its program's, of the last few starts.
+/// Number of process ends that are remembered: those of the gdbs and programs of the last few starts.
 const ENDED_MAX: usize = 16;
 
 /// The shim of one task, from the server's side.
@@ -41,20 +41,20 @@ pub enum ShimSays {
     Started(Box<Started>, Vec<OwnedFd>),
     /// The start has failed, for this reason.
     Refused(Failure),
-    /// The program runs without one: its pid and its path, and the ends of its streams.
+    /// The program runs without a gdb: its pid, its path, and the server's ends of its streams.
     Seized(i32, PathBuf, Vec<OwnedFd>),
-    /// The program does not run without one, and has not begun.
+    /// The program cannot run without a gdb, and has not begun.
     NeedsGdb,
     /// News of a program without one.
     Program(ProgramNews),
-    /// The launcher wants it to end by this signal; 0 if the launcher is gone.
+    /// The launcher has asked the shim to end, by this signal; 0 if the launcher has ended.
     Leaving(i32),
     /// The shim has closed the connection.
     Gone,
 }
 
 impl ShimLink {
-    /// The connection to a shim; `blocked` are those of which messages wait to be taken.
+    /// A link over the connection to a shim. `blocked` collects the descriptors of links with unsent messages.
     pub fn new(channel: Channel, blocked: Rc<RefCell<Vec<RawFd>>>) -> Self {
         Self {
             channel: RefCell::new(channel),
@@ -69,7 +69,7 @@ impl ShimLink {
         self.channel.borrow().fd()
     }
 
-    /// True once it has hung up: what it had started ends with it.
+    /// True once the shim has closed the connection. The processes that it had started end with it.
     pub fn is_gone(&self) -> bool {
         self.is_gone.get()
     }
@@ -147,13 +147,13 @@ impl ShimLink {
         known.map(|(_, status)| *status).or_else(with_it)
     }
 
-    /// A process with this number begins: what is known of one that had it before is not its end.
+    /// Forgets the recorded end of an earlier process with this pid, as a new one begins.
     pub fn begins(&self, pid: i32) {
         self.ended.borrow_mut().retain(|(ended, _)| *ended != pid);
     }
 }
 
-/// The ends of a program's streams that a shim holds until the program has opened them.
+/// The program's ends of its streams, which a shim holds until the program has opened them.
 #[derive(Debug)]
 pub struct HeldAtShim(pub Rc<ShimLink>);
 

@@ -16,7 +16,7 @@ use super::process::{Shim, ShimEvent};
 use crate::sys;
 use crate::{StartConfig, adopt_orphans};
 
-/// The first argument of such a process; a descriptor and a number follow.
+/// The first argument of a local shim; a descriptor and a task number follow.
 const MODE: &str = "--shim";
 /// Interval of checks for an end that no descriptor reports, in milliseconds.
 const LOOK_AGAIN_MS: u16 = 5;
@@ -26,10 +26,10 @@ const LOOK_AGAIN_MS: u16 = 5;
 pub struct LocalShim(Child);
 
 impl LocalShim {
-    /// Starts one for the task with this number; `program` is one that calls [`run_shim`] first.
+    /// Starts a local shim for a task. `program` is an executable that calls [`run_shim`] first in `main`.
     ///
     /// # Errors
-    /// [`io::Error`] if the system has no room for it.
+    /// [`io::Error`] if the system has no resources for it.
     pub fn start(program: &Path, task: u32) -> io::Result<(Self, Channel)> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;

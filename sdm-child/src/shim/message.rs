@@ -38,13 +38,13 @@ pub enum ToShim {
     GoOn,
     /// The program has opened its streams.
     Opened,
-    /// The program runs: its gdb may use all processors from now on.
+    /// The program runs: its gdb may use all permitted processors from now on.
     Unbind,
     /// Watch this detached program, and report its end.
     Left(i32),
     /// Acknowledges its report of a signal.
     Heard,
-    /// The session is over: it is to end with this code.
+    /// The session is over: the shim must exit with this code.
     End(u8),
 }
 
@@ -63,7 +63,7 @@ pub struct StartRequest {
     pub given: GivenBytes,
     /// The rules that recognise runtime libraries.
     pub fold: FoldRules,
-    /// The signals that it finds blocked and ignored, where these are not the shim's.
+    /// The blocked and ignored signals with which the program starts; `None` for the shim's own.
     pub signals: Option<SignalState>,
 }
 
@@ -75,18 +75,18 @@ pub(super) enum ToServer {
         /// The rank that the launcher gave it.
         rank: u32,
     },
-    /// gdb has been started. With it come descriptors, in this order: gdb's input, output and errors; the program's output
-    /// and errors, where the front-end has them; its input, where that is fed.
+    /// gdb has been started. Descriptors come with the message, in this order: gdb's input, output and errors; the
+    /// program's output and errors, if they go to the front-end; its input, if the front-end feeds it.
     Started(Box<Started>),
-    /// The program runs without a gdb. With it come descriptors: the program's output and errors, where the front-end has them; its input, where
-    /// that is fed.
+    /// The program runs without a gdb. Descriptors come with the message: the program's output and errors, if they go
+    /// to the front-end; its input, if the front-end feeds it.
     Seized {
         /// The pid.
         pid: i32,
         /// The program, absolute.
         program: Vec<u8>,
     },
-    /// The program needs a gdb from its beginning, which it has not come to.
+    /// The program needs a gdb from its start, and has not begun.
     NeedsGdb,
     /// News of a program without a gdb.
     Program(ProgramNews),
@@ -99,7 +99,7 @@ pub(super) enum ToServer {
         /// The status.
         status: i32,
     },
-    /// The launcher wants it to end by this signal; 0 if the launcher is gone.
+    /// The launcher has asked the shim to end, by this signal; 0 if the launcher has ended.
     Leaving {
         /// The signal's number.
         signal: i32,

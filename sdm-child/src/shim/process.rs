@@ -48,13 +48,13 @@ pub struct Shim {
     server: Option<i32>,
     config: StartConfig,
     preload: Option<Option<Preload>>,
-    /// The program's ends of its streams, until it has opened them.
+    /// The program's ends of its streams, kept until the program has opened them.
     ends: Option<ProgramEnds>,
     /// The gdb that was started last.
     gdb: Option<i32>,
-    /// The program, as long as it runs without a gdb.
+    /// The tracer of the program, while it runs without a gdb.
     tracer: Option<Tracer>,
-    /// The program that a gdb of the server's has attached to, or is about to.
+    /// The pid of the program to which a gdb of the server has attached, or is about to.
     handed_over: Option<i32>,
     watched: Vec<WatchedProcess>,
 }
@@ -115,7 +115,7 @@ impl Shim {
             .any(|it| it.is_late || it.pidfd.is_none())
     }
 
-    /// Takes in what there is, and does what the server asks for.
+    /// Receives the available messages, and carries out the server's requests.
     pub fn handle_ready(&mut self) -> Vec<ShimEvent> {
         let mut events = Vec::new();
         let _ = self.channel.flush();
@@ -206,7 +206,7 @@ impl Shim {
         }
     }
 
-    /// True while something that it started has not ended.
+    /// True while a process that the shim has started has not ended.
     #[must_use]
     pub fn has_children(&self) -> bool {
         self.tracer.is_some() || !self.watched.is_empty()
@@ -224,7 +224,8 @@ impl Shim {
         }
     }
 
-    /// Kills the gdb, and by that its program, where the server that drove it is gone and it has not ended by itself.
+    /// Kills the gdb, and thereby its program. Used if the server that controlled the gdb has ended and the gdb has
+    /// not.
     pub fn kill_gdb(&mut self) {
         self.kill_program();
         if let Some(gdb) = self
@@ -355,7 +356,7 @@ impl Shim {
     }
 }
 
-/// Whether a process has this pid, be it a zombie.
+/// True if a process with this pid exists, even as a zombie.
 fn is_there(pid: i32) -> bool {
     kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
 }

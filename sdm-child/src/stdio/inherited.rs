@@ -37,7 +37,8 @@ impl InheritedStreams {
     }
 }
 
-/// Copies a descriptor to a number that children have, too: out of the way of what calls gdb, where there is one.
+/// Duplicates a descriptor to a high number that children inherit, beyond the numbers that gdb's callers use. If
+/// there is none, to a number from 3 on.
 fn hand_down(number: RawFd, fd: BorrowedFd<'_>) -> io::Result<RawFd> {
     let copy = |first| fcntl(fd, FcntlArg::F_DUPFD(first));
     copy(HANDED_FD_FIRST).or_else(|_| copy(3)).map_err(|errno| {

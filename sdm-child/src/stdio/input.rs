@@ -23,7 +23,7 @@ pub enum StdinError {
     },
     /// There is no room.
     Full,
-    /// The stream was ended, or the program closed it.
+    /// The stream was ended by the front-end, or the program has closed it.
     Closed,
 }
 
@@ -49,18 +49,18 @@ impl InputStream {
         }
     }
 
-    /// Our descriptor, while there is something to write to it.
+    /// The descriptor, if there are bytes to write to it.
     pub fn wants_write(&self) -> Option<RawFd> {
         let fd = self.fd.as_ref()?;
         (!self.buffer.is_empty()).then(|| fd.as_raw_fd())
     }
 
-    /// True if little enough waits for the program, or nothing ever will.
+    /// True if few enough bytes are queued for the program, or if the stream is closed.
     pub fn has_room(&self) -> bool {
         self.fd.is_none() || self.buffer.len() <= STDIN_HELD_BYTES_MAX
     }
 
-    /// Takes bytes over; those taken over before are skipped.
+    /// Queues bytes for the program. Bytes below the position already queued are skipped.
     pub fn take(&mut self, offset: u64, bytes: &[u8], eof: bool) -> Result<(), StdinError> {
         if offset > self.taken {
             return Err(StdinError::Gap { at: self.taken });
@@ -79,7 +79,7 @@ impl InputStream {
         Ok(())
     }
 
-    /// Writes what fits. Returns the descriptor that was closed, if any.
+    /// Writes as many bytes as fit. Returns the descriptor to close, if writing has ended.
     pub fn write(&mut self) -> Option<OwnedFd> {
         while let Some(fd) = &self.fd {
             if self.buffer.is_empty() {

@@ -1,4 +1,4 @@
-//! The program's standard streams: a pty for output, pipes for errors and input; or this process's own.
+//! The program's standard streams: a pty for output and pipes for errors and input, or this process's own streams.
 
 mod inherited;
 mod input;

@@ -8,7 +8,7 @@ use nix::unistd::read;
 use sdm_core::limits::BULK_CHUNK_BYTES_MAX;
 use sdm_debug::event::Stream;
 
-/// A line that has not ended is given out after this long.
+/// Time after which an incomplete line is passed on.
 const PARTIAL_LINE_WAIT: Duration = Duration::from_millis(20);
 /// Bytes of one read: a pseudo-terminal returns no more.
 const PIECE_BYTES: usize = 4 << 10;
@@ -31,7 +31,7 @@ pub struct OutputStream {
     /// Which stream it is.
     pub stream: Stream,
     fd: OwnedFd,
-    /// Read and not given out: less than a line, mostly.
+    /// Bytes that were read and not passed on; usually less than a line.
     pending: Vec<u8>,
     /// When `pending` is given out as it is.
     flush_at: Option<Instant>,
@@ -58,7 +58,7 @@ impl OutputStream {
         self.fd
     }
 
-    /// Reads what is there; whole lines go to `give`.
+    /// Reads the available bytes, and passes whole lines to `give`.
     pub fn read(&mut self, now: Instant, mut give: impl FnMut(Vec<u8>)) -> ReadMore {
         let mut total = 0;
         let mut is_hung_up = false;
@@ -100,7 +100,7 @@ impl OutputStream {
         self.flush_at
     }
 
-    /// Gives out what is there of an unfinished line.
+    /// Passes the incomplete line to `give`.
     pub fn flush(&mut self, mut give: impl FnMut(Vec<u8>)) {
         self.flush_at = None;
         if !self.pending.is_empty() {

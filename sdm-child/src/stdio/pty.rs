@@ -16,16 +16,17 @@ use crate::sys::duplicate_master;
 
 /// Both ends of a pseudo-terminal.
 pub(crate) struct Pty {
-    /// The end that this process reads; non-blocking, closed in children.
+    /// This process's end; non-blocking and close-on-exec.
     pub master: OwnedFd,
-    /// The program's end, kept open until the program has opened it itself: without it reads of the master would end.
+    /// The program's end, kept open until the program has opened it. If no process had it open, reads of the master
+    /// would report the end.
     pub slave: Box<dyn SlavePty + Send>,
     /// The path of the program's end, below `/dev/pts`.
     pub path: PathBuf,
 }
 
 impl Pty {
-    /// Opens a pseudo-terminal that changes no byte on its way and turns none into a signal.
+    /// Opens a pseudo-terminal that changes no byte and turns none into a signal.
     ///
     /// # Errors
     /// [`io::Error`] if the system has no pseudo-terminal or no descriptor left.

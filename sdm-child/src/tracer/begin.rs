@@ -15,7 +15,8 @@ use super::{NotSeized, Thread, Tracer, Watch, options, signal_of};
 use crate::sys::{self, Onward};
 
 impl Tracer {
-    /// Starts a program, seized: `command` becomes it when a byte comes through `release`. Comes back when nothing of the program itself has run yet.
+    /// Starts and seizes a program. `command` is the exec wrapper, which executes the program once a byte comes
+    /// through `release`. Returns before the program's first instruction.
     pub(crate) fn start(
         mut command: Command,
         mut release: io::PipeWriter,
@@ -106,7 +107,7 @@ fn ended(status: i32) -> String {
     }
 }
 
-/// Ends a process that is not to run, and takes its end.
+/// Kills and reaps a process that must not run.
 fn end(pid: i32) {
     let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
     while let Ok(Some((_, status))) = sys::next_change(pid, true) {

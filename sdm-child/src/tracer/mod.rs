@@ -26,9 +26,9 @@ pub use news::{Cause, Freed, MpiSymbols, ProgramNews};
 use signals::{is_of_instruction, is_stop, needs_debugger};
 use traps::{Trap, Traps};
 
-/// The most listings of a process's threads in a row.
+/// Maximum number of times in a row that a process's threads are listed.
 const LISTINGS_MAX: usize = 16;
-/// The code of a SIGTRAP that a debug register has raised.
+/// The `si_code` of a SIGTRAP from a debug register.
 const TRAP_HWBKPT: i32 = 4;
 
 /// A program does not run so.
@@ -54,13 +54,13 @@ pub(crate) struct Watch {
 pub(crate) struct Tracer {
     pid: i32,
     threads: BTreeMap<i32, Thread>,
-    /// Readable where a thread or the program has changed.
+    /// Readable if a thread or the program has changed state.
     changes: SignalFd,
     traps: Traps,
     watch: Watch,
     /// The thread that asks for its rank, and is stopped until that is known.
     asks_rank: Option<i32>,
-    /// A handler was found to be possibly the program's own.
+    /// True once the program was found to possibly have signal handlers of its own.
     own_handlers: bool,
     /// The stopped thread, and the cause.
     stands: Option<(i32, Cause)>,
@@ -81,7 +81,7 @@ pub(crate) struct Tracer {
 struct Thread {
     /// The signal to deliver on resume; `None` while it runs.
     stood_at: Option<i32>,
-    /// The version of the addresses at which it stops.
+    /// The version of the traps that the thread's debug registers hold.
     armed: u32,
 }
 
@@ -178,7 +178,7 @@ impl Tracer {
         self.handle_changes()
     }
 
-    /// Seizes threads that are not traced yet; false if there were none.
+    /// Seizes the threads that are not traced yet; false if there were none.
     fn seize_new(&mut self) -> bool {
         let threads = proc::of(self.pid).thread_ids();
         let mut found = false;
@@ -304,7 +304,7 @@ impl Tracer {
         }
     }
 
-    /// The address of these that a thread with a SIGTRAP has come to.
+    /// The trap at which a thread with a SIGTRAP has stopped; `None` if a debug register did not raise the signal.
     fn trap_of(&self, id: i32, signal: i32) -> Option<Trap> {
         if signal != libc::SIGTRAP || self.code(id)? != TRAP_HWBKPT {
             return None;

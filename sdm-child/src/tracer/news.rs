@@ -31,7 +31,7 @@ pub struct Freed {
 /// Addresses in an MPI library from which the rank of a process is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MpiSymbols {
-    /// Open MPI's communicators of all ranks and of one, and its empty group.
+    /// Addresses of Open MPI's `MPI_COMM_WORLD`, `MPI_COMM_SELF` and empty group.
     pub open_mpi: Option<(u64, u64, Option<u64>)>,
     /// Address of a symbol of MPICH's.
     pub mpich: Option<u64>,

@@ -2,7 +2,7 @@
 
 use nix::libc;
 
-/// Signals at which gdb stops no program either: they go through to it.
+/// Signals at which gdb does not stop a program either, but which it passes on.
 const PASSED: [i32; 10] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -15,7 +15,7 @@ const PASSED: [i32; 10] = [
     libc::SIGIO,
     libc::SIGPWR,
 ];
-/// Signals that end no program that does not handle them.
+/// Signals whose default action does not terminate a program.
 const HARMLESS: [i32; 8] = [
     libc::SIGCHLD,
     libc::SIGURG,
@@ -26,7 +26,7 @@ const HARMLESS: [i32; 8] = [
     libc::SIGTTIN,
     libc::SIGTTOU,
 ];
-/// Signals of an instruction, which it raises again when it is carried out again.
+/// Signals raised by an instruction, which raises the signal again when it is executed again.
 const OF_INSTRUCTIONS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 /// The highest signal with a name.
 const NAMED_MAX: i32 = 31;
@@ -34,12 +34,12 @@ const NAMED_MAX: i32 = 31;
 /// Signals that stop a process.
 const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// True for a signal that ends a program which does not handle it, and at which gdb stops one.
+/// True for a signal whose default action terminates a program, and at which gdb stops.
 pub(super) fn needs_debugger(signal: i32) -> bool {
     signal <= NAMED_MAX && !PASSED.contains(&signal) && !HARMLESS.contains(&signal)
 }
 
-/// True for a signal that an instruction raises whenever it is carried out.
+/// True for a signal that an instruction raises each time it is executed.
 pub(super) fn is_of_instruction(signal: i32) -> bool {
     OF_INSTRUCTIONS.contains(&signal)
 }

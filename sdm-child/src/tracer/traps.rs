@@ -17,19 +17,19 @@ use sdm_system::proc::{self, Mapping};
 
 use super::news::MpiSymbols;
 
-/// The number of addresses that a processor stops at.
+/// Number of addresses at which a processor can stop a thread.
 const SLOTS: usize = 4;
-/// The debug registers' place in `struct user`, in bytes.
+/// Offset of the debug registers in `struct user`, in bytes.
 const REGISTERS: usize = std::mem::offset_of!(nix::libc::user, u_debugreg);
 /// The debug register that enables the others (DR7).
 const CONTROL: usize = 7;
 /// The debug register that shows the address hit (DR6).
 const STATUS: usize = 6;
-/// A page of memory is at least so large.
+/// Smallest page size of any host, in bytes.
 const PAGE_BYTES: u64 = 4096;
 /// The auxiliary vector's entry with the loader's address.
 const AT_BASE: u64 = 7;
-/// The function that the loader calls when it has loaded something.
+/// The function that the loader calls after it has loaded or unloaded a library.
 const LOADED: &str = "_dl_debug_state";
 /// The beginning of the names of MPI's libraries.
 const MPI_LIBRARY: &[u8] = b"libmpi";
@@ -57,9 +57,9 @@ pub(super) enum Trap {
     Finalize,
     /// The program asks for its rank.
     Rank,
-    /// The program is about to end: `MPI_Abort`, `abort`, or `_exit` before `MPI_Finalize`.
+    /// A function that is about to end the program: `MPI_Abort`, `abort`, or `_exit` before `MPI_Finalize`.
     End,
-    /// An address that was of interest a moment ago.
+    /// An address that was a trap until recently.
     Past,
 }
 
@@ -75,7 +75,7 @@ enum Stage {
     Closed,
 }
 
-/// Addresses of functions, as far as they are there.
+/// Addresses of the functions of interest, as far as the process has them.
 #[derive(Debug, Default)]
 struct Functions {
     loaded: Option<u64>,
@@ -101,7 +101,7 @@ pub(super) enum Unwatched {
 pub(super) struct Traps {
     functions: Functions,
     stage: Stage,
-    /// Programs that are about to end are not stopped for that.
+    /// True to not stop programs that are about to end.
     pub(super) without_ends: bool,
     knows_rank: bool,
     symbols: MpiSymbols,
@@ -213,7 +213,7 @@ impl Traps {
         self.version += 1;
     }
 
-    /// True for `MPI_Init`, and for `MPI_Finalize`, where the program has called it.
+    /// Whether the program has called `MPI_Init`, and whether it has called `MPI_Finalize`.
     pub(super) fn mpi(&self) -> (bool, bool) {
         let closed = self.stage == Stage::Closed;
         (closed || self.stage == Stage::Open, closed)
@@ -251,14 +251,14 @@ impl Traps {
         all.filter(|(_, trap)| *trap != Trap::End || !self.without_ends)
     }
 
-    /// The purpose of an address, if it has any.
+    /// The purpose of an address; `None` if it is no trap.
     pub(super) fn at(&self, address: u64) -> Option<Trap> {
         let mut all = self.wanted();
         all.find(|(known, _)| *known == address)
             .map(|(_, trap)| trap)
     }
 
-    /// The addresses in the MPI library from which its rank is read.
+    /// The addresses in the MPI library from which the rank of the process is read.
     pub(super) fn mpi_symbols(&self) -> MpiSymbols {
         self.symbols
     }
@@ -309,7 +309,7 @@ fn set(thread: i32, register: usize, value: u64) -> nix::Result<()> {
     ptrace::write_user(Pid::from_raw(thread), place, value.cast_signed())
 }
 
-/// A program or library, of which only what is asked for is read.
+/// An ELF file whose parts are read on demand.
 type Elf<'a> = ElfFile64<'a, NativeEndian, &'a ReadCache<File>>;
 
 /// True for a program that contains, or is linked with, a sanitizer; `None` if it cannot be read.
@@ -329,7 +329,7 @@ fn is_sanitized(program: &Path, maps: &[Mapping]) -> Option<bool> {
     Some(is_linked || found[0].is_some())
 }
 
-/// The addresses of a file's symbols in a process that has it loaded; nothing if the file cannot be read.
+/// The addresses of a file's symbols in a process that has loaded it. `None` if the file cannot be read.
 fn symbols(file: &Path, maps: &[Mapping], names: &[&str]) -> Option<Vec<Option<u64>>> {
     let start = maps.iter().find(|it| it.file() == Some(file))?.start;
     let cache = ReadCache::new(files::open(file).ok()?);
