@@ -12,7 +12,7 @@ use crate::wire::fuzz;
 pub const TOOL_VERSION: u16 = 2;
 /// The deepest a line can be.
 pub const DEPTH_MAX: u8 = 12;
-/// The longest text of a value, in bytes; what is longer is cut off.
+/// Maximum length of a value's text, in bytes. A longer text is truncated.
 pub const TEXT_BYTES_MAX: usize = 256 << 10;
 /// The most bytes of input that one message carries.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
@@ -29,7 +29,7 @@ pub enum ToTool {
     Ask {
         /// Number of the request, which the answer repeats.
         number: u32,
-        /// What.
+        /// The request itself.
         ask: Ask,
     },
 }
@@ -155,21 +155,21 @@ pub enum FromTool {
     },
     /// A part of an answer.
     Part {
-        /// To which question.
+        /// Number of the request that is answered.
         number: u32,
         /// The lines of this part.
         lines: Vec<Line>,
     },
     /// An answer is over.
     Done {
-        /// To which question.
+        /// Number of the request that is answered.
         number: u32,
         /// The call's status; 0 for success.
         status: i32,
     },
     /// Something has happened.
     Event {
-        /// What.
+        /// Code of the event: a PMIx status.
         status: i32,
         /// The process that reported the event.
         source: JobPart,
@@ -180,9 +180,9 @@ pub enum FromTool {
     Output {
         /// The process.
         of: JobPart,
-        /// The stream: a bit of the standard's.
+        /// The stream: one of PMIx's channel bits.
         channel: u16,
-        /// What; nothing where the stream has ended.
+        /// The output; empty at the end of the stream.
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
@@ -214,7 +214,7 @@ pub enum Datum {
     Real(f64),
     /// A text.
     Text(String),
-    /// Bytes: only how many they are.
+    /// The length of a byte string; its contents are not passed on.
     Bytes(u64),
     /// Seconds and microseconds.
     Time(i64, i64),
@@ -222,11 +222,11 @@ pub enum Datum {
     Rank(u32),
     /// A status.
     Status(i32),
-    /// A word of the standard, named: a state, a scope or the like.
+    /// The name of a constant of the PMIx standard: a state, a scope or the like.
     Word(String),
     /// A process.
     Process(JobPart),
-    /// All that a process table has of a process.
+    /// An entry of a process table.
     ProcessInfo {
         /// The process.
         of: JobPart,
@@ -241,9 +241,9 @@ pub enum Datum {
         /// Its state.
         state: u8,
     },
-    /// An array of as many values, which are behind it and one deeper.
+    /// Head of an array of this many elements. The elements follow, one level deeper.
     Array(u64),
-    /// Something of this type that is not looked into.
+    /// A value of this PMIx type, which is not decoded.
     Opaque(u16),
 }
 

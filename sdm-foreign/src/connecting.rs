@@ -18,10 +18,10 @@ const TRY_EVERY: Duration = Duration::from_millis(250);
 /// Status of the library for a server that cannot be reached.
 const UNREACHED: i32 = -25;
 
-/// Connects to a server, once it is this tool's turn.
+/// Connects to a server, once this tool holds the server's lock ([`Turn`]).
 ///
-/// A server that still has a tool that died before says that it cannot be reached. Its library cannot be asked a second time in one
-/// process, so that this process begins anew then, some times.
+/// While a server still lists a tool that died earlier, connecting fails as if the server were unreachable. The library
+/// cannot be initialised twice in one process, so this process then executes itself again, at most [`TRIES_MAX`] times.
 pub(crate) fn connect(
     library: &Path,
     server: i32,
@@ -53,7 +53,8 @@ pub(crate) fn connect(
     Err(again.env(TRIES, (tries + 1).to_string()).exec()).context("try again")
 }
 
-/// Says goodbye to the server, once it is this tool's turn. The keeper lets the next one come when the server has hung up.
+/// Disconnects from the server, once this tool holds the lock again. The keeper releases the lock when the server has
+/// closed the connection.
 pub(crate) fn leave(tool: library::Tool, turn: Turn) {
     // It leaves all the same where others have not come to an end in all that time.
     let turn = turn.take_again();

@@ -1,6 +1,6 @@
-//! The structures and constants of libpmix that are used here, as the PMIx standard 4 lays them out; version 5 and
-//! OpenPMIx 6 have the same layout. Written by hand and resolved at run time, so that one program serves all of
-//! them.
+//! The structures and constants of libpmix that this program uses, as the PMIx standard 4 lays them out; version 5
+//! and OpenPMIx 6 have the same layout. They are written by hand, and functions are resolved at run time, so that
+//! one program works with all these versions.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

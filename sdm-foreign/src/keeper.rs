@@ -128,7 +128,8 @@ impl Watched {
         state.is_some_and(|it| it.is_stopped() || it.is_held())
     }
 
-    /// Waits until the server has forgotten a tool that has left. What it does in time it has done when its threads sleep.
+    /// Waits until the server has removed a tool that has disconnected. The server is taken to be done when its
+    /// threads sleep, also after a delay of [`NAME_STAYS`].
     fn wait_until_forgotten(&self) {
         self.wait_for_rest();
         if !self.ends_within(NAME_STAYS) {

@@ -17,19 +17,21 @@ use crate::{keeper, sys};
 const ATTACHMENT_FILE: &CStr = c"pmix.tool.attach";
 const TOOL_NAMESPACE: &CStr = c"pmix.tool.nspace";
 const TOOL_RANK: &CStr = c"pmix.tool.rank";
-/// The job that a tool of ours is in the server's books, always as rank 0. A name of its own for each tool is one more job
-/// that `prterun` waits for: it does not end when the user's job does (Open MPI 5.0.11).
+/// The namespace that every tool of ours gives itself at a `prterun`, always with rank 0. `prterun` waits for the
+/// end of each namespace, so a separate name for each tool would keep it alive after the user's job (Open MPI
+/// 5.0.11).
 ///
-/// A server that lives until it is told to end keeps names of its own choice apart, and sends output to no other ones.
+/// Any other server (`prte`) gets no name from the tool: it chooses a different name for each tool, and sends
+/// output only to such names.
 const OWN_NAMESPACE: &CStr = c"sdm-pmix";
-/// The server that ends with its job.
+/// Name of the launcher whose server ends with its job.
 const OF_ONE_JOB: &str = "prterun";
 /// Interval between checks whether that server has a job.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Time limit for its job to start. A server whose job is over looks the same as long as another tool keeps it, and
 /// must not wait for ours for ever.
 const START_WAIT: Duration = Duration::from_secs(300);
-/// The most processes of one table that are believed.
+/// Maximum accepted number of processes in one table.
 const PROCESSES_MAX: usize = 1 << 20;
 
 type ToolInit = unsafe extern "C" fn(*mut Proc, *mut Info, usize) -> c_int;
@@ -216,7 +218,7 @@ impl Tool {
         symbol(self.handle, name)
     }
 
-    /// Says goodbye. The keeper of this process sees when the server has dealt with it.
+    /// Disconnects from the server. The keeper of this process notices when the server has removed the tool.
     pub(crate) fn finish(self) {
         let connections = keeper::watch_connections();
         // SAFETY: it was initialised, and nobody uses it any more.
@@ -234,7 +236,8 @@ pub(crate) fn ends_with_job(server: i32) -> bool {
     program.file_name().is_some_and(|name| name == OF_ONE_JOB)
 }
 
-/// Whether a server has processes of its own: what starts its daemons. At its end it has none, and would wait for its last tool.
+/// Whether a server has child processes, which start its daemons. At its end it has none, and would wait for its
+/// last tool.
 fn starts(server: i32) -> bool {
     let stat = |pid| sdm_system::proc::of(pid).stat().ok();
     let pids = sdm_system::proc::pids().into_iter().flatten();

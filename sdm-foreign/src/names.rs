@@ -313,7 +313,7 @@ const ALLOCATIONS: &[(u8, &str)] = &[
 /// States of a network link.
 const LINKS: &[(u8, &str)] = &[(0, "unknown"), (1, "down"), (2, "up")];
 
-/// Ranks that are none: patterns of the standard.
+/// Rank values with a special meaning in the PMIx standard.
 const SPECIAL_RANKS: &[(u32, &str)] = &[
     (u32::MAX, "undefined"),
     (u32::MAX - 1, "all"),
@@ -361,7 +361,7 @@ fn of_bits(table: &'static [(u32, &'static str)], bits: u32) -> String {
     }
 }
 
-/// The name of a status: what a call or an event gave.
+/// The name of a PMIx status, the result of a call or the code of an event.
 #[must_use]
 pub fn status(value: i32) -> Cow<'static, str> {
     of(STATUSES, "status", value)
@@ -415,7 +415,7 @@ pub fn link(value: u8) -> Cow<'static, str> {
     of(LINKS, "state", value)
 }
 
-/// A rank, or what a special one means.
+/// A rank as text: its number, or the meaning of a special value.
 #[must_use]
 pub fn rank(value: u32) -> Cow<'static, str> {
     match SPECIAL_RANKS.iter().find(|(known, _)| *known == value) {

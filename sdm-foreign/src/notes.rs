@@ -16,14 +16,14 @@ const PLAIN_KINDS: [std::ops::RangeInclusive<u16>; 4] = [1..=2, 4..=20, 32..=37,
 /// Maximum memory of all decoded sets of one letter together, in bytes.
 const SETS_BYTES_MAX: u64 = 16 << 20;
 
-/// A value that a process has published, which owns all that it has.
+/// A published value, which owns its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Kept {
     /// A string.
     Text(CString),
     /// Bytes of any kind.
     Bytes(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// A type of the library without pointers, and what is in it.
+    /// A value of a library type without pointers: the type's number and the raw words.
     Plain(u16, [u64; 3]),
 }
 
@@ -65,7 +65,7 @@ pub enum Question {
         /// True where the answer may wait until all are there.
         waits: bool,
     },
-    /// Removes values that a rank has published: those of these names, or all where there are none.
+    /// Removes values that a rank has published: those with these keys, or all where no key is given.
     Unpublish {
         /// The rank.
         owner: u32,
@@ -85,7 +85,7 @@ pub enum Question {
     Start {
         /// The job.
         namespace: String,
-        /// The task that wants it; none where a tool does.
+        /// Task that requested the start; `None` for a tool.
         by: Option<u32>,
         /// The programs of the processes, in the order of their ranks.
         programs: Vec<HostProgram>,
@@ -117,7 +117,7 @@ pub enum Question {
         /// Its number.
         signal: i32,
     },
-    /// Something has happened.
+    /// An event for the receiving node's processes.
     Told(Told),
     /// A job has ended at a node, to the node of its first task.
     NodeEnded {
@@ -137,7 +137,7 @@ pub enum Question {
     },
 }
 
-/// An event, as a process or a tool tells of it.
+/// An event that a process or a tool reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// Code of the event, as the library numbers it.
@@ -159,7 +159,7 @@ pub enum Reply {
     Modex {
         /// The library's status: 0 where all is well.
         status: i32,
-        /// Bytes in all.
+        /// Length of the whole data, in bytes.
         total: u64,
         /// Offset of the part in the data, in bytes.
         offset: u64,
@@ -172,7 +172,7 @@ pub enum Reply {
         /// The library's status.
         status: i32,
     },
-    /// The published values that were looked up.
+    /// The values found by [`Question::LookUp`].
     Found {
         /// The library's status.
         status: i32,
@@ -181,9 +181,9 @@ pub enum Reply {
     },
     /// The table of the node's processes.
     Processes(HostTable),
-    /// Numbers are set apart.
+    /// The answer to [`Question::Reserve`].
     Reserved {
-        /// The first of them, which are in a row; none where there are not as many.
+        /// The first of the consecutive task numbers; `None` where too few are free.
         first: Option<u32>,
     },
 }
@@ -229,7 +229,8 @@ impl Note {
     }
 }
 
-/// Feeds arbitrary bytes to the reader of letters: no panic, and what was read is written and read again alike.
+/// Decodes arbitrary bytes as a letter. Checks that nothing panics, and that a decoded letter survives encoding and
+/// decoding.
 pub fn fuzz_notes(bytes: &[u8]) {
     if let Some(note) = Note::read(bytes)
         && let Some(again) = note.bytes()

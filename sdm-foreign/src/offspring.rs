@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Processes of such a job on one node, with consecutive ranks and consecutive tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// The node, by its place among the nodes of the first job.
+    /// Index of the node among the nodes of the first job.
     pub node: u32,
-    /// The session's task that the first of them is.
+    /// Task number of the first of these processes.
     pub first: u32,
     /// Number of these processes.
     pub count: u32,

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Prefixes of the variables by which runtimes tell a process its job and rank.
+/// Prefixes of the environment variables with which other launchers pass a process its job and rank.
 const PREFIXES: [&str; 9] = [
     "PMIX_", "PMI_", "PMI2_", "PRTE_", "OMPI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_",
 ];

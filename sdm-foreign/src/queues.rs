@@ -9,7 +9,7 @@ use crate::wire::fuzz;
 
 /// The version of these messages: both sides must have the same.
 pub const QUEUES_VERSION: u16 = 1;
-/// The most communicators that are looked at.
+/// Maximum number of communicators that are read.
 pub const COMMUNICATORS_MAX: usize = 4096;
 /// The most messages that are named; further ones are counted.
 pub const MESSAGES_MAX: usize = 4096;

@@ -19,16 +19,16 @@ pub(crate) enum Forked {
 /// State of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
-    /// Both sides have it.
+    /// Both sides are open.
     Open,
-    /// This side has ended it, and the other has not.
+    /// This side has closed the connection, and the other has not.
     Left,
-    /// The other side has ended it, or it is no connection.
+    /// The other side has closed the connection, or the descriptor is no connection.
     Over,
 }
 
-/// Forks a process that shares this one's descriptor table: what either opens or closes, both do. This process must
-/// have one thread, so that the child's copy of its memory is whole.
+/// Forks a process that shares this one's descriptor table: a descriptor that one of them opens or closes is open
+/// or closed in both. This process must have one thread, so that the child's copy of its memory is consistent.
 pub(crate) fn fork_sharing_descriptors() -> io::Result<Forked> {
     let flags = libc::c_long::from(libc::CLONE_FILES | libc::SIGCHLD);
     let none: libc::c_long = 0;
@@ -82,8 +82,7 @@ pub(crate) fn wait_readable(fds: &mut [libc::pollfd], wait: Option<Duration>) ->
     }
 }
 
-/// Whether a descriptor is a socket that another process may be at the other end of: a pair of the
-/// library's own is none.
+/// Whether a descriptor is a TCP connection. A socket pair that the library uses itself is none.
 pub(crate) fn is_connected(fd: RawFd) -> bool {
     // SAFETY: all zeros are a valid address.
     let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
@@ -103,7 +102,7 @@ pub(crate) fn received(fd: RawFd) -> u64 {
 
 /// State of the TCP connection of a descriptor.
 pub(crate) fn connection(fd: RawFd) -> Connection {
-    /// The states of `linux/tcp.h` in which the other side has not ended it; FIN_WAIT is behind this side's end.
+    /// The states of `linux/tcp.h` in which the other side has not closed the connection; in FIN_WAIT this side has.
     const ESTABLISHED: u8 = 1;
     const FIN_WAIT: [u8; 2] = [4, 5];
     // The first member of the kernel's `tcp_info`, which may be cut off behind it.
@@ -118,14 +117,14 @@ pub(crate) fn connection(fd: RawFd) -> Connection {
     }
 }
 
-/// A second descriptor, which no program started from here has.
+/// Duplicates a descriptor, with close-on-exec set. `None` where that fails.
 pub(crate) fn duplicate(fd: RawFd) -> Option<RawFd> {
     // SAFETY: it takes two numbers, and gives a descriptor or -1.
     let fd = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
     (fd != -1).then_some(fd)
 }
 
-/// Ends this side of a connection, also where other processes have a descriptor of it.
+/// Closes this side of a connection for writing, even where other processes share the descriptor.
 pub(crate) fn leave(fd: RawFd) {
     // SAFETY: it takes two numbers. Where it fails the other side has ended it.
     unsafe { libc::shutdown(fd, libc::SHUT_WR) };

@@ -54,7 +54,7 @@ impl HostTable {
         self.processes.push(process);
     }
 
-    /// Adds what another table has.
+    /// Adds the entries of another table.
     pub fn join(&mut self, other: &Self) {
         for process in &other.processes {
             self.add(

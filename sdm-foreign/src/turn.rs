@@ -1,10 +1,10 @@
-//! A lock by which only one tool of ours at a time is connected to a server.
+//! A lock that allows one tool of ours at a time to connect to a server.
 //!
-//! Every tool of ours has the same name at a server: see [`crate::library`]. If two of one name are there at once,
-//! or one comes before the server has dealt with the end of the other, the server may confuse them and refuse all
-//! later ones. So a lock orders them. The lock is on a file of the server's process that only its owner can open,
-//! so that no other user can keep a tool out, and nothing is left behind. It is held until the server has forgotten
-//! the tool; the keeper of a tool that died holds it as well.
+//! Every tool of ours has the same name at a `prterun`: see [`crate::library`]. Two tools of one name may confuse
+//! the server, also where the second connects before the server has processed the end of the first. The server may
+//! then refuse all later tools. The lock prevents this. The lock is on a file of the server's process that only its
+//! owner can open, so that no other user can keep a tool out, and no lock file is left over. The lock is held until
+//! the server has removed the tool. If the tool dies, its keeper still holds the lock.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(60);
 /// Interval between attempts to take the lock.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The turn of this process. Where it dies with it, a keeper may still hold it.
+/// This process's hold of the lock. If this process dies, its keeper may still hold the lock.
 pub(crate) struct Turn(State);
 
 /// The file stays open in both, as a keeper knows it by its number.

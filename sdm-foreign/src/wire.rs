@@ -19,7 +19,7 @@ pub const FRAME_BYTES_MAX: usize = 4 << 20;
 pub const NODES_MAX: usize = 1 << 16;
 /// The most bytes of a letter from the PMIx server of one node to that of another.
 pub const LETTER_BYTES_MAX: usize = 60 << 10;
-/// The most bytes of one part of what a barrier carries.
+/// Maximum length of one part of a barrier's data, in bytes.
 pub const PART_BYTES_MAX: usize = 1 << 20;
 /// The longest name of a node or a job, in bytes: PMIx has room for 255.
 pub const NAME_BYTES_MAX: usize = 200;
@@ -61,7 +61,7 @@ pub enum ToHost {
         job: HostJob,
         /// Ranks of this node that the server owns.
         ranks: IdSet,
-        /// Numbers for processes that are started later, which this server starts then.
+        /// Task numbers for processes that this server starts later.
         spare: IdSet,
     },
     /// A part of the data of all nodes for a barrier; in order.
@@ -76,10 +76,10 @@ pub enum ToHost {
     Fenced {
         /// The barrier's number.
         number: u64,
-        /// True where all nodes have come to it.
+        /// True where all nodes have entered the barrier.
         is_met: bool,
     },
-    /// A letter from another node, or one of this node's that could not be brought.
+    /// A letter from another node, or a letter of this node that could not be delivered.
     Letter(HostLetter),
     /// The server's processes, in answer to [`FromHost::WantProcesses`].
     Processes(HostTable),
@@ -87,7 +87,7 @@ pub enum ToHost {
     Ended {
         /// Tasks of the processes.
         tasks: IdSet,
-        /// With which exit code, or 128 and the signal's number.
+        /// Exit code of the processes, or 128 plus the number of the signal that ended them.
         status: i32,
     },
     /// Output of a process; sent after [`FromHost::WantOutput`].
@@ -100,11 +100,11 @@ pub enum ToHost {
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
-    /// Programs that were to be started run, or cannot be.
+    /// The result of [`FromHost::Spawn`].
     Spawned {
         /// Number of the request, as received.
         number: u64,
-        /// True where all of them run.
+        /// True where all programs run.
         is_started: bool,
     },
 }
@@ -112,13 +112,13 @@ pub enum ToHost {
 /// A program that a process asks to be started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostProgram {
-    /// The program, in that process's words: a path that may be relative, or a name.
+    /// The program as that process gave it: an absolute or relative path, or a name.
     pub program: Vec<u8>,
     /// Its arguments, without the program itself.
     pub arguments: Vec<Vec<u8>>,
     /// Additional environment variables: `NAME=VALUE`.
     pub environment: Vec<Vec<u8>>,
-    /// Its directory.
+    /// Working directory of the program; `None` where the request names none.
     pub directory: Option<Vec<u8>>,
     /// Number of processes that run it.
     pub count: u32,
@@ -131,7 +131,7 @@ pub struct HostLetter {
     pub to: u32,
     /// A rank of the sending node.
     pub from: u32,
-    /// The sender's number for it.
+    /// Number of the letter at its sender.
     pub number: u64,
     /// False where it comes back, as `from` cannot be reached.
     pub is_brought: bool,
@@ -143,7 +143,7 @@ pub struct HostLetter {
 /// A message of a PMIx server to the servers of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromHost {
-    /// The first message: it is there.
+    /// The first message where the PMIx server runs.
     Ready {
         /// [`VERSION`].
         version: u16,
@@ -152,7 +152,7 @@ pub enum FromHost {
         /// Environment variables for every process of the job; each process gets `PMIX_RANK` with its rank as well.
         environment: Vec<(String, String)>,
     },
-    /// The first message: it cannot be there, and why.
+    /// The first message where the PMIx server cannot run.
     Failed {
         /// The reason, on one line.
         text: String,
@@ -162,11 +162,11 @@ pub enum FromHost {
         /// The notice, on one line.
         text: String,
     },
-    /// A process wants its job to end (`MPI_Abort`).
+    /// A process aborts its job (`MPI_Abort`).
     Aborted {
         /// Its rank.
         rank: u32,
-        /// With which status.
+        /// Exit status that the process gave.
         status: i32,
         /// The message given with it, on one line; may be empty.
         text: String,
@@ -221,35 +221,35 @@ pub enum FromHost {
         #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
-    /// A process wants programs to be started, to the server that has the numbers for them.
+    /// Requests the start of programs; sent to the server that owns the task numbers for them.
     Spawn {
-        /// For the answer.
+        /// Number of the request, which the answer repeats.
         number: u64,
-        /// The process, by its number; none where it is a tool.
+        /// Task that requested the start; `None` for a tool.
         by: Option<u32>,
-        /// The numbers of the new processes, in a row.
+        /// Task numbers of the new processes, consecutive.
         tasks: IdSet,
-        /// Their ranks in their job, in the order of the numbers; as many.
+        /// Ranks of the new processes in their job, in the order of the task numbers; one for each.
         ranks: IdSet,
         /// Number of the job's processes on all nodes.
         size: u32,
         /// The programs of the processes, in the order of the task numbers.
         programs: Vec<HostProgram>,
-        /// Environment variables for all of them; each gets `PMIX_RANK` with its rank as well.
+        /// Environment variables for all new processes; each also gets `PMIX_RANK` with its rank.
         environment: Vec<(String, String)>,
     },
 }
 
-/// Bytes that are no frame or message.
+/// Error in received bytes: no valid frame or message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// A frame that is longer than any can be.
+    /// A frame longer than [`FRAME_BYTES_MAX`].
     #[error("a frame of {0} bytes, at most {FRAME_BYTES_MAX}")]
     TooLong(usize),
-    /// A frame that is no message.
+    /// A frame that does not decode to a message.
     #[error("a frame of {0} bytes that is no message")]
     NoMessage(usize),
-    /// A job that cannot be.
+    /// An invalid job description, with the reason.
     #[error("a job that cannot be: {0}")]
     NoJob(&'static str),
 }
@@ -263,11 +263,11 @@ impl HostJob {
             .join(format!("sdm-pmix-{}-{}", self.namespace, self.own))
     }
 
-    /// Checks what only the sender can have got wrong.
+    /// Checks the parts of the description in which the sender can be wrong.
     ///
     /// # Errors
-    /// [`WireError::NoJob`]: names that PMIx cannot carry, a node that is not there, or ranks that are on two nodes or do not begin
-    /// with 0 and go on without gaps.
+    /// [`WireError::NoJob`]: names that PMIx cannot carry, an `own` outside the nodes, or ranks that are not each
+    /// on exactly one node and consecutive from 0.
     pub fn check(&self) -> Result<(), WireError> {
         let plain = |name: &str| {
             let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX;
@@ -369,8 +369,8 @@ impl Frames {
     }
 }
 
-/// Feeds arbitrary bytes to the readers of both sides: no panic, what was read is written and read again alike, and a job that
-/// passes the check can be asked for its parts.
+/// Decodes arbitrary bytes as messages of both sides. Checks that nothing panics, that a decoded message survives
+/// encoding and decoding, and that a job that passes the check can be queried.
 pub fn fuzz_frames(bytes: &[u8]) {
     let messages = fuzz_as::<ToHost>(bytes);
     for message in messages {
@@ -411,7 +411,7 @@ where
     found
 }
 
-/// Feeds arbitrary bytes to the reader of a kind of message: what it takes for one is read again from its own bytes.
+/// Decodes arbitrary bytes as messages of type `T`. Checks that each decoded message survives encoding and decoding.
 pub(crate) fn fuzz<T>(bytes: &[u8])
 where
     T: Serialize + DeserializeOwned,

@@ -10,21 +10,21 @@ use super::request::{Done, Request, SpawnCallback, hand_over};
 use super::upcalls::{is_set, process, slice};
 use crate::ffi::{App, DEBUG_TARGET, Info, Proc, TYPE_PROC, TYPE_STRING};
 
-/// The directory of a program, as directives have it.
+/// Attribute with a program's working directory.
 const DIRECTORY: &CStr = c"pmix.wdir";
-/// The processes are to wait for a debugger.
+/// Attribute that makes the processes wait in `PMIx_Init` for a debugger.
 const HOLD: &CStr = c"pmix.dbg.init";
-/// The processes are a debugger's.
+/// Attribute that marks the processes as a debugger's daemons.
 const DAEMONS: &CStr = c"pmix.debugger";
-/// So many of them on each node of those that they debug.
+/// Attribute with the number of debugger daemons on each node of the debugged processes.
 const DAEMONS_PER_NODE: &CStr = c"pmix.dbg.dpnd";
-/// The hosts, with commas.
+/// Attribute with the host names, separated by commas.
 const HOSTS: &CStr = c"pmix.host";
 /// Attribute with the placement of processes: `ppr:N:node` is N on each node.
 const MAP_BY: &CStr = c"pmix.mapby";
-/// So many on each node.
+/// Attribute with the number of processes on each node.
 const PER_NODE: &CStr = c"pmix.ppr";
-/// The most words of a command line or of an environment that are believed.
+/// Maximum accepted number of words in a command line or an environment.
 const WORDS_MAX: usize = 1 << 16;
 
 pub(super) unsafe extern "C" fn on_spawn(

@@ -1,5 +1,5 @@
-//! Barriers among ranks of several nodes; each node sends data to all through them. Barriers of the same ranks are
-//! told apart by their count, which is the same on all nodes.
+//! Barriers among ranks of several nodes, in which each node sends data to all others. Barriers of the same ranks
+//! differ by their count, which is the same on all nodes.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ fn about_group(members: Vec<Proc>, assigns: bool, bytes: &[u8]) -> Known {
     known
 }
 
-/// A barrier that this node has come to.
+/// A barrier that all participating processes of this node have entered.
 struct Barrier {
     comer: Comer,
     /// The server that speaks for this node.
@@ -88,8 +88,9 @@ pub(crate) struct Barriers {
 }
 
 impl Barriers {
-    /// Records that this node has come to a barrier, for which one of its servers is the speaker. Returns the
-    /// barrier's number here, and the number of earlier barriers of the same ranks.
+    /// Records that this node has entered a barrier; `speaker` is the server that answers for the node. Returns the
+    /// barrier's number on this node, and the number of earlier barriers of the same ranks (with the purpose's
+    /// bits).
     pub(crate) fn begin(
         &mut self,
         (ranks, purpose): (IdSet, Purpose),
@@ -126,7 +127,7 @@ impl Barriers {
         }
     }
 
-    /// All have come, or never will.
+    /// Ends a barrier: all nodes have entered it (`is_met`), or one never will.
     pub(crate) fn end(&mut self, number: u64, is_met: bool) {
         if let Some(barrier) = self.open.remove(&number) {
             match is_met {

@@ -95,7 +95,7 @@ impl Board {
         })
     }
 
-    /// Takes back what this process has published: these, or all where none is named.
+    /// Removes values that a process has published: those with these keys, or all where no key is given.
     pub(crate) fn unpublish(&mut self, owner: u32, keys: &[String]) {
         self.entries.retain(|key, (whose, _)| {
             !(*whose == owner && (keys.is_empty() || keys.iter().any(|it| it == key)))

@@ -25,8 +25,8 @@ const RANGE_LOCAL: u8 = 2;
 /// Only for the process itself.
 const RANGE_PROCESS: u8 = 7;
 
-/// A tool asks for the output of processes from now on. All of it is delivered; the library filters it by its own
-/// list. The call is answered at once: libpmix (4.2, 5.0) frees the data of its callback when this returns,
+/// A tool requests the output of processes from now on. All output is delivered; the library filters it by its own
+/// list. The call is answered at once: libpmix (4.2, 5.0) frees the data of its callback when this function returns,
 /// whatever the result.
 pub(super) unsafe extern "C" fn on_pull(
     _: *const Proc,
@@ -123,8 +123,8 @@ pub(super) unsafe extern "C" fn on_notify(
     OPERATION_SUCCEEDED
 }
 
-/// Processes make or destroy a group. A destruction is answered at once: all members of this node know of it by
-/// now, and it concerns no others. OpenPMIx 5.0 reads freed memory if that answer comes later.
+/// Processes make or destroy a group. A destruction is answered at once: all members on this node already know of it,
+/// and no other node is involved. OpenPMIx 5.0 reads freed memory if that answer comes later.
 pub(super) unsafe extern "C" fn on_group(
     operation: c_int,
     _: *const c_char,

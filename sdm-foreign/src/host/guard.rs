@@ -39,13 +39,13 @@ const FIRST_BYTES_MAX: usize = 4096;
 
 /// Whether the library is guarded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// The doors of the library, each with the number of what it believes to be its socket.
+/// The guarded listening sockets, each with the descriptor number that the library uses for it.
 static DOORS: Mutex<Vec<(c_int, Arc<Door>)>> = Mutex::new(Vec::new());
 
 /// Queue of this user's connections that have sent their first bytes, until the library accepts them.
 struct Door {
     spoken: Mutex<VecDeque<TcpStream>>,
-    /// Counts them; what has a descriptor of it is ready to be read while there are some.
+    /// Number of queued connections. The library polls a duplicate of this descriptor in place of its listening socket.
     bell: EventFd,
 }
 
@@ -142,8 +142,8 @@ fn guard(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Replaces the C library's `accept`: on the library's sockets it returns a connection that has sent its first
-/// bytes, and fails where there is none.
+/// Replacement for the C library's `accept`. On the library's sockets it returns a connection that has sent its first
+/// bytes, and fails where none is queued.
 ///
 /// # Safety
 /// As the C library's: an address and its length, or null.

@@ -13,7 +13,7 @@ use super::request::{Done, LookupCallback, Request};
 use super::{Host, NOT_FOUND, OUT_OF_RESOURCE, SUCCESS, Serving, value};
 use crate::ffi::{Proc, Published, key_of};
 
-/// The node of this rank keeps what is published.
+/// The node of this rank stores the published values of the whole job.
 const BOARD_RANK: u32 = 0;
 
 impl Host {
@@ -86,7 +86,8 @@ impl Host {
         self.try_ask(rank, question, asker);
     }
 
-    /// Asks the node of a rank; false where the question is too long for a letter, which its asker has been told.
+    /// Sends a request to the node of a rank. Returns false where the request is too long for a letter; its asker
+    /// has then received the error.
     pub(super) fn try_ask(&mut self, rank: u32, question: Question, asker: Asker) -> bool {
         let letter = self.post.ask(rank, question, asker);
         let is_asked = letter.is_some();
@@ -94,7 +95,7 @@ impl Host {
         is_asked
     }
 
-    /// A process of this node has put this, which another node wants to know.
+    /// Sends the data that a process of this node has put to the node that asked for it.
     pub(super) fn put(&mut self, to: u32, number: u64, status: i32, bytes: Vec<u8>) {
         let reply = match status {
             SUCCESS => {
@@ -191,7 +192,7 @@ impl Host {
         self.send_letter((from, number, Note::Reply(reply)));
     }
 
-    /// Asks the library what a process of this node has put.
+    /// Asks the library for the data that a process of this node has put.
     fn ask_put(&mut self, rank: u32, to: u32, number: u64) {
         let asked = self.serving.as_ref().map(|serving| {
             let process = serving.process_of(rank);

@@ -75,8 +75,9 @@ const DUPLICATE_KEY: i32 = -53;
 
 /// A server for one job.
 ///
-/// Large because whatever the library asks for is answered out of several of its books (the job, the servers of the session, what is
-/// asked of other nodes); the books have types of their own, and each file of this module the methods for one concern.
+/// Large because a request of the library is answered from several tables: the job, the servers of the session, and
+/// the pending requests to other nodes. Each table has a type of its own, and each file of this module has the
+/// methods for one concern.
 struct Host {
     listener: UnixListener,
     requests: Requests,
@@ -87,7 +88,7 @@ struct Host {
     board: Board,
     barriers: Barriers,
     post: Post,
-    /// The ranks of this node that have come to the library.
+    /// The ranks of this node that have connected to the library.
     connected: BTreeSet<u32>,
     next_tool: u64,
     gatherings: Vec<Gathering>,
@@ -405,7 +406,8 @@ impl Host {
         gone.into_iter().for_each(|id| self.forget(id));
     }
 
-    /// The processes of this node that are among these have come to meet the others.
+    /// Enters this node's processes of `among` into a barrier with the other nodes. Answers at once where no other
+    /// node takes part.
     fn meet(&mut self, among: &Among, purpose: Purpose, bytes: Vec<u8>, comer: Comer) {
         let Some(serving) = &self.serving else {
             return comer.tell(UNREACHABLE, Vec::new());

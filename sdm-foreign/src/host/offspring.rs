@@ -9,7 +9,7 @@ use super::request::Among;
 use crate::ffi::Proc;
 
 impl Serving {
-    /// Takes in a job that a process has started.
+    /// Adds a job that a process has started to the known jobs.
     pub(super) fn adopt(&mut self, job: &Offspring) -> anyhow::Result<()> {
         let parent = job.parent.map(|it| self.process_of(it));
         self.library

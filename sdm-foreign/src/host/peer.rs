@@ -8,21 +8,21 @@ use sdm_foreign::wire::{Frames, frame};
 use sdm_foreign::{FromHost, ToHost};
 use sdm_idset::IdSet;
 
-/// The most that waits for one of them, in bytes, beside what barriers carry.
+/// Maximum number of bytes queued for one server, not counting the data of barriers.
 const UNSENT_BYTES_MAX: usize = 16 << 20;
 /// Buffer size of one read, in bytes.
 const READ_BYTES: usize = 64 << 10;
 
 /// A server of the session.
 pub(crate) struct Peer {
-    /// Names it for as long as this process lives.
+    /// Identifies the server; unique for the lifetime of this process.
     pub(crate) id: u64,
     stream: UnixStream,
     frames: Frames,
     unsent: Vec<u8>,
     /// Number of bytes of `unsent` that are sent.
     sent: usize,
-    /// Its ranks, once it has said hello and been answered.
+    /// The server's ranks; `None` until its first message has been answered.
     pub(crate) ranks: Option<IdSet>,
     /// Numbers for processes that it starts later.
     pub(crate) spare: IdSet,

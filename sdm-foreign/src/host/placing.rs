@@ -8,25 +8,25 @@ pub(crate) struct Wish {
     pub(crate) programs: Vec<(HostProgram, Placement)>,
     /// True where the processes are to wait in `PMIx_Init` for a debugger.
     pub(crate) is_held: bool,
-    /// The processes that they debug: a namespace and a rank; `None` where they are not a debugger's.
+    /// The processes that the new ones debug: a namespace and a rank; `None` where the new job is no debugger.
     pub(crate) target: Option<(String, u32)>,
 }
 
 /// Requested placement of a program's processes, as the caller gives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// The names of hosts, each with as many places as are behind its colon, or one; any where there are none.
+    /// The allowed hosts: `HOST`, or `HOST:COUNT` for more than one process there. Empty for any host.
     pub(crate) hosts: Vec<String>,
-    /// So many on each node, instead of a count of all.
+    /// Number of processes on each node; replaces the program's total count. `None` where only the total is given.
     pub(crate) per_node: Option<u32>,
 }
 
 /// Processes of a program on a node; those of a job are in the order of its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
-    /// The program, by its place.
+    /// Index of the program in the request.
     pub(crate) program: usize,
-    /// The node, by its place.
+    /// Index of the node in the job.
     pub(crate) node: u32,
     pub(crate) count: u32,
 }

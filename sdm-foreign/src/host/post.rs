@@ -14,11 +14,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(20);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// Maximum number of attempts to deliver a request.
 const TRIES_MAX: u32 = 40;
-/// The most that a rank may have put, in bytes.
+/// Maximum size of the data that a rank has put, in bytes.
 const MODEX_BYTES_MAX: usize = 256 << 20;
-/// One part of what a rank has put, in bytes.
+/// Size of one part in which a rank's data is sent, in bytes.
 const PART_BYTES: usize = 56 << 10;
-/// So many blobs are kept of which others have read the beginning only.
+/// Maximum number of kept blobs of which another node has read only the beginning.
 const BLOBS_MAX: usize = 256;
 
 /// The origin of a request, which gets the answer.
@@ -43,7 +43,7 @@ impl Asker {
     }
 }
 
-/// A question that is not answered.
+/// A request without an answer yet.
 struct Waiting {
     to: u32,
     question: Question,
@@ -103,7 +103,8 @@ impl Post {
         .collect()
     }
 
-    /// A letter could not be brought: later perhaps, or never. Gives the job and the node that wait for nothing else of it then.
+    /// Handles a letter that could not be delivered: it is sent again later, or its request fails. Returns the
+    /// spawned job and the node where the failed request belonged to a spawn.
     pub(crate) fn is_back(&mut self, number: u64) -> Option<(u64, u32)> {
         let waiting = self.waiting.get_mut(&number)?;
         waiting.tries += 1;
@@ -138,7 +139,7 @@ impl Post {
         Some(id)
     }
 
-    /// An answer has come; gives a letter where only a part of it has.
+    /// Handles an answer. Returns the next letter to send where the answer was only a part of the data.
     pub(crate) fn answered(
         &mut self,
         number: u64,
@@ -201,7 +202,7 @@ impl Post {
         None
     }
 
-    /// A rank of this node has this, which another node has asked for.
+    /// Stores the data of a rank of this node that another node has asked for.
     pub(crate) fn keep(&mut self, to: u32, number: u64, bytes: Vec<u8>) {
         while self.blobs.len() >= BLOBS_MAX {
             self.blobs.pop_first();
@@ -209,7 +210,8 @@ impl Post {
         self.blobs.insert((to, number), bytes);
     }
 
-    /// A part of what another node has asked for; none where it is not kept here.
+    /// Returns the part of stored data that begins at `offset`; `None` where the data is not stored here. The data
+    /// is removed after its last part.
     pub(crate) fn part(&mut self, to: u32, number: u64, offset: u64) -> Option<Reply> {
         let blob = self.blobs.get(&(to, number))?;
         let start = usize::try_from(offset).ok()?;

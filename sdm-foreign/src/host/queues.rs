@@ -104,7 +104,7 @@ impl Queues {
 }
 
 impl Host {
-    /// Sets the known queues, and answers the waiting queries; empty where there are none.
+    /// Sets the known queues (an empty list where the clusters have none), and answers the waiting queries.
     pub(super) fn have_queues(&mut self, queues: Vec<Queue>) {
         self.queues.is_asked = false;
         self.queues.known = Some((Instant::now(), queues));

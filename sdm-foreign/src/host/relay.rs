@@ -30,8 +30,8 @@ const OF_A_JOB: u8 = 0;
 
 static TOOLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether these first bytes of a connection are those of a process of a job. Behind the header are the name of an
-/// authentication method, a zero, the length and bytes of its credential, and the kind of the client.
+/// Whether the first bytes of a connection come from a process of a job. After the header follow the authentication
+/// method's name, a zero byte, the length and bytes of its credential, and the kind of the client.
 pub(super) fn is_of_a_job(first: &[u8]) -> bool {
     let of = || {
         let message = first.get(HEADER_BYTES..)?;
@@ -65,7 +65,7 @@ pub(super) fn begin(tool: TcpStream) -> Option<UnixStream> {
     begun.ok()
 }
 
-/// Bytes on their way.
+/// One direction of the relay: the bytes that are read and not yet written.
 #[derive(Default)]
 struct Way {
     bytes: Vec<u8>,
@@ -73,7 +73,7 @@ struct Way {
 }
 
 impl Way {
-    /// Takes what there is, where nothing waits; true where something came.
+    /// Reads available bytes, if the buffer is empty. Returns true where some were read.
     fn fill(&mut self, from: &mut impl Read) -> bool {
         if !self.bytes.is_empty() || self.is_ended {
             return false;

@@ -67,7 +67,7 @@ impl Done<ModexCallback> {
 }
 
 impl Done<LookupCallback> {
-    /// The library copies what it is given before this returns.
+    /// Passes the values to the library, which copies them before the callback returns.
     pub(crate) fn tell(self, status: c_int, found: &[Published]) {
         if let Some(callback) = self.callback {
             // SAFETY: the library gave it for this, and it is called once.
@@ -122,12 +122,12 @@ impl Done<InfoCallback> {
     }
 }
 
-/// One thing that a tool wants to know.
+/// One key of a tool's query.
 pub(crate) struct Wanted {
     pub(crate) key: CString,
-    /// The job that it is about, where the tool says so.
+    /// Namespace of the job that the query is about; `None` where the tool names none.
     pub(crate) namespace: Option<String>,
-    /// The queue, where the tool says one.
+    /// Name of the queue; `None` where the tool names none.
     pub(crate) queue: Option<String>,
 }
 
@@ -168,20 +168,20 @@ unsafe impl Send for Known {}
 pub(crate) enum Request {
     /// The queues that the user's clusters have are known.
     Queues(Vec<Queue>),
-    /// A process wants its job to end.
+    /// A process aborts its job (`PMIx_Abort`).
     Abort {
         process: Proc,
         status: i32,
         text: String,
         done: Done<OpCallback>,
     },
-    /// All processes of this node that are among these are at a barrier, with this to say to all.
+    /// All processes of this node that belong to `among` are in a barrier; `bytes` is their data for the other nodes.
     Fence {
         among: Among,
         bytes: Vec<u8>,
         done: Done<ModexCallback>,
     },
-    /// The same, with nothing to say.
+    /// The same as [`Self::Fence`], without data.
     Meet {
         among: Among,
         purpose: Purpose,
@@ -214,7 +214,7 @@ pub(crate) enum Request {
         keys: Vec<String>,
         done: Done<OpCallback>,
     },
-    /// A process wants programs to be started, as one job.
+    /// A process or a tool requests the start of programs, as one job.
     Spawn {
         by: Proc,
         wish: Wish,
@@ -222,7 +222,7 @@ pub(crate) enum Request {
     },
     /// A tool asks for the output of processes.
     Pull,
-    /// A tool has something for processes to read; nothing is the end.
+    /// Standard input from a tool for processes; empty at its end.
     Push {
         among: Among,
         bytes: Vec<u8>,
@@ -235,7 +235,7 @@ pub(crate) enum Request {
         signal: Option<i32>,
         done: Done<InfoCallback>,
     },
-    /// A process or a tool of this node tells of something.
+    /// A process or a tool of this node reports an event.
     Notify(Told),
     /// Processes make a group.
     Group(GroupCall),
@@ -246,32 +246,32 @@ pub(crate) enum Request {
         err: Vec<u8>,
         done: Done<OpCallback>,
     },
-    /// A tool of this user's has come, which may want to be called something.
+    /// A tool of this user has connected; `name` is the name it asks for, if any.
     Tool {
         name: Option<Proc>,
         done: Done<ToolCallback>,
     },
-    /// A tool wants to know something.
+    /// A tool queries values.
     Query {
         wanted: Vec<Wanted>,
         done: Done<InfoCallback>,
     },
-    /// A process of the job has come.
+    /// A process of the job has connected.
     Come {
         process: Proc,
         done: Done<OpCallback>,
     },
-    /// There is nothing to do but to say so.
+    /// A request that only needs the answer "success".
     Agreed(Done<OpCallback>),
 }
 
-/// All processes of this node that are to be in a group make it.
+/// A call of all members on this node that makes or destroys a group.
 pub(crate) struct GroupCall {
     pub(crate) members: Vec<Proc>,
     pub(crate) among: Among,
     /// The members' endpoint data for the others.
     pub(crate) endpoints: Vec<u8>,
-    /// Whether they want a number for it.
+    /// True where the members request a numeric identifier for the group.
     pub(crate) assigns: bool,
     pub(crate) done: Done<InfoCallback>,
 }

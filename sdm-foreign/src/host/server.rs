@@ -170,7 +170,7 @@ impl Server {
         self.environment(job.namespace, &own.ranks)
     }
 
-    /// Takes in a job that a process has started.
+    /// Registers a job that a process has started.
     pub(crate) fn adopt(
         &self,
         first: &HostJob,

@@ -1,6 +1,6 @@
-//! Jobs that processes and tools start. The node that receives the request leads: each node of the new job first
-//! reserves task numbers for its processes. Then all nodes learn of the job, and it is started once all of them
-//! know it.
+//! Jobs that processes and tools start. The node that receives the request leads. First each node of the new job
+//! reserves task numbers for its processes. Then all nodes receive the job's description, and it is started once
+//! all of them have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +18,14 @@ use crate::ffi::Proc;
 /// Status of the library for a program that cannot be started.
 const JOB_FAILED_TO_START: i32 = -181;
 const SIGKILL: i32 = nix::libc::SIGKILL;
-/// So many starts are remembered that are over, should a node ask again for one of them.
+/// Maximum number of finished starts that are remembered, in case a node asks again for one of them.
 const OVER_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Numbers are set apart.
+    /// Each node reserves task numbers.
     Reserving,
-    /// All are told.
+    /// All nodes receive the job's description.
     Telling,
     Starting,
 }
@@ -36,13 +36,13 @@ struct Spawn {
     by: Option<u32>,
     wish: Wish,
     plan: Vec<Placed>,
-    /// The first number that each node has set apart.
+    /// The first task number that each node has reserved, by node.
     firsts: BTreeMap<u32, u32>,
     job: Option<Offspring>,
     phase: Phase,
     /// The nodes that have not answered.
     waiting: BTreeSet<u32>,
-    /// The first thing that went wrong.
+    /// Status of the first failure; `None` while there is none.
     failed: Option<i32>,
 }
 
@@ -51,7 +51,7 @@ struct Spawn {
 enum Starter {
     /// A job that is being started from here.
     Here(u64),
-    /// Another node, by whom it asks, and the number of its letter.
+    /// Another node: a rank of that node, which gets the answer, and the number of its letter.
     Node(u32, u64),
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Spawns {
 }
 
 impl Host {
-    /// A process or a tool wants programs to be started, which are one job.
+    /// Starts programs as one job, on request of a process or a tool.
     pub(super) fn spawn(&mut self, by: &Proc, wish: Wish, done: Done<SpawnCallback>) {
         let by = self.serving.as_ref().and_then(|it| it.task_of(by));
         if by.is_none() {
@@ -214,7 +214,7 @@ impl Host {
         }
     }
 
-    /// Some of it cannot be: what there is of it is ended.
+    /// Ends the start of a job that has failed on some node, and kills its processes that already run.
     fn fail_spawn(&mut self, number: u64, status: i32) {
         let Some(spawn) = self.spawns.open.remove(&number) else {
             return;
@@ -225,7 +225,7 @@ impl Host {
         spawn.done.tell(status, "");
     }
 
-    /// Has all nodes know of the job.
+    /// Sends the job's description to all its nodes.
     fn tell_of_spawn(&mut self, number: u64) {
         let (Some(serving), Some(spawn)) = (&mut self.serving, self.spawns.open.get_mut(&number))
         else {
@@ -402,7 +402,7 @@ impl Host {
         }
     }
 
-    /// A job is about to be started from another node; gives the status to be told.
+    /// Registers a job that is about to be started from another node. Returns the status for the answer.
     pub(super) fn know(&mut self, job: &Offspring) -> i32 {
         let Some(serving) = &mut self.serving else {
             return UNREACHABLE;
@@ -420,7 +420,7 @@ impl Host {
     }
 }
 
-/// The processes with their numbers, of which each node has set some apart.
+/// The job's processes with their task numbers, from the numbers that each node has reserved.
 fn shares(plan: &[Placed], firsts: &BTreeMap<u32, u32>) -> Vec<Share> {
     let mut next = firsts.clone();
     let share = |placed: &Placed| {

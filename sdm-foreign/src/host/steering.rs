@@ -104,7 +104,7 @@ impl Host {
         self.tell_all(&FromHost::WantOutput);
     }
 
-    /// The request for output that a new server gets, if a tool wants output.
+    /// The message that makes a newly connected server report output; `None` where no tool has requested output.
     pub(super) fn wanted_of_new(&self) -> Option<FromHost> {
         self.steering.wants_output.then_some(FromHost::WantOutput)
     }
@@ -296,7 +296,7 @@ impl Host {
         }
     }
 
-    /// Processes make a group, or take it apart: all of them meet.
+    /// Makes or destroys a group: all its members enter a barrier.
     fn group(&mut self, call: GroupCall) {
         let GroupCall {
             members,

@@ -28,10 +28,11 @@ pub(super) struct SystemFile {
 }
 
 impl SystemFile {
-    /// Puts the file that the library has written into `folder` where tools look for that of the node.
+    /// Publishes the library's connection file in `folder` under the path where tools look for this node's server.
     ///
     /// # Errors
-    /// For a person: the node has a server, or why the file cannot be there. What another user has put there stays.
+    /// For a person: the node already has a server, or the reason why the file cannot be written. A file of another
+    /// user stays.
     pub(super) fn publish(folder: &Path) -> Result<Self> {
         let host = gethostname().context("the name of this host")?;
         let named = FOLDERS.iter().find_map(std::env::var_os);

@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    /// Another node wants to know this one's processes.
+    /// Collects the processes of this node for another node.
     pub(super) fn gather_for(&mut self, to: u32, number: u64) {
         self.gather(Reader::Node(to, number), true);
     }
@@ -115,7 +115,7 @@ impl Host {
         self.end_gatherings(Instant::now());
     }
 
-    /// A server has told its processes.
+    /// Adds the processes of one server of this node.
     pub(super) fn add_processes(&mut self, peer: u64, table: &HostTable) {
         for gathering in &mut self.gatherings {
             if gathering.peers.remove(&peer) {
@@ -125,7 +125,7 @@ impl Host {
         self.end_gatherings(Instant::now());
     }
 
-    /// Another node has told its processes, or does not.
+    /// Adds the processes of another node; the table is empty where the node does not answer.
     pub(super) fn add_node(&mut self, id: u64, table: &HostTable) {
         if let Some(gathering) = self.gatherings.iter_mut().find(|it| it.id == id) {
             gathering.nodes = gathering.nodes.saturating_sub(1);
@@ -134,12 +134,12 @@ impl Host {
         self.end_gatherings(Instant::now());
     }
 
-    /// A server is gone, and tells nothing any more.
+    /// Stops waiting for the processes of a server that has disconnected.
     pub(super) fn forget_teller(&mut self, peer: u64) {
         self.add_processes(peer, &HostTable::default());
     }
 
-    /// When something is given up.
+    /// Time at which the next gathering is ended without the missing answers; `None` while none is open.
     pub(super) fn gathering_deadline(&self) -> Option<Instant> {
         self.gatherings.iter().map(|it| it.due).min()
     }

@@ -42,7 +42,7 @@ pub(crate) unsafe fn copy(value: &Value) -> Option<Kept> {
     }
 }
 
-/// As the library has it; what it points to lives as long as `kept` does.
+/// The value in the library's representation. Its pointers are valid as long as `kept` lives.
 pub(crate) fn value(kept: &Kept) -> Value {
     let mut data = Data { words: [0; 3] };
     let kind = match kept {

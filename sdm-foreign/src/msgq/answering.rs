@@ -11,12 +11,12 @@ use sdm_foreign::wire::frame;
 /// The socket for the answer.
 static SOCKET: OnceLock<UnixStream> = OnceLock::new();
 
-/// The answer goes here from now on.
+/// Sets the socket to which the answer is sent.
 pub(super) fn begin(socket: UnixStream) -> &'static UnixStream {
     SOCKET.get_or_init(|| socket)
 }
 
-/// Answers that there is no answer, and ends at once.
+/// Sends a failure as the answer, and ends this process.
 pub(super) fn give_up(text: &str) -> ! {
     if let Some(socket) = SOCKET.get() {
         // Who asks may be gone, and sees the end in any case.

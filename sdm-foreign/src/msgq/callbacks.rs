@@ -1,5 +1,5 @@
-//! The callbacks by which the library reads the process. The library calls none of them before [`Subject`] exists, and
-//! none of their data is freed as long as this process lives.
+//! The callbacks through which the library reads the process. The library calls none of them before [`Subject`]
+//! exists, and their data is never freed while this process lives.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;

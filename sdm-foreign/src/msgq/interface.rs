@@ -1,5 +1,5 @@
-//! The structures and functions of the interface by which debuggers read an MPI library's message queues, version 2, and the
-//! library that has it. By hand, as there is one form of it on 64-bit Linux.
+//! The structures and functions of the message queue interface between debuggers and MPI libraries, version 2, and the
+//! loaded library. The declarations are written by hand, as the interface has one layout on 64-bit Linux.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
@@ -14,7 +14,7 @@ pub(super) const NO_INFORMATION: c_int = 1;
 const END_OF_LIST: c_int = 2;
 /// The version of the interface without `MPI_Comm_spawn`.
 const VERSION: c_int = 2;
-/// A rank that stands for any.
+/// The rank value that means any rank.
 const ANY: c_long = -1;
 const MATCHED: c_int = 1;
 const COMPLETE: c_int = 2;
@@ -70,7 +70,7 @@ pub(super) struct ProcessCallbacks {
     pub(super) to_host: unsafe extern "C" fn(Opaque, *const c_void, *mut c_void, c_int),
 }
 
-/// A communicator, as the library tells of it.
+/// A communicator, in the library's layout.
 #[repr(C)]
 struct Communicator {
     id: c_ulong,
@@ -79,7 +79,7 @@ struct Communicator {
     name: [c_char; LINE_CHARS],
 }
 
-/// A message, as the library tells of it.
+/// A message, in the library's layout.
 #[repr(C)]
 struct Operation {
     status: c_int,
@@ -97,7 +97,8 @@ struct Operation {
     texts: [[c_char; LINE_CHARS]; TEXT_LINES],
 }
 
-/// A message that has not completed, unless the library is wrong about that: [`ToldMessage::request`] leads to who knows.
+/// A message that has not completed. The library may be wrong about that; the MPI request at
+/// [`ToldMessage::request`] is authoritative.
 pub(super) struct ToldMessage {
     pub(super) is_matched: bool,
     pub(super) is_complete: bool,
@@ -106,7 +107,7 @@ pub(super) struct ToldMessage {
     pub(super) tag: Option<i64>,
     pub(super) length_bytes: u64,
     pub(super) buffer: u64,
-    /// The address of its request, where the library says it.
+    /// Address of the message's MPI request; `None` where the library does not report it.
     pub(super) request: Option<u64>,
 }
 
@@ -135,7 +136,7 @@ pub(super) struct DebugLibrary {
 }
 
 impl DebugLibrary {
-    /// Loads it and gives it what it may ask. The callbacks must live as long as this process.
+    /// Loads the library and passes it the basic callbacks, which must live as long as this process.
     pub(super) fn load(path: &Path, callbacks: &'static BasicCallbacks) -> Result<Self> {
         let handle = load(path)?;
         let version = symbol(handle, c"mqs_version_compatibility")?;
@@ -198,7 +199,7 @@ impl DebugLibrary {
         }
     }
 
-    /// Has it look at the program and the process, which it asks for by `subject` from now on.
+    /// Makes the library read the program and the process, which it identifies as `subject` in its callbacks.
     pub(super) fn begin(
         &self,
         subject: Opaque,
@@ -268,7 +269,7 @@ impl DebugLibrary {
         }
     }
 
-    /// Begins to read a queue of the communicator that is looked at; false where the library has no information of it.
+    /// Begins to read a queue of the current communicator; false where the library has no information on the queue.
     pub(super) fn begin_queue(&self, subject: Opaque, queue: c_int) -> Result<bool> {
         // SAFETY: the library has begun with this subject, and a communicator is looked at.
         match unsafe { (self.set_up_operations)(subject, queue) } {

@@ -35,12 +35,12 @@ const PROCESSOR_SECONDS_MAX: u64 = 20;
 const OWN_BYTES: u64 = 256 << 20;
 /// The most bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
-/// The request of Open MPI that is complete has this in the place of who waits for it.
+/// The value that a complete request of Open MPI has in place of a pointer to its waiter.
 const REQUEST_COMPLETED: u64 = 1;
 /// The bit of a communicator between two groups.
 const BETWEEN_GROUPS: u32 = 1;
 
-/// Answers what it is asked, and ends.
+/// Answers the one request of this process, and ends.
 pub(crate) fn run() -> Result<()> {
     // Nobody waits for an answer any more, and a crash leaves no core behind.
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).context("follow whoever asks")?;

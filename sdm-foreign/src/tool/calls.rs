@@ -142,7 +142,7 @@ fn process(of: &JobPart) -> Proc {
     Proc::new(&of.namespace, of.rank)
 }
 
-/// Texts as C has them: pointers, and a null behind the last.
+/// An array of C strings: the pointers, and a terminating null pointer.
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     let all = texts.iter().map(|text| text.as_ptr());
     all.chain([std::ptr::null()]).collect()
@@ -168,13 +168,13 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// The library, in its own words.
+    /// The library's own version text.
     pub(super) fn version(&self) -> String {
         // SAFETY: a string of the library's that lives as long as it.
         unsafe { text((self.version)()) }
     }
 
-    /// Gives the status of the call, and what it found.
+    /// Executes a request. Returns the status of the library call and the lines of its result.
     pub(super) fn carry_out(&self, ask: &Ask) -> Result<(c_int, Vec<Line>)> {
         let none = |status| (status, Vec::new());
         match ask {

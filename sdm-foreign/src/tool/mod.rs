@@ -57,7 +57,7 @@ pub(crate) fn run(library: &Path, server: i32, file: &str) -> Result<()> {
     done
 }
 
-/// Waits until all is written: the writer ends with a message that says so.
+/// Waits until all messages are written; an empty failure message tells the writer thread to end.
 fn tell_no_more(writer: JoinHandle<()>) {
     tell(FromTool::Failed {
         text: String::new(),
@@ -116,7 +116,7 @@ fn serve(calls: &calls::Calls) -> Result<()> {
     }
 }
 
-/// Tells an answer, in parts that fit into frames.
+/// Sends an answer, in parts that fit into frames.
 fn answer(number: u32, status: i32, lines: Vec<Line>) {
     let (mut part, mut size) = (Vec::new(), 0);
     for line in lines {
