@@ -38,12 +38,13 @@ impl Blocked<'_> {
             return self.without_collective();
         };
         let others = self.blocked.difference(&most.tasks);
-        // Who is in an operation of fewer ranks, or in one that others leave before it, may be where it should be.
+        // Ranks in an operation of fewer ranks, or in one that ranks leave one by one, may be there
+        // legitimately.
         let by_right = self.there.iter().filter(|one| may_be_right(one));
         let by_right = IdSet::union_all(by_right.map(|one| &one.tasks));
         let others = others.difference(&by_right);
         let odd = closest(&self.needs.graph, &others, &most.tasks);
-        // Who is of another communicator is not missing there.
+        // A rank outside the operation's communicator is not missing there.
         let odd = match &most.members {
             Some(members) => odd.intersection(members),
             None => odd,
@@ -70,7 +71,7 @@ impl Blocked<'_> {
             return Verdict::new(Step::Deadlock, text).between(between);
         }
         if let Some((one, other)) = self.pair(&odd, most) {
-            // A circle of two is said by that.
+            // A cycle of two ranks is already described by the text.
             let circle = Some(circle).filter(|_| self.circle.len() > 2);
             let text = format!(
                 "one of these two: {one} waits for {other}, which waits for it in {}{}",
@@ -80,7 +81,7 @@ impl Blocked<'_> {
             let both = [one, other].map(TaskId).into_iter().collect();
             return Verdict::new(Step::Deadlock, text).blaming(both);
         }
-        // Somebody who has to do with it can have left out what it waits for.
+        // A rank that exchanges messages with these may have omitted the message that they wait for.
         let only_each_other =
             !self.circle.is_empty() && self.circle.iter().all(|rank| odd.contains(TaskId(*rank)));
         let doubt = match odd.len() {

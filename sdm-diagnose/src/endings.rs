@@ -29,7 +29,7 @@ pub(super) fn aborts(observed: &Observed) -> Option<Verdict> {
 pub(super) fn over(observed: &Observed, all: &IdSet) -> Option<Verdict> {
     let gone = &observed.gone;
     let ended = IdSet::union_all(gone.iter().map(|(tasks, _)| tasks));
-    // Whose server or gdb is lost may run on.
+    // Ranks whose server or gdb is lost may still run.
     let is_seen = gone.iter().all(|(_, how)| how.starts_with("ended"));
     let is_over = is_seen && !ended.is_empty() && all.is_subset(&ended);
     is_over.then(|| {

@@ -68,7 +68,7 @@ impl<'a> Evidence<'a> {
             _ => {}
         }
         match waits.main() {
-            // What no table here knows is told by the system call that it waits in.
+            // A call that is in no table here is described by its system call.
             Some(WaitFor::SystemCall(name)) if call.is_none() => {
                 let line = format!("in the system call {name}");
                 self.others.push((tasks.clone(), vec![line]));
@@ -77,7 +77,7 @@ impl<'a> Evidence<'a> {
                 self.others
                     .push((tasks.clone(), vec![resource_text(resource)]));
             }
-            // It is told by the circle.
+            // A lock that the main thread itself holds is described with the cycle of locks.
             Some(WaitFor::Lock(lock)) if lock.holder == Some(1) => {}
             Some(WaitFor::Lock(lock)) => {
                 self.others.push((tasks.clone(), vec![lock_text(lock)]));

@@ -69,7 +69,7 @@ pub(super) fn findings(
     for finding in &list {
         *crowds.entry(finding.what.clone()).or_default() += finding.tasks.len();
     }
-    // Of those to blame first who is there with the fewest others.
+    // Among suspects, the places with the fewest tasks come first.
     let crowd = |one: &Finding| match one.kind {
         Kind::Suspect => crowds.get(&one.what).copied(),
         _ => None,
@@ -130,7 +130,7 @@ fn apart(observed: &Observed, verdict: &Verdict) -> Vec<Finding> {
 /// Findings about tasks that go on: the place, and whether anything changed there.
 fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Who went on and stopped or ended then is told of already.
+    // Tasks that moved and then stopped or ended are reported already.
     let told = observed.stood.iter().chain(&observed.gone);
     let told = IdSet::union_all(told.map(|(tasks, _)| tasks));
     let mut rest = seen.moving.difference(&told);
@@ -170,7 +170,7 @@ fn moving(observed: &Observed, seen: &Seen, verdict: &Verdict) -> Vec<Finding> {
             });
         }
     }
-    // What they have not left is not known of these: a loop in which nothing can be seen to change, or another program.
+    // The function that these tasks stay in is unknown: a loop without visible changes, or another program.
     for group in groups(&observed.samples, &rest) {
         rest.subtract(&group.tasks);
         let verb = match group.wait.kind {

@@ -248,9 +248,9 @@ impl<'a> Table<'a> {
     }
 
     fn circle(&self, blocked: &IdSet) -> Vec<u32> {
-        // Which way a task was come by: the number of the walk, from 1.
+        // The number of the walk that reached each task, from 1. A task that no walk has reached has 0.
         let mut walks = vec![0_u32; self.marks.len()];
-        // Who waits for one other first: these circles are the plainest.
+        // Walks begin at tasks that wait for exactly one other task: their cycles are the simplest.
         let ones = self.wants.iter().map(|(who, _)| *who);
         let ones = ones.filter(|who| blocked.contains(TaskId(*who)));
         let rest = blocked.iter().map(|task| task.0);

@@ -132,7 +132,7 @@ impl<'a> Case<'a> {
         }
         let mut reduced = needs.graph.reduce();
         if !reduced.blocked.is_disjoint(&needs.outside) {
-            // Input and output may just take long: nothing is proved by who is in it.
+            // Input and output may just be slow: a rank in such a call proves nothing.
             let graph = &mut needs.graph;
             graph.live.union_with(&needs.outside);
             reduced = graph.reduce();
@@ -233,7 +233,7 @@ impl<'a> Case<'a> {
     /// nothing.
     fn doubtful(&self) -> IdSet {
         let blocked = &self.reduced.blocked;
-        // Who waits for a lock that another one has gets none by data.
+        // A rank that waits for a lock cannot get the lock by exchanged data.
         let locks = IdSet::union_all(self.needs.locks.iter().map(|(who, _)| who));
         let in_doubt = blocked.difference(&locks);
         let in_doubt = !in_doubt.is_disjoint(&self.seen.exchanged) && self.beyond_doubt().is_none();
@@ -466,11 +466,12 @@ impl<'a> Case<'a> {
         let stays = |within: &Within| within.depth > 0 && !within.changed;
         let staying = within.iter().filter(|(_, within)| stays(within));
         let staying = IdSet::union_all(staying.map(|(tasks, _)| tasks));
-        // Who has not left the function in which it was seen asking, where nothing changed, was between two questions at the other looks.
+        // A rank that polled, and has not left that function, where nothing changed, was between two polls
+        // at the other looks.
         let polling = self.seen.polling();
         let asking = &self.seen.asking.union(&polling.intersection(&staying));
         let left = self.all.difference(&self.needs.graph.never);
-        // Nobody is left who was seen to do something else.
+        // No remaining rank was seen doing anything else.
         let is_everybody = left.difference(&self.unknown) == *asking;
         if is_everybody && !asking.is_disjoint(&polling) {
             if !self.unknown.is_empty() {

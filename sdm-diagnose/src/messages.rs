@@ -38,7 +38,7 @@ enum Within {
 
 impl Within {
     fn of(probes: &Probes, class: &Class<'_>, task: TaskId) -> Option<Self> {
-        // Of a request its ranks are told as those of the job, and not its communicator.
+        // A request gives its peers as ranks of the job, without its communicator.
         if waits_for_requests(class.call) {
             return None;
         }
@@ -70,7 +70,7 @@ impl Needs {
                 let wanted = known(probes, class, tag_role, task);
                 let other = come(class).zip(wanted);
                 let other = other.filter(|(come, wanted)| *wanted >= 0 && come != wanted);
-                // Who waits for a message of somebody else may send what is waited for after that.
+                // A sender that waits for the message of another rank may send the expected message later.
                 let is_last =
                     || !self.messages.contains(TaskId(from)) || ones.contains(&(from, task.0));
                 if let Some((come, wanted)) = other.filter(|_| is_last()) {
@@ -82,7 +82,7 @@ impl Needs {
                 };
                 let tags = sent.tag.zip(wanted);
                 let other = tags.filter(|(sent, wanted)| *wanted >= 0 && sent != wanted);
-                // Of several requests another one can be what is sent.
+                // With several requests, another one may match the sent message.
                 let other = other.filter(|_| !waits_for_several(class.call));
                 let both = [TaskId(from), task];
                 let within = sent.communicator.zip(Within::of(probes, class, task));

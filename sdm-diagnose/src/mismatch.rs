@@ -22,7 +22,7 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
         let verdict = Verdict::new(Step::CannotGoOn, what);
         verdict.blaming(odd).between(between)
     };
-    // Who has come to the same operation and differs in an argument is the cause of what came after it.
+    // A rank in the same operation with a different argument is the cause of later mismatches.
     let differ = |one: Option<i64>, two| one.zip(two).filter(|(one, two)| one != two);
     for (index, most) in these.iter().enumerate() {
         let found = |one: &Gathering| {
@@ -63,8 +63,8 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
         most.call, other.call
     );
     let odd = IdSet::union_all(others.iter().map(|one| &one.tasks));
-    // Ranks leave such an operation one by one. Those who are still in it may be where they should be, and wait for one that has left it out
-    // and is with the others.
+    // Ranks leave such an operation one by one. Those still in it may be there legitimately, and wait for a
+    // rank that omitted it and is with the others.
     if !these.iter().all(|one| needs_all(&one.name)) {
         if odd.len() < most.tasks.len() && odd.len() <= NAMED_MAX {
             let ranks = if odd.len() == 1 { "rank" } else { "ranks" };
@@ -72,7 +72,7 @@ pub(super) fn mismatch(these: &[&Gathering]) -> Option<Verdict> {
         }
         let verdict = verdict(text, most, &odd, other.tasks.len());
         let verdict = verdict.blaming(IdSet::new());
-        // Who has no neighbour that is missing has left it.
+        // A rank of a neighbourhood operation has left it if none of its neighbours is missing.
         let is_of_neighbours = these.iter().any(|one| one.name.starts_with("neighbor_"));
         return Some(match is_of_neighbours {
             true => verdict.between(IdSet::new()),

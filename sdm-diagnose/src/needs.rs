@@ -147,7 +147,8 @@ impl Needs {
                 WaitKind::Message if is_of_collective(class.known) => needs.gather(probes, class),
                 WaitKind::Message => needs.message(probes, class, members),
                 WaitKind::Mpi | WaitKind::Collective if is_outside(class.call) => {
-                    // Of an operation on files that all take part in those wait for others who are at no file.
+                    // In a collective file operation, ranks that poll wait for the other ranks, and not for
+                    // a file.
                     let there = match is_of_all(class.call) {
                         true => class.tasks.intersection(&polling),
                         false => IdSet::new(),
@@ -214,7 +215,7 @@ impl Needs {
             return;
         }
         let of = |role| call.arguments.iter().find(|argument| argument.role == role);
-        // Of a request it is known who is at its other end.
+        // For a request, the peer rank is the argument with the role `Target`.
         let source = of(R::Source).or(of(R::Target));
         let role = source.map_or(R::Source, |source| source.role);
         let destination = of(R::Destination);
@@ -235,7 +236,7 @@ impl Needs {
             let to_rank = to.as_ref().and_then(is_rank);
             let both = source.is_some() && destination.is_some();
             match (from_rank, to_rank) {
-                // Which of the two is still to come is not known.
+                // Which of the two messages is outstanding is unknown.
                 (Some(from), Some(to)) => self.graph.either.push((task.0, [from, to])),
                 (Some(one), None) | (None, Some(one)) if !both => {
                     self.graph.ones.push((task.0, one));
@@ -243,7 +244,7 @@ impl Needs {
                         self.graph.by_request.insert(task);
                     }
                 }
-                // A receive that waits and names no rank takes what comes first.
+                // A waiting receive without a source rank accepts a message of any rank.
                 _ if !both && (is_any || from.is_some_and(|from| from < 0)) => {
                     any.insert(task);
                 }
@@ -329,7 +330,8 @@ impl Needs {
                 all,
                 guessed: !world,
             };
-            // Any of those who are elsewhere may be the one that is waited for; what cannot come is waited for in vain.
+            // Any absent rank may be the one that is waited for. If some can never arrive (`lost`), the
+            // wait is for these.
             let any_or_lost = |who, lost: &IdSet| match lost.is_empty() {
                 true => need(who, &peers, false),
                 false => need(who, lost, true),
@@ -350,7 +352,8 @@ impl Needs {
                     let root = one.tasks.intersection(&IdSet::single(root));
                     let others = one.tasks.difference(&root);
                     if !root.is_empty() {
-                        // Who has given its part is elsewhere by right: any of them may be the one that is missing.
+                        // Ranks that have contributed may have left: any absent rank may be the missing
+                        // one.
                         sets.push(any_or_lost(root, &peers.intersection(members.never)));
                     }
                     if !others.is_empty() {

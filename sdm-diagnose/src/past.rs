@@ -20,9 +20,10 @@ pub(super) const NAMED_MAX: u64 = 4;
 pub(super) fn proving<'a>(there: &[&'a Gathering], all: &IdSet) -> Vec<Vec<&'a Gathering>> {
     let mut by_ranks: Vec<(&IdSet, Vec<&Gathering>)> = Vec::new();
     for one in there {
-        // Who belongs to it is not known of each.
+        // For some operations the ranks that belong to them are unknown.
         let ranks = one.ranks(all);
-        // Between two groups the roots differ by right: that of one's own group is none.
+        // On an intercommunicator the roots differ legitimately: in the root's own group the argument is
+        // negative.
         let is_between = one.root.is_some_and(|root| root < 0);
         let Some(ranks) = ranks.filter(|_| !is_between) else {
             continue;
@@ -53,7 +54,7 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     let at_end = IdSet::union_all(at_end.map(|one| &one.tasks));
     let is_at_end = |rank: &u32| at_end.contains(TaskId(*rank));
     let (mut behind, mut partners) = (IdSet::new(), IdSet::new());
-    // For whom somebody waits who waits for nobody else.
+    // Ranks that are the only ones that some rank waits for.
     let mut certain = IdSet::new();
     let graph = &needs.graph;
     let ones = graph.ones.iter().map(|(who, one)| (*who, vec![*one]));
@@ -73,7 +74,7 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
         if who.is_empty() {
             continue;
         }
-        // None of these has sent what it was to send.
+        // None of these ranks has sent the message that is waited for.
         if wanted.len() <= NAMED_MAX {
             certain.union_with(wanted);
         }
@@ -83,7 +84,7 @@ pub(super) fn left_behind(needs: &Needs, blocked: &IdSet) -> Option<Verdict> {
     if behind.is_empty() {
         return None;
     }
-    // For whom several wait is the one that has left something out; else either side may be wrong.
+    // A single rank that several wait for has omitted something; otherwise either side may be wrong.
     let is_of_one = behind.len() > 1 && partners.len() == 1;
     let who = match (is_of_one, behind.len()) {
         (true, _) => "others wait".to_owned(),

@@ -72,7 +72,7 @@ impl Seen {
         let changed = later.iter().map(|sample| sample.marks.changed());
         let changed = changed.fold(IdSet::new(), |all, more| all.union(&more));
         let steady = steady(samples, &looked);
-        // What a call of the kernel's has given back that a look has broken off is no progress.
+        // A change in the result of a system call that the observation interrupted is not progress.
         let changed = changed.difference(&broken_off(samples));
         let still = steady.difference(&changed).difference(&busy(samples));
         let moving = looked.difference(&still);

@@ -165,7 +165,7 @@ fn a_receive_that_nobody_serves_is_the_odd_one() {
     assert_eq!(found.circle, [2, 3]);
     let evidence = &found.findings[0].evidence;
     assert_eq!(evidence[..], ["60: MPI_Recv(...)", "from 2, tag 99"]);
-    // Who waits for the odd one is not to blame for it.
+    // A rank that waits for the odd one is not to blame.
     let look: Look<'_> = &[
         ("0-2,5-7", WAITING, "x", ""),
         ("3-4", "main:80 exchange:60 MPI_Recv:60", "", ""),
@@ -201,7 +201,7 @@ fn operations_that_do_not_fit_together() {
         "",
         "different collective operations",
     );
-    // A reduction whose roots are not known may be where these should be.
+    // Ranks in a reduction with unknown roots may be there legitimately.
     let look: Look<'_> = &[
         ("0-4", barrier, "", ""),
         ("5-7", "main:80 MPI_Reduce:8", "", ""),
@@ -288,7 +288,7 @@ fn who_computes_is_waited_for_and_not_accused() {
         judge(&seen).findings[0].what,
         "running within spin () at halo.c at each look; its variables changed"
     );
-    // The step goes on: slow, not stuck.
+    // The time step changes: the program is slow, not stuck.
     let looks: [Look<'_>; 2] = [
         &[
             ("0-2", WAITING, "", "s=1"),
@@ -336,10 +336,10 @@ fn a_circle_of_messages_has_no_culprit() {
     let text = "(0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> ... 10 more ... -> 18 -> 19 -> 0)";
     check(&seen, Step::Deadlock, "", text);
     assert_eq!(judge(&seen).circle.len(), 20);
-    // Without the arguments nobody knows for whom: all the same everybody waits.
+    // Without the arguments the awaited ranks are unknown, but every rank waits.
     let seen = observed(&[&look, &look]);
     check(&seen, Step::Deadlock, "", "is not known");
-    // Who was not looked at can be the one that sends.
+    // A rank that was not observed may be the sender.
     let mut seen = seen;
     seen.outside = set("20");
     check(&seen, Step::CannotTell, "", "not known what they do");
@@ -412,7 +412,7 @@ fn who_spends_processor_time_in_its_own_code_goes_on() {
     };
     let own = seen("main:80 compute:44 MPI_Wtime:44");
     check(&own, Step::NoHangSeen, "", "there is progress");
-    // MPI spins: there it says nothing.
+    // Processor time within a library function proves nothing, since MPI spins while it waits.
     let text = "nothing changed here, while others went on";
     check(&seen("main:80 work:31 usleep:31"), Step::HeldUp, "3", text);
 }

@@ -32,8 +32,8 @@ impl Waiting {
         };
         let in_mpi = in_place(|group| group.wait.is_mpi());
         let acting = beside.acting.intersection(&in_mpi);
-        // Whose main thread waits for other threads waits for what these wait for. The functions that wait so have no
-        // names everywhere.
+        // A rank whose main thread waits for other threads waits for what these wait for. The waiting
+        // functions are not known by name everywhere.
         let for_threads = in_place(|group| group.wait.kind == WaitKind::Lock);
         let parked = in_place(|group| !group.wait.is_mpi()).intersection(&parked(last));
         let for_threads = for_threads.union(&parked).intersection(&beside.in_mpi);

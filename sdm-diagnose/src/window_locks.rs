@@ -20,7 +20,8 @@ impl Needs {
     ) {
         use ArgumentRole as R;
         let names_ranks = argument(class, R::Window).and_then(members_of).is_some();
-        // Of which window, and whose part of it; none where it is of all.
+        // Waiting tasks by window and target rank. The rank is `None` for a lock on all parts of the
+        // window.
         let mut wanted: BTreeMap<(i64, Option<u32>), IdSet> = BTreeMap::new();
         let mut unknown = IdSet::new();
         for task in class.tasks.iter() {
@@ -38,7 +39,7 @@ impl Needs {
         }
         for ((window, target), who) in wanted {
             let holders = holders(probes, window, target);
-            // Who has it itself waits for something else.
+            // A rank that holds the lock waits for something else.
             let waiting = who.difference(&holders);
             if holders.is_empty() || waiting.is_empty() {
                 unknown.union_with(&who);

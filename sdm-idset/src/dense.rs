@@ -49,7 +49,7 @@ pub(crate) fn last_id(first: u32, bytes: &[u8]) -> Option<u64> {
 
 /// The set of the bits that begin at id `first`. The caller has checked that the largest one is a valid id.
 pub(crate) fn read(first: u32, bytes: &[u8]) -> RoaringBitmap {
-    // Zero bytes at the end stand for no id, and must not reach beyond the last u32.
+    // Zero bytes at the end contain no id. They are cut, because they must not reach beyond the last u32.
     RoaringBitmap::from_lsb0_bytes(first, &bytes[..bytes.len() - zeros(bytes).1])
 }
 

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     if let Err(error) = &served
         && !starter.is_gone()
     {
-        // Nobody reads it: that is no other failure.
+        // A failed write is ignored: standard error is not read any more.
         let _ = writeln!(Complaints, "Error: {error:?}");
     }
     served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
@@ -139,7 +139,7 @@ fn run(
             Some(DriverEvent::Output(Output::Refused { why })) => tracing::warn!("{why}"),
             Some(DriverEvent::Ready(_)) => {
                 while let Ok(Some(_)) = told.read_signal() {}
-                // The servers are told by themselves, and whoever was not is told by their parent's end.
+                // Servers learn of the launcher's death by themselves, or by the end of their parent.
                 if starter.is_gone() {
                     return Ok(());
                 }

@@ -316,7 +316,7 @@ mod tests {
             assert_eq!(places(function), expect, "{function}");
         }
         assert_eq!(places("MPI_Mprobe")[0], (R::Source, 0));
-        // It has a message instead of a source and a tag.
+        // `MPI_Mrecv` takes a message handle instead of a source and a tag.
         assert_eq!(places("MPI_Mrecv"), []);
         assert_eq!(places("usleep"), []);
         assert_eq!(roles("torch.distributed.recv"), []);

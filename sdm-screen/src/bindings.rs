@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(bindings.meant(typed('n')), Some(typed('n')));
         let control = KeyEvent::new(KeyCode::Char('t'), KeyModifiers::CONTROL);
         assert_eq!(bindings.meant(control), Some(typed('t')));
-        // Terminals differ in what they say of a capital letter.
+        // Terminals differ in how they report a capital letter.
         let capital = KeyEvent::new(KeyCode::Char('G'), KeyModifiers::SHIFT);
         assert_eq!(bindings.meant(capital), Some(typed('G')));
     }

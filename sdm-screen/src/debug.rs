@@ -319,7 +319,7 @@ impl Debugger {
     pub(crate) fn say(&mut self, line: String) {
         let prompt = self.asked.as_ref().map_or("(sdm) ", |(prompt, _)| prompt);
         self.console.echo(prompt, &line);
-        // What comes next is carried out only after this.
+        // Later input waits until this line is carried out.
         self.asked = None;
         self.ask(Deed::Line(line));
     }

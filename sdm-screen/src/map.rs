@@ -208,7 +208,7 @@ fn states(node: &Item) -> (&str, &str) {
 pub(crate) fn signs(node: &Item) -> (String, Tone) {
     let (of_node, of_use) = states(node);
     let ((first, good), (second, of_use)) = (state(of_node), used(of_use));
-    // What is wrong with a node counts, else what it is used for.
+    // A bad state of the node determines the tone; otherwise its use does.
     let tone = if good > Tone::Good { good } else { of_use };
     (format!("{first}{second}"), tone)
 }

@@ -339,7 +339,7 @@ impl Top {
             Over::Nothing => (self.bindings.footer(self.keys()), Tone::Off),
         };
         if matches!(self.over, Over::Filter(_) | Over::Command(_)) {
-            // The end of what is typed is what is looked at.
+            // The end of the typed text stays visible.
             while sdm_text::columns(&text) > usize::from(self.area.width.max(2)) {
                 text.remove(1);
             }

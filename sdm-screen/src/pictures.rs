@@ -63,7 +63,7 @@ fn run(svg: &mut String, x: u16, y: u16, text: &str, cell: &Cell) {
             more.push_str(attribute);
         }
     }
-    // Browsers make one blank of several, whatever `xml:space` says; not of these.
+    // Browsers collapse blanks even with `xml:space`, but not non-breaking ones.
     let text = escaped(text).replace(' ', "\u{a0}");
     let base = top + down - 4;
     writeln!(
@@ -79,7 +79,7 @@ fn svg(draw: impl FnOnce(&mut Frame<'_>), width: u16, height: u16) -> String {
     terminal.draw(draw).unwrap();
     let buffer = terminal.backend().buffer();
     let (across, down) = (width * CELL.0, height * CELL.1);
-    // DejaVu's letters are as wide as a cell at this size, for who draws it without minding `textLength`.
+    // At this size DejaVu's letters are as wide as a cell, for renderers that ignore `textLength`.
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across} {down}\" \
          font-family=\"DejaVu Sans Mono, monospace\" font-size=\"13.288\">\n\

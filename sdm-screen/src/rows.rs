@@ -221,7 +221,8 @@ pub(crate) fn processes(facts: &Facts, job: &(String, String)) -> Vec<Row> {
             state,
         }
     };
-    // Those that are asked for whole have no sets. What is known can still be that of a job that was selected before.
+    // Processes of a query for everything have no sets. The known facts may still belong to a job that was
+    // selected before.
     let alike = facts
         .of(Kind::Process)
         .filter(|it| !it.sets.is_empty())

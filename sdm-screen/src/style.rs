@@ -72,7 +72,7 @@ impl Style {
                 _ => plain,
             };
         }
-        // Good and bad are never told apart by colour alone: what is bad is bold too.
+        // Good and bad differ not only by colour: bad is bold, too.
         let plain = match self.palette.color(tone) {
             Some(color) => plain.fg(color),
             None => plain.add_modifier(Modifier::DIM),

@@ -265,7 +265,7 @@ fn a_job_is_ended_once_that_is_confirmed_and_the_log_says_how_it_went() {
         text.contains("$ sdm cancel here:1: failed: sdm: here: no\\x1b[2J"),
         "{text}"
     );
-    // A job that runs cannot be held, and the screen says why.
+    // A running job cannot be held, and the screen shows the reason.
     keys(&mut top, "↓↓h");
     assert_eq!(top.poll_request(), None);
     assert!(frame(&mut top, 80, 24).contains("a job is held while it is PENDING"));
@@ -368,7 +368,7 @@ fn any_size_and_a_hundred_thousand_nodes_and_a_million_processes_are_drawn() {
     keys(&mut top, "\x1b3");
     let text = frame(&mut top, 80, 24);
     assert!(text.contains("0-999999"), "{text}");
-    // It was zoomed out until one cell is all.
+    // The map was zoomed out until one cell shows many nodes.
     keys(&mut top, "2");
     assert!(frame(&mut top, 80, 24).contains("a cell is the worst of 131072 nodes"));
 }

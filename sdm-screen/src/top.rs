@@ -162,7 +162,7 @@ impl Top {
 
     /// Sets the time, in seconds of Unix time, for the displayed run times.
     pub fn handle_time(&mut self, now: u64) {
-        // Who listens to the screen is told of a minute, not of every second.
+        // In linear mode, for screen readers, the time advances once a minute, not every second.
         let now = match self.style.linear {
             true => now / 60 * 60,
             false => now,

@@ -22,7 +22,7 @@ pub fn tell(arguments: &Arguments, gdb: &Path) -> io::Result<()> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         wire: WIRE_VERSION,
     })?;
-    // The kernel takes connections in: nobody has to accept them.
+    // The kernel completes connections to a listening socket, so no `accept` is needed.
     let listener = listen(arguments.port);
     if let Some(listener) = &listener {
         let port = listener.local_addr()?.port();

@@ -72,7 +72,7 @@ fn be_a_server(forker: Pid) -> Result<()> {
 /// Waits for the end of all servers, and reports killed ones. If the launcher ends first, so does this
 /// process.
 fn wait_for(first: u32, servers: &[Pid], starter: Starter) -> Result<Part> {
-    // A server may have ended before its end is told.
+    // A server may end before SIGCHLD is followed, so `waitpid` is tried before each wait.
     let told = starter.follow(&[Signal::SIGCHLD]);
     let told = told.context("sdm-server: be told of the launcher's death")?;
     let mut worst = 0;
@@ -132,7 +132,8 @@ fn warm_up(session: SessionId) {
             let ends = [&mut parent, &mut child];
             bytes.clear();
             while ends[from].poll_transmit(&mut bytes) {}
-            // It is only for what it leaves behind: a failure would be met again by the servers.
+            // The exchange only warms up the libraries. The servers would meet a failure themselves, so it
+            // is ignored here.
             goes_on |= !bytes.is_empty() && ends[to].handle_bytes(now, &mut bytes).is_ok();
         }
     }

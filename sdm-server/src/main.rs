@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         };
     }
     run().unwrap_or_else(|error| {
-        // Nobody reads it: that is no other failure.
+        // A failed write is ignored: standard error is not read any more.
         let _ = writeln!(Complaints, "Error: {error:?}");
         ExitCode::FAILURE
     })

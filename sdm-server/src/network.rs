@@ -20,7 +20,7 @@ pub(crate) fn listen(
         true => own_addresses(interface)?,
         false => vec![bind],
     };
-    // Where one address is all that there is to be, nobody is to come by another.
+    // If an interface has exactly one address, the server listens only there.
     let bind = match (&reached[..], interface) {
         ([only], Some(_)) => *only,
         _ => bind,

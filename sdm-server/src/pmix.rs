@@ -197,7 +197,8 @@ impl PmixServer {
             ranks: own.clone(),
             spare: spare.clone(),
         };
-        // It reads as soon as it is there; a job of a million ranks is some hundred bytes.
+        // The PMIx server reads as soon as it runs. Even for a million ranks the message has only some
+        // hundred bytes.
         stream
             .write_all(&frame(&hello)?)
             .and_then(|()| stream.set_nonblocking(true))
@@ -293,7 +294,7 @@ impl PmixServer {
     /// Kills the process if it was started here, because it hangs. Its exit status is not waited for.
     pub(crate) fn give_up(mut self) {
         if let Some(started) = &mut self.child {
-            // It may be dead already.
+            // The process may have ended already.
             let _ = started.child.kill();
             self.remove_folder();
         }
@@ -323,7 +324,7 @@ impl PmixServer {
                 Ok(Some(message)) => heard.extend(self.take(message)),
                 Err(error) => {
                     tracing::error!("the PMIx server sends {error}");
-                    // It ends where nobody is connected.
+                    // The PMIx server ends once no process is connected.
                     let _ = self.stream.shutdown(Shutdown::Both);
                     return false;
                 }
@@ -411,9 +412,10 @@ impl Started {
             .stdin(listener)
             .stdout(Stdio::null())
             .stderr(writer)
-            // What ends this process's group is not meant for it: it is there for all of the node.
+            // A signal that ends this process's group must not reach the PMIx server, which serves the
+            // whole node.
             .process_group(0);
-        // Where the node has the file of its own server is no outer job's affair.
+        // `PMIX_SYSTEM_TMPDIR` is a property of the node, and not of an outer job.
         let is_other = |name: &OsString| is_outer(name) && name != "PMIX_SYSTEM_TMPDIR";
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_other(name)) {
             command.env_remove(name);

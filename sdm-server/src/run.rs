@@ -59,7 +59,7 @@ pub fn serve(
     }
     let copy = Copy::of_this(arguments.staged);
     let mut handed_over = handed_over;
-    // What is found out before forking is found out once.
+    // Checked before forking, so that a failure is reported once.
     let inherited = Inherited::take(arguments.own_streams).context("standard streams");
     if let (Some(count), Ok(config)) = (arguments.fork, &mut handed_over) {
         let first = arguments.id.unwrap_or(0);
@@ -73,7 +73,7 @@ pub fn serve(
             }
         }
     }
-    // Before anything that takes its time; whoever was forked has another one.
+    // Recorded before any slow step. A forked server has another parent.
     let starter = Starter::now();
     let lookup = |name: &str| {
         ours.get(&OsString::from(name))
@@ -93,7 +93,8 @@ pub fn serve(
         Ok(Begun::Server(server)) => server.run(),
         Ok(Begun::Shim(code)) => Ok(code),
         Err(error) => {
-            // Where others end only together with this one nobody would hear of it otherwise.
+            // Where the launcher ends only when all servers have ended, the failure would not be noticed
+            // otherwise.
             let why = format!("{error:#}");
             say(&Refusal::new(identity.server, &why).to_string())?;
             Err(error)
@@ -125,7 +126,7 @@ fn begin(
     let wait = Duration::from_secs(arguments.start_wait);
     match shim::meet(each, &identity, &host_name(arguments)?, &config, wait)? {
         Role::Shim(channel) => {
-            // A shim says nothing that wants the key.
+            // A shim sends nothing that needs the key.
             drop(config);
             let gdb = start_config(GdbOptions::default(), &IdSet::new(), &inherited);
             let code = shim::be_a_shim(channel, identity.server, gdb, copy, starter, wait)?;
@@ -152,10 +153,12 @@ fn come_up(
     starter: Option<Starter>,
 ) -> Result<Server> {
     let me = ServerId(identity.server);
-    // Many have the same command line, and nobody but root can read the environment of what keeps out of core files.
+    // Many servers have the same command line, and only root can read the environment of a process that
+    // allows no core file. The name tells them apart.
     let name = CString::new(format!("sdm-srv-{}", identity.server)).context("a name")?;
     nix::sys::prctl::set_name(&name).with_context(|| format!("{me}: take a name"))?;
-    // They are read from a descriptor: whoever is stopped ends as well as others.
+    // The signals are read from a descriptor. SIGCONT on the launcher's death also wakes a stopped server,
+    // which then ends.
     let ends = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
     let signals = match starter {
         Some(starter) => starter.follow(&ends),
@@ -304,14 +307,14 @@ impl Server {
                     self.alone = true;
                     self.give_up_meeting();
                     if let Some(backend) = &mut self.backend {
-                        // Nobody is left to hear what they print.
+                        // The tasks' output has no reader any more, so it is read without waiting for credit.
                         backend.set_output_paused(now, false);
                     }
                 }
                 Some(DriverEvent::Output(output)) => self.handle_output(now, output),
                 Some(DriverEvent::Ready(fd)) => {
                     self.handle_ready(now, fd);
-                    // What several tasks answer at once goes up together.
+                    // Answers that several tasks give at once are sent up together.
                     while let Some(fd) = self.driver.next_ready() {
                         self.handle_ready(now, fd);
                     }
@@ -331,7 +334,7 @@ impl Server {
     fn handle_output(&mut self, now: Instant, output: Output) {
         match output {
             Output::Configure(config) => {
-                // All that were started have said where they are by now.
+                // All started servers have arrived by now.
                 self.copy.remove();
                 self.configure(&config.backend);
             }
@@ -400,7 +403,8 @@ impl Server {
             }
             tracing::info!(signal = signal.ssi_signo, orphaned, "asked to end");
             asked_to_end = true;
-            // A launcher that lives ends its job; one that is gone leaves what runs without us.
+            // A living launcher ends its whole job. If the launcher is gone, the remaining tasks continue
+            // without this server.
             if let (false, Some(backend), Ok(number)) =
                 (orphaned, &mut self.backend, i32::try_from(signal.ssi_signo))
             {

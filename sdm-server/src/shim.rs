@@ -88,7 +88,7 @@ pub(crate) fn meet(
                 let channel = Channel::new(socket).context("the server of this host's ranks")?;
                 return Ok(Role::Shim(channel));
             }
-            // It has the name and does not listen yet, or has many to take in.
+            // The server's socket is bound but not listening yet, or its backlog is full.
             Err(Errno::ECONNREFUSED | Errno::EAGAIN) if Instant::now() < deadline => {
                 std::thread::sleep(LOOK_AGAIN);
             }
@@ -102,7 +102,7 @@ pub(crate) fn meet(
 pub(crate) fn surroundings(what: &str) -> Result<Vec<u8>> {
     let mut detail = format!("{what} {}", getuid());
     for namespace in ["pid", "mnt", "user", "net"] {
-        // Told here and not by the server, into which nobody may look.
+        // Read by this process and not by the server, because other processes may not inspect this one.
         let path = proc::own().path(&format!("ns/{namespace}"));
         let found = fs::metadata(&path).with_context(|| format!("the {namespace} namespace"))?;
         detail.push_str(&format!(" {}:{}", found.dev(), found.ino()));
@@ -207,7 +207,7 @@ impl ShimListener {
                 Err(_) => gone.push(channel.fd()),
             }
         }
-        // Whoever says anything before it is asked, or hangs up, is not one to wait for.
+        // A process that sends data before it is asked, or hangs up, is not waited for.
         self.known.retain(|_, channel| {
             let stays = matches!(channel.hello(), Ok(None));
             if !stays {
@@ -307,7 +307,7 @@ impl ShimProcess {
                         let (rank, pid) = (self.rank, std::process::id());
                         say(&Joined { rank, server, pid }.to_string())?;
                     }
-                    // All that were started have come by now.
+                    // All started processes have arrived by now.
                     ShimEvent::Begins => {
                         self.has_begun = true;
                         self.copy.remove();
@@ -330,7 +330,7 @@ impl ShimProcess {
         let soon = self.shim.looks_again().then(|| Instant::now() + LOOK_AGAIN);
         let until = soon.into_iter().chain(self.last_moment).min();
         let timeout = match until.map(|it| it.saturating_duration_since(Instant::now())) {
-            // Rounded up, so that what is due is due then.
+            // Rounded up, so that the deadline has passed when `poll` returns.
             Some(left) => PollTimeout::try_from(left + Duration::from_millis(1)),
             None => Ok(PollTimeout::NONE),
         };
@@ -339,7 +339,7 @@ impl ShimProcess {
         for (index, fd) in fds.iter().enumerate() {
             let mut flags = PollFlags::POLLIN;
             match index {
-                // There is nothing to be heard any more.
+                // The server is gone: this descriptor delivers nothing more.
                 0 if !self.is_served => continue,
                 0 if self.shim.wants_write() => flags |= PollFlags::POLLOUT,
                 _ => {}
@@ -357,7 +357,7 @@ impl ShimProcess {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let orphaned = self.starter.is_gone();
             let number = i32::try_from(signal.ssi_signo).unwrap_or(0);
-            // Whoever has this process go on means the server, too.
+            // A signal that continues this process is meant for the server, too.
             self.shim.go_on();
             if number == Signal::SIGCONT as i32 && !orphaned {
                 continue;
@@ -378,7 +378,7 @@ impl ShimProcess {
     fn lose_server(&mut self) -> Result<()> {
         self.is_served = false;
         if !self.has_begun {
-            // Nothing of the job has begun, and nobody else is told what this process waits for.
+            // The job has not begun, and the message that this process waits for went only to the server.
             bail!("the server of this host's ranks has ended");
         }
         self.last_moment = Some(Instant::now() + GDB_WAIT);

@@ -244,7 +244,7 @@ struct Plain;
 
 impl Screen for Plain {
     fn write(&mut self, text: &str) {
-        // Nobody may read it any more.
+        // A failed write is ignored: the output is not read any more.
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
 

@@ -148,7 +148,7 @@ impl Starting<'_> {
                 if !self.config.config.partial || all {
                     return Err(ended);
                 }
-                // The tree names those of them that had come.
+                // The tree itself names the lost servers that had arrived.
                 let absent = servers.filter(|server| !self.has_arrived(*server));
                 let absent: IdSet = absent.map(TaskId).collect();
                 let before = self.ended.len();

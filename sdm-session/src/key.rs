@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(handover::take(Some(&path)).unwrap().key, key);
-        // What is there already is not taken, whoever made it.
+        // An existing file is not taken over, whichever process created it.
         let again = Offer::open(&way, true, session, &key).map(drop);
         assert!(again.unwrap_err().to_string().contains("File exists"));
         drop(offer);

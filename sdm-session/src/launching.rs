@@ -170,7 +170,8 @@ impl Starting<'_> {
         };
         match config.backend {
             BackendSettings::Fake { .. } => servers,
-            // A gdb and its program for each task, and who sees to it that the gdbs end.
+            // Two processes for each task: its gdb and its program. Two for each server: the server, and
+            // the process that ends its gdbs.
             _ => 2 * servers + 2 * tasks,
         }
     }

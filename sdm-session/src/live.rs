@@ -165,15 +165,15 @@ impl Session {
         let _session = self.span.clone().entered();
         tracing::info!(?policy, "ends");
         let began = Instant::now();
-        // Whoever is stopped would neither end nor tell those below.
+        // A stopped launcher or master would neither end nor notify the servers below.
         self.go_on();
         if let Some(starter) = self
             .starter
             .as_mut()
             .filter(|_| policy == EndPolicy::KillStarted)
         {
-            // Before its tasks are let go: they go hardly any further. It cannot end before that, as those that
-            // it kills stay with their gdb.
+            // The request comes before the tasks are let go, so that they hardly run any further. The
+            // starter cannot end earlier, because the tasks that it kills stay with their gdb.
             starter.terminate();
         }
         self.driver
@@ -205,7 +205,7 @@ impl Session {
         self.launch.go_on();
         let master = self.master.as_ref().map(Child::id);
         if let Some(pid) = master.and_then(|pid| i32::try_from(pid).ok()) {
-            // It is not reaped before the session's end, so the pid is its own.
+            // The master is reaped only at the session's end, so the pid is still its own.
             let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
         }
     }
@@ -230,7 +230,8 @@ impl Session {
     /// Waits for the launcher's end after the servers have ended, and ends it if it does not.
     fn end_launcher(&mut self, ask_at: Instant) {
         let servers = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        // The processes of ranks whose server is gone wait for that.
+        // Processes of ranks whose server is lost end only when the launcher is asked to end, so that is
+        // done now.
         let ask_at = if self.lost.is_empty() {
             ask_at
         } else {
@@ -266,7 +267,7 @@ impl Session {
                 };
                 events::log(&delivery);
                 if let Some(why) = self.all_are_lost(&delivery) {
-                    // Those who were stopped find out as well, and end.
+                    // A stopped launcher or master notices the loss only when it runs, and then ends.
                     self.go_on();
                     self.deserted = Some((why, Instant::now() + LAUNCHER_WAIT));
                 }

@@ -121,7 +121,7 @@ impl Starting<'_> {
     /// The host of the master: this one, unless it is started by hand. Empty if unknown.
     fn home(&self) -> String {
         if self.by_hand && self.config.hosts.is_empty() {
-            // All are started here, and where is not asked of anybody.
+            // All members are started here, and no host is asked for.
             return sdm_launch::MANUAL_HOST.to_owned();
         }
         let own = nix::unistd::gethostname().ok().filter(|_| !self.by_hand);
@@ -132,7 +132,7 @@ impl Starting<'_> {
 /// Adds a local address for servers whose parent has the same host name. If it does not answer, for example
 /// because another host has that name, the next address is tried.
 fn add_local_places(plan: &mut [PlanEntry], home: &str) {
-    // The entries whose subtrees are open, each with where its own ends.
+    // The entries with open subtrees, each with the index at which its subtree ends.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for index in 0..plan.len() {
         while open.last().is_some_and(|(_, end)| *end <= index) {
@@ -156,7 +156,7 @@ fn add_local_places(plan: &mut [PlanEntry], home: &str) {
 /// The members of a plan, which is a tree in preorder, with their parents.
 pub(super) fn members(plan: &Slice) -> Vec<api::SessionMember> {
     let mut members = Vec::new();
-    // The entries whose subtrees are open, each with where its own ends.
+    // The entries with open subtrees, each with the index at which its subtree ends.
     let mut open: Vec<(usize, usize)> = Vec::new();
     for (index, entry) in plan.iter().enumerate() {
         while open.last().is_some_and(|(_, end)| *end <= index) {
@@ -189,7 +189,7 @@ pub(super) fn hosted_on(backend: &BackendSettings, plan: &Slice, all: &IdSet) ->
         pmix.nodes = nodes
             .map(|(name, tasks)| (name.to_owned(), tasks))
             .collect();
-        // As a launcher numbers them: where the first rank is comes first.
+        // In the order of a launcher: by the first rank of each node.
         pmix.nodes.sort_by_key(|(_, tasks)| tasks.first());
     }
     settings
@@ -202,7 +202,7 @@ pub(super) fn check_widest(config: &SessionConfig) -> Result<(), SessionError> {
     // The master raises its limit, and so do servers without a program that would find it changed.
     let fake = matches!(config.backend, BackendSettings::Fake { .. });
     let checked = match config.arranged() {
-        // Who is called there holds the next call as well.
+        // With reversed connections the master also holds the next connection of each server.
         Topology::Flat if config.network.reverse => {
             sdm_launch::check_descriptors_of("the master", 2 * servers, true)
         }

@@ -19,7 +19,7 @@ pub(super) fn make_room(servers: &mut [PlanEntry]) {
     let mut next = IdSet::union_all(servers.iter().map(|it| &it.tasks))
         .last()
         .map_or(0, |last| last.0 + 1);
-    // As a launcher would number them: where the first task is comes first.
+    // In the order of a launcher: by the first task of each host.
     servers.sort_by_key(|it| it.tasks.first());
     let mut hosts = BTreeSet::new();
     for server in servers.iter_mut().filter(|it| !it.tasks.is_empty()) {

@@ -232,8 +232,8 @@ impl<'a> Starting<'a> {
             backend: wire::encode(&hosted_on(&self.config.backend, &plan, &self.tasks)).into(),
             ..self.config.config.clone()
         };
-        // Those whom somebody else starts have not been waited for yet. Others are there: every hop may take its
-        // time, and who is above waits for who is below.
+        // Members that are started by hand have not been waited for yet. Others have arrived: their parents
+        // wait for them in turn, and every level takes its time.
         let wait = match self.by_hand {
             true => config.start_wait,
             false => config.start_wait * 2,

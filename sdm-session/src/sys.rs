@@ -17,7 +17,8 @@ pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
     let before_exec = move || -> io::Result<()> {
         setsid()?;
         prctl::set_pdeathsig(Signal::SIGTERM)?;
-        // A parent that died before that sends no signal any more, and nobody reads what an error here would be.
+        // If the parent ended before that call, no signal will come. An error could not be reported to any
+        // process.
         if getppid() != parent {
             // SAFETY: _exit is async-signal-safe and does not return.
             unsafe { libc::_exit(1) };

@@ -44,7 +44,7 @@ pub fn printable_lines(text: &str) -> String {
 #[must_use]
 pub fn columns(text: &str) -> usize {
     match text.is_ascii() {
-        // One each: what is not shown as it is counts as one, too.
+        // One column for each byte, including bytes that are replaced when shown.
         true => text.len(),
         false => text.chars().map(columns_of).sum(),
     }

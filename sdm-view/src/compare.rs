@@ -188,7 +188,8 @@ fn flatten(text: &str, path: String, depth: usize, found: &mut Vec<Element>, cut
         return found.push(Element { path, value });
     };
     let mut index = 0;
-    // Where the last element begins in what was found: Fortran's arrays have its repetition behind a comma.
+    // Index in `found` where the last element begins. In Fortran arrays the repetition of an element
+    // follows a comma.
     let mut last = found.len();
     for part in parts(inner) {
         let (part, more) = match part.strip_suffix("...") {
@@ -310,7 +311,7 @@ fn named(part: &str) -> Option<(String, &str)> {
     }
     let is_field = |name: &str| name.starts_with(['<', '_']) || name.starts_with("static ");
     let says_what = value.starts_with('{') && (name.contains(' ') || name.ends_with('>'));
-    // One of Fortran's structures is an element by itself: `( id = 3, w = (1, 2) )`.
+    // A Fortran structure is one element without a name: `( id = 3, w = (1, 2) )`.
     if name.is_empty() || name.starts_with('(') || says_what && !is_field(name) {
         return None;
     }

@@ -10,8 +10,8 @@ use tracing_subscriber::prelude::*;
 
 fn main() -> ExitCode {
     escape_panics();
-    // The session's key will be in memory: no core file of this process, and no other process of the
-    // user looks in. What it starts is as it always is.
+    // The session's key will be in memory: this process gets no core file, and other processes of the user
+    // cannot inspect it. Processes that it starts are not affected.
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
         let _ = writeln!(Complaints, "sdm: keep out of core files: {error}");
         return ExitCode::FAILURE;

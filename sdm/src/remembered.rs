@@ -23,7 +23,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
 
 /// Creates the directory `below` in a directory of the user.
 fn made(base: &Path, below: &str) -> Option<PathBuf> {
-    // Behind sudo it can be another user's home, and what lies there leads anywhere.
+    // Under sudo this may be another user's home, whose entries may be links to anywhere.
     let is_mine = |folder: &Path| {
         let found = std::fs::metadata(folder);
         found.is_ok_and(|it| it.uid() == nix::unistd::geteuid().as_raw() && it.mode() & 0o002 == 0)

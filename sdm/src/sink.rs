@@ -70,7 +70,7 @@ impl Sink {
 
     /// Prints a text in place of the cursor's line.
     pub(crate) fn show_at_bottom(self, line: &str) {
-        // It is no loss where a terminal that is gone does not show it.
+        // A failed write is ignored: the terminal is gone.
         let _ = self.pass(format!("\r\x1b[K{}", shown(line)).as_bytes());
     }
 
@@ -123,7 +123,7 @@ pub(crate) fn complain(what: impl Display) {
         text.push_str(line);
         text.push('\n');
     }
-    // Nothing can be said where standard error is gone.
+    // A failed write is ignored: standard error is gone.
     let _ = Sink::Complaints.pass(text.as_bytes());
 }
 

@@ -147,7 +147,7 @@ impl Interrupt {
 
 /// Redirects these descriptors to /dev/null, also for an interrupted write.
 pub(crate) fn lead_nowhere(fds: &[RawFd]) {
-    // Where there is no such file nobody is helped, and nothing is worse than before.
+    // Without this file the descriptors stay as they are.
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         for fd in fds {
             // SAFETY: both are descriptors, and whoever writes to the second finds another file there.

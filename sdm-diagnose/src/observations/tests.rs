@@ -179,7 +179,7 @@ fn sample() -> impl Strategy<Value = Probes> {
     );
     parts.prop_map(
         |(mut stacks, marks, waits, numbers, within, cpu_ms, processes, cut)| {
-            // Equal ones are one in what is merged.
+            // Equal stacks are one entry after a merge.
             let all = stacks.clone();
             let mut at = 0;
             stacks.retain(|(_, one)| {

@@ -55,7 +55,7 @@ fn a_circle_can_go_through_the_lock_of_a_file() {
     seen.samples[1].waits.push((set("0"), waits));
     check(&seen, Step::HeldUp, "0", "wait for something else");
     seen.pids.insert(4711, sdm_idset::TaskId(1));
-    // Who has taken it and keeps it while all others wait is the cause.
+    // The rank that holds the lock while all others wait is the cause.
     check(&seen, Step::Deadlock, "1", "a lock that is held here");
     let found = judge(&seen);
     let line = "in flock, for the lock on /scratch/x: process 4711 (solver)";
@@ -129,7 +129,7 @@ fn real_input_and_output_is_no_deadlock() {
     };
     let writing = at("0", WaitFor::SystemCall("pwrite64".to_owned()));
     check(&writing, Step::HeldUp, "0-1", "wait for something else");
-    // Who is at no file waits for the other ranks.
+    // A rank that polls, without a file system call, waits for the other ranks.
     let part = at("0", WaitFor::Polling);
     check(&part, Step::HeldUp, "1", "wait for something else");
     let polling = at("0-1", WaitFor::Polling);
@@ -163,7 +163,7 @@ fn communicators_of_the_same_ranks_are_told_apart() {
         arguments[0].value = Some(Value { text, cut: None });
     }
     check(&twins, Step::CannotGoOn, "3", "different communicators");
-    // It may be called otherwise elsewhere.
+    // The communicator's variable may have another name in another rank.
     let waits = &mut twins.samples[1].waits;
     for (_, waits) in waits.iter_mut() {
         let arguments = &mut waits.call.as_mut().unwrap().arguments;
@@ -340,7 +340,7 @@ fn who_waits_for_threads_waits_for_what_these_wait_for() {
     );
     let found = seen("work:5 step:9", join);
     check(&found, Step::HeldUp, "1", "wait for something else");
-    // Where the function has no name the kernel says what it does.
+    // Where the function name is unknown, the system call identifies the wait.
     let mut found = seen("work:5 MPI_Recv:9", "main:90 libc.so.6:90");
     check(&found, Step::HeldUp, "1", "wait for something else");
     let waits = TaskWaits {
@@ -423,7 +423,7 @@ fn where_everybody_asks_that_is_no_progress() {
     );
     let found = seen("main:80 work:31");
     check(&found, Step::NoHangSeen, "", "there is progress");
-    // A rank that naps between its questions asks as well; who is gone has nothing to ask.
+    // A rank that sleeps between polls counts as polling. An ended rank is not considered.
     let found = seen("main:80 ask:61 usleep:61");
     check(&found, Step::HeldUp, "0-3", "everybody asks");
     let mut found = seen("main:80 ask:60 MPI_Test:60");
@@ -432,7 +432,7 @@ fn where_everybody_asks_that_is_no_progress() {
     }
     found.gone.push((set("3"), "exited with code 1".to_owned()));
     check(&found, Step::HeldUp, "0-2", "everybody asks");
-    // Of whom nothing is known, that one can send.
+    // A rank of unknown state may be the sender.
     found.gone.clear();
     found.unseen.push((set("3"), "its gdb is gone".to_owned()));
     check(&found, Step::CannotTell, "", "not known what they do");
@@ -488,7 +488,7 @@ fn who_sleeps_again_and_again_does_not_compute() {
     let found = judge(&seen).findings;
     let told = "sleeping again and again in usleep";
     assert!(found[0].what.starts_with(told), "{found:?}");
-    // Who was seen at work as well is at work.
+    // A rank that was also seen at work counts as computing.
     let mut seen = observed(&[&look("main:80 work:31", "x"), &look(naps, "y")]);
     reduce_all(&mut seen, "0-2");
     check(&seen, Step::HeldUp, "3", "which compute");

@@ -122,17 +122,17 @@ fn within_of_last(seen: &mut Observed, ranks: &str) {
 
 #[test]
 fn a_collective_operation_that_does_not_block_is_one() {
-    // Who is at the end has not begun it, or not waited for it.
+    // A rank in `MPI_Finalize` has not begun the operation, or not waited for it.
     let mut seen = standing(&[("0-1", WAIT, "", ""), ("2", AT_END, "", "")]);
     call(&mut seen, "0-1", "MPI_Wait", &[WORLD]);
     call(&mut seen, "2", "MPI_Finalize", &[]);
     check_cause(&seen, Cause::CallOrdering, &["2 MPI_Finalize"]);
-    // Who is in one of more ranks, and is waited for in its own.
+    // Rank 3 is in the barrier of all ranks, while rank 2 waits for it in an operation of ranks 2-3.
     let mut seen = standing(&[("2", WAIT, "", ""), ("0-1,3", BARRIER, "", "")]);
     within(&mut seen, "2", "MPI_Wait", "2-3");
     call(&mut seen, "0-1,3", "MPI_Barrier", &[WORLD]);
     check_cause(&seen, Cause::CallOrdering, &["3 MPI_Barrier"]);
-    // Who has begun it may compute before it waits.
+    // Rank 2 may have begun the operation, and compute before it waits.
     let mut seen = standing(&[("0-1", WAIT, "", "")]);
     call(&mut seen, "0-1", "MPI_Wait", &[WORLD]);
     for (sample, line) in seen.samples.iter_mut().zip(["main:7", "main:8"]) {
@@ -218,7 +218,7 @@ fn who_has_the_lock_of_a_window_is_named() {
         let mut lines = found.findings.iter().flat_map(|one| &one.evidence);
         assert!(lines.any(|one| one == line), "{found:#?}");
     }
-    // The lock of another part of the window is in nobody's way.
+    // A lock on another part of the window blocks no rank.
     let mut seen = standing(look);
     call(&mut seen, "0,2-3", "MPI_Barrier", &[WORLD]);
     hold_lock(&mut seen, "0,2-3", Some(2));
@@ -252,7 +252,7 @@ fn locks_of_windows_in_a_circle_are_told() {
     let said =
         "they wait for each other's locks in a circle (0 -> 1 -> 0): no single one is to blame";
     assert_eq!(judge(&seen).conclusion, said);
-    // That data is exchanged meanwhile gives nobody a lock.
+    // Exchanged data releases no lock.
     seen.samples[1].marks.exchanged = set("0-1");
     assert_eq!(judge(&seen).conclusion, said);
 }
@@ -307,7 +307,7 @@ fn a_job_that_has_ended_is_told_as_that() {
         .push((set("3"), "ended with exit code 1".to_owned()));
     let said = "the job is over, nobody is left: ended by themselves; ended with exit code 1";
     check(&seen, Step::NoHangSeen, "", said);
-    // Of whom only the server is lost it is not known.
+    // Whether a rank has ended is unknown if its server is lost.
     seen.gone[0].1 = "lost: their server is gone".to_owned();
     assert_eq!(judge(&seen).step, Step::CannotTell);
 }
@@ -401,7 +401,7 @@ fn of_alternatives_none_has_come_whose_ranks_are_at_the_end() {
     };
     let guilty = ["1-2 MPI_Finalize", "0 MPI_Waitany"];
     check_cause(&seen("1-2"), Cause::CallOrdering, &guilty);
-    // One of them goes on.
+    // One of them keeps running.
     let mut on = seen("1-2");
     for (sample, line) in on.samples.iter_mut().zip(["main:7", "main:8"]) {
         sample.stacks.retain(|(tasks, _)| *tasks == set("0"));

@@ -24,7 +24,7 @@ fn nothing_is_proved_of_ranks_that_exchange_data() {
         let said = said.filter(|line| line.starts_with("data was exchanged"));
         assert_eq!(said.count(), 1, "{told:?}");
     }
-    // Who waits for one that goes on can share memory with him.
+    // A rank that waits for a running one may share memory with it.
     let look = |inner| {
         [
             ("0-2", WAITING, "", ""),
@@ -70,7 +70,7 @@ fn who_is_quiet_alone_is_stuck() {
         check(&alone(part, "3"), Step::CannotTell, "", "they exchange");
         check(&alone(part, ""), Step::Deadlock, "", "(2 -> 3 -> 2)");
     }
-    // Locks say by themselves who waits for whom.
+    // The holder of a lock is known regardless of exchanged data.
     seen.samples[1].waits.push((set("3"), circle_of_locks()));
     check(&seen, Step::Deadlock, "3", "in a circle");
 }

@@ -56,7 +56,7 @@ fn what_is_short_is_not_on_its_way_any_more() {
         "few elements of a derived type are long"
     );
     check(&ring("1000000", 3), Step::CannotTell, "", "should pass");
-    // Where all fit on both sides, the one that is behind has what it waits for.
+    // Where all ranks fit on both sides, the late one already has the message that it waits for.
     check(&ring("8", 4), Step::CannotTell, "", "should pass");
 }
 

@@ -23,7 +23,7 @@ fn who_is_past_a_reduction_is_not_to_blame() {
     call(&mut seen, "6", "MPI_Sendrecv", &both);
     let said = "one of ranks 5,7, which are in MPI_Finalize and send and receive nothing more";
     check(&seen, Step::CannotGoOn, "6", said);
-    // Without what it waits for there is no proof of a wrong operation either.
+    // Without the arguments of rank 6, a mismatch of operations is not proved either.
     let look: Look<'_> = &[
         ("1,3-5,7", at_end, "", ""),
         ("0,2", reducing, "", ""),
@@ -35,7 +35,7 @@ fn who_is_past_a_reduction_is_not_to_blame() {
     let found = judge(&seen);
     assert!(!found.conclusion.contains("different"), "{found:#?}");
     assert!(!found.suspects.contains(TaskId(0)), "{found:#?}");
-    // For whom two wait is the one that has left something out.
+    // A rank that two others wait for has omitted a message.
     let look: Look<'_> = &[
         ("1,3-7", at_end, "", ""),
         ("0,2", "main:80 MPI_Recv:80", "", ""),
@@ -87,7 +87,7 @@ fn a_root_that_is_past_its_broadcast_does_not_keep_those_in_it() {
         &[(ArgumentRole::Root, "0"), WORLD],
     );
     check(&seen, Step::HeldUp, "2", "which compute");
-    // Where nobody is late it is a circle.
+    // Without a late rank there is a cycle.
     let nobody: Look<'_> = &[look[0], ("1-3", look[1].1, "", "")];
     let mut seen = observed(&[nobody, nobody]);
     receive(&mut seen, "0", "3");

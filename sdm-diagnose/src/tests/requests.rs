@@ -66,7 +66,7 @@ fn what_is_sent_to_a_request_is_under_way() {
     for (place, function, tag, (step, part)) in [
         (WAIT, "MPI_Wait", "5", passes),
         (WAIT, "MPI_Wait", "9", never),
-        // Another one of them may be what is sent.
+        // Another request may match the sent message.
         (WAIT_FOR_ALL, "MPI_Waitall", "9", passes),
     ] {
         let look: Look<'_> = &[("0", place, "", ""), ("1", "main:80 MPI_Send:80", "", "")];

@@ -83,7 +83,7 @@ fn uniform_sets_are_a_few_bytes() {
 #[test]
 fn every_coding_is_used_and_comes_back() {
     let mut portable = IdSet::new();
-    // Bits far apart: neither few pieces nor one dense stretch.
+    // Two scattered groups far apart: neither few ranges nor one dense range.
     let half = random_half();
     for id in half.iter().take(20_000) {
         portable.insert(id);
@@ -109,7 +109,7 @@ fn every_coding_is_used_and_comes_back() {
         assert_eq!(wire[0], tag, "{set:?}");
         assert_eq!(wire.len() as u64, set.encoded_len(0));
         let used = wire.len();
-        // What follows is the caller's.
+        // Bytes after the set belong to the caller.
         wire.extend([0xff; 9]);
         assert_eq!(IdSet::decode(0, &wire), Ok((set.clone(), used)));
         for base in [1, 65_535, 15_999_999, u32::MAX] {
@@ -121,7 +121,7 @@ fn every_coding_is_used_and_comes_back() {
 
 #[test]
 fn the_longest_form_fits() {
-    // No two neighbours alike for long: bits are the best there is.
+    // Random bits without long runs: a bitmap is the shortest form.
     let mut state = 1_u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

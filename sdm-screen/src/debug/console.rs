@@ -83,7 +83,7 @@ impl Console {
     pub(crate) fn shown(&self, room: usize) -> (impl Iterator<Item = &Said>, usize) {
         self.room.set(room);
         let below = self.hidden_below(room);
-        // A line says that there are more.
+        // One line announces the lines below.
         let room = room.saturating_sub(usize::from(below > 0));
         let end = self.lines.len() - below;
         (self.lines.range(end.saturating_sub(room)..end), below)

@@ -259,7 +259,7 @@ impl Debugger {
             return;
         }
         let legend = u16::try_from(self.ranks.classes.len()).unwrap_or(u16::MAX);
-        // In words alone where nobody sees a map.
+        // In linear mode only words are drawn, and no map.
         let legend = match self.style.linear {
             true => area.height,
             // The map needs no more lines than it has cells for.
@@ -287,7 +287,7 @@ impl Debugger {
                 cell.set_char(class.sign).set_style(look);
             }
         }
-        // Who is fewest is said first: the others are what one expects.
+        // The smallest class comes first: the others are expected.
         for (y, class) in (0..legend).zip(self.ranks.classes.iter().rev()) {
             let who = self.names.label(&class.tasks, SET_WIDTH);
             let line = match self.style.linear {
@@ -390,13 +390,13 @@ impl Debugger {
         };
         let prompt = match is_question {
             true => prompt.as_str(),
-            // Who is meant, and what they do, stands at the top.
+            // The top of the screen already shows the selected tasks and their state.
             false => "(sdm) ",
         };
         let before = printable(format!("{prompt}{}", self.line.before()).as_bytes());
         let whole = printable(format!("{prompt}{}", self.line.text()).as_bytes());
         let width = usize::from(area.width).saturating_sub(1);
-        // The cursor is what is looked at.
+        // The line is scrolled so that the cursor is visible.
         let mut hidden = columns(&before).saturating_sub(width);
         let shown = whole.char_indices().find(|(at, _)| {
             let is_left = columns(&whole[..*at]) < hidden;

@@ -69,7 +69,7 @@ impl RankMap {
         let first = self.all.first().map_or(0, |id| u64::from(id.0));
         let last = self.all.last().map_or(0, |id| u64::from(id.0));
         let is_dense = last - first + 1 == self.all.len();
-        // The class with the fewest is drawn last: in a block it is what is to be seen.
+        // The smallest class is drawn last, so that it is visible in a cell of several ranks.
         for (at, class) in self.classes.iter().enumerate() {
             let Ok(at) = u8::try_from(at) else {
                 break;

@@ -209,7 +209,7 @@ fn a_key_waits_for_the_line_before() {
         }
         let deeds: Vec<Deed> = std::iter::from_fn(|| debugger.poll_deed()).collect();
         assert_eq!(deeds, expect, "{typed}");
-        // What waits no longer is not said to.
+        // The hint disappears once no input waits.
         assert_eq!(debugger.hint, "", "{typed}");
     }
 }
@@ -281,11 +281,11 @@ fn one_line_is_typed_and_the_keys_are_back_where_they_were() {
     let mut debugger = debugger(PLAIN, board());
     assert_eq!(keys(&mut debugger, "2:info source\n"), line("info source"));
     assert_eq!(debugger.panel, super::Panel::Stacks);
-    // Who goes to the prompt himself stays.
+    // A user who selected the prompt stays there.
     debugger.handle_asked(Some(("(sdm) ".to_owned(), false)));
     assert_eq!(keys(&mut debugger, "6info source\n"), line("info source"));
     assert_eq!(debugger.panel, super::Panel::Prompt);
-    // What was typed goes along to the prompt alone.
+    // Text that was typed is handed over to the plain prompt.
     assert_eq!(
         keys(&mut debugger, "pri\x18a"),
         [Deed::Leave("pri".to_owned())]

@@ -57,7 +57,7 @@ pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> 
                 let all = first.filter(is_odd).chain(rest.filter(|it| !is_odd(it)));
                 for (tasks, value) in all.take(VALUES_SHOWN_MAX) {
                     let who = printable(names.label(tasks, SET_WIDTH).as_bytes());
-                    // Who has another value than most is looked for, and what is no number.
+                    // Values of a minority, and values that are not numbers, are marked.
                     let differs = tasks.len() < most || tasks.is_subset(&odd);
                     let sign = if differs { '*' } else { ' ' };
                     let tone = differs.then_some(Tone::Wait);

@@ -15,7 +15,7 @@ fn a_job_is_submitted_by_a_form_and_by_a_profile() {
     known.profiles = vec!["halo".to_owned()];
     let mut top = Top::new(PLAIN, super::NOW);
     top.handle_facts(known);
-    // What is missing is said, and the keys are where it is.
+    // A missing field is reported, and gets the focus.
     keys(&mut top, "n\t\n");
     assert_eq!(top.poll_request(), None);
     assert!(top.hint.contains("program: is needed"), "{}", top.hint);

@@ -286,7 +286,7 @@ impl Top {
             line => match split(line) {
                 Some(words) => match &*words[0] {
                     "submit" | "cancel" | "hold" | "release" | "cluster" => self.run(words),
-                    // It may want the terminal.
+                    // Other commands may need the terminal.
                     _ => self.show(words),
                 },
                 None => "a quotation mark without its other one".clone_into(&mut self.hint),

@@ -61,7 +61,7 @@ impl Top {
                 self.press(KeyCode::Enter);
             }
             Over::Menu { .. } => self.press(KeyCode::Esc),
-            // What is to be confirmed is confirmed by a key.
+            // A confirmation needs a key press.
             _ => {}
         }
     }

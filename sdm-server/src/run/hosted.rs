@@ -156,7 +156,8 @@ impl Server {
     pub(super) fn end_aborted(&mut self, abort: Abort) {
         let all = self.own_tasks();
         let Abort { by, status, text } = abort;
-        // Each server tells its own tasks, so that none is heard to end before.
+        // Each server reports the abort for its own tasks, so that no end of a task is reported before the
+        // abort.
         self.tell(&all, &Event::Aborted { by, status, text });
         self.end_job(&IdSet::single(TaskId(by)));
     }

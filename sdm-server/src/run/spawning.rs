@@ -50,11 +50,11 @@ impl Server {
         let base = &spawning.like;
         let base = StartSpec {
             stop: StopAt::Nowhere,
-            // Whether they can be started is told at once.
+            // The caller learns at once whether the processes can be started.
             gdb_when_needed: false,
             points,
             settings: as_of(&base.settings, like, &tasks),
-            // As with a launcher: the first one reads what the tool is given.
+            // As with a launcher, the first task reads the tool's standard input.
             stdin_tasks: match by {
                 Some(_) => IdSet::new(),
                 None => tasks.first().into_iter().collect(),
@@ -252,7 +252,8 @@ fn spec_of(
             .filter(|at| *at > 0)?;
         Some((pair[..at].to_vec(), Some(pair[at + 1..].to_vec())))
     });
-    // What the process asks for cannot take the place of what makes the new one a process of its job.
+    // Variables that the spawning process requests cannot replace those that make the new process part of
+    // its job.
     let environment = base.environment.iter().cloned();
     let environment = environment.chain(asked).chain(given).chain(own).collect();
     StartSpec {

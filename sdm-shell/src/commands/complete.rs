@@ -55,7 +55,7 @@ pub fn completions(typed: &str, named: &[String]) -> Wanted {
         Completes::Program => {
             let line = match spec.name {
                 "gdb" => argument.to_owned(),
-                // Words of SDM that take what `print` takes.
+                // SDM commands with the same argument as `print`.
                 "compare" | "outliers" | "stats" | "display" => format!("print {argument}"),
                 "trace" => format!("break {argument}"),
                 name => format!("{name} {argument}"),

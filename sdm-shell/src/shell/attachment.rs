@@ -50,7 +50,7 @@ async fn look_first(session: &SessionHandle, spec: &AttachSpec, first: &IdSet) -
     let is_ended = |failure: &Failure| failure.code == FailureCode::NotRunning;
     let refused = gathered.failed.iter().filter(|(_, why)| !is_ended(why));
     let refused = IdSet::union_all(refused.map(|(tasks, _)| tasks));
-    // What attaching says of them is said.
+    // Attaching reports the failures of the other tasks, so they are not shown here.
     gathered.failed.retain(|(_, why)| is_ended(why));
     session.show(&run::answer(gathered, false));
     let mut attached = look.attached().clone();

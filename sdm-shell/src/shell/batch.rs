@@ -122,7 +122,7 @@ async fn run_to_the_end(session: &SessionHandle, batch: &Batch) -> Why {
             return Why::GivenUp;
         }
         let crashed = session.read(|model| model.tasks.crashed());
-        // Who is ended together with the job is no crash.
+        // After an abort of the job, tasks that the abort ended are not crashes.
         let is_aborted = session.read(|model| model.job.aborted.is_some());
         if !crashed.is_empty() && !is_aborted {
             return Why::Crashed(crashed);
@@ -207,7 +207,7 @@ fn code_of_the_end(session: &SessionHandle) -> (u8, Option<String>) {
     let without_gdb =
         session.read(|model| model.tasks.in_state(|state| *state == TaskState::GdbDead));
     if !without_gdb.is_empty() {
-        // How the program would have ended nobody knows: it has ended with its gdb.
+        // The program's own end is unknown: it was killed together with its gdb.
         let who = set_text(&without_gdb, 60);
         return (LOST, Some(format!("their gdb was killed or failed: {who}")));
     }

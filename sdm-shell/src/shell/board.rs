@@ -75,13 +75,13 @@ pub(super) async fn look(session: &SessionHandle) {
         return;
     }
     let now = session.read(|model| (model.tasks.moves(), model.glance.lines));
-    // Who stops together is looked at once.
+    // While stop notices are collected, the query waits, so that tasks that stop together are queried once.
     let waits = session
         .read(|model| model.glance.seen == Some(now) || model.news.notices.deadline().is_some());
     if waits {
         return;
     }
-    // Whatever comes of it: the same is not asked again.
+    // Noted before the query, so that a failed query is not repeated for the same state.
     session.edit(|model| model.glance.seen = Some(now));
     let sight = sight(session).await;
     session.edit(|model| {
@@ -224,7 +224,8 @@ async fn lines(
     };
     let one = tasks.first().map(IdSet::single)?;
     let id = session.send(SAID, &one, &command);
-    // gdb goes on behind these where it is asked for more: the next `list` begins anew.
+    // The `list` of gdb would continue after these lines: the next `list` begins at the selected frame
+    // again.
     session.edit(|model| model.dialogue.list_from = ListFrom::Selected);
     let gathered = answer(session, id).await?;
     gathered.ok.into_iter().find_map(|(_, reply)| match reply {

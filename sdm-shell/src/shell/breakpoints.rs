@@ -263,7 +263,7 @@ async fn delete_now(session: &SessionHandle, said: &Said<'_>, numbers: &[u32]) -
         let Some(mut open) = open else {
             return one;
         };
-        // Where the task or its gdb is gone, so is the breakpoint.
+        // Where the task or its gdb has ended, the breakpoint does not exist any more.
         let gone = |code| {
             matches!(
                 code,

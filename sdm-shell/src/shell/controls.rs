@@ -73,7 +73,7 @@ impl LineSource for Script {
             Some(line) => Control::Line(line),
             None => Control::Eof,
         };
-        // The shell that listens has asked: it is there, or the session is over.
+        // The shell itself requested the line, so the receiver exists unless the session is over.
         let _ = self.to.send(control);
     }
 }

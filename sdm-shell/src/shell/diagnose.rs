@@ -203,7 +203,7 @@ impl Subject<'_> {
         self.to.subtract(&tasks);
         self.attach(session, &tasks).await;
         let found = self.diagnose(session, looks, observed).await;
-        // They go on as they did.
+        // The tasks run again without gdb, as before.
         let standing = session.standing().intersection(&tasks);
         session
             .ask_quietly("detach", &standing, &Command::Detach)
@@ -274,7 +274,7 @@ async fn diagnosis(
     });
     let mut found = None;
     for _ in 0..=AGAIN {
-        // Who did not stop in time the last time may now.
+        // Tasks that did not stop in time in the previous pass may stop now.
         let running = session.running().intersection(to);
         let running = running.difference(&sampler.free_tasks());
         stop_quietly(session, sampler.line, &running, since).await;
@@ -403,7 +403,7 @@ fn note_absent(session: &SessionHandle, to: &IdSet, observed: &mut Observed) {
         );
     }
     let crashed = session.read(|model| model.tasks.about_to_crash());
-    // A process that a signal has stopped can be let go on by another one.
+    // SIGCONT can continue a process that a job-control signal has stopped, so this is no crash.
     let halted = where_stopped(session, is_job_control);
     let crashed = crashed.intersection(to).difference(&all_lost);
     let crashed = crashed.difference(&halted);

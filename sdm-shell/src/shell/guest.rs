@@ -118,7 +118,7 @@ impl GuestShell {
     pub fn begin_line(&mut self, text: &str) {
         let handle = self.handle.clone();
         let text = text.to_owned();
-        // Who gave up the line before has not given up this one.
+        // A Ctrl-C that was meant for the previous line does not apply to this one.
         handle.edit(|model| while model.requests.take_break().is_some() {});
         self.under_way = Some(Box::pin(
             async move { line::execute(&handle, &text, 0).await },

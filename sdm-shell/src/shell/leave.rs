@@ -47,7 +47,7 @@ pub(super) async fn leave(session: &SessionHandle, mut ending: Ending) -> Ending
         held_back::show_held(session);
     }
     if session.read(|model| model.options.controlled && model.tasks.live().is_empty()) {
-        // It ends by itself, behind what it has to forward and to say.
+        // The launcher ends without a request, after it has forwarded its output.
         let until = Some(session.now() + LAUNCHER_WAIT);
         session.wait_for(&Goal::LauncherEnded, "quit", until).await;
         held_back::show_held(session);

@@ -60,7 +60,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
     };
     if !matches!(parsed.command, C::Nothing { .. }) {
         let again = || match (&parsed.command, &parsed.to) {
-            // What follows is listed, as gdb does.
+            // As in gdb, a repeated `list` shows the lines that follow.
             (C::List(_), None) => "list".to_owned(),
             (C::List(_), Some(set)) => format!("[{}] list", set.text()),
             _ => line.to_owned(),
@@ -93,7 +93,7 @@ async fn execute_parsed(session: &SessionHandle, line: &str, parsed: Line, depth
     held_back::show_held(session);
     session.edit(|model| {
         model.dialogue.list_from = list_from;
-        // The stops that a run ended with are what it answered.
+        // The classes of the stops that ended the run become those of this command.
         let happened = std::mem::take(&mut model.sets.happened);
         model.sets.note_classes(happened);
     });

@@ -37,7 +37,7 @@ pub(super) async fn lack_of_room(
     let hosts = crowded_hosts(session);
     let mut loads: BTreeMap<String, Load> = BTreeMap::new();
     for (tasks, spec) in programs {
-        // Who is asked for which host, and for how many.
+        // One task of each host, with the host and the number of tasks to start there.
         let asked: BTreeMap<TaskId, (&String, u64)> = hosts
             .iter()
             .map(|(host, there)| (host, there.intersection(tasks)))

@@ -138,7 +138,7 @@ pub(super) async fn look_back(session: &SessionHandle, values: Values) {
     if asked_to_end {
         session.edit(|model| model.options.query_timeout = timeout.min(LAST_QUERY_TIMEOUT));
     }
-    // Those without a gdb are looked at as they run.
+    // Tasks without a gdb are examined while they run.
     let stopped = session.edit(|model| {
         model.job.looked_at.clone_from(&model.job.seized);
         model.all.difference(&model.job.seized)
@@ -239,7 +239,7 @@ async fn look_at(session: &SessionHandle, tasks: IdSet) -> Option<Look> {
     };
     let mut answer = answer_of(session, task, &Command::Backtrace(spec(true))).await;
     if answer.is_none() {
-        // Where it stands is more than nothing.
+        // The frames are useful even without arguments.
         answer = answer_of(session, task, &Command::Backtrace(spec(false))).await;
     }
     let Some(Reply::Backtrace(backtrace)) = answer else {

@@ -59,7 +59,7 @@ impl Slices {
         for (begin, colon, end) in found {
             let written = &expression[begin..end];
             if begin < done {
-                // One slice stands in another.
+                // One slice is nested in another.
                 return Err(SliceError::NoNumber(written.to_owned()));
             }
             let before = &expression[done..begin];

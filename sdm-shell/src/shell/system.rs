@@ -24,7 +24,7 @@ pub(super) async fn system(session: &SessionHandle, command: &str) -> Verdict {
         // Ctrl-C is for the process that has the terminal.
         let _ = session.take_break();
         if session.is_over() {
-            // The process has no terminal any more, and nobody waits for it.
+            // The process has lost its terminal, and the shell does not wait for its end.
             process.kill();
             return Verdict::Failed;
         }

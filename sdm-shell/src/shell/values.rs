@@ -175,7 +175,7 @@ async fn whole_values(
 ) -> Vec<(IdSet, String)> {
     let is_cut = values.len() > 1 && values.iter().any(|(_, value)| value.cut.is_some());
     let slices = Slices::of(expression).ok();
-    // It is evaluated once more.
+    // The full value needs a second evaluation of the expression.
     let may_ask = is_harmless(expression) || slices.as_ref().is_some_and(|slices| slices.any);
     let question = slices.filter(|slices| is_cut && may_ask && slices.questions.len() == 1);
     let mut wholes = Vec::new();
@@ -372,7 +372,7 @@ async fn stats_of(
                 all.union_with(&tasks);
             }
         }
-        // What is no number stays an answer of its own.
+        // A value that is not a number remains an answer of its own.
         for (tasks, reply) in std::mem::take(&mut gathered.ok) {
             let own = Stats::of(&tasks, &reply, bins);
             match own.and_then(|own| stats.absorb(&own)) {

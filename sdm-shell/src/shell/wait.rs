@@ -92,7 +92,8 @@ pub(super) async fn next_line(
     source: &mut dyn LineSource,
 ) -> Option<Control> {
     loop {
-        // Ctrl-C and Ctrl-Z at an idle prompt are the prompt's own. Behind a line that waits they are for that, and before it for none.
+        // Ctrl-C and Ctrl-Z at an idle prompt have no effect on a session. If a line is waiting, they apply
+        // to that line.
         if !session.read(|model| model.requests.has_line()) {
             let _ = session.take_break();
         }

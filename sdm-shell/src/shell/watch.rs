@@ -83,7 +83,7 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
     let left = gone.difference(&watch.gone);
     if !left.is_empty() {
         session.say(&format!("after {seconds} s: gone: {}", set_text(&left, 60)));
-        // Only who traces a process hears how it has ended.
+        // How a process ended is known only where gdb traced it.
         let told = left.difference(look.ended());
         if told.is_empty() {
             let what = Happening::Notice("it has ended".to_owned());
@@ -102,7 +102,7 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
     watch.changed = session.now();
     watch.shown = stacks;
     session.say(&format!("after {seconds} s:"));
-    // That they are gone has been said.
+    // The end of these tasks has been shown already.
     gathered
         .failed
         .retain(|(_, failure)| failure.code != FailureCode::NotRunning);

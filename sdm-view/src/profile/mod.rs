@@ -129,7 +129,7 @@ impl Profile {
     /// classes of their own.
     #[must_use]
     pub fn classes(&self) -> Vec<ProfileClass> {
-        // Where in its functions a thread was tells tasks apart that do the same.
+        // Stacks that differ only in their lines are one place. Each place keeps its stacks with lines.
         let mut places: BTreeMap<Vec<StackFrame>, (Tally, BTreeSet<&[StackFrame]>)> =
             BTreeMap::new();
         for (frames, tally) in &self.stacks {

@@ -39,7 +39,7 @@ pub fn value(value: &Value) -> String {
 fn call(name: &str, args: &str) -> String {
     match name {
         "" => format!("?? ({args})"),
-        // It is no frame.
+        // The reason of a stop is not a frame.
         reason if reason.starts_with(STOPPED) => reason.to_owned(),
         name => format!("{name} ({args})"),
     }

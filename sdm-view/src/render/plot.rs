@@ -72,7 +72,7 @@ fn line(numbers: &[f64], (low, high): (f64, f64), room: usize) -> String {
 /// lowest one if both are equal.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn level_of(share: f64) -> char {
-    // A cast saturates, and makes 0 of what is no number.
+    // The cast saturates, and converts NaN to 0.
     let level = (share * 8.0) as usize;
     LEVELS[level.min(LEVELS.len() - 1)]
 }

@@ -51,7 +51,7 @@ pub(super) fn lines(page: &Page<'_>, profile: &Profile) -> Vec<String> {
         ));
     }
     let classes = profile.classes();
-    // Who was seen once was not seen to stay.
+    // A single sample of each task shows no progress.
     if profile.looks > profile.tasks.len() {
         lines.push(page.style.word("Progress:"));
         lines.extend(classes.iter().map(|class| {

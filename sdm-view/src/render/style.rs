@@ -193,7 +193,7 @@ mod tests {
             ..style
         };
         assert_eq!(whole.folded(lines.clone()), lines);
-        // What is written to a file is not folded.
+        // Text for a file is not folded.
         assert_eq!(Style::PLAIN.folded(lines.clone()), lines);
     }
 

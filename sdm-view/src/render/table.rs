@@ -42,7 +42,7 @@ pub(super) fn ranks(page: &Page<'_>, rows: &[RankRow]) -> Vec<String> {
     for (index, cells) in cells.iter().enumerate() {
         let line = line(cells);
         let height = Style::height(std::slice::from_ref(&line));
-        // The last row that fits says how many there are beyond it, where there are any.
+        // The last line that fits gives the number of rows that do not fit.
         if height > left || (height == left && index + 1 < rows.len()) {
             let rest = &rows[index..];
             let tasks = IdSet::union_all(rest.iter().map(|row| &row.tasks));

@@ -128,7 +128,7 @@ fn look_up_ranks(
     let ended = obstructed.iter().filter(is_gone);
     let ended = ended.map(|it| TaskId(it.rank)).collect();
     let mut left_out = refuse(&names, &obstructed, &obstacles);
-    // Who asks for ranks that were found misses nobody.
+    // If ranks were requested by number, an incomplete list of the job's ranks does not matter.
     left_out.extend(incomplete.filter(|_| ranks.is_none()));
     if free.is_empty() {
         return Err(AppError::LeftOut(left_out));
@@ -222,7 +222,7 @@ fn session(args: &TargetArgs, hosts: Vec<(String, IdSet)>, slurm: Option<&str>) 
         ];
         session.launcher = "srun".to_owned();
         session.launcher_options = options.into_iter().map(OsString::from).collect();
-        // Which task comes up on which node is Slurm's choice.
+        // Slurm chooses the node of each task, so servers are identified by their host.
         session.by_host = hosts;
     } else {
         session.launcher = "ssh".to_owned();

@@ -72,7 +72,7 @@ impl Controlled {
                 None => spec.unset.push(name.into()),
             }
         }
-        // The options are those of who starts the job, not of who comes beside it.
+        // The launcher options apply to the launcher of the job, and not to that of the servers beside it.
         let reach = ReachArgs {
             launcher_options: Vec::new(),
             ..args.launch.reach.clone()
@@ -102,7 +102,7 @@ impl Controlled {
             Err(error) => return (None, Err((124, error.to_string()))),
         };
         let mut pass = |stderr: bool, bytes: &[u8]| {
-            // It is no loss where nobody reads it.
+            // A failed write is ignored: the output is not read.
             let _ = match stderr || records {
                 true => Sink::Complaints.pass(bytes),
                 false => Sink::Output.pass(bytes),

@@ -158,7 +158,7 @@ fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
         let said = if args.hosts.is_empty() {
             core_file::read(path).map_err(of(path))?
         } else {
-            // It may be on those hosts only.
+            // The file may exist only on those hosts.
             core_file::read(path).unwrap_or_default()
         };
         processes.push(said);

@@ -64,7 +64,7 @@ fn editor(args: &DapArgs, bouncer: Bouncer) -> io::Result<Place> {
                 stream: Stream {
                     input: Box::new(io::stdin()),
                     output: Box::new(Records),
-                    // Nobody else comes, so that nobody goes before the end.
+                    // Standard input has only one client, which stays until the end.
                     hang_up: Box::new(|| {}),
                 },
                 door: None,
@@ -73,7 +73,7 @@ fn editor(args: &DapArgs, bouncer: Bouncer) -> io::Result<Place> {
         }
         Some(Listen::Tcp(address)) => {
             let listener = listening::listen_at_loopback(*address)?;
-            // Who has started it waits for this line, or nobody does.
+            // The process that started the adapter may wait for this line. A failed write is ignored.
             let _ = tell(&format!("listening at {}", listener.local_addr()?));
             Box::new(move || {
                 let mut let_go = |why| bouncer.let_go(&why);

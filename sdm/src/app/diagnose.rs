@@ -36,7 +36,7 @@ fn try_diagnose<O: Opener>(args: &DiagnoseArgs, opener: &mut O) -> Result<u8, Ap
         return replay(path, args);
     }
     let attachment = look_up(&args.target, true)?;
-    // Seen before gdb comes: to it everything is a process that it has stopped.
+    // Observed before gdb attaches: afterwards every process is stopped by its tracer.
     let mut observed = observed(&attachment.pids_here());
     observed.outside = attachment.known.difference(&attachment.ended);
     if !attachment.ended.is_empty() {

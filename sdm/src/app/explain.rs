@@ -48,7 +48,7 @@ fn of_session(error: &SessionError) -> Option<(Check, &'static str)> {
         | SessionError::Unexpected { .. } => (Check::Mpi, ""),
         SessionError::Io { .. } => (Check::RuntimeFolder, ""),
         SessionError::MasterGone(_) => (Check::Memory, ""),
-        // What a person has asked for, or given up.
+        // No check helps: these depend on the user's request, or the user gave up.
         SessionError::NoTasks
         | SessionError::CannotStage(_)
         | SessionError::CannotReverse

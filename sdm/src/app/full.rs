@@ -266,7 +266,7 @@ impl Full {
             remembered::write(REMEMBERED, &debugger.remembered());
             if let Err(error) = shown {
                 complain(format_args!("sdm: {error}"));
-                // Where the terminal has hung up there is nobody who could say anything more.
+                // After a hang-up of the terminal no user can enter anything more.
                 if matches!(error, TerminalError::Io(_)) {
                     let _ = shared
                         .controls
@@ -299,7 +299,7 @@ impl Full {
         let mut terminal = Terminal::take(OTHERWISE, !self.look.no_mouse)?;
         debugger.handle_resize();
         self.measure();
-        // A session that was at rest tells itself anew.
+        // An idle session is woken, so that it sends its state.
         (shared.wake)();
         let mut drawn = None::<Instant>;
         let mut looked = Instant::now();
@@ -385,7 +385,7 @@ impl Full {
                 return;
             }
             drop(state);
-            // It is no loss where nobody reads it.
+            // A failed write is ignored: the output is not read.
             let _ = Sink::Output.show(&missed);
         }
     }

@@ -123,7 +123,7 @@ fn try_run<O: Opener>(job: Job<'_>, opener: &mut O) -> Result<u8, Refused> {
     }
     let has_begun = match held {
         Some(held) => held.attach(&mut shell),
-        // What else is wrong can be mended, and `run` tries again.
+        // Other failures can be corrected by the user, and `run` tries again.
         None => shell.start(programs) || (prompts && !shell.is_programless()),
     };
     let ending = match (has_begun, batch) {

@@ -147,7 +147,7 @@ pub(super) fn detach(session: Option<&str>) -> u8 {
         sdm_keep::tell_to_detach(&name)?;
         let name = name.as_str();
         let line = format!("session {name} goes on; `sdm resume {name}` brings it back");
-        // It was told, whoever hears of it.
+        // The request has succeeded, so a failed write is ignored.
         let _ = tell(&line);
         Ok(())
     });

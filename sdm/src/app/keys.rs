@@ -28,7 +28,7 @@ impl Keys {
         let mut keys = before.clone();
         keys.local_flags
             .remove(LocalFlags::ICANON | LocalFlags::ECHO);
-        // What was typed before Ctrl-C is not thrown away.
+        // Input that was typed before Ctrl-C is kept.
         keys.local_flags.insert(LocalFlags::NOFLSH);
         if !signals_stay {
             keys.local_flags.remove(LocalFlags::ISIG);
@@ -52,7 +52,7 @@ impl Keys {
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        // Not by the library's buffer, which would keep what the prompt is to read.
+        // Read without the library's buffer, which would keep input that the prompt is to read.
         let mut byte = [0];
         match read(&stdin, &mut byte) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
@@ -65,7 +65,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // Nothing is to be done about a terminal that is gone.
+        // Nothing can be done if the terminal is gone.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
     }
 }

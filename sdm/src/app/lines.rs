@@ -108,7 +108,7 @@ pub(super) fn end<O: Opener>(mut shell: Shell<O::Session>, opener: &mut O, endin
     code = sink::exit_code(code);
     match ended.finish_report(code, reason.as_ref()) {
         Ok(Some(screen)) => {
-            // It is no loss where nobody reads it: it is in a file.
+            // A failed write is ignored: the text is also in a file.
             let _ = Sink::Complaints.show(&screen);
         }
         Ok(None) => {}

@@ -50,7 +50,7 @@ impl Opener for Live {
 
 /// Prints output that the launcher carries while a session ends. There is no prompt left to be kept intact.
 fn pass_late(stderr: bool, bytes: &[u8]) {
-    // It is no loss where nobody reads it.
+    // A failed write is ignored: the output is not read.
     let _ = match stderr {
         true => Sink::Complaints.pass(bytes),
         false => Sink::Output.pass(bytes),

@@ -108,7 +108,7 @@ impl LocalProcess for Started {
     }
 
     fn kill(&mut self) {
-        // It may have ended by itself just now.
+        // The process may have ended just now.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

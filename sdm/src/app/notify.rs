@@ -49,7 +49,7 @@ fn try_notify(line: &str, page: &Path, code: u8) -> Result<(), NotTold> {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(NotTold::Ended(status)),
             None if Instant::now() >= until => {
-                // It may have ended by itself just now.
+                // The process may have ended just now.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(NotTold::TooLong);

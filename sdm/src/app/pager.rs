@@ -107,7 +107,7 @@ mod tests {
     fn a_text_is_divided_into_screens() {
         assert_eq!(pages("a\nb\n", (80, 24)), ["a\nb\n"]);
         assert_eq!(pages("a\nb\nc\nd\ne", (80, 3)), ["a\nb\n", "c\nd\n", "e"]);
-        // A line that needs two of the screen, and one whose styles need nothing.
+        // One line needs two screen lines, and the styles of another need no columns.
         let long = "x".repeat(12);
         assert_eq!(pages(&format!("{long}\na\nb\n"), (10, 4)).len(), 2);
         let bold = "\x1b[1m1234567890\x1b[0m\n".repeat(3);

@@ -52,7 +52,8 @@ impl Prompt {
             .history_ignore_space(true)
             .auto_add_history(false)
             .completion_type(CompletionType::List)
-            // It colours nothing; else it does not ask what the prompt says.
+            // Only with colours does the editor call `highlight_prompt`, which gives the prompt's current
+            // text.
             .color_mode(ColorMode::Forced)
             .build();
         let mut editor: Editor<Words, FileHistory> = Editor::with_config(config)?;
@@ -128,7 +129,7 @@ fn read_lines(
         queue.set_reading(true);
         let read = match queue.typed.take_line() {
             Some(TypedLine::Line(text)) => {
-                // It is no loss where nobody reads it.
+                // A failed write is ignored: the output is not read.
                 let _ = Sink::Output.show(&format!("{prompt}{}\n", printable(text.as_bytes())));
                 Ok(text)
             }
@@ -137,7 +138,7 @@ fn read_lines(
         };
         queue.set_reading(false);
         if leaves.swap(false, Ordering::SeqCst) {
-            // The session goes on waiting for this line.
+            // The session still waits for this line.
             let typed = read.unwrap_or_default();
             queue.full.enter((prompt, question), typed);
             wake();

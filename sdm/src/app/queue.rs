@@ -68,7 +68,7 @@ impl Queue {
                 self.changed.notify_all();
                 return true;
             }
-            // The bound is for the end of the editing, which nobody tells the condition.
+            // The timeout is for the end of the editing, which does not signal this condition.
             let waited = self
                 .changed
                 .wait_timeout(waiting, Duration::from_millis(20));

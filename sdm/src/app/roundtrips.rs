@@ -180,7 +180,7 @@ mod tests {
                 wire::encode(&reply(&probe.value)).len(),
             ];
             for size in sizes {
-                // Where the length itself needs a byte more, one size cannot be had.
+                // Where the length field grows by a byte, one size cannot be reached.
                 let bytes = bytes as usize;
                 assert!(size == bytes || size == bytes - 1, "{size} for {bytes}");
             }

@@ -198,7 +198,7 @@ fn tell_misfits(parts: &[ProgramPart], linked: &[Linked], (name, options): (&str
     if linked.iter().all(|linked| linked.mpi.is_none()) {
         return;
     }
-    // Why it cannot be found is said when it is to start something.
+    // A launcher that is not found is reported when it is to start the job.
     let Ok(launcher) = sdm_launch::find(name) else {
         return;
     };
@@ -215,7 +215,7 @@ fn hosted(args: &RunArgs, linked: &[Linked], launcher: &str) -> Result<BackendSe
     let backend = args.gdb_use.backend();
     let is_system = args.pmix == PmixUse::System;
     let needed = is_system || args.pmix == PmixUse::On;
-    // Slurm has a server of its own, unless it is asked to have none.
+    // Slurm has a PMIx server of its own, unless it is asked to have none.
     let can_be = args.control == ControlBy::Plain
         && (["local", "ssh"].contains(&launcher)
             || (["srun", "loopback"].contains(&launcher) && needed));

@@ -19,7 +19,7 @@ use crate::sink::{Sink, complain};
 pub(super) fn definition(args: &[OsString]) -> Result<Command, SettingsError> {
     let command = Cli::command();
     let verb = args.get(1).and_then(|word| word.to_str());
-    // These say what is wrong with the settings, or have none.
+    // These commands report errors of the settings themselves, or use no settings.
     let plain = |verb: &str| {
         verb.starts_with('-') || ["help", "settings", "completions", "man"].contains(&verb)
     };
@@ -46,7 +46,7 @@ pub(super) fn explain(error: clap::Error) {
         false => text.to_string(),
     };
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    // Nothing can be said where nobody reads it.
+    // A failed write is ignored: there is no reader.
     let _ = sink.show(&quoted_on_one_line(text, words));
 }
 

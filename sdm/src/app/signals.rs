@@ -42,7 +42,7 @@ impl Signals {
             signals.push(Signal::SIGTSTP);
         }
         let pipe = File::from(sys::signal_pipe(&signals)?);
-        // It is the calling thread that shows everything.
+        // The calling thread does all output, so it is the one to interrupt.
         let main = Interrupt::of_this_thread()?;
         let target = Target::default();
         let heard = Arc::clone(&target);
@@ -85,7 +85,7 @@ fn hear(
             Ok(Signal::SIGINT) => Control::Interrupt,
             Ok(Signal::SIGUSR1) => Control::Warned,
             Ok(Signal::SIGTSTP) if reading.load(Ordering::SeqCst) => {
-                // Where this fails `sdm` just goes on.
+                // If this fails, `sdm` continues to run.
                 let _ = raise(Signal::SIGSTOP);
                 continue;
             }
@@ -98,14 +98,14 @@ fn hear(
         if matches!(control, Control::Terminate(_)) {
             ends += 1;
             let at_once = ends > 1;
-            // Without it what is written is waited for.
+            // If the thread cannot be started, pending writes are waited for.
             let unread = thread::Builder::new().name("unread".to_owned());
             let _ = unread.spawn(move || unread::give_up(&main, at_once));
         }
         let target = target.lock().unwrap_or_else(PoisonError::into_inner);
         match &*target {
             Some((controls, wake)) => {
-                // Nobody listens once the session is over.
+                // The receiver is gone once the session is over.
                 let _ = controls.send(control);
                 wake();
             }

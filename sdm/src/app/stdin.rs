@@ -44,7 +44,7 @@ impl InputSource for Stdin {
 fn read_pieces(requests: &Receiver<()>, controls: &Sender<Control>, wake: &Wake) {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTTIN);
-    // Who reads a terminal in the background is told so by an error, and not stopped.
+    // With SIGTTIN blocked, a read in the background fails with an error and does not stop the process.
     let _ = signals.thread_block();
     let mut buffer = vec![0; BULK_CHUNK_BYTES_MAX];
     while let Ok(()) = requests.recv() {
@@ -66,7 +66,7 @@ fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
     let is_terminal = stdin.is_terminal();
     loop {
         if is_terminal && !in_foreground()? {
-            // What is typed is for others.
+            // In the background, typed input belongs to other processes.
             thread::sleep(BACKGROUND_TURN);
             continue;
         }
@@ -75,7 +75,7 @@ fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
             Err(Errno::EINTR) => {}
             Err(Errno::EAGAIN) => {
                 let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-                // Whatever comes of it is found by reading.
+                // The result of `poll` is found by the next read.
                 let _ = poll(&mut fds, PollTimeout::NONE);
             }
             // Sent to the background just now.
@@ -91,7 +91,7 @@ fn read_piece(buffer: &mut [u8]) -> io::Result<usize> {
 fn in_foreground() -> io::Result<bool> {
     match tcgetpgrp(io::stdin().as_fd()) {
         Ok(group) => Ok(group == getpgrp()),
-        // Another session's terminal, with nobody to say whose turn it is.
+        // The terminal belongs to another session, and its foreground group cannot be queried.
         Err(Errno::ENOTTY) => Ok(false),
         Err(error) => Err(error.into()),
     }

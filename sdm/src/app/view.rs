@@ -28,7 +28,7 @@ pub(super) fn view(json: bool, names: Names, queue: Option<Arc<Queue>>) -> Box<d
 
 /// Prints output that a launcher carries to standard error, because standard output is for records.
 fn pass_beside_records(bytes: &[u8]) {
-    // It is no loss where nobody reads it.
+    // A failed write is ignored: the output is not read.
     let _ = Sink::Complaints.pass(bytes);
 }
 

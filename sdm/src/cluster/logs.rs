@@ -81,7 +81,7 @@ fn here(chosen: &Chosen, path: &Path, follow: bool) -> Result<u8, ClusterError> 
         }
     };
     loop {
-        // What it has written before its end is there once its end is known.
+        // The end is checked before reading, so that all output of an ended process is read.
         let ended = !follow || has_ended(chosen)?;
         pass(&mut file, error)?;
         if ended {

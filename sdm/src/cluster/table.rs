@@ -149,7 +149,7 @@ mod tests {
             ]
         );
         assert!(text.lines().all(|line| columns(line) <= 29), "{text}");
-        // What may not be cut is shown whole.
+        // A cell that must not be cut is shown in full.
         assert!(table().render(Some(5)).contains("RUNNING"));
     }
 }

@@ -131,7 +131,7 @@ fn run(words: Vec<String>, news: &Sender<News>) {
         }
         Err(error) => (false, error.to_string()),
     };
-    // Who is not there any more has ended the screen.
+    // The receiver is gone if the screen has ended.
     let _ = news.send(News::End(words, went_well, said));
 }
 

@@ -49,7 +49,7 @@ pub(super) fn list(
         let answers = look(named, looks)?;
         let unknown = answers.iter().filter(|answer| is_unknown(answer)).count();
         let text = match unknown == answers.len() && !args.json {
-            // What is not known is not empty.
+            // Without any answer no table is shown: an empty one would claim that nothing exists.
             true => String::new(),
             false => text(make(&answers)),
         };
@@ -118,7 +118,7 @@ fn wait(answers: &[Answer]) {
         since: first.version,
         wait_ms: WATCH_PERIOD_MS,
     };
-    // Where several are watched, or this one is gone, the period is what is waited for.
+    // With several managers, or if this one is gone, the period is waited for instead.
     let asked = match answers.len() {
         1 => ask(&first.manager.name, &question, ANSWER_WAIT).is_ok(),
         _ => false,

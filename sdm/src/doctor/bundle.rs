@@ -120,7 +120,7 @@ fn settings() -> Value {
     let command = Cli::command();
     let settings = match Settings::load(&command, |name| std::env::var_os(name)) {
         Ok(settings) => settings,
-        // What it quotes may be a value.
+        // The error's text may quote a value, so only its place is given.
         Err(error) => return json!({ "wrong": printable(error.place.as_bytes()) }),
     };
     let rows = settings.rows(&command, None).into_iter();

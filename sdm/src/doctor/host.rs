@@ -67,10 +67,10 @@ fn asked(args: &DoctorArgs, name: &str, server: &Path) -> Vec<Finding> {
     let heard = hear(&mut child);
     let answer = answer(&heard);
     let reached = answer.whole.then(|| reached(&answer.addresses));
-    // It ends when its input does.
+    // The remote process ends at the end of its input.
     drop(child.stdin.take());
     if !answer.whole {
-        // It is of no use, whatever it does.
+        // The process is of no further use.
         let _ = child.kill();
     }
     let last_words = last_words(&mut child);
@@ -152,7 +152,7 @@ fn answer(heard: &Receiver<String>) -> Telling {
 fn last_words(child: &mut Child) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(errors) = child.stderr.take() {
-        // What cannot be read has not been said.
+        // Text that cannot be read counts as absent.
         let _ = errors.take(BYTES_MAX).read_to_end(&mut said);
     }
     let said = String::from_utf8_lossy(&said).into_owned();

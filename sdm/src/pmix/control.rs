@@ -54,7 +54,7 @@ pub(super) fn kill(session: &mut Session, server: &Rendezvous, job: &str) -> Res
     if of.rank != RANK_ALL {
         return signal(session, server, job, Signal::SIGKILL as i32);
     }
-    // A server says nothing of a job that it does not know.
+    // A server does not report that a job is unknown, so this is checked first.
     members(session, &of)?;
     control(
         session,

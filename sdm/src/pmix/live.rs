@@ -110,7 +110,8 @@ pub(super) fn events(
     }
     let codes = CODES.to_vec();
     session.must("events", Ask::Events { codes })?;
-    // A server tells all earlier ends again, each twice; what comes before this answer is one of them, unless its job ran.
+    // A server reports all earlier ends again, each twice. Events before this answer are such reports,
+    // unless their job was running.
     query::namespaces(session)?;
     let mut earlier = session.take_waiting();
     let mut known_ends: BTreeSet<String> = BTreeSet::new();
@@ -124,7 +125,7 @@ pub(super) fn events(
             Some(Heard::Tool(FromTool::Event { status, lines, .. })) => {
                 let event = Event::of(status, lines);
                 let ended = event.ends().map(ToOwned::to_owned);
-                // Tools come and go under one name; that one is gone is no news.
+                // Tools come and go under one name, and their ends are not shown.
                 if ended.as_deref() == Some("sdm-pmix") {
                     continue;
                 }

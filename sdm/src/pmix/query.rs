@@ -123,7 +123,7 @@ pub(super) fn query(
             _ => shown(key, &found, None, is_json),
         },
         (0, mut found) => {
-            // Servers give the whole table, whichever rank is asked for.
+            // Servers return the whole table, whichever rank is requested.
             if let Some(of) = of.filter(|of| of.rank != names::RANK_ALL)
                 && [TABLE, LOCAL_TABLE].contains(&key)
             {

@@ -103,7 +103,7 @@ impl Session {
 
     fn send(&mut self, message: &ToTool) {
         if let (Some(input), Ok(bytes)) = (&mut self.input, frame(message)) {
-            // That it has ended is heard.
+            // The end of the process arrives as an event, so a failed write is ignored.
             let _ = input.write_all(&bytes);
         }
     }
@@ -229,7 +229,7 @@ impl Drop for Session {
                 Ok(_) => {}
             }
         }
-        // It may be gone by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

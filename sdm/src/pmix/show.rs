@@ -19,7 +19,7 @@ pub(super) fn text(value: &Datum) -> String {
         Datum::Bytes(count) => format!("{count} bytes"),
         Datum::Time(seconds, micros) => format!("{seconds}.{micros:06} s"),
         Datum::Rank(rank) => names::rank(*rank).into_owned(),
-        // Where a server gives what a process ended with, it is no number of the standard's.
+        // A positive status is the exit code of a process, and no constant of the PMIx standard.
         Datum::Status(status) if *status > 0 => status.to_string(),
         Datum::Status(status) => names::status(*status).into_owned(),
         Datum::Process(of) => among(of),
@@ -95,7 +95,7 @@ pub(super) fn document(lines: &[Line]) -> Value {
 /// Converts lines of one depth. The recursion ends because `depth` grows and is a byte.
 fn part(lines: &[Line], at: &mut usize, depth: u8) -> Value {
     let (mut fields, mut items) = (Map::<String, Value>::new(), Vec::new());
-    // Of a key that comes several times, all values are in one array.
+    // The values of keys that occur several times, which become arrays.
     let mut repeated: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     while let Some(line) = lines.get(*at).filter(|line| line.depth >= depth) {
         *at += 1;
@@ -197,7 +197,7 @@ mod tests {
         let document = document(&all);
         assert_eq!(document["pmix.qry.ptable"][0]["state"], "connected");
         assert_eq!(document["pmix.rank"], "all");
-        // However deep somebody says that they are, it ends.
+        // The recursion ends, whatever depth the lines claim.
         let deep: Vec<Line> = (0..2000).map(|_| line(255, "", Datum::Array(9))).collect();
         let _ = super::document(&deep);
     }

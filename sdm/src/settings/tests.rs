@@ -207,7 +207,7 @@ fn a_profile_holds_where_it_is_asked_for() {
     assert_eq!(args.to.manager.as_deref(), Some("here"));
     assert_eq!(args.queue.as_deref(), Some("q"));
     assert_eq!(args.program, words("./other") as Vec<OsString>);
-    // What is the program's is not sdm's.
+    // Arguments of the program are not options of sdm.
     let Verb::Run(args) = read("sdm run -- ./a --profile big").command else {
         panic!("run");
     };
@@ -238,7 +238,7 @@ fn what_is_no_profile_is_refused() {
             "FILE:2: limit: no setting of a profile",
         ),
         ("[profile.a]\nhelp = true\n", "belongs on a command line"),
-        // What is no table there is of the command of that name.
+        // Without a further name, `[profile]` is the table of the command `profile`.
         ("[profile]\nprocesses = 2\n", "no setting of `sdm profile`"),
     ] {
         let error = settings(text, &[]).unwrap_err();
@@ -277,7 +277,7 @@ fn the_sites_file_is_below_the_persons_own() {
     };
     let is = |value: &str, place: &str| (value.to_owned(), place.to_owned());
     assert_eq!(row("gdb"), is("/opt/gdb/bin/gdb", "site.toml:1"));
-    // Even what the site says of one command.
+    // The user's value wins even over the site's value for one command.
     assert_eq!(row("timeout"), is("30", "own.toml:1"));
     assert_eq!(row("launcher"), is("local", "SDM_LAUNCHER"));
     let small: Vec<_> = settings
@@ -290,7 +290,7 @@ fn the_sites_file_is_below_the_persons_own() {
         panic!("it runs");
     };
     assert_eq!((run.count, &*run.program), (4, &["./a".into()][..]));
-    // What a site has set wrong is named with its file.
+    // An error in the site's settings names the site's file.
     std::fs::write(&site, "launchr = 1\n").unwrap();
     let error = Settings::load(&Cli::command(), lookup).unwrap_err();
     assert!(error.place.ends_with("site.toml:1"), "{error}");

@@ -56,7 +56,7 @@ fn lines_frames_ranks_and_keys_are_clicked() {
     assert_eq!((debugger.panel, debugger.source.at), (Panel::Source, 43));
     assert_eq!(click(&mut debugger, "(sdm)", 0), []);
     assert_eq!(debugger.panel, Panel::Prompt);
-    // A value that is clicked again is asked who differs.
+    // A second click on a value lists the ranks that differ.
     let _ = click(&mut debugger, "left: 3", 0);
     assert_eq!(click(&mut debugger, "left: 3", 0), line("outliers left"));
 }

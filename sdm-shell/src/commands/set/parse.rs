@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
                 }),
             };
         }
-        // What follows a dot is a thread: `@stopped.2`.
+        // The part after a dot is a thread: `@stopped.2`.
         let word = word.split('.').next().unwrap_or(word);
         if word.is_empty() {
             return Err(self.error_at(at, "expected a name: @stopped, @1, @host:n1, @at:main"));

@@ -163,7 +163,7 @@ pub(super) const COMMANDS: &[Spec] = &[
         what: "writes breakpoints and sets down, for `load`",
         completes: Completes::Files,
         parse: |name, rest| {
-            // gdb says `save breakpoints FILE`.
+            // The form in gdb is `save breakpoints FILE`.
             rest.take_word("breakpoints");
             args::file(name, rest).map(C::Save)
         },

@@ -258,7 +258,7 @@ fn handle(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> 
         return pass(name, rest);
     }
     *rest = ahead;
-    // As gdb has it: what stops is printed, and what is not printed does not stop.
+    // As in gdb: `stop` implies `print`, and `noprint` implies `nostop`.
     let print = print.or(stop.filter(|stop| *stop));
     let stop = stop.or(print.filter(|print| !*print));
     Ok(C::Ask(Command::SignalHandle {

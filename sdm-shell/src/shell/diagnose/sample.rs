@@ -116,7 +116,7 @@ impl Sampler<'_> {
                 looked.subtract(&halted);
             }
             self.look_again(&mut probes, (&looked, spec)).await;
-            // Where nobody could be asked nothing was seen.
+            // Without an answer of any task, this look has no result.
             if probes == Probes::default() {
                 continue;
             }
@@ -156,7 +156,7 @@ impl Sampler<'_> {
             }
             self.run_for(&partial, RETRY_AFTER).await;
             let (again, _) = self.probe(&partial, spec).await;
-            // What has come in the way is no reason to say nothing of what was seen before.
+            // If the repeated query fails, the earlier, incomplete result is kept.
             if again == Probes::default() {
                 return;
             }
@@ -264,7 +264,7 @@ pub(in crate::shell) async fn stop_quietly(
     let before = session.interrupted_since(since);
     let (verdict, _) = session.ask_quietly(line, tasks, &Command::Interrupt).await;
     if session.interrupted_since(since) && !before {
-        // Some were not told to stop: nobody waits for them.
+        // After Ctrl-C some tasks may not have received the interrupt, so their stop is not waited for.
         return false;
     }
     let until = Some(session.now() + STOP_WAIT);

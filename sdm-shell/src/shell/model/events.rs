@@ -127,7 +127,7 @@ impl Model {
         let mut open = OpenCommand::new(name, &IdSet::new());
         rest.into_iter().for_each(|class| open.take(class));
         open.miss(missing, lost);
-        // What comes when the command is over is late, also where only the person who gave it up thinks that it is.
+        // Answers after the end of a command are late. A command that the user gave up counts as ended.
         open.gathered.late = late || has_answers;
         self.show(Item::Answer(open.gathered));
     }
@@ -310,7 +310,7 @@ impl Model {
         let mut tasks = tasks.clone();
         if let Some(state) = state {
             if matches!(state, TaskState::Exited(_) | TaskState::Signalled(_)) {
-                // The end of a task can be told twice: by its run, and by who killed it.
+                // The end of a task can arrive twice: from its run, and from the command that killed it.
                 tasks.subtract(&self.tasks.ended());
             }
             self.job.seized.subtract(&tasks);

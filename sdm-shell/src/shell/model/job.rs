@@ -131,7 +131,7 @@ impl Job {
             }
         }
         self.settings.retain(|(tasks, _)| !tasks.is_empty());
-        // The last word counts, so it stands behind those before it.
+        // The last setting wins, so it is placed after the earlier ones.
         self.settings.push((done.clone(), line.clone()));
         if self.settings.len() > SETTINGS_MAX {
             self.settings.remove(0);
@@ -212,7 +212,7 @@ impl Model {
 
     /// True where all tasks are at the position where their start ended, and unchanged.
     pub(crate) fn is_untouched(&self) -> bool {
-        // A breakpoint where tasks stand is met only by those that come there again.
+        // A breakpoint at the current position of tasks is hit only when they reach the position again.
         let met = |row: &BreakRow| {
             row.places
                 .iter()

@@ -140,7 +140,7 @@ impl Output {
         if self.stops.get(&command).is_some_and(arrived) {
             self.stops.remove(&command);
         }
-        // Those of a run whose stop was lost stay behind.
+        // Entries of runs whose stop was lost would stay for ever, so their number is limited.
         while self.stops.len() > RUNS_MAX {
             self.stops.pop_first();
         }

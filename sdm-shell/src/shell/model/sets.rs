@@ -42,7 +42,7 @@ impl Sets {
     pub(super) fn forget_job(&mut self, tasks: &IdSet) {
         self.classes.clear();
         self.happened.clear();
-        // Those that have not come this time are in no focus.
+        // Tasks that the new job does not have leave the focus.
         for set in [&mut self.focus, &mut self.previous] {
             let left = set.intersection(tasks);
             *set = if left.is_empty() { tasks.clone() } else { left };

@@ -123,7 +123,7 @@ fn who_has_ended_before_a_kill_could_end_it_is_told_as_ended() {
                 let at = |place| 1 + u64::try_from(place).expect("few");
                 let places = order.iter().map(|place| at(*place));
                 let mut said: Vec<_> = places.zip(things).collect();
-                // What a server says of a task comes in its order, and its loss behind that.
+                // A server's messages about a task arrive in order; the loss of the task comes last.
                 said.push((
                     4,
                     if answers {

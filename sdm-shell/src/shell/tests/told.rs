@@ -101,7 +101,7 @@ fn a_signal_gives_its_own_code_wherever_it_comes() {
                 shell.leave(ending)
             });
             assert_eq!(run.ending.code, code, "{}", run.screen);
-            // Neither kills who was attached to.
+            // Neither policy kills an attached process.
             let policies = [EndPolicy::Detach, EndPolicy::KillStarted];
             assert!(policies.contains(&run.ending.policy), "{}", run.screen);
             assert!(

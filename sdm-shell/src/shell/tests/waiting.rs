@@ -107,7 +107,7 @@ fn a_crash_gives_a_person_the_prompt_back() {
     assert_eq!(run.sent, ["0-3 start", "0-3 continue", "2 interrupt"]);
     let said = "crashed: 3; still running: 2: `interrupt` stops them, `wait` waits for them\n";
     let (before, after) = run.screen.split_once(said).expect(&run.screen);
-    // Who stops soon is waited for.
+    // The shell waits for a rank that stops soon.
     assert!(before.contains("rank 1: interrupted, "), "{}", run.screen);
     assert!(after.contains("rank 2: interrupted, "), "{}", run.screen);
 }
@@ -360,7 +360,7 @@ fn a_run_is_over_when_the_output_of_who_ended_has_come() {
                 })
             };
             let end = |stream| output(Event::OutputEnd { stream });
-            // A busy machine takes its time over much: as long as some comes there is more.
+            // A busy machine may deliver output slowly: the wait lasts as long as output arrives.
             vec![
                 (10, answer(id, vec![class("0-1", exited)])),
                 (10, complete(id)),

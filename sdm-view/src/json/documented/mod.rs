@@ -109,7 +109,7 @@ fn every_kind_and_each_of_its_fields_is_documented_and_written() {
     assert_eq!(documented, written);
     for (names, said) in rows {
         for name in names {
-            // These two have chapters of their own.
+            // These two records have chapters of their own.
             if !["answer", "stop"].contains(&name) {
                 check_row(name, said, &records[name], &[]);
             }

@@ -137,7 +137,7 @@ fn happenings() -> Vec<Happening> {
             | Happening::SignalPassed(_)
             | Happening::GdbDied(_)
             | Happening::BreakpointPlaced(_)
-            // It moves the line of what goes on, and is no record.
+            // Progress only updates the status line, and is not a record.
             | Happening::Progress(_)
             | Happening::Notice(_)
             | Happening::Printed { .. } => {}

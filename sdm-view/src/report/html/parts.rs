@@ -46,7 +46,7 @@ pub(super) fn outcome(page: &mut String, report: &Report) {
     if report.states.is_empty() {
         return;
     }
-    // What comes next is the evidence: it is not to be far below.
+    // Further states are folded, so that the evidence below remains near the top.
     let (first, rest) = report.states.split_at(report.states.len().min(STATES_MAX));
     states(page, report, first);
     if !rest.is_empty() {

@@ -73,7 +73,7 @@ impl Maker<'_> {
         let label = |width| self.names.label(&node.tasks, width);
         Part {
             title: format!("{}: {place}", label(60)),
-            // A set is said where it is not that of the frame above.
+            // A task set is shown only where it differs from that of the frame above.
             text: match over == Some(&node.tasks) {
                 true => place,
                 false => format!("{}: {place}", label(16)),

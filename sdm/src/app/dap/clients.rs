@@ -77,7 +77,7 @@ impl Stream {
         Ok(Self {
             input: Box::new(input),
             output: Box::new(stream),
-            // It may be gone by itself.
+            // The connection may be closed already.
             hang_up: Box::new(move || drop(ended.shutdown(Shutdown::Both))),
         })
     }

@@ -94,7 +94,8 @@ impl<O: Opener> Connection<O> {
         let until = due.filter_map(|it| it.adapter.poll_timeout()).min();
         let wait = until.map(|until| until.saturating_duration_since(Instant::now()));
         let event = match &mut self.session {
-            // What the session has to say is waited with where its owner does not read; its programs wait then, too.
+            // Events of the session wait while its owner does not read. The programs of the session wait
+            // then, too.
             Some(session) if self.clients[0].outlet.has_room() => session.next_event(wait),
             waits => {
                 // Without a session only clients have something to say.
@@ -136,7 +137,7 @@ impl<O: Opener> Connection<O> {
                 }
             }
             ClientEvent::Room => {}
-            // Who ends the adapter ends what the editor would have ended.
+            // A signal to the adapter ends everything that the editor's end would have ended.
             ClientEvent::Signal => self.clients[0].adapter.handle_terminated(),
             ClientEvent::Came(stream, _slot) => {
                 if let Err(why) = self.let_in(stream) {
@@ -244,7 +245,7 @@ impl<O: Opener> Connection<O> {
                 }
             }
             Action::Pass(bytes) => {
-                // Where it is gone its end is heard.
+                // The end of the relay arrives as an event of its own.
                 if let Some(relay) = &self.relay {
                     relay.put(bytes);
                 }

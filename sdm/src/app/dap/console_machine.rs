@@ -53,7 +53,7 @@ impl LocalMachine for ConsoleMachine {
         let mut process = programs::user_shell(line);
         process.stdin(Stdio::null());
         process.stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Who ends it ends what it has started.
+        // A process group of its own, so that a kill reaches the child processes, too.
         let mut child = process.process_group(0).spawn()?;
         let printed = [
             child
@@ -88,7 +88,7 @@ impl LocalProcess for ConsoleProcess {
     }
 
     fn kill(&mut self) {
-        // It may have ended by itself just now.
+        // The process may have ended just now.
         if let (Ok(group), Ok(None)) = (i32::try_from(self.0.id()), self.0.try_wait()) {
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
             let _ = self.0.kill();

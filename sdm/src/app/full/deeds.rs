@@ -56,7 +56,7 @@ impl Full {
                 return Ok(());
             }
         };
-        // Nobody listens once the session is over.
+        // The receiver is gone once the session is over.
         let _ = shared.controls.send(control);
         (shared.wake)();
         Ok(())
