@@ -7,16 +7,16 @@ use sdm_debug::{Command, EndPolicy};
 use sdm_idset::IdSet;
 use sdm_session::SendOptions;
 
-/// The adapter's own number of a command, from 1, until the session has given it one.
+/// The adapter's own number for a command, from 1. The command is known by it until the session has assigned its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
 /// A request to the owner of the adapter, about the session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// A session is to be opened; answered by [`crate::Adapter::handle_opened`].
+    /// Open a session; answered by [`crate::Adapter::handle_opened`].
     Open(Opening),
-    /// A command is to be sent; answered by [`crate::Adapter::handle_sent`].
+    /// Send a command; answered by [`crate::Adapter::handle_sent`].
     Send {
         /// Its ticket until then.
         ticket: Ticket,
@@ -29,11 +29,11 @@ pub enum Action {
     },
     /// A command is given up.
     Cancel(CommandId),
-    /// The session is to be ended; answered by [`crate::Adapter::handle_closed`].
+    /// End the session; answered by [`crate::Adapter::handle_closed`].
     Close(EndPolicy),
-    /// Which jobs could be attached to; answered by [`crate::Adapter::handle_jobs`].
+    /// List the jobs to which a user could attach; answered by [`crate::Adapter::handle_jobs`].
     ListJobs,
-    /// Another client is to be let in; answered by [`crate::Adapter::handle_invited`].
+    /// Admit another client to the session; answered by [`crate::Adapter::handle_invited`].
     Invite,
     /// Let this client debug one task of another client's session; answered by [`crate::Adapter::handle_joined`].
     Join,
@@ -47,14 +47,14 @@ pub enum Action {
     },
     /// Passes bytes of the client on to the other process.
     Pass(Vec<u8>),
-    /// The connection is over, once all output is written.
+    /// Close the connection once all output is written.
     Leave,
 }
 
 /// The session to open: the words of a command line of `sdm`, with the verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// `run -n 4 -- ./app`, `attach 4711`, `emulate -n 10000`.
+    /// The words, such as `run -n 4 -- ./app`, `attach 4711` or `emulate -n 10000`.
     pub words: Vec<OsString>,
 }
 

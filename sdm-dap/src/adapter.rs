@@ -70,7 +70,7 @@ impl Adapter {
         adapter
     }
 
-    /// Takes in bytes of the client's, in pieces of any size.
+    /// Handles bytes from the client, in pieces of any size.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
         self.connection.now = now;
         let connection = &mut self.connection;
@@ -98,7 +98,7 @@ impl Adapter {
         self.settle();
     }
 
-    /// When [`Adapter::handle_timeout`] is wanted at the latest; absent: when something else happens.
+    /// The latest time for a call of [`Adapter::handle_timeout`]; `None` if no call is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let times = [
@@ -116,7 +116,7 @@ impl Adapter {
         self.connection.outbox.pop()
     }
 
-    /// The next thing to be done with the session.
+    /// The next request to the adapter's owner, about the session.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.connection.outbox.actions.pop_front()
     }
@@ -167,7 +167,8 @@ impl Adapter {
         self.connection.say("console", &text);
     }
 
-    /// The jobs of this user's that run here, for [`Action::ListJobs`]: what names each, and what a person knows it by.
+    /// The running jobs of this user, for [`Action::ListJobs`]. Each is a target for `attach`, and a description for
+    /// the user.
     pub fn handle_jobs(&mut self, jobs: &[(String, String)]) {
         begin::handle_jobs(&mut self.connection, jobs);
     }
@@ -184,12 +185,12 @@ impl Adapter {
         self.settle();
     }
 
-    /// The other process, of [`Action::Relay`], is not to be reached; why.
+    /// The process of [`Action::Relay`] cannot be reached, for this reason.
     pub fn handle_unreached(&mut self, why: &str) {
         beside::handle_unreached(&mut self.connection, why);
     }
 
-    /// Another client has sent a command, which has this number.
+    /// Another client has sent a command, to which the session has assigned this id.
     pub fn handle_foreign(&mut self, now: Instant, to: &IdSet, command: &Command, id: CommandId) {
         self.connection.now = now;
         beside::handle_foreign(&mut self.connection, to, command, id);
@@ -203,7 +204,7 @@ impl Adapter {
         self.settle();
     }
 
-    /// The session has been ended; why not, where something of it is left.
+    /// The session has ended; an error says what could not be ended.
     pub fn handle_closed(&mut self, closed: Result<(), RequestError>) {
         let connection = &mut self.connection;
         match connection.phase {

@@ -39,7 +39,7 @@ pub(crate) struct SourceArgument {
     pub(crate) name: Option<String>,
 }
 
-/// A breakpoint at a line or in a function.
+/// A breakpoint as requested by the client: at a line, in a function or at an instruction.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PointArgument {

@@ -9,7 +9,7 @@ use crate::message::Request;
 /// The most requests that wait.
 const WAITING_MAX: usize = 4096;
 
-/// The time for which the answer to a request waits for the programs.
+/// Maximum time for which the answer to a request is delayed until the programs are at `main`.
 const WAIT: Duration = Duration::from_secs(2);
 
 /// Requests of a client that are carried out once the programs are at `main`.
@@ -27,10 +27,10 @@ impl Beforehand {
         name == "configurationDone" || (name.starts_with("set") && name.ends_with("Breakpoints"))
     }
 
-    /// A request waits from now on.
+    /// Adds a request to the waiting ones.
     ///
     /// # Errors
-    /// Too many do.
+    /// Too many requests wait.
     pub(crate) fn wait(&mut self, now: Instant, request: &Request) -> Handled {
         if self.waiting.len() >= WAITING_MAX {
             return Err(RequestError::Busy(WAITING_MAX));
@@ -45,7 +45,7 @@ impl Beforehand {
         waiting.into_iter().map(|(_, request)| request)
     }
 
-    /// The time at which a request is to be answered.
+    /// The time at which the oldest waiting request must be answered.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.waiting.front().map(|(since, _)| *since + WAIT)
     }

@@ -38,7 +38,7 @@ pub(crate) enum Phase {
     New,
     /// `initialize` was answered.
     Initialized,
-    /// A session is being opened, or its programs are on their way to `main`.
+    /// A session is being opened, or its programs run to `main`.
     Beginning,
     /// The client sets its breakpoints.
     Configuring,
@@ -46,7 +46,7 @@ pub(crate) enum Phase {
     Live,
     /// All programs have ended, or the session has; the client knows.
     Ended,
-    /// The client has left programs that were started here: the session stays until they have ended.
+    /// The client has detached from programs that were started here. The session stays until they have ended.
     Leaving,
     /// The session is being closed.
     Closing,
@@ -88,11 +88,11 @@ pub(crate) struct Anew {
     pub(crate) beforehand: Beforehand,
     /// True while a session is closed in order to be opened again.
     pub(crate) restarting: bool,
-    /// The client does not wait for it any longer.
+    /// True once the client has cancelled the start.
     pub(crate) given_up: bool,
 }
 
-/// The language of the prompt, in the debug console.
+/// The debug console and its facilities.
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
     /// Executes lines; `None` until one is typed.
@@ -144,7 +144,7 @@ pub(crate) struct Connection {
     pub(crate) client: InitializeArguments,
     pub(crate) manner: Manner,
     pub(crate) outbox: Outbox,
-    /// The request to launch, attach or disconnect that is answered later.
+    /// The launch, attach or disconnect request that is still to be answered.
     pub(crate) pending: Option<Request>,
     pub(crate) tasks: Tasks,
     pub(crate) rows: Rows,
@@ -158,7 +158,7 @@ pub(crate) struct Connection {
     pub(crate) ending: Ending,
     /// Progress of the start as last sent to the client, in percent.
     pub(crate) progress: Option<u64>,
-    /// The threads of the system's, where the session is of one process.
+    /// The threads in the sense of the system, if the session has a single process.
     pub(crate) os_threads: OsThreads,
     /// The start, and restart, of the session.
     pub(crate) anew: Anew,
@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// The time at which a request that waits for the programs is to be answered.
+    /// The time at which a request that waits for the programs must be answered.
     pub(crate) fn beforehand_due(&self) -> Option<Instant> {
         let is_beginning = self.phase == Phase::Beginning;
         is_beginning.then(|| self.anew.beforehand.due()).flatten()
@@ -283,7 +283,7 @@ impl Connection {
         Ok(IdSet::single(first))
     }
 
-    /// Asks, and answers the request once it is answered.
+    /// Sends commands to tasks; the request is answered once they are.
     pub(crate) fn ask(
         &mut self,
         request: &Request,

@@ -22,9 +22,9 @@ use crate::message::Request;
 
 /// Most lines that wait for the one under way.
 pub(crate) const LINES_MAX: usize = 1024;
-/// The longest text that a line may have shown, in bytes: what comes then is left out.
+/// Maximum size of the output of a line, in bytes; further output is left out.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The first number of the shell's own commands: sessions count from 1.
+/// First command id of the shell's own numbering. The session's ids count from 1.
 const FIRST_COMMAND: u64 = 1 << 62;
 
 /// A command of a line.
@@ -47,7 +47,7 @@ pub(crate) struct ConsoleCommand {
     pub(crate) before: Vec<(Stop, IdSet)>,
 }
 
-/// Makes the machine where `sdm` runs, for each console.
+/// A factory of the machine facilities of each console: those of the machine on which `sdm` runs.
 pub(crate) struct Machines(pub(crate) Box<dyn Fn() -> Box<dyn LocalMachine>>);
 
 impl Machines {
@@ -68,9 +68,9 @@ pub(crate) struct Console {
     said: Rc<RefCell<VecDeque<ConsoleAction>>>,
     now: Rc<Cell<Instant>>,
     text: Kept,
-    /// Lines that wait, each with the request that is answered by what it shows.
+    /// Waiting lines, each with the request that is answered by the output of the line.
     pub(crate) lines: VecDeque<(Option<Request>, String)>,
-    /// The request that is answered once the line is over.
+    /// The request that is answered once the current line is done.
     pub(crate) current: Option<Request>,
     /// The line under way.
     pub(crate) line: String,
@@ -149,12 +149,12 @@ impl Console {
         self.text.0.take()
     }
 
-    /// The session has given a command of a line this number.
+    /// Records the id that the session has assigned to a command of a line.
     pub(crate) fn note_sent(&mut self, id: CommandId, own: CommandId) {
         self.ids.insert(id, own);
     }
 
-    /// The session's number of a command of a line.
+    /// The session's id of a command of a line; `None` if not known.
     pub(crate) fn sent_as(&self, own: CommandId) -> Option<CommandId> {
         let mut ids = self.ids.iter();
         ids.find_map(|(id, known)| (*known == own).then_some(*id))
@@ -179,7 +179,7 @@ impl Console {
     }
 }
 
-/// The session as the shell sees it: what it sends is sent by the adapter.
+/// The session as the shell sees it. The adapter sends what the shell sends to it.
 struct ConsoleSession {
     tasks: IdSet,
     said: Rc<RefCell<VecDeque<ConsoleAction>>>,

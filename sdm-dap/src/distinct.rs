@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The places of things in a list, by the hash of each.
+/// The positions of things in a list, by hash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Distinct(HashMap<u64, Vec<usize>>);
 
 impl Distinct {
-    /// The place of the thing of this hash that `is_it`.
+    /// The position of the thing with this hash for which `is_it` is true; `None` if there is none.
     pub(crate) fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         let places = self.0.get(&hash)?;
         places.iter().copied().find(|place| is_it(*place))
     }
 
-    /// A thing of this hash is at this place.
+    /// Adds the position of a thing with this hash.
     pub(crate) fn add(&mut self, hash: u64, place: usize) {
         self.0.entry(hash).or_default().push(place);
     }

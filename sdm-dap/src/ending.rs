@@ -1,4 +1,4 @@
-//! The end of the programs, until the client is told.
+//! The end of the programs, until it is reported to the client.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use sdm_idset::IdSet;
 pub(crate) struct Ending {
     /// Tasks whose standard output has ended, and those whose standard error has.
     pub(crate) ended: [IdSet; 2],
-    /// Until when the rest of the output is waited for.
+    /// The time until which the rest of the output is awaited.
     pub(crate) until: Option<Instant>,
 }
 

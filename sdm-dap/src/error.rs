@@ -42,7 +42,7 @@ pub enum RequestError {
     /// More is wanted than an adapter keeps.
     #[error("more than {0} requests are under way")]
     Busy(usize),
-    /// Launch or attach with too little or too much in it.
+    /// A launch or attach configuration that is incomplete or contradictory.
     #[error("launch.json: {0}")]
     Configuration(String),
     /// The session could not be opened.
@@ -57,7 +57,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The number of the error in an error response; a closed list.
+    /// The number of the error in an error response, from a closed list.
     pub(crate) fn id(&self) -> i64 {
         match self {
             Self::Unknown(_) => 1000,
@@ -85,7 +85,7 @@ impl RequestError {
 /// The result of a request: the body of its response, or `None` if it is answered later.
 pub(crate) type Handled = Result<Option<Value>, RequestError>;
 
-/// A request that comes too early, or too late.
+/// The error for a request that comes too early, or too late.
 pub(crate) fn early(command: &str, why: &'static str) -> RequestError {
     RequestError::Order {
         command: command.to_owned(),
@@ -93,7 +93,7 @@ pub(crate) fn early(command: &str, why: &'static str) -> RequestError {
     }
 }
 
-/// A hit condition that gdb has no ignore count for.
+/// A hit condition that cannot be expressed by gdb's ignore count.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("hit count `{0}`: expected N, > N or >= N")]
 pub(crate) struct HitCountError(pub(crate) String);

@@ -1,10 +1,10 @@
-//! The base protocol: `Content-Length: N`, an empty line, and N bytes of JSON.
+//! The DAP base protocol: `Content-Length: N`, an empty line, and N bytes of JSON.
 
 use std::fmt;
 
-/// The longest header, in bytes, its empty line included.
+/// Maximum length of a header, in bytes, including its empty line.
 pub const HEADER_BYTES_MAX: usize = 4096;
-/// The longest body of a message from a client, in bytes. A longer one is passed over.
+/// Maximum length of the body of a client's message, in bytes. A longer one is skipped.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// End of a header.
@@ -25,7 +25,7 @@ pub enum FrameError {
     /// The header does not end.
     #[error("a message's header has more than {HEADER_BYTES_MAX} bytes")]
     LongHeader,
-    /// There is no length in the header, or one that is no number.
+    /// The header has no length, or one that is not a number.
     #[error("a message's header has no `Content-Length: NUMBER`")]
     NoLength,
     /// The body is too long.
@@ -36,13 +36,13 @@ pub enum FrameError {
     },
 }
 
-/// Divides a stream of bytes into messages. It holds at most one header and one body.
+/// A parser that splits a stream of bytes into messages. It holds at most one header and one body.
 #[derive(Default)]
 pub struct Framer {
     waiting: Vec<u8>,
     /// Bytes of an oversized body that are still to be skipped.
     skipped: u64,
-    /// The length of the body whose header was read.
+    /// The length of the body, once its header was read.
     body: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Debug for Framer {
 }
 
 impl Framer {
-    /// Takes bytes in, in pieces of any size, and gives each message that is whole to `each`.
+    /// Handles bytes, in pieces of any size, and passes each complete message to `each`.
     pub fn handle_bytes(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(Framed)) {
         while !bytes.is_empty() {
             if self.skipped > 0 {

@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, set_text};
 use crate::references::FrameHandle;
 use crate::source::place;
 
-/// The longest set in a thread's name, in bytes.
+/// Maximum length of a task set in a thread's name, in bytes.
 const SET_BYTES_MAX: usize = 24;
 
 /// The common stop of tasks.
@@ -16,9 +16,9 @@ const SET_BYTES_MAX: usize = 24;
 pub(crate) struct Standing {
     /// The stop of the lowest task.
     pub(crate) stop: Stop,
-    /// The frames of the user's code, innermost first; never none if a place is known.
+    /// The frames of the user's code, innermost first; not empty if a location is known.
     pub(crate) frames: Vec<Frame>,
-    /// gdb's level of the first of them, with its tasks.
+    /// gdb's level of the first of these frames, by task set.
     pub(crate) bases: Vec<(IdSet, u32)>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Group {
 }
 
 impl Standing {
-    /// The frame of this number from the innermost one.
+    /// The handle of the frame with this index; 0 is the innermost.
     pub(crate) fn frame_handle(&self, index: usize, thread: Option<u32>) -> Arc<FrameHandle> {
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         let levels = self.bases.iter();

@@ -52,7 +52,7 @@ struct Owners<'a> {
     stacks: &'a [(IdSet, Backtrace)],
     /// Tasks that have one.
     all: IdSet,
-    /// Which one each task has, from task 0 on.
+    /// Index of the stack of each task, by task number.
     of: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Owners<'a> {
 struct Stand<'a> {
     stop: &'a Stop,
     frames: &'a [Frame],
-    /// gdb's level of the first frame, with its tasks.
+    /// gdb's level of the first frame, by task set.
     bases: Vec<(IdSet, u32)>,
 }
 
@@ -188,7 +188,7 @@ impl Stand<'_> {
             && own.by_ref().eq(others.by_ref())
     }
 
-    /// A hash of it; equal for those that are alike.
+    /// A hash that is equal for tasks of one class.
     fn telling(&self) -> u64 {
         let frames: Vec<_> = self.told().collect();
         hash_of(&(frames, &self.stop.inside, self.stop.reason.is_crash()))

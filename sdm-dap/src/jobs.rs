@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
     Kill,
     /// Detach from tasks.
     Detach,
-    /// Breakpoints of a group are set: the numbers of those that each command inserts.
+    /// Set the breakpoints of a group. `inserted` has the numbers of those that each command inserts.
     Points {
         request: Request,
         group: String,
@@ -80,12 +80,12 @@ pub(crate) enum Purpose {
     Frames { request: Request, listing: Listing },
     /// Set the breakpoints of a restarted job; with the numbers that each command inserts.
     Reinsert(Vec<u32>),
-    /// Tasks run to another place, where they arrive by this breakpoint.
+    /// Resume tasks at another location, at which they stop by this breakpoint.
     Goto {
         before: Vec<(Stop, IdSet)>,
         number: u32,
     },
-    /// Another client lets tasks run; what they did before.
+    /// Another client resumes tasks; their stops before that.
     Foreign(Vec<(Stop, IdSet)>),
     /// A line of the console's.
     Console(Box<ConsoleCommand>),
@@ -103,7 +103,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Listing {
     /// The thread, as the client calls it.
     pub(crate) id: i64,
-    /// gdb's number of it, where a process has several.
+    /// gdb's number of the thread, if the process has several.
     pub(crate) thread: Option<u32>,
     /// True if it is not the stopped thread, so that its stack must be requested.
     pub(crate) other: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Listing {
 /// A question, with the data to answer the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// A value was changed; the last command reads it.
+    /// The assignment of a value; the last command reads it back.
     Assigned,
     /// Read `count` bytes of memory from `start` on.
     Memory { start: u64, count: u64 },
@@ -152,7 +152,7 @@ impl Purpose {
         }
     }
 
-    /// The request that is answered once it is served.
+    /// The request that is answered when the purpose is fulfilled; `None` if there is none.
     pub(crate) fn request(&self) -> Option<&Request> {
         match self {
             Self::Points { request, .. }
@@ -184,7 +184,7 @@ pub(crate) struct Jobs {
     last_job: u64,
     last_ticket: u64,
     jobs: BTreeMap<u64, Job>,
-    /// The job of a ticket, and which of its commands it is.
+    /// The job of a ticket, and the index of the ticket's command in the job.
     tickets: BTreeMap<Ticket, (u64, usize)>,
     /// The ticket of each command, by the session's id.
     commands: BTreeMap<CommandId, Ticket>,
@@ -247,7 +247,7 @@ impl Jobs {
         self.finished.pop_front()
     }
 
-    /// True if a job is over and nothing was done about that.
+    /// True if a finished job has not been handled yet.
     pub(crate) fn has_finished(&self) -> bool {
         !self.finished.is_empty()
     }
@@ -311,7 +311,7 @@ impl Jobs {
         Ok(actions)
     }
 
-    /// A command of a line's, sent as the line wants it.
+    /// Begins a job of one command, sent with the options of its console line.
     pub(crate) fn begin_one(
         &mut self,
         purpose: Purpose,
@@ -374,14 +374,15 @@ impl Jobs {
         jobs.any(|job| matches!(job.purpose, Purpose::Stacks))
     }
 
-    /// The programs are on their way to `main`, or are being attached to.
+    /// True while the programs run to `main`, or are being attached to.
     pub(crate) fn is_beginning(&self) -> bool {
         let mut jobs = self.jobs.values();
         jobs.any(|job| matches!(job.purpose, Purpose::Begin))
     }
 
-    /// Gives a request of the client's up: the request, and its commands. A call stack is nearly there, and VS Code, which
-    /// cancels those that it asks for again, shows a person the refusal in its place: it is answered all the same.
+    /// Cancels a request of the client. Returns the request and its commands. A request for a call stack is not
+    /// cancelled, as it is nearly answered. VS Code cancels such requests when it repeats them, and would show the
+    /// refusal in place of the stack.
     pub(crate) fn give_up(&mut self, seq: i64) -> Option<(Request, Vec<CommandId>)> {
         let is_it = |job: &Job| {
             let is_stack = matches!(job.purpose, Purpose::Frames { .. });

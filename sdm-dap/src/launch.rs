@@ -53,7 +53,7 @@ impl Words {
     }
 }
 
-/// The place where a folder is now: a path, or what other adapters take.
+/// The present location of a moved folder: a path, or an object as other adapters accept.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Moved {
@@ -81,7 +81,7 @@ struct MovedFolders {
 }
 
 impl MovedFolders {
-    /// The commands by which a gdb knows of them.
+    /// The gdb commands that set the moved folders.
     fn commands(&self) -> Vec<String> {
         let map = self.source_file_map.iter().flatten();
         let map = map.map(|(from, to)| match to {
@@ -114,7 +114,7 @@ struct AttachedJob {
     pid: Option<i64>,
 }
 
-/// `launch` and `attach`. Fields that are not known are left alone: editors add their own.
+/// The arguments of `launch` and `attach`. Unknown fields are ignored, as editors add their own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Configuration {
@@ -129,7 +129,7 @@ pub(crate) struct Configuration {
     hosts: Option<Words>,
     profile: Option<String>,
     gdb: Option<String>,
-    /// Scripted tasks in place of a program: how many.
+    /// Number of scripted tasks, in place of a program.
     emulate: Option<u32>,
     #[serde(flatten)]
     job: AttachedJob,
@@ -144,7 +144,7 @@ pub(crate) struct Configuration {
     pub(crate) scope: Scope,
     #[serde(flatten)]
     moved: MovedFolders,
-    /// Further options of `sdm run` or `sdm attach`, as they are there.
+    /// Additional command-line options of `sdm run` or `sdm attach`, passed on unchanged.
     sdm_options: Option<Vec<String>>,
 }
 

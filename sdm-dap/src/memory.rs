@@ -10,7 +10,7 @@ use crate::error::RequestError;
 /// The most instructions of one answer.
 pub(crate) const INSTRUCTIONS_MAX: usize = 4096;
 
-/// The address that a client names: `0x7ffe0` or a decimal number.
+/// Parses an address from the client: `0x7ffe0` or a decimal number.
 pub(crate) fn address(reference: &str) -> Option<u64> {
     let reference = reference.trim();
     match reference.strip_prefix("0x") {
@@ -37,7 +37,8 @@ pub(crate) fn pointer(text: &str) -> Option<String> {
     (!digits.is_empty()).then(|| format!("0x{digits}"))
 }
 
-/// The body of `readMemory`: what was read from `start` on without a gap, and how much of `count` bytes is missing.
+/// The body of the response to `readMemory`: the contiguous bytes from `start` on, and how many of `count` bytes are
+/// missing.
 pub(crate) fn read(start: u64, count: u64, blocks: &[MemoryBlock]) -> Value {
     let first = blocks.iter().find(|block| block.start == start);
     let bytes = first.map_or(&[][..], |block| block.bytes.as_slice());
@@ -49,10 +50,10 @@ pub(crate) fn read(start: u64, count: u64, blocks: &[MemoryBlock]) -> Value {
     body
 }
 
-/// The bytes of a `writeMemory`.
+/// The bytes of a `writeMemory` request.
 ///
 /// # Errors
-/// [`RequestError::Tasks`]: they are not in base 64.
+/// [`RequestError::Tasks`]: the data is not base64.
 pub(crate) fn decode(data: &str) -> Result<Vec<u8>, RequestError> {
     let bytes = STANDARD.decode(data);
     bytes.map_err(|error| RequestError::Tasks(format!("writeMemory: {error}")))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::RequestError;
 
-/// The longest text of a client's that is repeated to it, in characters.
+/// Maximum length of a client's text that is quoted in an answer, in characters.
 const ECHO_CHARS_MAX: usize = 200;
 
 /// A request of the client's.

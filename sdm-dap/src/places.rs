@@ -1,6 +1,6 @@
 //! Parses gdb's text about locations, sources and addresses, for which there is no typed reply.
 
-/// The most places that a client has numbers for; the oldest go first.
+/// Maximum number of goto targets with numbers; the oldest are dropped.
 const PLACES_MAX: usize = 1024;
 
 /// Targets of `goto`, by the client's numbers.
@@ -8,7 +8,7 @@ const PLACES_MAX: usize = 1024;
 pub(crate) struct Places {
     first: i64,
     known: std::collections::VecDeque<String>,
-    /// The number of the breakpoint by which the last `goto` arrives.
+    /// The number of the breakpoint at which tasks stop after the last `goto`.
     pub(crate) arrival: Option<u32>,
 }
 
@@ -30,7 +30,7 @@ impl Places {
     }
 }
 
-/// The line and the first address of the code that gdb's `info line` has found.
+/// The line and the start address of its code, from the output of gdb's `info line`.
 pub(crate) fn code_at(text: &str) -> Option<(i64, String)> {
     let rest = text.trim_start().strip_prefix("Line ")?;
     let (line, rest) = rest.split_once(' ')?;
@@ -40,7 +40,7 @@ pub(crate) fn code_at(text: &str) -> Option<(i64, String)> {
     Some((line.parse().ok()?, address.to_owned()))
 }
 
-/// The fields of this name in a record of gdb's machine interface, in order: `fullname="/a.c"`.
+/// The values of all fields with this name in an MI record, in order: `fullname="/a.c"`.
 pub(crate) fn fields<'a>(record: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
     let mut rest = record;
     std::iter::from_fn(move || {

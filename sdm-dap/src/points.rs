@@ -24,7 +24,7 @@ pub(crate) struct Point {
     pub(crate) complaint: Option<String>,
     /// The program's path of a file with the same name, while the breakpoint has no location.
     pub(crate) elsewhere: Option<String>,
-    /// The tasks that it is meant for; absent: all.
+    /// The tasks for which the breakpoint is meant; `None` for all.
     meant: Option<IdSet>,
     /// Tasks in which it is disabled.
     off: IdSet,
@@ -35,7 +35,7 @@ pub(crate) struct Point {
 pub(crate) struct Again {
     /// The breakpoint.
     pub(crate) spec: PointSpec,
-    /// The tasks that it is meant for; absent: all.
+    /// The tasks for which the breakpoint is meant; `None` for all.
     pub(crate) meant: Option<IdSet>,
     /// Tasks in which it is disabled.
     pub(crate) off: IdSet,
@@ -52,7 +52,7 @@ pub(crate) struct Plan {
     pub(crate) conditions: Vec<(u32, Option<String>)>,
 }
 
-/// All breakpoints, by group: a source file, `functions`, `instructions`.
+/// All breakpoints, by group: a source file, `functions`, `instructions` and others.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
     groups: BTreeMap<String, Vec<Point>>,
@@ -146,7 +146,7 @@ impl Points {
         self.last
     }
 
-    /// A line of the console sets one, for these tasks; absent: for all.
+    /// Adds a breakpoint that a console line has set, for these tasks; `None` for all.
     pub(crate) fn adopt(&mut self, spec: PointSpec, meant: Option<IdSet>) {
         self.last = self.last.max(spec.number());
         let group = self.groups.entry(CONSOLE.to_owned()).or_default();
@@ -250,7 +250,7 @@ impl Points {
         again
     }
 
-    /// Tasks have come into being that have the breakpoints of another one.
+    /// Records new tasks that have the breakpoints of task `like`.
     pub(crate) fn join(&mut self, like: TaskId, tasks: &IdSet) {
         for point in self.groups.values_mut().flatten() {
             if point.bound.contains(like) {
@@ -273,7 +273,7 @@ pub(crate) const DATA: &str = "data";
 /// The group of those at signals and exceptions.
 pub(crate) const EXCEPTIONS: &str = "exceptions";
 
-/// The group of those that lines of the console have set.
+/// The group of the breakpoints that were set by console lines.
 pub(crate) const CONSOLE: &str = "console";
 
 /// An exception filter that editors offer: its name, its label, and a function that makes the event.

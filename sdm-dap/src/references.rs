@@ -10,7 +10,7 @@ use sdm_idset::IdSet;
 use crate::places::Places;
 use crate::whole::{Whole, WholeKind};
 
-/// The most numbers that are kept; the oldest go first.
+/// Maximum number of references that are kept; the oldest are dropped.
 const REFERENCES_MAX: usize = 1 << 16;
 
 /// A frame of tasks with equal stacks. It is shared, as each of thousands of values with parts refers to its frame.
@@ -18,14 +18,14 @@ const REFERENCES_MAX: usize = 1 << 16;
 pub(crate) struct FrameHandle {
     /// The tasks.
     pub(crate) tasks: IdSet,
-    /// gdb's level of it, which differs where tasks are inside a runtime: each with its tasks.
+    /// gdb's level of the frame, by task set. It differs between tasks that are inside a runtime.
     pub(crate) levels: Vec<(IdSet, u32)>,
-    /// gdb's number of the thread, where a process has several.
+    /// gdb's number of the thread, if the process has several.
     pub(crate) thread: Option<u32>,
 }
 
 impl FrameHandle {
-    /// The commands that select it in each of its tasks.
+    /// The commands that select the frame in each of its tasks.
     pub(crate) fn select(&self) -> Vec<(IdSet, Command)> {
         let thread = self.thread.iter().map(|number| {
             let command = Command::SelectThread { number: *number };
@@ -97,7 +97,7 @@ impl Node {
     }
 }
 
-/// The numbers that were given out. They are not used again.
+/// The references that were given to the client. A number is never used again.
 #[derive(Debug, Default)]
 pub(crate) struct References {
     last: i64,
@@ -106,7 +106,7 @@ pub(crate) struct References {
     objects: u64,
     /// Targets of `goto`.
     pub(crate) places: Places,
-    /// Parts by the object that they are of and what they are called: the object that each is.
+    /// The variable object of each part, by its parent's variable object and its displayed name.
     parts: BTreeMap<(String, String), String>,
 }
 
@@ -149,7 +149,7 @@ impl References {
         id
     }
 
-    /// A part of an object was shown by this name.
+    /// Records the displayed name of a part of a variable object.
     pub(crate) fn note_part(&mut self, object: &str, name: &str, part: &str) {
         if self.parts.len() >= REFERENCES_MAX {
             self.parts.pop_first();
@@ -158,7 +158,7 @@ impl References {
         self.parts.insert(key, part.to_owned());
     }
 
-    /// The part of an object that was shown by this name.
+    /// The part of a variable object with this displayed name.
     pub(crate) fn part(&self, object: &str, name: &str) -> Option<String> {
         let key = (object.to_owned(), name.to_owned());
         self.parts.get(&key).cloned()
@@ -172,7 +172,7 @@ impl References {
         self.nodes.get(&id)
     }
 
-    /// A name for a new variable object of an expression; that it has one is remembered.
+    /// Creates a name for the variable object of an expression, and stores it with the expression's reference.
     pub(crate) fn name_object(&mut self, id: i64) -> Option<String> {
         let Some(Node::Expression { object, .. }) = self.nodes.get_mut(&id) else {
             return None;

@@ -23,7 +23,7 @@ pub(crate) enum Wish {
     Interrupt,
     /// Restart the whole job; true to stop at `main`.
     Restart(bool),
-    /// A line for the shell; true if tasks run by it.
+    /// A line for the shell; true if the line resumes tasks.
     Shell(bool),
 }
 
@@ -143,7 +143,7 @@ impl Scope for Known<'_> {
     }
 }
 
-/// Answers as text, as the prompt of `sdm` shows them.
+/// The answers as text, in the form of the `sdm` prompt.
 pub(crate) fn text(answers: &Answers) -> String {
     let lines = Lines::default();
     let mut view = TextView::new(lines.clone(), Names::ranks());

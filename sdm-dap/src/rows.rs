@@ -31,9 +31,9 @@ pub(crate) struct Rows {
     last: i64,
     /// The thread that the client last named.
     pub(crate) focused: i64,
-    /// Each task is a thread, and has its rank and 1 for a number.
+    /// True if each task is a thread whose id is the task's rank plus 1.
     by_rank: bool,
-    /// There is one task, whose number is 1, whatever its rank.
+    /// True if the session has a single task, whose id is 1 regardless of its rank.
     single: bool,
 }
 
@@ -60,7 +60,7 @@ impl Rows {
         self.by_rank
     }
 
-    /// There is one task, and the threads of the client are those of its process.
+    /// True if the session has a single task, so that the client's threads are those of its process.
     pub(crate) fn is_single(&self) -> bool {
         self.single
     }

@@ -3,7 +3,7 @@
 use sdm_debug::reply::Frame;
 use serde_json::{Value, json};
 
-/// The `Source` of a frame; absent if its file is not known.
+/// The DAP `Source` of a frame; `None` if its file is not known.
 pub(crate) fn source(frame: &Frame) -> Option<Value> {
     if frame.path.is_empty() {
         return None;
@@ -11,7 +11,7 @@ pub(crate) fn source(frame: &Frame) -> Option<Value> {
     Some(json!({"name": frame.file, "path": frame.path}))
 }
 
-/// The `StackFrame` of a frame; `line_base` is the client's number of a file's first line.
+/// The DAP `StackFrame` of a frame. `line_base` is the client's number of a file's first line.
 pub(crate) fn stack_frame(id: i64, frame: &Frame, line_base: i64) -> Value {
     let known = !frame.path.is_empty() && frame.line > 0;
     let mut shown = json!({

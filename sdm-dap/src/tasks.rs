@@ -157,7 +157,7 @@ impl Tasks {
             })
     }
 
-    /// The exit code of the job: the largest of all; 0 if none has one.
+    /// The exit code of the job: the largest of all tasks; 0 if no task has one.
     pub(crate) fn exit_code(&self) -> i64 {
         let codes = self.entries.iter().filter_map(|(known, _)| match known {
             Condition::Ended(code) => Some(*code),

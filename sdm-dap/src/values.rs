@@ -8,13 +8,13 @@ use crate::distinct::{Distinct, hash_of};
 use crate::memory;
 use crate::references::{Node, References};
 
-/// The most distinct values that a variable's text has.
+/// Maximum number of distinct values in a variable's text.
 const VALUES_SHOWN_MAX: usize = 4;
-/// The most distinct values that are rows below a variable.
+/// Maximum number of distinct values that are shown as rows below a variable.
 pub(crate) const VALUES_MAX: usize = 256;
 /// The longest set in a value, in bytes.
 const SET_BYTES_MAX: usize = 24;
-/// The longest text of one value among several, in characters.
+/// Maximum length of one of several values in a text, in characters.
 const PART_CHARS_MAX: usize = 40;
 
 /// One value, with its tasks and the node of its parts.
@@ -39,9 +39,10 @@ pub(crate) struct Variable {
     pub(crate) indexed: Option<u32>,
 }
 
-/// Variables in the order in which they first came, each once.
+/// Distinct variables in order of first appearance.
 ///
-/// Each rank of thousands may have another value of each: what is known is found by its hash.
+/// Each of thousands of ranks may have a different value of each variable. Known names and values are therefore found
+/// by hash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Variables {
     found: Vec<Variable>,
@@ -184,7 +185,7 @@ impl Variable {
     }
 }
 
-/// Whether a value that gdb has printed so has parts: a structure, an array, a pointer to data.
+/// True if a value has parts, judging by gdb's printed text: a structure, an array, or a pointer to data.
 pub(crate) fn has_parts(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with('{') || text.ends_with('}') {

@@ -38,7 +38,7 @@ pub(crate) fn watch(expression: &str, asked: &PointArgument) -> Result<PointSpec
     }))
 }
 
-/// Editors send a field that was left empty as an empty text.
+/// The text of a field; `None` if empty, as editors send an empty text for a field that was left empty.
 fn given(text: &Option<String>) -> Option<String> {
     text.clone().filter(|text| !text.trim().is_empty())
 }
@@ -64,7 +64,8 @@ fn ignore(condition: &str) -> Option<u32> {
     count.checked_sub(1)
 }
 
-/// A log point's lines for gdb: `x is {x}` prints the text with the value in it, and lets the task run on.
+/// The gdb commands of a log point. For `x is {x}` they print the text with the value inserted, and continue the
+/// task.
 fn log_lines(message: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = message;
@@ -83,7 +84,7 @@ fn log_lines(message: &str) -> Vec<String> {
     lines
 }
 
-/// gdb's `echo` of a text as it is: what would mean something to it is written by its number.
+/// A gdb `echo` command for a text; `None` for an empty text. Characters with a meaning to gdb are escaped by number.
 fn echo(text: &str) -> Option<String> {
     let mut line = "echo ".to_owned();
     for byte in text.bytes() {

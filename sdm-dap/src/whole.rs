@@ -4,20 +4,20 @@ use sdm_debug::reply::VarObject;
 
 use crate::memory;
 
-/// The way in which the parts of a value are named in an expression.
+/// The way in which an expression names the parts of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WholeKind {
     /// Members, or elements.
     Plain,
-    /// The parts are those of what it points to.
+    /// The value is a pointer: the parts are those of the object to which it points.
     Pointer,
     /// Elements in Fortran.
     Fortran,
-    /// A pretty printer has made the parts, which no expression names.
+    /// A pretty-printer has made the parts, which no expression can name.
     Made,
 }
 
-/// Containers whose elements are named as those of an array.
+/// Containers whose elements are named like those of an array.
 const INDEXED: [&str; 3] = ["std::vector<", "std::array<", "std::deque<"];
 /// Prefixes of such containers' values, as their pretty-printers print them.
 const INDEXED_TEXTS: [&str; 2] = ["std::vector of", "std::deque with"];

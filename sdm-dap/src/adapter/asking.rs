@@ -22,7 +22,7 @@ use crate::references::{FrameHandle, Node};
 /// Most completions of one word.
 const WORDS_MAX: usize = 500;
 
-/// An assignment in a frame, and the value that came of it.
+/// Assigns to an expression in a frame, and requests the resulting value.
 fn assign(
     connection: &mut Connection,
     request: &Request,
@@ -282,7 +282,7 @@ pub(super) fn exception_info(connection: &mut Connection, request: &Request) -> 
     })))
 }
 
-/// `sdm/ranks`: the tasks of a frame, for editors that show them.
+/// The request `sdm/ranks`: the tasks of a frame, for editors that display them.
 pub(super) fn ranks(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: FrameArguments = request.read()?;
     let rows = connection.rows.iter().map(|row| {

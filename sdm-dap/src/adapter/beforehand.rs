@@ -37,7 +37,8 @@ pub(super) fn settle(connection: &mut Connection) {
     }
 }
 
-/// The programs are at `main` for the first time: breakpoints that the client has numbers of are set.
+/// Continues a start once the programs are at `main` for the first time: sets the breakpoints to which the client has
+/// been given numbers.
 pub(super) fn begin(connection: &mut Connection) {
     if connection.points.are_none() {
         go_on(connection);

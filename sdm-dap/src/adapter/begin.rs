@@ -50,7 +50,7 @@ fn open(connection: &mut Connection, request: &Request, attached: bool) -> Handl
     Ok(None)
 }
 
-/// Which jobs an attach could have meant that names none: a target and a line for a person each.
+/// Refuses an attach request that names no job, with a list of the possible jobs. Each is a target and a description.
 pub(super) fn handle_jobs(connection: &mut Connection, jobs: &[(String, String)]) {
     let Some(request) = connection.pending.take() else {
         return;
@@ -149,7 +149,8 @@ pub(super) fn handle_opened(connection: &mut Connection, opened: Result<Opened, 
     }
 }
 
-/// The client does not wait for the start any longer, whose request or progress it names; what has begun of it is ended.
+/// Abandons the start on the client's request, which names the request or the progress of the start. Ends a session
+/// that is being opened.
 pub(super) fn give_up(connection: &mut Connection, seq: Option<i64>, progress: Option<&str>) {
     let is_owner = connection.company.role == Role::Owner;
     if connection.phase != Phase::Beginning || connection.anew.given_up || !is_owner {
@@ -195,7 +196,7 @@ fn begin(connection: &mut Connection, opened: Opened) {
     connection.begin_job(Purpose::Begin, opened.begin);
 }
 
-/// The launch or attach comes to nothing: the client can but disconnect.
+/// Refuses the launch or attach. The client can only disconnect afterwards.
 pub(super) fn refuse_begin(connection: &mut Connection, why: &RequestError) {
     end_progress(connection);
     connection.anew.restarting = false;

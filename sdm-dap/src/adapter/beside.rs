@@ -70,7 +70,7 @@ pub(super) fn handle_invited(connection: &mut Connection, invited: Result<String
     connection.write(request.response(json!({"configuration": configuration})));
 }
 
-/// An attach that names a session which is there.
+/// Handles an attach request that names a session which is already open.
 pub(super) fn attach(
     connection: &mut Connection,
     request: &Request,
@@ -120,7 +120,7 @@ pub(super) fn handle_unreached(connection: &mut Connection, why: &str) {
     end::leave(connection);
 }
 
-/// The task is this client's too: as the session's owner knows it.
+/// Adds the task to this client too, in the state known to the session's owner.
 pub(super) fn handle_joined(connection: &mut Connection, owner: &Connection) {
     let Some(request) = connection.pending.take() else {
         return;

@@ -20,7 +20,7 @@ use crate::message::Request;
 use crate::points;
 use crate::tasks::Condition;
 
-/// Carries out a line of the prompt's. One that lets tasks run is answered at once: their stops are events.
+/// Executes a line of the debug console. A line that resumes tasks is answered at once: their stops are events.
 pub(super) fn submit(
     connection: &mut Connection,
     request: &Request,
@@ -54,7 +54,7 @@ pub(super) fn wants(connection: &Connection, line: &str) -> bool {
     console.is_some_and(|console| console.shell.wants_a_line() || console.shell.knows(word))
 }
 
-/// There is a console from now on, which knows what is known here.
+/// Creates the console, with the adapter's present knowledge of the session.
 pub(super) fn open(connection: &mut Connection) {
     if connection.prompt.console.is_some() {
         return;
@@ -160,7 +160,7 @@ pub(super) fn settle_console(connection: &mut Connection) {
     }
 }
 
-/// The breakpoints that there are, and which numbers are free.
+/// Tells the shell the existing breakpoints, and reserves their numbers.
 fn prepare(connection: &mut Connection) {
     let points = connection.points.all();
     let last = connection.points.last_number();

@@ -1,4 +1,4 @@
-//! The end: of the programs, of the session, of the connection.
+//! The end of the programs, of the session and of the connection.
 
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ fn close(connection: &mut Connection, ends: bool) {
     }));
 }
 
-/// The session has been ended; why not, where something of it is left.
+/// The session has ended; an error says what could not be ended.
 pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), RequestError>) {
     refuse_open(connection);
     if let Err(why) = closed {
@@ -213,7 +213,7 @@ pub(super) fn handle_gone(connection: &mut Connection) {
     }
 }
 
-/// The adapter itself is to end: nothing of it stays.
+/// Ends the session, as the adapter itself is being terminated.
 pub(super) fn handle_terminated(connection: &mut Connection) {
     match connection.phase {
         Phase::Leaving => close(connection, true),

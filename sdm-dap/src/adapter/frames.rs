@@ -130,7 +130,7 @@ fn frames(
     Ok(listed(connection, listing, &standing, (base, &addresses)))
 }
 
-/// The frames that the client wants; `addresses` are those of all frames that gdb counts.
+/// The response to a request for frames. `addresses` are those of all frames at gdb's levels, innermost first.
 fn listed(
     connection: &mut Connection,
     listing: &Listing,

@@ -19,7 +19,8 @@ use crate::wanted::file_line;
 /// The most sources of one answer.
 const SOURCES_MAX: usize = 10_000;
 
-/// Whether there is code at a line. One task is asked: where others have it is found when they go there.
+/// Handles `gotoTargets`: asks one task whether a line has code. The other tasks find their code when they jump
+/// there.
 pub(super) fn goto_targets(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: GotoArguments = request.read()?;
     let path = arguments.source.path.or(arguments.source.name);
@@ -130,7 +131,7 @@ pub(super) fn sources(answers: &Answers) -> Value {
     json!({"sources": sources.collect::<Vec<_>>()})
 }
 
-/// Tasks have come into being: they run, and have the breakpoints of `like`.
+/// Adds new tasks to the session. They run, and have the breakpoints of task `like`.
 pub(super) fn join(connection: &mut Connection, tasks: &IdSet, joined: &sdm_debug::Joined) {
     connection.tasks.join(tasks);
     let like = sdm_idset::TaskId(joined.like);

@@ -13,7 +13,7 @@ use crate::jobs::Purpose;
 use crate::tasks::Condition;
 use crate::values::set_name;
 
-/// The exit code of a task that a signal has ended, as shells have it.
+/// The exit code of a task that a signal has terminated, as a shell reports it: 128 plus the signal's number.
 fn code_of(signal: &str) -> i64 {
     const NAMES: [(&str, i64); 12] = [
         ("SIGHUP", 1),

@@ -141,7 +141,7 @@ fn open_expression(
     ask_parts(connection, request, commands, (tasks, name, 0), whole)
 }
 
-/// Asks for parts of a variable object, of those from one on, after other commands.
+/// Requests parts of a variable object from a first index on, after other commands.
 fn ask_parts(
     connection: &mut Connection,
     request: &Request,
@@ -412,7 +412,7 @@ pub(super) fn finish_evaluate(
     connection.write(request.response(body));
 }
 
-/// The response to a line that has no value.
+/// The response to a console line without a value.
 fn said(text: &str) -> Value {
     json!({"result": text, "variablesReference": 0})
 }

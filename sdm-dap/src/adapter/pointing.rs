@@ -23,7 +23,7 @@ use crate::points::{
 use crate::references::{Node, ScopeKind};
 use crate::wanted;
 
-/// The name of a group of breakpoints begins so that are all in one file.
+/// Prefix of the name of a group of breakpoints in one source file.
 const FILE: &str = "file ";
 /// The most sources that a message names.
 const ELSEWHERE_MAX: usize = 3;
@@ -91,7 +91,8 @@ fn set_points(
     set_wanted(connection, request, group, wanted.collect());
 }
 
-/// The group's breakpoints are these from now on, in the client's order; an error in the place of one that cannot be.
+/// Replaces the breakpoints of a group by these, in the client's order. An error stands for a breakpoint that cannot
+/// be set.
 fn set_wanted(
     connection: &mut Connection,
     request: &Request,
@@ -148,7 +149,8 @@ pub(super) fn set_instruction_breakpoints(
     Ok(None)
 }
 
-/// Whether something can be watched, and what it is called in `setDataBreakpoints`: the frame and the expression.
+/// Handles `dataBreakpointInfo`: tells whether an expression can be watched, and its id in `setDataBreakpoints`,
+/// which names the frame and the expression.
 pub(super) fn data_breakpoint_info(connection: &mut Connection, request: &Request) -> Handled {
     let arguments: DataInfoArguments = request.read()?;
     let name = arguments.name;

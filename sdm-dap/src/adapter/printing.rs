@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::connection::Connection;
 
-/// Shows what programs have printed, as far as it is time; all of it where `all`.
+/// Sends the programs' output that is due to the client; all of it if `all` is set.
 pub(super) fn flush_output(connection: &mut Connection, all: bool) {
     let mut joined: Vec<(Stream, String)> = Vec::new();
     for (stream, text) in connection.output.poll(connection.now, all) {

@@ -125,7 +125,7 @@ fn initialize(connection: &mut Connection, request: &Request) -> Handled {
     Ok(Some(capabilities()))
 }
 
-/// `cancel`: a question that tasks have not answered is given up, or a start that takes its time.
+/// Handles `cancel`: cancels an unanswered request to the tasks, or a start in progress.
 fn cancel(connection: &mut Connection, request: &Request) -> Handled {
     let seq = request.arguments.get("requestId").and_then(Value::as_i64);
     let progress = request.arguments.get("progressId").and_then(Value::as_str);

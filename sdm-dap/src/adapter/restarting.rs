@@ -70,7 +70,7 @@ pub(super) fn handle_closed(connection: &mut Connection, closed: Result<(), Requ
     }
 }
 
-/// The programs are at `main` again: the breakpoints are set before they run.
+/// Sets the breakpoints again once the programs are at `main`, before they run.
 pub(super) fn reinsert(connection: &mut Connection) {
     let live = connection.tasks.live();
     let again = connection.points.begin_anew().into_iter();

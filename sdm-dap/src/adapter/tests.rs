@@ -13,7 +13,7 @@ use super::Adapter;
 use crate::action::{Action, Opened};
 use crate::frame::{Framed, Framer, framed};
 
-/// An adapter of four ranks that have been let run.
+/// An adapter with a session of four running ranks.
 struct Scene {
     adapter: Adapter,
     now: Instant,
