@@ -29,8 +29,8 @@ pub const ANNOUNCEMENT_MAGIC: &str = "SDM1 server=";
 pub const REFUSAL_MAGIC: &str = "SDM1 failed=";
 /// The longest reason of a refusal, in bytes.
 pub const REASON_BYTES_MAX: usize = 1024;
-/// The longest announcement, in bytes, without its line end: below `PIPE_BUF`, so that one write
-/// of it stays in one piece.
+/// Maximum length of an announcement, in bytes, without its line end. It is below `PIPE_BUF`, so that one write of it
+/// is atomic.
 pub const ANNOUNCEMENT_BYTES_MAX: usize = 2048;
 /// The longest host name, in bytes.
 pub const HOST_BYTES_MAX: usize = 255;
@@ -40,13 +40,13 @@ pub const HOST_BYTES_MAX: usize = 255;
 pub struct Announcement {
     /// The server's number, at most [`ServerId::SERVER_MAX`].
     pub server: u32,
-    /// The name of its host: letters, digits, `.`, `-` and `_`, 1 to [`HOST_BYTES_MAX`] bytes.
+    /// The host name: letters, digits, `.`, `-` and `_`, 1 to [`HOST_BYTES_MAX`] bytes.
     pub host: String,
     /// TCP port on which it listens; 0 if it does not listen, but connects.
     pub port: u16,
     /// The pid, never 0.
     pub pid: u32,
-    /// The addresses at which the port can be reached, best first, 1 to [`ADDRESSES_MAX`].
+    /// The addresses at which the port can be reached, best first, 1 to [`ADDRESSES_MAX`] of them.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -60,7 +60,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal for this reason, cut and put on one line.
+    /// A refusal with this reason, shortened and put on one line.
     #[must_use]
     pub fn new(server: u32, why: &str) -> Self {
         let why: String = why
@@ -111,10 +111,10 @@ impl AnnouncementError {
 }
 
 impl Announcement {
-    /// The line without its end.
+    /// The line, without its end.
     ///
     /// # Errors
-    /// If a field is out of its range, so that nothing is printed that [`Self::find`] refuses.
+    /// A field is out of its range. No line is printed that [`Self::find`] would refuse.
     pub fn to_line(&self) -> Result<String, AnnouncementError> {
         let line = self.to_string();
         check_length(&line)?;
@@ -207,7 +207,7 @@ fn field<'a>(
         .ok_or_else(|| AnnouncementError::new("a field is missing or out of place", text))
 }
 
-/// Decimal digits only: no sign, no leading zero, at most ten digits.
+/// Parses decimal digits: no sign, no leading zero, at most ten digits.
 fn number(text: &str, what: &'static str) -> Result<u64, AnnouncementError> {
     let digits = !text.is_empty() && text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit());
     if !digits || (text.len() > 1 && text.starts_with('0')) {

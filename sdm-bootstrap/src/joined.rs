@@ -20,7 +20,7 @@ pub struct Joined {
     pub rank: u32,
     /// The number of its server, at most [`ServerId::SERVER_MAX`].
     pub server: u32,
-    /// The Unix process id of the rank's process, never 0.
+    /// The pid of the rank's process, never 0.
     pub pid: u32,
 }
 

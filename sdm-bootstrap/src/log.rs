@@ -7,10 +7,10 @@ use std::io::{self, Write};
 
 /// Prefix of a server's log lines.
 pub const LOG_MAGIC: &str = "SDM1 log ";
-/// The longest line, in bytes, without its end: below `PIPE_BUF`, so that one write of it stays in one piece.
+/// Maximum length of a line, in bytes, without its end. It is below `PIPE_BUF`, so that one write of it is atomic.
 pub const LINE_BYTES_MAX: usize = 2048;
 
-/// Writes each event as one line to standard error. One call of `write` is one event.
+/// A writer of log events to standard error, one line each. One call of `write` is one event.
 #[derive(Clone, Copy, Debug)]
 pub struct LogWriter {
     before: &'static str,
@@ -49,7 +49,7 @@ impl Write for LogWriter {
     }
 }
 
-/// An event as one line without its end, cut if it is too long.
+/// An event as one line without its end, shortened if too long.
 #[must_use]
 pub fn line(before: &str, event: &[u8]) -> String {
     const CUT: &str = "...";
@@ -70,7 +70,7 @@ pub fn line(before: &str, event: &[u8]) -> String {
     line
 }
 
-/// The part of a text that is a line of a server's log, without what it begins with.
+/// The log line in a text, without the prefix; `None` if the text has none.
 #[must_use]
 pub fn find(text: &str) -> Option<&str> {
     text.split_once(LOG_MAGIC).map(|(_, line)| line)

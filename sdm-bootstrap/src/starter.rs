@@ -11,7 +11,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getppid};
 use sdm_system::proc::{self, Stat};
 
-/// The kernel's flag of a thread that is on its way out (`PF_EXITING`).
+/// The kernel's flag of a thread that is exiting (`PF_EXITING`).
 const EXITING: u32 = 0x4;
 
 /// The process that started this one.

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Check {
-    /// Which SDM this is, and whether its programs are there and of one version.
+    /// The version of SDM, and whether its programs are present and of the same version.
     Programs,
-    /// There is a gdb, and it is not too old.
+    /// Whether there is a gdb that is not too old.
     Gdb,
     /// gdb has Python.
     GdbPython,

@@ -15,15 +15,15 @@ use sdm_text::{printable, printable_name};
 
 use crate::{Check, Finding};
 
-/// The oldest major version of gdb that works: the oldest with which all that SDM does was tried.
+/// The oldest supported major version of gdb, with which all functions of SDM were tested.
 pub const OLDEST: u32 = 10;
-/// The first that asks the processor how many registers there are.
+/// The first major version of gdb that asks the processor for the size of its register state.
 pub const FIRST_WITH_ALL_REGISTERS: u32 = 14;
 /// Time that a gdb has to print its version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
 /// Time that a trial may take.
 const TRIAL_WAIT: Duration = Duration::from_secs(60);
-/// The most other gdbs that are asked for their version.
+/// Maximum number of other gdbs that are asked for their version.
 const CANDIDATES_MAX: usize = 8;
 /// Most entries of a directory that are examined.
 const ENTRIES_MAX: usize = 1000;
@@ -70,7 +70,7 @@ impl Version {
 /// Another gdb, and the way to get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// A path, or a command that loads a module.
+    /// A path, or a command that loads an environment module.
     pub how: String,
     /// The version; `None` if it is unknown.
     pub version: Option<Version>,
@@ -191,7 +191,8 @@ pub fn version_of(path: &Path) -> Option<Version> {
     Version::printed(&said)
 }
 
-/// Whether there is a gdb that will do, and what it can do here; `named` is a path or a name, `gdb` where absent.
+/// The findings about gdb: whether there is a suitable one, and what it can do here. `named` is a path or a name;
+/// `gdb` if `None`.
 #[must_use]
 pub fn findings(named: Option<&Path>, places: &Places) -> Vec<Finding> {
     let check = Check::Gdb;
@@ -288,7 +289,7 @@ fn names_of(folder: &Path) -> Vec<OsString> {
     entries(folder).into_iter().filter(is_gdb).collect()
 }
 
-/// A gdb, tried on a process of our own.
+/// A gdb, tried on a process started for the purpose.
 #[derive(Debug)]
 pub struct Trial {
     path: PathBuf,
@@ -431,7 +432,7 @@ fn loads_libraries(path: &Path) -> bool {
     !privileged && (0..count).any(is_linker)
 }
 
-/// A process that waits for its input to end.
+/// A process that runs until its input ends.
 struct Waiting(Child);
 
 impl Waiting {

@@ -7,7 +7,7 @@ use sdm_system::proc;
 
 use crate::{Check, Finding};
 
-/// The capability that lets a process trace others, as a bit of `CapEff` in `/proc/PID/status`.
+/// The capability to trace other processes, as a bit number of `CapEff` in `/proc/PID/status`.
 const CAP_SYS_PTRACE: u32 = 19;
 /// The contents of `uid_map` without another user namespace: each user id maps to itself.
 const WHOLE_MAP: [&str; 3] = ["0", "0", "4294967295"];

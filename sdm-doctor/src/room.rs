@@ -8,11 +8,11 @@ use sdm_text::printable_name;
 
 use crate::{Check, Finding};
 
-/// The descriptors that a server with its usual number of tasks opens, about.
+/// Approximate number of descriptors that a server with a usual number of tasks opens.
 const DESCRIPTORS_WANTED: u64 = 512;
-/// The processes that a small session has: gdbs, programs, servers and their threads.
+/// Number of processes and threads of a small session: gdbs, programs and servers.
 const PROCESSES_WANTED: u64 = 64;
-/// The memory that a few gdbs need, in bytes; one that has read a large program's symbols needs hundreds of MiB.
+/// Memory that a few gdbs need, in bytes. A gdb that has read a large program's symbols needs hundreds of MiB.
 const MEMORY_WANTED: u64 = 512 << 20;
 
 /// The findings about resources; `meminfo` is the text of `/proc/meminfo`.

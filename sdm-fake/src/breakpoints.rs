@@ -1,4 +1,4 @@
-//! The breakpoints of one task: set, changed, hit and listed.
+//! The breakpoints of one task: insertion, changes, hits and listing.
 
 use sdm_debug::command::{BreakSpec, PointSpec, StartPoint};
 use sdm_debug::reply::{BreakpointPlace, BreakpointView, Reply};
@@ -12,7 +12,7 @@ use super::task::{Task, no_such};
 const BREAKPOINTS_MAX: usize = 4096;
 
 impl Task {
-    /// The breakpoint that a run hits: the enabled one of the lowest number.
+    /// The breakpoint at which a run stops: the enabled one with the lowest number.
     pub(super) fn hit(&mut self) -> Option<u32> {
         let enabled = self.breakpoints.iter_mut().filter(|point| point.enabled);
         let point = enabled.min_by_key(|point| point.spec.number)?;
@@ -24,7 +24,7 @@ impl Task {
         Some(number)
     }
 
-    /// Breakpoints that come with a start; a script knows no other points.
+    /// Inserts the breakpoints of a start. Watchpoints and catchpoints are ignored, as a script has none.
     pub(super) fn insert_points(&mut self, id: TaskId, points: &[StartPoint]) {
         for point in points {
             if let PointSpec::Break(spec) = &point.spec
@@ -123,7 +123,7 @@ impl Task {
     }
 }
 
-/// True if an `if` or a `while` among a breakpoint's commands has no `end`.
+/// True if an `if` or a `while` in a breakpoint's commands has no `end`.
 fn has_open_block(lines: &[String]) -> bool {
     let words = lines
         .iter()

@@ -20,7 +20,7 @@ const CODE: u64 = 0x40_1000;
 const DATA: u64 = 0x60_0000;
 /// The registers that it has.
 const REGISTERS: [&str; 3] = ["pc", "sp", "fp"];
-/// The most watchpoints, catchpoints or variable objects of one task.
+/// Maximum number of watchpoints, of catchpoints and of variable objects of one task.
 const THINGS_MAX: usize = 256;
 
 fn gdb(text: impl Into<String>) -> Failure {
@@ -28,7 +28,7 @@ fn gdb(text: impl Into<String>) -> Failure {
 }
 
 impl Task {
-    /// The answer to a question that is not about frames, threads or values.
+    /// The answer to a command that does not concern frames, threads or values.
     pub(super) fn data(
         &mut self,
         scenario: &Scenario,
@@ -105,7 +105,7 @@ impl Task {
         }
     }
 
-    /// Variable objects: every one is a value without children.
+    /// Commands for variable objects, each of which is a value without children.
     fn object(
         &mut self,
         scenario: &Scenario,
@@ -223,7 +223,7 @@ impl Task {
         self.select_frame(scenario, id, FrameSelect::Current)
     }
 
-    /// An address as a number, or where a variable seems to lie.
+    /// An address given as a number, or the fake address of a variable.
     fn address(&self, scenario: &Scenario, id: TaskId, text: &str) -> Result<u64, Failure> {
         let text = text.trim();
         if let Some(name) = text.strip_prefix('&') {
@@ -374,7 +374,7 @@ fn signals(names: &[String]) -> Result<Reply, Failure> {
     Ok(Reply::Signals(named.collect::<Result<_, _>>()?))
 }
 
-/// True for what has the form of a GDB/MI command without a token.
+/// True if a line has the form of a GDB/MI command without a token.
 fn is_mi(line: &str) -> bool {
     let name = line.strip_prefix('-');
     name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))

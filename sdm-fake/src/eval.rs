@@ -1,11 +1,11 @@
-//! The expressions that the fake understands: integers, names, `+ - * / %`, comparisons, `&& ||` and parentheses.
+//! Evaluator for the expressions of the fake: integers, names, `+ - * / %`, comparisons, `&& ||` and parentheses.
 
 use sdm_debug::{Failure, FailureCode};
 
-/// The longest expression, in bytes: deeper nesting than this cannot be written.
+/// Maximum length of an expression, in bytes. It also limits the nesting.
 const EXPRESSION_BYTES_MAX: usize = 1024;
 
-/// The value of `expression` as gdb would print it; `lookup` gives the text of a name.
+/// The value of `expression` in gdb's notation. `lookup` returns the text of a name.
 pub(super) fn evaluate(
     expression: &str,
     lookup: &dyn Fn(&str) -> Option<String>,
@@ -41,7 +41,7 @@ impl Parser<'_> {
         self.rest
     }
 
-    /// Takes the next operator if it is one of `operators`.
+    /// Consumes the next operator if it is one of `operators`.
     fn operator(&mut self, operators: &str) -> Option<char> {
         let next = self.skip().chars().next()?;
         operators.contains(next).then(|| {

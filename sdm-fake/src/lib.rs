@@ -59,7 +59,7 @@ enum Timer {
     Answer(CommandId),
     /// The run of this number ends.
     RunEnd(u32),
-    /// The run of this number prints on a stream.
+    /// The run with this number prints on a stream.
     Print(u32, Stream),
     /// An interrupt takes effect.
     Interrupt(CommandId),
@@ -67,12 +67,12 @@ enum Timer {
     GdbDies(u32),
     /// The task ends with the backend.
     ShutDown,
-    /// The program of this life, which was detached, ends.
+    /// The detached program of this life ends.
     LeftEnds(u32),
 }
 
 impl FakeBackend {
-    /// The backend of these tasks, all of them absent.
+    /// A backend with these tasks, all of them absent.
     #[must_use]
     pub fn new(scenario: Arc<Scenario>, tasks: &IdSet) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl FakeBackend {
         }
     }
 
-    /// Begins the next commands of the task, in order, until one takes its time.
+    /// Begins the next commands of the task, in order, until one is not answered at once.
     fn advance(&mut self, now: Instant, id: TaskId) {
         while self.task(id).current.is_none() {
             let Some((command_id, command)) = self.task(id).queue.pop_front() else {
@@ -310,7 +310,7 @@ impl FakeBackend {
     }
 }
 
-/// True if these are answers and nothing else, all the same; of one command, as there is no other.
+/// True if the outputs are only answers, and all equal. They then belong to one command, as there is no other.
 fn all_answer_alike(outputs: &VecDeque<BackendOutput>) -> bool {
     let mut results = outputs.iter().map(|output| match output {
         BackendOutput::Answer { result, .. } => Some(result),

@@ -31,7 +31,7 @@ pub enum Wrong {
         /// Why it is none.
         source: sdm_idset::ParseError,
     },
-    /// The number of lines that are printed at once is none.
+    /// A number of output lines outside the permitted range.
     #[error("output_lines is 1 to {OUTPUT_LINES_MAX}")]
     OutputLines,
     /// Input is neither echoed nor ignored.
@@ -49,7 +49,7 @@ pub enum Wrong {
     /// A malformed or too large number.
     #[error("'{0}' is no number")]
     Number(String),
-    /// The later end of a range of times is the earlier one.
+    /// A range of times whose end is before its start.
     #[error("'{0}' ends before it begins")]
     Range(String),
     /// A malformed time.
@@ -83,10 +83,11 @@ pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
-/// Feeds arbitrary text to the reader of scenarios: no panic, and an error names a line that there is.
+/// Feeds arbitrary text to the parser of scenarios. Checks that it does not panic, and that an error names an
+/// existing line.
 ///
 /// # Panics
-/// If that does not hold.
+/// If a check fails.
 pub fn fuzz_scenario(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Err(error) = parse(&text) {

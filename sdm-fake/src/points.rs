@@ -11,7 +11,7 @@ pub(super) struct Point {
     pub(super) hits: u64,
 }
 
-/// A watchpoint or catchpoint: no script runs into one.
+/// A watchpoint or catchpoint, at which no scripted run stops.
 pub(super) struct Quiet {
     pub(super) number: u32,
     pub(super) enabled: bool,

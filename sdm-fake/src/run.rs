@@ -15,7 +15,7 @@ use super::task::{self, Run, RunKind};
 use super::{FakeBackend, Timer};
 
 impl FakeBackend {
-    /// A start or an attach begins; how long it takes.
+    /// Begins a start or an attach; returns its duration.
     pub(super) fn begin_start(
         &mut self,
         id: TaskId,
@@ -44,7 +44,7 @@ impl FakeBackend {
         Ok(delay.unwrap_or_default())
     }
 
-    /// A start or an attach comes to its end.
+    /// Completes a start or an attach.
     pub(super) fn started(
         &mut self,
         now: Instant,
@@ -91,7 +91,7 @@ impl FakeBackend {
         }
     }
 
-    /// A run-control command: refused, or the answer of what ends the run.
+    /// Executes a run-control command: refuses it, or begins a run whose end answers it.
     pub(super) fn run(&mut self, now: Instant, id: TaskId, command_id: CommandId, kind: RunKind) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);
@@ -152,7 +152,7 @@ impl FakeBackend {
         self.arm(now + delay, id, Timer::RunEnd(generation));
     }
 
-    /// The script's end of the open run has come.
+    /// Ends the open run as the script says.
     pub(super) fn run_ends(&mut self, now: Instant, id: TaskId) {
         let scenario = Arc::clone(&self.scenario);
         let task = self.task(id);

@@ -59,7 +59,7 @@ pub struct ScenarioError {
     pub what: Wrong,
 }
 
-/// A time, or a range to choose one from.
+/// A duration, or a range from which one is chosen.
 pub(super) type Delay = RangeInclusive<Duration>;
 
 #[derive(Clone, Debug, Default)]
@@ -120,10 +120,10 @@ pub(super) struct Place {
 }
 
 impl Scenario {
-    /// Reads a scenario; see [`Scenario`] for the text.
+    /// Parses a scenario; see [`Scenario`] for the text.
     ///
     /// # Errors
-    /// [`ScenarioError`]: the first line that is none, and why.
+    /// [`ScenarioError`]: the first invalid line, and the reason.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         parse::parse(text)
     }
@@ -196,7 +196,7 @@ impl Scenario {
         }
     }
 
-    /// True if the task's `index`th run, and all after it, end alike.
+    /// True if the task's run `index` and all later ones end in the same way.
     pub(super) fn is_last_run(&self, task: TaskId, index: usize) -> bool {
         let runs = self.pick(task, |s| (!s.runs.is_empty()).then_some(&s.runs));
         runs.is_none_or(|runs| index + 1 >= runs.len())
@@ -249,7 +249,7 @@ impl Scenario {
         })
     }
 
-    /// True if the command of this name is never answered.
+    /// True if a command with this name is never answered.
     pub(super) fn is_mute(&self, task: TaskId, name: &str) -> bool {
         self.pick(task, |s| s.mute.as_ref())
             .is_some_and(|names| names.iter().any(|n| n == "all" || n == name))

@@ -12,7 +12,7 @@ use super::scenario::{Place, Scenario};
 use super::task::{Task, no_such, variables};
 
 impl Task {
-    /// The stacks of a process that nothing is attached to: as the scenario has it, whatever the task does.
+    /// The stacks of a process without a debugger: those of the scenario, independent of the task's state.
     pub(super) fn look(
         &mut self,
         scenario: &Scenario,
@@ -72,7 +72,7 @@ impl Task {
         frames
     }
 
-    /// The frames of a thread, outermost first; steps and finished functions are taken in.
+    /// The frames of a thread, outermost first, after the steps and finished functions so far.
     fn places(&self, scenario: &Scenario, id: TaskId, thread: u32) -> Vec<Place> {
         if let Some(other) = (thread as usize).checked_sub(2) {
             return match scenario.threads(id).get(other) {

@@ -33,7 +33,7 @@ pub(super) struct Task {
     pub(super) interrupts: Vec<CommandId>,
     /// Commands that are never answered.
     pub(super) silent: Vec<CommandId>,
-    /// True if the start under way was cancelled: its end is an event.
+    /// True if the start under way was cancelled, so that its end is reported as an event.
     pub(super) disowned: bool,
     /// True once the backend has ended it.
     pub(super) left: bool,
@@ -109,7 +109,7 @@ impl Task {
         };
     }
 
-    /// Drops a command; true if it was open here.
+    /// Forgets a command; true if it was open here.
     pub(super) fn forget(&mut self, id: CommandId) -> bool {
         if let Some(run) = self.run.as_mut().filter(|run| run.id == Some(id)) {
             run.id = None;
@@ -181,7 +181,7 @@ impl Task {
         Ok(new)
     }
 
-    /// The answer to a command that lets nothing run.
+    /// The answer to a command that does not resume the task.
     pub(super) fn query(
         &mut self,
         scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! The scripted backend under a clock of its own: commands, runs, output, the end.
+//! Tests of the scripted backend with a simulated clock: commands, runs, output and the end.
 
 mod data;
 mod merged;

@@ -21,7 +21,7 @@ pub struct Held {
     who: Identity,
     /// True if it was stopped before the attach, and is to be stopped again.
     stopped: bool,
-    /// Traps in its code that were there before: another tool's.
+    /// Trap instructions that were in its code before the attach, and belong to another tool.
     foreign: Vec<u64>,
     /// True if it was stopped by this module.
     frozen: bool,
@@ -54,14 +54,14 @@ impl Held {
         })
     }
 
-    /// gdb is to put breakpoints into it: the kernel stops it when gdb dies.
+    /// Ties the process to gdb, which will insert breakpoints into it: the kernel stops the process when gdb dies.
     pub fn tie(&mut self) {
         if let Some(grip) = self.grip.as_mut().filter(|grip| !grip.is_tied()) {
             grip.tie(self.who.pid());
         }
     }
 
-    /// gdb is to end by itself, and leaves it then.
+    /// Releases the process from gdb, which is about to detach and exit by itself.
     pub fn untie(&mut self) {
         self.grip = None;
     }
@@ -97,14 +97,15 @@ impl Held {
         }
     }
 
-    /// Takes out what gdb has inserted; gdb believes it there, and puts back the same bytes when it stops it.
+    /// Removes the breakpoints that gdb has inserted. gdb does not notice, and restores the same bytes when it stops
+    /// the process.
     pub fn clear(&self) {
         // It may have ended.
         let _ = restore::remove_breakpoints(self.who.pid(), &self.foreign);
     }
 
-    /// gdb is gone: a stop of gdb's may have come to it after gdb had left it, and where gdb was killed one may still be on its
-    /// way.
+    /// Records that gdb has ended, so that drop resumes the process if needed. A SIGSTOP from gdb may have arrived
+    /// after gdb had detached. If gdb was killed, one may still be pending.
     pub fn wake(&mut self, was_killed: bool) {
         self.frozen |= was_killed || is_stopping(self.who.pid());
     }
@@ -120,7 +121,7 @@ impl Drop for Held {
     }
 }
 
-/// True if a signal has stopped the process, and no tracer.
+/// True if a signal has stopped the process; false if a tracer has.
 pub(crate) fn is_stopped(pid: i32) -> bool {
     proc::of(pid).state().is_some_and(State::is_stopped)
 }

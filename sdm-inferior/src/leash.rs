@@ -16,15 +16,15 @@ use nix::unistd::pipe2;
 
 use crate::sys;
 
-/// A pipe, half of which is for a gdb that is not there yet.
+/// A pipe, one end of which is for a gdb that is not started yet.
 pub struct Leash {
     ours: OwnedFd,
     /// The end that gdb is to hold.
     pub theirs: OwnedFd,
 }
 
-/// Our end of the pipe, the other of which a gdb holds. The kernel stops the process when that gdb is gone, from
-/// [`Grip::tie`] on and as long as this lives.
+/// This process's end of a leash whose other end a gdb holds. From [`Grip::tie`] on and until it is dropped, the
+/// kernel stops the process when that gdb ends.
 pub(crate) struct Grip {
     ours: OwnedFd,
     tied: bool,
@@ -53,7 +53,7 @@ impl Grip {
 }
 
 impl Leash {
-    /// Absent if no more files can be opened: the process is stopped a little later then.
+    /// A new pipe; `None` if no more files can be opened. The process is then stopped a little later.
     pub fn new() -> Option<Self> {
         let (ours, theirs) = pipe2(OFlag::O_CLOEXEC).ok()?;
         Some(Self { ours, theirs })

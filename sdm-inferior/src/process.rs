@@ -12,7 +12,7 @@ pub struct Identity {
     began: u64,
 }
 
-/// The process that has this pid now, unless it is dead already.
+/// The identity of the process that has this pid now; `None` if it has ended.
 pub fn identity(pid: i32) -> Option<Identity> {
     let stat = proc::of(pid).stat().ok()?;
     let began = stat.began_ticks()?;

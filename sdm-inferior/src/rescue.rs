@@ -46,7 +46,7 @@ pub enum RescueError {
     /// The process belongs to another user.
     #[error("belongs to {0}: that user can rescue it")]
     Foreign(String),
-    /// A debugger lives, and knows what it has done.
+    /// The process has a tracer, which is alive and knows the changes that it has made.
     #[error("is traced by {name} (pid {pid}): end that first")]
     Traced {
         /// The tracer's name.

@@ -54,7 +54,7 @@ struct Code {
     path: PathBuf,
 }
 
-/// A trap instruction that a process has and the file of its code has not.
+/// A trap instruction in a process that the file of its code does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breakpoint {
     /// Its address in the process.
@@ -103,7 +103,7 @@ pub(crate) fn breakpoints(pid: i32) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
-/// Gives each place where the process has a trap instruction and the file of its code has not.
+/// Calls `act` for each trap instruction of the process that the file of its code does not have.
 fn each_breakpoint(
     pid: i32,
     memory: &File,
@@ -152,7 +152,7 @@ fn open(pid: i32, code: &Code) -> io::Result<File> {
     }
 }
 
-/// Which pages of the code are no longer the file's: where they begin in it.
+/// Offsets of the modified pages of the code, which no longer come from the file, from the start of the mapping.
 fn written_to(code: &Code, pagemap: &File) -> io::Result<Vec<u64>> {
     let is_written =
         |page: &pagemap::Page| (page.is_present() || page.is_swapped()) && !page.is_of_file();
@@ -196,7 +196,7 @@ fn traps(now: &[u8], before: &[u8]) -> Vec<(usize, usize)> {
     places.filter_map(trap_at).collect()
 }
 
-/// A mapping that is private code of a file.
+/// The private executable mapping of a file; `None` for any other mapping.
 fn code_of(mapping: &Mapping) -> Option<Code> {
     let is_code = mapping.is_executable() && mapping.is_private() && mapping.start < mapping.end;
     let path = mapping.file().filter(|_| is_code)?;

@@ -34,7 +34,7 @@ pub(crate) fn untie(pipe: &OwnedFd) {
 pub(crate) struct GoOn(Timer);
 
 impl GoOn {
-    /// The first time after `every`, and then again and again.
+    /// Starts the timer: the first signal after `every`, and then periodically.
     pub(crate) fn start(every: Duration) -> io::Result<Self> {
         // A clock whose signal is ignored, as this one is by default, may tick only once.
         let action = SigAction::new(

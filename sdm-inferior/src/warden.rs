@@ -29,7 +29,7 @@ const STOPS_ATTACHED: u32 = 30;
 const STOPS_STARTED: u32 = 3;
 /// The pause between two of these.
 const STOP_PAUSE: Duration = Duration::from_secs(1);
-/// A stop of gdb's that had not come yet comes at most so long after its end.
+/// Maximum delay after gdb's end until a pending stop by gdb takes effect.
 const LATE_STOP: Duration = Duration::from_millis(100);
 /// Interval of searches for it in between.
 const LATE_STOP_LOOK: Duration = Duration::from_millis(10);
@@ -57,10 +57,10 @@ const STANDS: i32 = 2;
 const LET_GO: i32 = 3;
 
 impl Warden {
-    /// Makes the copy.
+    /// Starts the warden as a fork of this process.
     ///
     /// # Errors
-    /// [`io::Error`] if the system has no room for it.
+    /// [`io::Error`] if the system has no resources for it.
     pub fn start() -> io::Result<Self> {
         sys::fork_copy(NAME, |pipe| keep(&pipe)).map(Self)
     }
@@ -114,7 +114,7 @@ struct Attached {
 }
 
 impl WatchedGdb {
-    /// True while it has to do with processes that it has not started.
+    /// True while the gdb is attached to processes that it has not started.
     fn has_attached(&self) -> bool {
         !self.attached.is_empty()
     }
@@ -214,7 +214,7 @@ fn ends_within(gdb: &WatchedGdb, wait: Duration) -> bool {
     }
 }
 
-/// Waits until all of them have ended, at most until then.
+/// Waits until all of these gdbs have ended, but not beyond `deadline`.
 fn wait_for_all<'a>(gdbs: impl IntoIterator<Item = &'a WatchedGdb>, deadline: Instant) {
     for gdb in gdbs {
         ends_within(gdb, deadline.saturating_duration_since(Instant::now()));
@@ -359,7 +359,7 @@ mod tests {
         command.spawn().unwrap()
     }
 
-    /// The first, whose patience is long, ends by itself when the second is killed, whose patience is short.
+    /// Checks that a gdb with a long patience can end by itself after one with a short patience was killed.
     #[test]
     fn one_gdb_does_not_wait_for_the_end_of_another() {
         let (reader, writer) = io::pipe().unwrap();

@@ -54,10 +54,11 @@ pub fn start_keeper(command: &mut Command) -> io::Result<()> {
     )))
 }
 
-/// Lends this process's terminal to a kept session until it is detached, taken or ended.
+/// Connects this process's terminal to a kept session until it is detached, another terminal takes its place, or the
+/// session ends.
 ///
 /// # Errors
-/// No such session, or standard input and output are no terminal.
+/// There is no such session, or standard input and output are no terminal.
 pub fn resume(name: &Name) -> Result<Left, PlaceError> {
     let failed = |what: &'static str| {
         let name = name.as_str().to_owned();
@@ -85,7 +86,7 @@ pub fn resume(name: &Name) -> Result<Left, PlaceError> {
     left
 }
 
-/// A terminal that passes every key on; it is put back when this goes.
+/// The terminal in raw mode, in which every key is passed on. Drop restores the earlier mode.
 struct RawTerminal {
     before: Termios,
 }
@@ -160,7 +161,7 @@ fn lend(stream: UnixStream, signals: SigSet) -> io::Result<Left> {
     }
 }
 
-/// Passes keys on until the detach key or the end of the terminal.
+/// Sends keys to the keeper until the detach key or the end of the terminal.
 fn pass_keys(to: &ToKeeper) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {

@@ -1,4 +1,4 @@
-//! The keeper: the process that stays with a kept program while terminals come and go.
+//! The keeper: the process that holds a kept program's pseudo-terminal while terminals connect and disconnect.
 
 use sdm_text::printable_name;
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub(crate) const READY: &str = "ready";
 pub struct KeeperOptions {
     /// The session's name.
     pub name: Name,
-    /// The program and its arguments; at least the program.
+    /// The program and its arguments; not empty.
     pub command: Vec<OsString>,
     /// Time that the program's end waits for a terminal that asks for it.
     pub wait_after_end: Duration,
@@ -106,14 +106,14 @@ struct Keeper {
 
 struct State {
     lease: TerminalLease,
-    /// The terminals' connections, and a way to cut them off.
+    /// The terminals' connections, kept to shut them down.
     streams: HashMap<TerminalId, UnixStream>,
     callers: usize,
     /// True once no more output can come.
     closed: bool,
 }
 
-/// Starts the program on a pseudo-terminal of its own.
+/// Starts the program on a new pseudo-terminal.
 fn start(
     options: &KeeperOptions,
 ) -> Result<(Arc<Keeper>, Box<dyn Child + Send + Sync>), KeepError> {
@@ -169,7 +169,8 @@ impl Keeper {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Reads what the program prints; it has to wait for a terminal that lags, but not for none.
+    /// Reads the program's output. Reading pauses while the connected terminal lags; without a terminal it never
+    /// pauses.
     fn read_output(&self, mut output: Box<dyn Read + Send>) {
         let mut buffer = vec![0; READ_BYTES];
         loop {
@@ -190,7 +191,7 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Waits for the program's end, and for a terminal that wants to know.
+    /// Waits for the program's end, and then for a terminal to which the end can be reported.
     fn until_over(&self, mut child: Box<dyn Child + Send + Sync>, wait_after_end: Duration) {
         let code = child
             .wait()
@@ -279,7 +280,7 @@ impl Keeper {
         });
     }
 
-    /// Lends a terminal to the program until its connection is closed.
+    /// Connects a terminal to the program until its connection is closed.
     fn lend(self: &Arc<Self>, stream: &UnixStream) -> io::Result<()> {
         let (sender, for_cutting) = (stream.try_clone()?, stream.try_clone()?);
         let mut state = self.lock();
@@ -354,7 +355,7 @@ impl Keeper {
     }
 }
 
-/// True if the caller is this user, or root.
+/// True if the peer is this user, or root.
 fn is_ours(stream: &UnixStream) -> bool {
     Peer::of(stream).is_ok_and(|peer| peer.uid == 0 || peer.is_this_user())
 }

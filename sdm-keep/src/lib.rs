@@ -22,5 +22,5 @@ pub use place::{About, Name, PlaceError, sessions};
 pub use terminal_lease::{Heard, TerminalId, TerminalLease, Unexpected};
 pub use wire::{Frame, Size, fuzz_frames};
 
-/// The byte that detaches a terminal: Ctrl-\, as in other tools that keep programs.
+/// The key that detaches a terminal: Ctrl-\, as in similar tools.
 pub const DETACH_KEY: u8 = 0x1c;

@@ -19,7 +19,7 @@ const ASK_WAIT: Duration = Duration::from_secs(5);
 /// The most sessions that are listed.
 const SESSIONS_MAX: usize = 1000;
 
-/// The name of a kept session, good for a file name.
+/// The name of a kept session, which is valid as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
@@ -65,7 +65,7 @@ impl Name {
         }
     }
 
-    /// A name made of a program's and a number.
+    /// A name made of a program's name and a number.
     #[must_use]
     pub fn of_program(program: &str, number: u32) -> Self {
         let base = program.rsplit('/').next().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Name {
         listening::listen_anew(&path).map_err(self.error("listen"))
     }
 
-    /// Connects to the keeper of this name, in whichever of the user's folders it listens.
+    /// Connects to the keeper with this name. All of the user's folders are searched for its socket.
     pub(crate) fn connect(&self) -> Result<UnixStream, PlaceError> {
         for folder in folders()? {
             let path = folder.join(&self.0);
@@ -133,10 +133,10 @@ pub struct About {
     pub command: String,
 }
 
-/// The sessions of this user on this machine, by name.
+/// The sessions of this user on this machine, sorted by name.
 ///
 /// # Errors
-/// A folder that cannot be used.
+/// A folder cannot be used.
 pub fn sessions() -> Result<Vec<About>, PlaceError> {
     let mut names = BTreeSet::new();
     for folder in folders()? {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The last bytes of a stream, and how far they were shown.
+/// The last bytes of a stream, and the position up to which they were shown.
 pub(crate) struct Ring {
     bytes: VecDeque<u8>,
     /// Capacity in bytes.
@@ -37,7 +37,7 @@ impl Ring {
         self.bytes.extend(bytes);
     }
 
-    /// A terminal has shown everything up to byte `at`, or that it was dropped.
+    /// Records that a terminal has shown the output up to byte `at`, or a note that it was dropped.
     pub(crate) fn set_shown(&mut self, at: u64) {
         self.shown = self.shown.max(at.min(self.end));
     }

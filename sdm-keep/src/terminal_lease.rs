@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 32 << 10;
 /// Bytes that a terminal may lag behind before the program has to wait.
 const LAG_BYTES_MAX: u64 = 256 << 10;
 
-/// A terminal: each that comes has a higher number than all before.
+/// Number of a terminal; each new terminal has a higher one.
 pub type TerminalId = u64;
 
 /// The state of a keeper, whose caller does the I/O.
@@ -24,13 +24,13 @@ pub struct TerminalLease {
     terminals: BTreeMap<TerminalId, Terminal>,
     last: TerminalId,
     exited: Option<i32>,
-    /// True once a terminal was told of the end.
+    /// True once the program's end was reported to a terminal.
     told: bool,
 }
 
 struct Terminal {
     stage: Stage,
-    /// The next byte to send; absent before the first one.
+    /// Position of the next byte to send; `None` before the first one.
     next: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ impl TerminalLease {
         self.ring.push(bytes);
     }
 
-    /// The program has ended, and all that it printed is here.
+    /// Records that the program has ended with this exit code. All its output was passed to [`Self::print`] before.
     pub fn exit(&mut self, code: i32) {
         self.exited = Some(code);
     }
@@ -123,7 +123,7 @@ impl TerminalLease {
         Ok(None)
     }
 
-    /// The connection of a terminal is closed, by either side: what it has shown is known.
+    /// Removes a terminal whose connection either side has closed. What it has shown is final.
     pub fn closed(&mut self, id: TerminalId) {
         self.terminals.remove(&id);
     }

@@ -41,7 +41,7 @@ pub enum Frame {
     LetGo(bool),
     /// To the terminal: the program has ended with this exit code.
     Exited(i32),
-    /// The answer to `Ask`: seconds since the start, whether a terminal is there, the command line.
+    /// The answer to `Ask`: a description of the session.
     About {
         /// Seconds since the start.
         age_s: u64,
@@ -147,7 +147,7 @@ fn size(body: &[u8]) -> Option<Size> {
     })
 }
 
-/// Sends one frame; what is above the bound is the caller's error.
+/// Sends one frame. The caller must keep its body within [`BODY_BYTES_MAX`].
 pub(crate) fn send(mut to: impl Write, frame: &Frame) -> io::Result<()> {
     let body = frame.body();
     debug_assert!(body.len() <= BODY_BYTES_MAX, "callers cut what they send");
@@ -158,7 +158,7 @@ pub(crate) fn send(mut to: impl Write, frame: &Frame) -> io::Result<()> {
     to.write_all(&bytes)
 }
 
-/// Receives one frame; absent at the end of the stream.
+/// Receives one frame; `None` at the end of the stream.
 pub(crate) fn receive(mut from: impl Read) -> io::Result<Option<Frame>> {
     let mut header = [0; HEADER_BYTES];
     if from.read(&mut header[..1])? == 0 {
@@ -177,7 +177,7 @@ pub(crate) fn receive(mut from: impl Read) -> io::Result<Option<Frame>> {
     frame.ok_or_else(|| wrong("no frame of ours")).map(Some)
 }
 
-/// Reads whatever bytes as frames: never a panic, and what is read is written back the same.
+/// Reads arbitrary bytes as frames. Checks that nothing panics, and that each frame read encodes to the same bytes.
 #[doc(hidden)]
 pub fn fuzz_frames(mut bytes: &[u8]) {
     while let Ok(Some(frame)) = receive(&mut bytes) {

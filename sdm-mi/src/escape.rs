@@ -68,7 +68,7 @@ fn read_escape(input: &[u8]) -> Option<(u8, usize)> {
     Some((byte, 1))
 }
 
-/// Bytes as text: what is no UTF-8 becomes `\ooo`, so that nothing is lost.
+/// Bytes as text. Bytes that are not UTF-8 become `\ooo`, so that nothing is lost.
 pub(super) fn text_of(bytes: Vec<u8>) -> String {
     use std::fmt::Write;
     match String::from_utf8(bytes) {

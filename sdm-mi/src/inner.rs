@@ -3,7 +3,8 @@
 
 use super::{Record, ResultClass};
 
-/// Joins the answer of such a command to that of the line, as what the line has answered. It has no number, and comes right before.
+/// Joins the answer of an inner MI command to the answer of the command line around it. The inner answer has no
+/// token, and precedes the outer one directly.
 #[derive(Debug, Default)]
 pub(super) struct InnerAnswer(Option<Record>);
 

@@ -14,10 +14,10 @@ pub use line::{LINE_BYTES_MAX, Line, LineReader};
 pub use parse::{AsyncKind, Record, ResultClass, StreamKind, parse_line};
 pub use value::{Results, Value};
 
-/// Reads arbitrary bytes as MI, whole and byte by byte; both must give the same records.
+/// Parses arbitrary bytes as MI, as a whole and byte by byte. Both must give the same records.
 ///
 /// # Panics
-/// If they do not: that is a bug here.
+/// If they do not, which is a bug of this crate.
 pub fn fuzz_mi(bytes: &[u8]) {
     let whole = records(&[bytes]);
     let pieces: Vec<&[u8]> = bytes.chunks(1).collect();

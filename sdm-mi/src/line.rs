@@ -3,7 +3,7 @@
 use super::inner::InnerAnswer;
 use super::{Record, parse_line};
 
-/// The longest line that is kept, in bytes; of a longer one only its token is.
+/// Maximum length of a line, in bytes. Of a longer one only the token is kept.
 pub const LINE_BYTES_MAX: usize = 8 << 20;
 
 /// One line of gdb's output.
@@ -11,7 +11,7 @@ pub const LINE_BYTES_MAX: usize = 8 << 20;
 pub enum Line {
     /// A line without its end.
     Whole(Vec<u8>),
-    /// A line longer than [`LINE_BYTES_MAX`]: its first bytes, and how long it was.
+    /// A line longer than [`LINE_BYTES_MAX`]: its first bytes, and its length.
     TooLong {
         /// Its first bytes, at most `HEAD_BYTES`.
         head: Vec<u8>,
@@ -25,12 +25,12 @@ pub enum Line {
 pub struct LineReader {
     /// Bytes received, up to `end`; the rest is free space.
     buffer: Vec<u8>,
-    /// `buffer[start..end]` was not given out: `start <= scanned <= end <= buffer.len()`.
+    /// `buffer[start..end]` has not been returned yet: `start <= scanned <= end <= buffer.len()`.
     start: usize,
     /// `buffer[start..scanned]` holds no line end.
     scanned: usize,
     end: usize,
-    /// Bytes of a line too long that are no longer kept; 0 if the line is not too long.
+    /// Number of dropped bytes of a line that is too long; 0 if the line is not.
     dropped: u64,
     inner: InnerAnswer,
 }
@@ -48,7 +48,8 @@ impl Found {
 }
 
 impl LineReader {
-    /// Room for the next bytes, at least one; what was put into it is taken by [`LineReader::take`].
+    /// Free space for the next bytes, at least one byte. [`LineReader::take`] then consumes the bytes that were
+    /// written to it.
     pub fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -66,10 +67,10 @@ impl LineReader {
         &mut self.buffer[self.end..]
     }
 
-    /// Takes the first `count` bytes of what was the room.
+    /// Consumes the first `count` bytes of the free space.
     ///
     /// # Panics
-    /// The room was smaller.
+    /// The free space was smaller.
     pub fn take(&mut self, count: usize) {
         assert!(
             count <= self.buffer.len() - self.end,
@@ -142,7 +143,7 @@ impl LineReader {
         Some(found)
     }
 
-    /// Keeps only the head of a line that has grown too long.
+    /// Drops all but the head of a line that has become too long.
     fn drop_excess(&mut self) {
         let length = self.end - self.start;
         if length > LINE_BYTES_MAX || (self.dropped > 0 && length > HEAD_BYTES) {
@@ -156,7 +157,7 @@ impl LineReader {
 
 /// Bytes that are kept of a line too long: enough for its token.
 const HEAD_BYTES: usize = 64;
-/// The room at first, in bytes; it doubles when it is full.
+/// Initial size of the free space, in bytes; it doubles when it is full.
 const ROOM_BYTES: usize = 4 << 10;
 /// Bytes of buffer that are kept between lines, and by which it grows at most at once.
 const KEPT_BYTES_MAX: usize = 64 << 10;

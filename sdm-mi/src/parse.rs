@@ -19,7 +19,7 @@ pub enum Record {
     Async {
         /// Token of the command that caused it, if gdb gives it.
         token: Option<u64>,
-        /// Whether it is of a run, of a status or a notification.
+        /// The kind: of execution, of status, or a notification.
         kind: AsyncKind,
         /// The name, for example `stopped`.
         class: String,
@@ -37,7 +37,7 @@ pub enum Record {
     Prompt,
     /// A line longer than what is kept.
     TooLong {
-        /// The command's number, where the line was an answer.
+        /// The token of the command, if the line was an answer.
         token: Option<u64>,
         /// Its length in bytes.
         bytes: u64,
@@ -86,14 +86,14 @@ pub enum StreamKind {
 /// Deepest nesting of values.
 const DEPTH_MAX: u32 = 64;
 
-/// Reads one line without its end. Never fails: what is no MI becomes [`Record::Unknown`].
+/// Parses one line without its end. Never fails: a line that is not MI becomes [`Record::Unknown`].
 #[must_use]
 pub fn parse_line(line: &[u8]) -> Record {
     read_record(line).unwrap_or_else(|| Record::Unknown(text_of(line.to_vec())))
 }
 
 impl Record {
-    /// The record of a line too long, by what it began with.
+    /// The record of a line that is too long, from the start of the line.
     pub(super) fn too_long(head: &[u8], bytes: u64) -> Self {
         let (token, rest) = read_token(head);
         let token = token.filter(|_| rest.first() == Some(&b'^'));

@@ -17,7 +17,7 @@ pub enum Value {
     Named(Results),
 }
 
-/// Named values in the order given; names may repeat.
+/// Named values in their original order; names may repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Results(pub Vec<(String, Value)>);
 
@@ -133,7 +133,7 @@ impl Results {
         self.value(name)?.as_tuple()
     }
 
-    /// The elements of the list of this name; none if there is no such list.
+    /// The elements of the list with this name; empty if there is no such list.
     pub fn items(&self, name: &str) -> impl Iterator<Item = &Value> {
         self.value(name).into_iter().flat_map(Value::items)
     }

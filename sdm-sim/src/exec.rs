@@ -144,7 +144,7 @@ impl Executor {
         None
     }
 
-    /// Gives up a command: what is unanswered fails at once.
+    /// Cancels a command: its unanswered tasks fail at once.
     pub(crate) fn cancel(&mut self, id: CommandId) -> Vec<Said> {
         let Some(running) = self.running.get_mut(&id) else {
             return Vec::new();
@@ -166,7 +166,7 @@ impl Executor {
         self.at(now, Todo::Event(lane, task, bytes));
     }
 
-    /// The tree has no room for bulk data, or has some again.
+    /// Pauses or resumes bulk events, as the tree has no room for bulk data or has room again.
     pub(crate) fn pause(&mut self, now: u64, paused: bool) {
         self.paused = paused;
         if !paused {

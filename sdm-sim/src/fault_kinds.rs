@@ -1,4 +1,4 @@
-//! The kinds of faults that a world can have.
+//! The kinds of faults that a simulated world can have.
 
 /// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,17 +11,17 @@ pub(crate) enum Fault {
     SlowLink,
     /// A process is gone, its host is not.
     Crash,
-    /// A process and its parent, at the same moment.
+    /// A process and its parent crash at the same moment.
     CrashPair,
-    /// A process, and its parent while it takes over what was below.
+    /// A process crashes, and then its parent while the parent adopts the children of the process.
     CrashAdopter,
     /// A third of all processes.
     CrashMany,
     /// A stranger, who is no member, calls.
     Stranger,
-    /// The user of the tree takes no output for a while.
+    /// The user of the tree accepts no output for a while.
     PauseDelivery,
-    /// A process is stopped, for less than makes it silent.
+    /// A process is stopped for a time too short to count as silent.
     Stop,
     /// A process is stopped for longer than that.
     StopLong,

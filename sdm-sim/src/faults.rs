@@ -362,7 +362,7 @@ impl World {
         all.get(at).cloned().unwrap_or_default()
     }
 
-    /// Puts everything right: what is dead stays dead, and everybody may know.
+    /// Ends all faults. Dead processes stay dead, and all members can learn of their deaths.
     pub(crate) fn heal(&mut self) {
         self.log.note(self.now, format_args!("healed"));
         self.has_faults = false;

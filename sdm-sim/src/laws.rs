@@ -7,7 +7,7 @@ use crate::net::Who;
 use crate::world::World;
 
 impl World {
-    /// The laws that hold at every member after every step.
+    /// Checks the laws that must hold at every member after every step.
     pub(crate) fn inspect(&mut self, id: ServerId) {
         let now = self.now;
         let Some(proc) = self.procs.get_mut(&id) else {

@@ -64,7 +64,7 @@ pub(crate) struct Ledger {
     seen: BTreeMap<(TaskId, bool), u32>,
     /// Highest number of control events that may not arrive any more, as a newer answer came.
     passed: BTreeMap<TaskId, u32>,
-    /// The last command that a task was given, by lane.
+    /// The last command that each task was given, by lane.
     given: BTreeMap<(TaskId, bool), CommandId>,
     lost: IdSet,
     silent: IdSet,
@@ -149,7 +149,7 @@ impl Ledger {
         &self.lost
     }
 
-    /// A task begins a command: once, and in the order of their ids.
+    /// Records that tasks begin a command. Each task must do so once, and in the order of the commands' ids.
     pub(crate) fn executed(&mut self, id: CommandId, tasks: &IdSet, payload: &[u8]) -> Checked {
         let truth = self.truths.entry(id).or_default();
         let twice = truth.executed.intersection(tasks);
@@ -245,7 +245,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Answers as they come overtake no event of their task.
+    /// Records that streamed answers must not overtake an event of their task.
     fn pass_events(&mut self, id: CommandId, sources: &IdSet) {
         let Some(truth) = self.truths.get(&id) else {
             return;

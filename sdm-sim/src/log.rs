@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use sdm_core::node::Delivery;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The log of one run. Its hash is the same for the same seed and the same code.
+/// The log of one run. Equal seeds and equal code give equal hashes.
 pub(crate) struct Log {
     hash: Xxh3,
     lines: VecDeque<String>,
@@ -27,7 +27,7 @@ impl Log {
         }
     }
 
-    /// Notes what happened at `now` (microseconds since the beginning).
+    /// Adds a line about an event at `now`, in microseconds since the start.
     pub(crate) fn note(&mut self, now: u64, what: fmt::Arguments<'_>) {
         self.line.clear();
         // Writing to a string cannot fail.
@@ -62,7 +62,7 @@ impl Log {
     }
 }
 
-/// A delivery in one line, payloads by length and hash.
+/// Formats a delivery as one line. Payloads are shown by length and hash.
 pub(crate) struct Told<'a>(pub(crate) &'a Delivery);
 
 impl fmt::Display for Told<'_> {

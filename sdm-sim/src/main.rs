@@ -71,7 +71,7 @@ thread_local! {
     static LAST_PANIC: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// Runs one seed; a panic in it is a violation.
+/// Runs one seed; a panic counts as a violation.
 fn run_caught(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
     catch_unwind(AssertUnwindSafe(|| run(seed, options))).unwrap_or_else(|_| {
         let violation = Violation {
@@ -83,7 +83,7 @@ fn run_caught(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
     })
 }
 
-/// Runs one seed twice: the same seed must give the same run.
+/// Runs one seed twice. Both runs must be equal.
 fn replay(seed: u64, args: &Args) -> Option<(u64, Box<Broken>)> {
     let first = run_caught(seed, args.options());
     let second = run_caught(seed, args.options());

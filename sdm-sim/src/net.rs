@@ -32,7 +32,7 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// True if the reader will learn that there is nothing more to come.
+    /// True if the reader will receive the end of the stream or an error after the pending bytes.
     pub(crate) fn will_end(&self) -> bool {
         let last = self.items.back();
         last.is_some_and(|(_, item)| !matches!(item, Item::Bytes(_)))
@@ -50,7 +50,7 @@ pub(crate) enum Who {
 /// One end of a connection.
 pub(crate) struct End {
     pub(crate) who: Who,
-    /// The member's name of it, once it has one.
+    /// The member's link id for the connection, once it has one.
     pub(crate) link: Option<LinkId>,
     pub(crate) open: bool,
 }

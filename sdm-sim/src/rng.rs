@@ -17,7 +17,7 @@ impl Rng {
         mix(self.0)
     }
 
-    /// A number below `bound`; 0 if the bound is 0.
+    /// A random number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.word() % bound }
     }

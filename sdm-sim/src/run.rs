@@ -35,7 +35,7 @@ pub struct Report {
     pub hash: u64,
     /// Lines in the log.
     pub lines: u64,
-    /// Servers at the beginning, and when everything was put right.
+    /// Number of servers at the start, and when the faults ended.
     pub servers: (u32, u32),
     /// The most bytes that waited in one member.
     pub peak_queue_bytes: usize,
@@ -46,14 +46,14 @@ pub struct Report {
 pub struct Broken {
     /// Which law, and how.
     pub violation: Violation,
-    /// The last lines of the log, as many as were asked for.
+    /// The last lines of the log, as many as requested.
     pub lines: Vec<String>,
 }
 
 /// Runs one seed.
 ///
 /// # Errors
-/// The law that was broken first.
+/// The first law that was violated.
 pub fn run(seed: u64, options: Options) -> Result<Report, Box<Broken>> {
     let mut world = World::new(seed, options.tasks, options.log_lines);
     let mut left = 0;

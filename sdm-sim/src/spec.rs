@@ -9,7 +9,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use crate::rng::mix;
 
-/// The merge rule of the simulation: how many answered, and the sum of their numbers.
+/// The merge rule of the simulation: the number of answers, and the sum of their numbers.
 pub(crate) const RULE_SUM: u16 = 1;
 
 /// A command's request to each task; its payload.

@@ -16,10 +16,11 @@ pub(crate) struct Swarm {
     pub(crate) servers: u32,
     /// Tasks per server: 1, or more as in node mode; the maximum if they are uneven.
     pub(crate) tasks_each: u32,
-    /// The first task of each server, and the number of all: what is between two of them is a server's own.
+    /// The first task of each server, and at the end the number of all tasks. A server has the tasks from its own
+    /// entry up to the next one.
     pub(crate) first_tasks: Vec<u32>,
     pub(crate) topology: Topology,
-    /// True if hosts have names so long that a plan goes down in several parts.
+    /// True if host names are so long that a plan is sent in several parts.
     pub(crate) long_names: bool,
     pub(crate) config: Config,
     /// Shortest and longest time of bytes in transit.
@@ -33,7 +34,7 @@ pub(crate) struct Swarm {
     pub(crate) fault_gap_us: u64,
     /// Duration of the phase with faults.
     pub(crate) safety_us: u64,
-    /// The mean time between two things that the user does.
+    /// The mean time between two actions of the user.
     pub(crate) user_gap_us: u64,
     /// The mean time between two spontaneous events.
     pub(crate) event_gap_us: u64,
@@ -41,9 +42,9 @@ pub(crate) struct Swarm {
     pub(crate) bulk_bytes: u64,
     /// The longest answer, in bytes.
     pub(crate) answer_bytes: u64,
-    /// True if the session itself dies: the master, the front-end or the link between them.
+    /// True if the session itself fails: the master, the front-end or the link between them.
     pub(crate) session_dies: bool,
-    /// True if the user ends the session while there are faults.
+    /// True if the user ends the session during the phase with faults.
     pub(crate) ends_early: bool,
 }
 
@@ -89,7 +90,8 @@ impl Swarm {
         }
     }
 
-    /// Gives servers of several tasks as many as chance has it, from 1 to some: a host that is not full, one of many cores.
+    /// Gives each server a random number of tasks, from 1 to a power of two of at most 32. Has no effect if servers
+    /// have one task each.
     pub(crate) fn spread_tasks(&mut self, seed: u64) {
         if self.tasks_each == 1 {
             return;
@@ -141,7 +143,7 @@ fn config(rng: &mut Rng) -> Config {
     config
 }
 
-/// Some kinds of faults, with weights: a run sees few kinds, so that rare meetings happen often.
+/// Random weights of the kinds of faults. A run has only some of the kinds, so that rare combinations happen often.
 fn faults(rng: &mut Rng) -> [u32; Fault::COUNT] {
     let mut weights = [0; Fault::COUNT];
     let quick_only = rng.one_in(2);

@@ -53,7 +53,7 @@ struct Terminal {
     slow_us: u64,
 }
 
-/// The keeper, its terminals, and what they have shown.
+/// The keeper and its terminals, with the output that each has shown.
 pub(crate) struct Terminals {
     rng: Rng,
     now: u64,
@@ -63,13 +63,13 @@ pub(crate) struct Terminals {
     terminals: BTreeMap<TerminalId, Terminal>,
     /// All output.
     printed: Vec<u8>,
-    /// The last line has no end yet, as a prompt.
+    /// True if the last line of output has no end yet, as a prompt has none.
     owes_newline: bool,
     ring_bytes: u64,
     /// Position up to which the keeper knows the output as shown or dropped. A terminal that is killed may have shown
     /// more.
     shown: u64,
-    /// The last key typed, and the last one that the program got.
+    /// The last key typed, and the last one that the program received.
     typed: u64,
     got: u64,
     gap_us: u64,
@@ -262,7 +262,7 @@ impl Terminals {
         }
     }
 
-    /// The keeper's threads: each terminal is sent what there is for it, while its connection takes it.
+    /// Acts as the keeper's threads: sends each terminal its frames, as long as its connection accepts them.
     fn pump(&mut self) {
         let mut sent = Vec::new();
         for (id, terminal) in &mut self.terminals {
@@ -335,7 +335,7 @@ impl Terminals {
         }
     }
 
-    /// The keeper reads the next thing of a terminal.
+    /// Delivers the next frame of a terminal to the keeper, or the end of its connection.
     fn reach_keeper(&mut self, id: TerminalId) -> Checked {
         let next = self.terminals.get_mut(&id).map(|t| t.from_it.pop_front());
         let Some(Some(frame)) = next else {

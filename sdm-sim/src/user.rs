@@ -13,7 +13,7 @@ use crate::world::{Happening, World};
 const UNFINISHED_MAX: usize = 40;
 
 impl World {
-    /// The user does something, and sees to the next time.
+    /// Performs a random action of the user, and schedules the next one.
     pub(crate) fn next_act(&mut self) {
         if !self.has_faults || self.is_over() {
             return;
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// The user takes no more output, or some again.
+    /// Makes the user refuse or accept output.
     pub(crate) fn pause_delivery(&mut self, paused: bool) {
         let instant = self.instant(self.now);
         if let Some(root) = self.procs.get_mut(&ServerId::FRONT_END) {

@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// True if nothing gets through between two servers, and until when.
+    /// The time until which two servers cannot reach each other; 0 if they can.
     pub(crate) fn cut_until(&self, one: ServerId, other: ServerId) -> u64 {
         let cut = |island: &&(u64, Vec<ServerId>)| {
             island.0 > self.now && island.1.contains(&one) != island.1.contains(&other)
@@ -172,7 +172,7 @@ impl World {
         self.drain(caller);
     }
 
-    /// Takes from a link what it has to send, while the pipe has room.
+    /// Moves a link's pending bytes into the pipe, as long as the pipe has room.
     pub(crate) fn write(&mut self, id: ServerId, link: LinkId) {
         let instant = self.instant(self.now);
         loop {
@@ -232,7 +232,7 @@ impl World {
         self.at(at, Happening::Arrival(conn, side));
     }
 
-    /// Lets arrive what is due in a pipe, one item, if its reader runs.
+    /// Delivers one due item of a pipe, if the reader runs.
     pub(crate) fn arrival(&mut self, conn: ConnId, side: usize) {
         let now = self.now;
         let Some(connection) = self.conns.get_mut(&conn) else {
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// A member closes its end: what it sent still arrives, then the end of it.
+    /// Closes a member's end. The bytes that it sent still arrive, followed by the end of the stream.
     pub(crate) fn close(&mut self, id: ServerId, link: LinkId, last_bytes: Vec<u8>) {
         let Some(proc) = self.procs.get_mut(&id) else {
             return;
@@ -383,7 +383,7 @@ impl World {
         }
     }
 
-    /// Breaks a connection: what is under way is lost, both ends learn of it sooner or later.
+    /// Breaks a connection. The data in transit is lost, and both ends learn of the break after some time.
     pub(crate) fn reset(&mut self, conn: ConnId) {
         for side in [0, 1] {
             let kept = self.rng.below(4);
@@ -431,7 +431,7 @@ impl World {
         }
     }
 
-    /// A process has nothing more to do: it leaves in good order.
+    /// Lets a process exit in an orderly way: it sends its pending data and closes its links.
     pub(crate) fn leave(&mut self, id: ServerId) {
         let links: Vec<LinkId> = self
             .procs

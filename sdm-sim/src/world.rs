@@ -21,7 +21,7 @@ use crate::rng::Rng;
 use crate::swarm::Swarm;
 use crate::terminals::Terminals;
 
-/// One process: a member, and the tasks that it drives.
+/// One process: a member, and its tasks.
 pub(crate) struct Proc {
     pub(crate) member: Member,
     pub(crate) exec: Executor,
@@ -31,7 +31,7 @@ pub(crate) struct Proc {
     pub(crate) stopped_until: u64,
     /// Connections that came while it was stopped.
     pub(crate) waiting: Vec<ConnId>,
-    /// The timer in the queue: when, and which of all there ever were.
+    /// The pending timer: its time, and its number among all timers of the process so far.
     armed: Option<u64>,
     timer_count: u64,
     /// Since when it has had no parent.
@@ -51,7 +51,7 @@ pub(crate) enum Happening {
     Call(ServerId, LinkId, ServerId),
     /// The caller is notified that its connection is established.
     Connected(ConnId),
-    /// The caller learns that it does not, and whether it was refused.
+    /// The caller learns that its connection has failed, and whether it was refused.
     NotConnected(ServerId, LinkId, bool),
     /// A connection breaks.
     Reset(ConnId),
@@ -97,7 +97,7 @@ pub(crate) struct World {
     pub(crate) procs: BTreeMap<ServerId, Proc>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     pub(crate) next_conn: ConnId,
-    /// Servers whose host is gone: calls to them are not even refused.
+    /// Servers whose host has failed: connections to them are not even refused.
     pub(crate) dead_hosts: Vec<ServerId>,
     /// Isolated sets of servers, each with the end of its isolation.
     pub(crate) islands: Vec<(u64, Vec<ServerId>)>,
@@ -138,7 +138,7 @@ impl World {
         self.queue.insert((when.max(self.now), self.sequence), what);
     }
 
-    /// Notes the first violation; the run ends with it.
+    /// Records the first violation, which ends the run.
     pub(crate) fn check(&mut self, result: Checked) {
         if let Err(violation) = result
             && self.violation.is_none()
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// Takes steps until `until`, or until a law is broken.
+    /// Runs until the time `until`, or until a law is violated.
     pub(crate) fn run_until(&mut self, until: u64) {
         while self.violation.is_none() {
             let Some((&(when, _), _)) = self.queue.first_key_value() else {
@@ -165,7 +165,7 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Takes the next step; false if nothing will ever happen.
+    /// Performs the next scheduled event; false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         let Some(((when, _), what)) = self.queue.pop_first() else {
             return false;
@@ -271,7 +271,7 @@ impl World {
         self.drain(id);
     }
 
-    /// Carries out what a member wants done; writes come last, one flush per link.
+    /// Performs the outputs of a member. Writes come last, one flush per link.
     pub(crate) fn drain(&mut self, id: ServerId) {
         let mut writes: Vec<LinkId> = Vec::new();
         while let Some(proc) = self.procs.get_mut(&id) {
@@ -343,7 +343,7 @@ impl World {
         }
     }
 
-    /// Sets the timer of a process to what it waits for next.
+    /// Schedules the next timer of a process.
     pub(crate) fn arm(&mut self, id: ServerId) {
         let Some(proc) = self.procs.get(&id) else {
             return;

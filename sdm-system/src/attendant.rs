@@ -4,7 +4,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 
-/// A child that waits for the end of its input, has nothing to lose, and is killed where this is dropped before.
+/// A helper process that ends when its input ends and has no state to lose. Drop kills it, unless it was released or
+/// dismissed.
 #[derive(Debug)]
 pub struct Attendant {
     /// The child process; `None` once it is released.
@@ -12,10 +13,10 @@ pub struct Attendant {
 }
 
 impl Attendant {
-    /// Starts it. What a terminal sends is not for it.
+    /// Starts the helper, in a process group of its own, so that it gets no signals from a terminal.
     ///
     /// # Errors
-    /// There is no room for one more process or descriptor.
+    /// The system has no resources for one more process or descriptor.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         Ok(Self { child: Some(child) })
@@ -36,10 +37,10 @@ impl Attendant {
         drop(self.child.take().and_then(|mut child| child.stdin.take()));
     }
 
-    /// Closes the input that was piped to it, and waits for its own end.
+    /// Closes the helper's piped input, and waits until the helper ends by itself.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// The helper cannot be waited for.
     pub fn dismiss(mut self) -> io::Result<ExitStatus> {
         let child = self.child.as_mut().expect("it is not released");
         child.wait()

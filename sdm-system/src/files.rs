@@ -23,11 +23,11 @@ pub(crate) use crate::search_path::USUAL_PATH;
 pub use crate::search_path::is_program;
 use crate::search_path::{self, search_in, trusted_path};
 
-/// The largest text that is read of a file, in bytes.
+/// Maximum size of a text file that is read, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 64 << 20;
 /// The variables from which Python takes directories.
 const PYTHON_VARIABLES: [&str; 2] = ["PYTHONPATH", "PYTHONHOME"];
-/// Rights that others must not have to what is this user's alone.
+/// Permission bits that other users must not have on this user's private files.
 const OTHERS: u32 = 0o077;
 /// Mode bit of a directory in which nobody can rename another user's files.
 const STICKY: u32 = 0o1000;
@@ -64,15 +64,15 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 /// The text of a plain file.
 ///
 /// # Errors
-/// As [`open`]; it is longer than [`TEXT_BYTES_MAX`], or no text.
+/// As [`open`]. Also if the file is longer than [`TEXT_BYTES_MAX`], or not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     text_of(open(path)?, TEXT_BYTES_MAX)
 }
 
-/// The text of an open file, at most `bytes_max` of it.
+/// The text of an open file.
 ///
 /// # Errors
-/// It is longer, is no text, or cannot be read.
+/// The file is longer than `bytes_max`, is not UTF-8, or cannot be read.
 pub fn text_of(file: File, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(bytes_max + 1).read_to_string(&mut text)?;
@@ -117,8 +117,8 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder for temporary files: that which `TMPDIR` names where this user can write there, which batch systems set to one that is
-/// on the nodes of a job only, or else `/tmp`.
+/// The folder for temporary files: that of `TMPDIR` if this user can write there, otherwise `/tmp`. Batch systems may
+/// set `TMPDIR` to a folder that exists only on the nodes of a job.
 #[must_use]
 pub fn temporary_folder() -> PathBuf {
     let named = std::env::temp_dir();
@@ -126,11 +126,11 @@ pub fn temporary_folder() -> PathBuf {
     if is_usable { named } else { "/tmp".into() }
 }
 
-/// The folder for what is this user's alone and goes with the machine: sockets, keys. Where another user has taken the
-/// place that it usually has, it has another one, which is found again.
+/// The folder for this user's private files of one machine, such as sockets and keys. If another user has created a
+/// folder at the usual place, a different one is used, which later calls find again.
 ///
 /// # Errors
-/// There can be none; the error names the folder that was tried last.
+/// No such folder can be made. The error names the one that was tried last.
 pub fn runtime_folder() -> io::Result<PathBuf> {
     let own = geteuid();
     let by_system = Path::new("/run/user").join(own.to_string());
@@ -217,19 +217,20 @@ fn checked(folder: PathBuf) -> io::Result<PathBuf> {
     }
 }
 
-/// The program of this name in the trusted folders of `PATH` (see [`search_path()`]).
+/// The program with this name in the trusted folders of `PATH` (see [`search_path()`]); `None` if there is none.
 #[must_use]
 pub fn search(name: impl AsRef<OsStr>) -> Option<PathBuf> {
     search_in(name.as_ref(), &given_path())
 }
 
-/// `PATH` without folders that have no whole name, or in which others than this user and root can put a program.
+/// `PATH` without relative folders, and without folders in which users other than this one and root can put a
+/// program.
 #[must_use]
 pub fn search_path() -> OsString {
     trusted_path(&given_path())
 }
 
-/// A program of this name on `PATH` that [`search`] passes over on its way, and why.
+/// A program with this name on `PATH` that [`search`] skips, with the reason; `None` if there is none.
 #[must_use]
 pub fn passed_over(name: impl AsRef<OsStr>) -> Option<String> {
     search_path::passed_over(name.as_ref(), &given_path())

@@ -4,7 +4,7 @@
 use sdm_text::printable_name;
 use std::ffi::OsString;
 
-/// The largest number that a process can have; those above name members of the tree that are no servers.
+/// Largest number of a server. Larger ones identify members of the tree that are not servers.
 pub const NUMBER_MAX: u32 = u32::MAX - 16;
 
 /// The number of this server.
@@ -23,7 +23,7 @@ pub struct Identity {
 /// The reason why a server does not know its number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum IdentityError {
-    /// Neither an argument nor any variable gives a number.
+    /// Neither an argument nor an environment variable gives the number.
     Unknown,
     /// A variable holds no number of its range.
     Bad {
@@ -195,7 +195,7 @@ impl Runtime {
     }
 }
 
-/// The first variable that is set, and its number.
+/// The first of these variables that is set, and its number.
 fn first(
     lookup: &impl Fn(&str) -> Option<OsString>,
     variables: &'static [&'static str],
@@ -242,7 +242,7 @@ mod tests {
         Identity::from_env(lookup, argument)
     }
 
-    /// The variables as each launcher of the recipes sets them.
+    /// Environment variables as the launchers of the recipes set them, one case per launcher.
     #[test]
     fn every_runtime() {
         let check = |variables, server, size, local_index, source| {

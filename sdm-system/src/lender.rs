@@ -20,11 +20,11 @@ const WAIT: &str = "(echo >&0); read -r line";
 /// Time that it has to start.
 const START_WAIT: Duration = Duration::from_secs(30);
 
-/// A shell whose standard output and standard error are what it lends.
+/// A shell process that holds descriptors as its standard output and standard error, for other processes to open.
 #[derive(Debug)]
 pub struct Lender {
     shell: Attendant,
-    /// Open as long as it is to be there.
+    /// The other end of the shell's input; its closing ends the shell.
     input: UnixStream,
 }
 

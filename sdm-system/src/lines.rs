@@ -1,9 +1,9 @@
 //! Bytes in, at any cut; whole lines out.
 
-/// The longest line kept together, in bytes; a longer one comes in pieces of this size.
+/// Maximum length of a line that is kept whole, in bytes. A longer one is split into pieces of this size.
 pub(crate) const LINE_BYTES_MAX: usize = 4096;
 
-/// Puts lines together from the pieces in which a pipe gives them.
+/// Reassembles lines from the pieces that are read from a pipe.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     /// The unfinished line, below `LINE_BYTES_MAX`.
@@ -11,7 +11,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Takes `bytes` and gives each finished line, without its end, to `line`.
+    /// Adds `bytes`, and passes each complete line, without its end, to `line`.
     pub(crate) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(String)) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let (piece, ended) = match piece.strip_suffix(b"\n") {

@@ -23,7 +23,7 @@ pub fn wait_at_path(path: &Path, refused: &mut dyn FnMut(io::Error)) -> io::Resu
     next_at_path(&listener, refused)
 }
 
-/// The file of a socket, which goes when this does.
+/// The path of a socket's file. Drop removes the file.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 

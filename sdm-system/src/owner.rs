@@ -9,13 +9,13 @@ use nix::unistd::{Uid, User, geteuid};
 /// it.
 const USERS_GROUP: u32 = 100;
 
-/// Whether a file or folder is this user's; root's counts as everybody's.
+/// True if a file or folder belongs to this user or to root.
 #[must_use]
 pub fn is_own(found: &Metadata) -> bool {
     [0, geteuid().as_raw()].contains(&found.uid())
 }
 
-/// A user's name, or the number where there is none.
+/// A user's name; `user` and the number if the user has none.
 #[must_use]
 pub fn user(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {

@@ -32,10 +32,11 @@ impl Page {
     }
 }
 
-/// The pages between two addresses, of which the first begins a page; of a large mapping the first ones. `pagemap` is the process's.
+/// The pages between two addresses, of which `start` is page-aligned. Of a large range only the first pages are
+/// returned. `pagemap` is the open `pagemap` file of the process.
 ///
 /// # Errors
-/// [`io::Error`] if the process is gone.
+/// [`io::Error`] if the process has ended.
 pub fn pages(pagemap: &File, (start, end): (u64, u64)) -> io::Result<Vec<Page>> {
     let page_bytes = page_size();
     let count = (end.saturating_sub(start) / page_bytes).min(PAGES_MAX);

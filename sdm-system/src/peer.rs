@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::unistd::geteuid;
 
-/// The process that connected, or that listened when it was connected to, as the kernel knows it (`SO_PEERCRED`).
+/// The process at the other end of a Unix socket, from `SO_PEERCRED`: the process that connected, or that listened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The pid.

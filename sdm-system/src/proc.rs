@@ -18,26 +18,26 @@ mod tests;
 
 pub use mappings::{Mapping, mappings};
 
-/// The most that is read of a file that no process can make longer, in bytes.
+/// Maximum size that is read of a file whose size no process controls, in bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// The most that is read of a command line, in bytes.
+/// Maximum size that is read of a command line, in bytes.
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
-/// The most that is read of an environment, in bytes.
+/// Maximum size that is read of an environment, in bytes.
 const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
-/// The most that is read of a list of mappings, in bytes.
+/// Maximum size that is read of a list of mappings, in bytes.
 const MAPS_BYTES_MAX: u64 = 64 << 20;
 /// Number of bytes read at once.
 const READ_BYTES: usize = 8 << 10;
-/// The end of the kernel's list of values that it gave a program.
+/// The type of the entry that ends the auxiliary vector.
 const AT_NULL: usize = 0;
 
-/// A folder of `/proc`: a process, or one of its threads.
+/// A directory in `/proc` of a process, or of one of its threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     folder: PathBuf,
 }
 
-/// The process of this number, whether there is one or not.
+/// The process with this pid, whether or not it exists.
 #[must_use]
 pub fn of(pid: i32) -> Process {
     at(format!("/proc/{pid}"))
@@ -55,15 +55,15 @@ pub fn own_thread() -> Process {
     at("/proc/thread-self")
 }
 
-/// A process whose folder is reached in another way: over a descriptor of the folder, which stays that process's
-/// when its number is used again, or in a folder that a test has made.
+/// A process with this directory. The directory can be given by a descriptor, which keeps referring to the same
+/// process after its pid is reused. Tests pass a directory of their own.
 #[must_use]
 pub fn at(folder: impl Into<PathBuf>) -> Process {
     let folder = folder.into();
     Process { folder }
 }
 
-/// The numbers of all processes of this machine, in no order.
+/// The pids of all processes of this machine, in no order.
 ///
 /// # Errors
 /// [`io::Error`] if there is no `/proc`.
@@ -97,7 +97,7 @@ pub fn of_machine_in(folder: &Path, name: &str) -> io::Result<String> {
 }
 
 impl Process {
-    /// The path of one of its files, for what is no text: `mem`, `pagemap`, `exe`.
+    /// The path of a file in the directory that is not text: `mem`, `pagemap`, `exe`.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -224,7 +224,7 @@ impl Process {
         Some((number, arguments))
     }
 
-    /// A value that the kernel gave the program at its start, by its number in `getauxval(3)`.
+    /// An entry of the program's auxiliary vector, by its type as in `getauxval(3)`; `None` if there is none.
     #[must_use]
     pub fn auxiliary_value(&self, wanted: u64) -> Option<u64> {
         let bytes = read(&self.path("auxv"), TEXT_BYTES_MAX).ok()?;
@@ -298,7 +298,7 @@ impl State {
 /// `/proc/PID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The kernel's name for it, at most 15 bytes.
+    /// The name in the kernel, at most 15 bytes.
     pub name: String,
     state: State,
     /// The fields after the state.
@@ -333,13 +333,13 @@ impl Stat {
         self.fields.get(number.checked_sub(4)?)?.parse().ok()
     }
 
-    /// The process that started it, or has adopted it.
+    /// The pid of the process that started it, or has adopted it.
     #[must_use]
     pub fn parent(&self) -> Option<i32> {
         self.field(4)
     }
 
-    /// The session that it belongs to, by the process that began it.
+    /// The session of the process: the pid of the session's leader.
     #[must_use]
     pub fn session(&self) -> Option<i32> {
         self.field(6)
@@ -351,13 +351,13 @@ impl Stat {
         self.field(9)
     }
 
-    /// The time that its threads have spent on a processor, in clock ticks.
+    /// Processor time of all its threads, in clock ticks.
     #[must_use]
     pub fn cpu_ticks(&self) -> Option<u64> {
         self.field::<u64>(14)?.checked_add(self.field(15)?)
     }
 
-    /// When it began, in clock ticks since the machine did. With its number this names a process for good.
+    /// Start time, in clock ticks since boot. Together with the pid it identifies a process uniquely.
     #[must_use]
     pub fn began_ticks(&self) -> Option<u64> {
         self.field(22)
@@ -369,13 +369,13 @@ impl Stat {
 pub struct Status(String);
 
 impl Status {
-    /// Reads such a text: a field on each line.
+    /// Parses the text of a `status` file, which has one field per line.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// A field by its name, which a colon follows in the file.
+    /// The value of the field with this name, given without the colon.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         let mut values = self.0.lines().filter_map(|line| {
@@ -391,7 +391,7 @@ impl Status {
         self.field(name)?.parse().ok()
     }
 
-    /// A field that is an amount of memory, in bytes.
+    /// The value of a field in kB, in bytes.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<u64> {
         let kilobytes = self.field(name)?.strip_suffix(" kB")?;
@@ -404,7 +404,7 @@ impl Status {
         u64::from_str_radix(self.field(name)?, 16).ok()
     }
 
-    /// The signals of a field (`SigBlk`, `SigIgn`, `SigPnd`, `ShdPnd`), by number, rising.
+    /// The signals in the bit mask of a field (`SigBlk`, `SigIgn`, `SigPnd`, `ShdPnd`), by number, rising.
     #[must_use]
     pub fn signals(&self, name: &str) -> Vec<i32> {
         let bits = self.bits(name).unwrap_or(0);

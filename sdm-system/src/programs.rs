@@ -36,7 +36,8 @@ pub fn own_program(name: &str, first: Option<&Path>) -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// A command for the program at a path. A name without a folder is a file of the working folder, and is not searched for.
+/// A command for the program at a path. A name without a folder means a file in the working directory, and is not
+/// searched on `PATH`.
 #[must_use]
 pub fn at(path: impl AsRef<Path>) -> Command {
     let path = path.as_ref();
@@ -69,7 +70,7 @@ pub fn named(word: impl AsRef<OsStr>) -> io::Result<Command> {
     find(word.as_ref(), &files::given_path()).map(at)
 }
 
-/// A command for a helper of this name, with a `PATH` of trusted folders.
+/// A command for the helper program with this name, with a `PATH` of trusted folders.
 ///
 /// # Errors
 /// As [`find`].
@@ -87,7 +88,7 @@ pub fn shell(script: &str) -> Command {
     command
 }
 
-/// A shell for a line that a person has written: it finds what that person's own shell finds.
+/// A shell for a line that the user has written. It has the user's own `PATH`.
 #[must_use]
 pub fn user_shell(line: &str) -> Command {
     let mut command = Command::new(SHELL);

@@ -48,7 +48,7 @@ pub fn of_processes() -> Vec<Bound> {
     bounds
 }
 
-/// Every limit of memory that a control group sets here, in bytes.
+/// Every memory limit that control groups set for this process, in bytes.
 #[must_use]
 pub fn of_memory() -> Vec<Bound> {
     of_groups("memory", ["memory.max", "memory.current"])
@@ -103,7 +103,7 @@ fn group_of(line: &str, controller: &str) -> Option<PathBuf> {
     }
 }
 
-/// A number that a file of the kernel holds; `max` is none.
+/// The number in a file of the kernel; `None` if there is none, such as `max`.
 fn number_in(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -14,13 +14,13 @@ use sdm_text::printable_name;
 
 use crate::owner::{others_may_write, user};
 
-/// The folders that are searched where `PATH` is not set, or no folder of it is trusted.
+/// The folders that are searched if `PATH` is not set, or has no trusted folder.
 pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Mode bit of a directory in which nobody can rename another user's files.
 const STICKY: u32 = 0o1000;
-/// The most links on the way to a folder, as the kernel has it.
+/// Maximum number of symbolic links on the way to a folder, the same as the kernel's.
 const LINKS_MAX: u32 = 40;
-/// The program of this name in the folders of [`trusted_path`].
+/// The program with this name in the folders of [`trusted_path`]; `None` if there is none.
 #[must_use]
 pub fn search_in(name: &OsStr, folders: &OsStr) -> Option<PathBuf> {
     let folders = trusted_path(folders);
@@ -62,13 +62,13 @@ pub fn passed_over(name: &OsStr, folders: &OsStr) -> Option<String> {
     None
 }
 
-/// Whether there is a file that this user may execute.
+/// True if the path is a file that this user may execute.
 #[must_use]
 pub fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, AccessFlags::X_OK).is_ok()
 }
 
-/// Why no program is started out of a folder.
+/// The reason why no program is started from a folder; `None` if the folder is trusted.
 fn objection(folder: &Path) -> Option<String> {
     if !folder.is_absolute() {
         return Some("its folder has no whole name".to_owned());
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Folders below a new one, each with a program `tool` in it.
+    /// Makes a new folder with these folders below it, each with a program `tool` in it.
     fn place(name: &str, folders: &[(&str, u32)]) -> PathBuf {
         let place = std::env::temp_dir().join(format!("sdm-path-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&place);

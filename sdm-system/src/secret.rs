@@ -14,15 +14,16 @@ use nix::unistd::geteuid;
 use crate::attendant::Attendant;
 use crate::{files, programs};
 
-/// Waits for the end of its input, which comes with that of this process, however that ends, and removes the file and the
-/// folder that are named. What ends all processes of a terminal or of a user is to leave it the time to do so.
+/// Shell script that waits for the end of its input, and then removes the named file and folders. The input ends when
+/// this process ends in any way. The script ignores the signals that end all processes of a terminal or of a user, so
+/// that it can finish.
 const REMOVE: &str = "trap '' HUP INT TERM; read -r line; rm -f -- \"$1\"; shift; rmdir -- \"$@\"";
 
 /// The files and sockets of this process, and the directories that contain them.
 static PLACES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A path at which this user's processes, and no others, find a secret: a file, or a socket that its owner makes there. What is
-/// there goes with this.
+/// A path to a secret that only processes of this user can read: a file, or a socket that its owner makes there. Drop
+/// removes the file or socket.
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,
@@ -33,7 +34,7 @@ pub struct SecretFile {
 }
 
 impl SecretFile {
-    /// A path in a folder of this user's; nothing is there yet.
+    /// A path in an existing folder of this user. Nothing is created.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         places().push(path.clone());
@@ -44,10 +45,10 @@ impl SecretFile {
         }
     }
 
-    /// A path in a folder that is made for it; nothing is there yet.
+    /// A path in a new private folder. Only the folder is created.
     ///
     /// # Errors
-    /// The folder is there already, or cannot be made.
+    /// The folder exists already, or cannot be made.
     pub fn in_new_folder(folder: &Path, name: &str) -> io::Result<Self> {
         places().push(folder.to_owned());
         if let Err(error) = DirBuilder::new().mode(0o700).create(folder) {

@@ -8,12 +8,12 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, recv, sendto, socket,
 };
 
-/// The type of a question about sockets, and of its answer.
+/// Message type of a request for sockets, and of its answer (`SOCK_DIAG_BY_FAMILY`).
 const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
 /// The number that the answer has as well.
 const SEQUENCE: u32 = 1;
-/// A socket whose number in the kernel is not known.
+/// The cookie of a request for a socket whose cookie is not known.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 const ESTABLISHED: u8 = 1;
 /// The families of addresses, and the protocol.
@@ -21,7 +21,7 @@ const LOCAL: u8 = 1;
 const INET: u8 = 2;
 const INET6: u8 = 10;
 const TCP: u8 = 6;
-/// The sizes of a message's head, of what names a connection, and of a question, in bytes.
+/// Sizes of a message header, of a connection's identification, and of a request, in bytes.
 const HEAD: usize = 16;
 const NAME: usize = 48;
 const QUESTION: usize = HEAD + 8 + NAME;
@@ -41,21 +41,22 @@ const USER_AT: usize = NAME_AT + NAME + 12;
 /// Size of ports and addresses in a connection's name, in bytes.
 const ENDS: usize = 36;
 
-/// The user of the socket at `local` of a connection of this host to `remote` that is not ended; `None` if the kernel knows none such.
+/// The user id of the socket at `local`, of an open connection from this host to `remote`. `None` if the kernel knows
+/// no such connection.
 ///
 /// # Errors
-/// It does not answer such questions.
+/// The kernel does not answer such requests.
 pub(crate) fn user(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
     let answer = ask(&question(local, remote))?;
     let names = [false, true].map(|mapped| ends(local, remote, mapped));
     Ok(told(&names, &answer))
 }
 
-/// The number of the socket that one of this machine's own (`unix(7)`), by its number, is connected with; `None` if the kernel knows
-/// none such.
+/// The inode number of the peer of a Unix socket (`unix(7)`), given that of the socket. `None` if the kernel knows no
+/// such socket or peer.
 ///
 /// # Errors
-/// It does not answer such questions.
+/// The kernel does not answer such requests.
 pub fn local_peer(socket: u64) -> io::Result<Option<u64>> {
     let Ok(number) = u32::try_from(socket) else {
         return Ok(None);
@@ -140,7 +141,8 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// The ports and addresses of a connection; `mapped`: as a socket of both families has those of the older one.
+/// The ports and addresses of a connection, as encoded in an answer. With `mapped`, IPv4 addresses are IPv4-mapped
+/// IPv6 addresses, as those of a dual-stack socket are.
 fn ends(local: SocketAddr, remote: SocketAddr, mapped: bool) -> Vec<u8> {
     let octets = |address: IpAddr| match address.to_canonical() {
         IpAddr::V4(short) if mapped => short.to_ipv6_mapped().octets(),
@@ -155,7 +157,8 @@ fn ends(local: SocketAddr, remote: SocketAddr, mapped: bool) -> Vec<u8> {
     [&ports[..], &octets(local.ip()), &octets(remote.ip())].concat()
 }
 
-/// The user that an answer names about a connection of one of these names. One about a connection that a process has left names none.
+/// The user id in an answer about an open connection with one of these encodings; otherwise `None`. An answer about a
+/// connection without a process has no user id.
 fn told(names: &[Vec<u8>], answer: &[u8]) -> Option<u32> {
     let kind = answer.get(TYPE_AT..TYPE_AT + 2)?;
     let is_answer = kind == BY_FAMILY.to_ne_bytes();

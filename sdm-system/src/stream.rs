@@ -12,7 +12,7 @@ const READ_BYTES_MAX: usize = 16 << 10;
 /// keeps the pipe open cannot delay the end.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
-/// A line of a stream, or bytes of one that is passed on.
+/// A line of a stream, or bytes that are passed on unchanged.
 pub struct Line {
     /// Whether it is of standard error.
     pub stderr: bool,
@@ -50,7 +50,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A pipe: what is read here, and where to write.
+    /// A new pipe: the stream to read, and the end to write to.
     ///
     /// # Errors
     /// No descriptor is left.

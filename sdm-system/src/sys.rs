@@ -42,7 +42,8 @@ pub fn goes_with_its_parent(command: &mut Command) {
     }
 }
 
-/// The command's process inherits this file, under the number that it has here. The file is to live until it has begun.
+/// Lets the command's process inherit this file, under its present number. The file must stay open until the process
+/// is started.
 pub fn hand_on(command: &mut Command, file: &OwnedFd) {
     let fd = file.as_raw_fd();
     // SAFETY: the closure makes one system call and allocates nothing.
@@ -96,7 +97,7 @@ fn give_up() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all descriptors that this process was started with but its three streams. To be called before anything is opened.
+/// Closes all inherited descriptors except the three standard streams. Must be called before this process opens any.
 pub fn close_inherited() {
     // SAFETY: nobody in this process owns a descriptor yet, and these are plain system calls on numbers.
     unsafe {
@@ -112,7 +113,7 @@ pub fn close_inherited() {
 /// A descriptor that becomes readable when a process ends.
 ///
 /// # Errors
-/// There is no such process any more, or no descriptor is left.
+/// The process has ended and was reaped, or no descriptor is left.
 pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags (0) and returns a descriptor or -1.
     let fd = unsafe {
@@ -130,10 +131,11 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A copy of a descriptor of a process that may be debugged. It is close-on-exec.
+/// A copy of a descriptor of a process that this one may debug. The copy is close-on-exec.
 ///
 /// # Errors
-/// It is gone, may not be debugged or has no such descriptor, or none is left here.
+/// The process has ended, may not be debugged, or has no such descriptor. Also if this process has no descriptor
+/// left.
 pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     let process = pidfd_open(pid.cast_unsigned())?;
     let (process, number) = (process.as_raw_fd(), libc::c_long::from(number));
@@ -155,7 +157,7 @@ pub fn copy_descriptor(pid: i32, number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sends a signal to the process of a pidfd, unless it is gone.
+/// Sends a signal to the process of a pidfd. Has no effect if the process has ended.
 pub fn signal_pidfd(pidfd: &OwnedFd, signal: Signal) {
     let none = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: takes an open descriptor, a number, no details and no flags, and touches no memory.
@@ -201,10 +203,10 @@ pub fn tcp_traffic(socket: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
     Ok([count(AT), count(AT + 8)])
 }
 
-/// Makes reads of a descriptor return instead of waiting.
+/// Makes a descriptor non-blocking.
 ///
 /// # Errors
-/// It is no descriptor of this process.
+/// The descriptor is not open.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: FIONBIO reads one int through the pointer, which lives across the call.

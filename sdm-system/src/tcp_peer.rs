@@ -44,7 +44,7 @@ pub fn check(stream: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// Whether the other end has closed the connection, whatever of it is still to be read.
+/// True if the peer has closed the connection, even if there is still data to read.
 fn has_gone(stream: &TcpStream) -> bool {
     let hang_up = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
     let mut fds = [PollFd::new(stream.as_fd(), hang_up)];
@@ -52,34 +52,35 @@ fn has_gone(stream: &TcpStream) -> bool {
     poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
-/// The kernel's tables of the TCP sockets in a process's network, as far as they may be read.
+/// The texts of the kernel's tables of TCP sockets (`net/tcp`, `net/tcp6`) in a process's network namespace, as far
+/// as they may be read.
 #[must_use]
 pub fn tables(process: &proc::Process) -> Vec<String> {
     let tables = ["net/tcp", "net/tcp6"].map(|name| fs::read_to_string(process.path(name)));
     tables.into_iter().flatten().collect()
 }
 
-/// The two ends of the connection whose socket has this number, of a table of the kernel's: its own one first.
+/// The addresses of the connection whose socket has this inode number in a kernel table: the local one first.
 #[must_use]
 pub fn ends(table: &str, socket: u64) -> Option<[SocketAddr; 2]> {
     let row = rows(table).find(|row| row.socket.parse() == Ok(socket))?;
     Some(row.ends.map(SocketAddr::from))
 }
 
-/// The number of the socket that has these two ends, its own one first.
+/// The inode number of the socket with these addresses in a kernel table: the local one first.
 #[must_use]
 pub fn socket_of(table: &str, ends: [SocketAddr; 2]) -> Option<u64> {
     let row = rows(table).find(|row| row.ends == ends.map(canonical))?;
     row.socket.parse().ok()
 }
 
-/// The numbers of the sockets that listen at a port, of a table of the kernel's.
+/// The inode numbers of the sockets that listen at a port, from a kernel table.
 pub fn listeners(table: &str, port: u16) -> impl Iterator<Item = u64> {
     let at = rows(table).filter(move |row| row.state == LISTENS && row.ends[0].1 == port);
     at.filter_map(|row| row.socket.parse().ok())
 }
 
-/// The user of the socket that has these two addresses, of a table of the kernel's.
+/// The user id of the socket with these two addresses in a kernel table.
 fn owner(table: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let ends = [local, remote].map(canonical);
     // Not one whose process has left it: that has no user any more.

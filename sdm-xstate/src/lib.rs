@@ -26,16 +26,16 @@ const ROOM_BYTES: usize = 16 << 10;
 /// Upper limit of a processor's register size, in bytes.
 const ROOM_BYTES_MAX: usize = 1 << 20;
 
-/// The extended registers of one thread, as the kernel gives and takes them.
+/// The extended registers of one thread, in the kernel's format.
 pub trait Registers {
-    /// Copies as much of them as there is room for. Gives how many bytes that were.
+    /// Copies the registers, as far as they fit. Returns the number of bytes copied; `None` if the kernel refuses.
     fn read(&mut self, into: &mut [u8]) -> Option<usize>;
     /// Writes them; false if the kernel refuses.
     fn write(&mut self, whole: &mut [u8]) -> bool;
 }
 
-/// Lays a part, from the beginning on, over what the registers hold. Gives whether they could be written then; nothing if
-/// the part is no part.
+/// Replaces the first bytes of the registers by `part`, and writes them as a whole. Returns whether the kernel
+/// accepted them. `None` if `part` is not shorter than the whole, or if the registers cannot be read.
 pub fn complete(part: &[u8], registers: &mut impl Registers) -> Option<bool> {
     let mut bytes = ROOM_BYTES;
     while bytes <= ROOM_BYTES_MAX {

@@ -11,7 +11,7 @@ pub enum Kind {
     Plain,
     /// A device that returns data without waiting for others: a terminal, `/dev/null`.
     Device,
-    /// A FIFO, a socket, a disk, a link that is not followed.
+    /// A FIFO, a socket, a disk, or a link that is not followed.
     Other,
 }
 

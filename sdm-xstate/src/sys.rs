@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: `ptrace` itself, and what it needs of the C library.
+//! The only unsafe code of this crate: `ptrace` itself, and its calls of the C library.
 #![allow(unsafe_code)]
 
 use core::arch::asm;
@@ -30,7 +30,7 @@ pub(crate) const OWN_NAME: &[u8] = b"/proc/self/fd/";
 /// The kernel's error for a partial write.
 pub(crate) const EFAULT: c_int = 14;
 
-/// The C library's `ptrace`, whose later arguments depend on the first.
+/// The type of the C library's `ptrace`, whose later arguments depend on the first.
 type Ptrace = unsafe extern "C" fn(c_int, ...) -> c_long;
 type Lookup = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 
@@ -58,14 +58,14 @@ struct Buffer {
     bytes: usize,
 }
 
-/// The `ptrace(2)` of the C library, which completes a write of extended registers that the kernel has refused because it is
-/// not of the whole.
+/// Replaces the C library's `ptrace(2)`. If the kernel refuses to write extended registers because they are
+/// incomplete, they are completed and written again.
 ///
-/// The C library's takes what it needs of its arguments; on this architecture they are in the same registers whether their
-/// number is fixed or not, and what was not given is handed on as it is.
+/// The C library's function is variadic and reads only the arguments that a request needs. On this architecture the
+/// arguments are in the same registers in both cases. Arguments that the caller did not pass are forwarded unchanged.
 ///
 /// # Safety
-/// As of `ptrace(2)`.
+/// As for `ptrace(2)`.
 #[cfg_attr(preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn ptrace(
     request: c_int,
@@ -110,7 +110,7 @@ pub(crate) static HOLDS: AtomicBool = AtomicBool::new(false);
 struct Traced(c_int);
 
 impl Traced {
-    /// Gives how many bytes the kernel has taken or given.
+    /// Makes a register transfer; returns the number of bytes that the kernel has read or written.
     fn transfer(&mut self, request: c_int, bytes: &mut [u8]) -> Option<usize> {
         let mut buffer = Buffer {
             at: bytes.as_mut_ptr(),
@@ -133,10 +133,10 @@ impl Registers for Traced {
     }
 }
 
-/// The `ptrace` that would have been called without this one.
+/// Calls the `ptrace` that this one replaces.
 ///
 /// # Safety
-/// As of `ptrace(2)`.
+/// As for `ptrace(2)`.
 unsafe fn below(request: c_int, pid: c_int, address: *mut c_void, data: *mut c_void) -> c_long {
     if let Some(next) = next() {
         // SAFETY: it is the C library's, or another that stands before it.
@@ -202,8 +202,8 @@ fn next() -> Option<Ptrace> {
     Some(unsafe { core::mem::transmute::<*mut c_void, Ptrace>(found) })
 }
 
-/// A process that is to be traced will be another program soon: it is not to inherit the file that this library was loaded
-/// from. It makes system calls only: it may be a child that shares its parent's memory.
+/// Marks the file of this library close-on-exec in a process that is about to be traced, as it will soon execute
+/// another program. Only system calls are made, since the process may be a child that shares its parent's memory.
 fn hide_own_file() {
     // SAFETY: a string that stays, or none; the environment is not changed meanwhile.
     let names = unsafe {
@@ -269,7 +269,7 @@ pub(crate) mod room {
     }
 
     impl Room {
-        /// Bytes of 0; none if there is no memory.
+        /// A buffer of zero bytes; `None` if there is no memory.
         #[must_use]
         pub fn new(bytes: usize) -> Option<Self> {
             // SAFETY: asks for memory anywhere.

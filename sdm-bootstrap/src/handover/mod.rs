@@ -23,11 +23,11 @@ pub const SESSION_VARIABLE: &str = "SDM_SESSION";
 pub const KEY_VARIABLE: &str = "SDM_KEY";
 /// The variable with the log filter, in the syntax of `tracing`: `info`, `sdm_core=debug`.
 pub const LOG_VARIABLE: &str = "SDM_LOG";
-/// The variable that holds a server's own number where `sdm` itself starts it.
+/// The environment variable with a server's own number, if `sdm` itself starts the server.
 pub const SERVER_VARIABLE: &str = "SDM_SERVER_ID";
-/// The variable that holds how many servers there are.
+/// The environment variable with the number of servers.
 pub const SERVER_COUNT_VARIABLE: &str = "SDM_SERVER_COUNT";
-/// The variable that holds a server's number among those of its host.
+/// The environment variable with a server's number among those of its host.
 pub const LOCAL_INDEX_VARIABLE: &str = "SDM_LOCAL_INDEX";
 /// The variable that selects when a server gives its gdbs the library that completes their writes of registers.
 pub const XSTATE_VARIABLE: &str = "SDM_XSTATE";
@@ -123,7 +123,7 @@ mod sys {
         bytes.zeroize();
     }
 
-    /// Takes these variables out of the environment of this process.
+    /// Removes these variables from the environment of this process.
     pub(super) fn remove_variables(names: &[&str]) {
         for name in names {
             // SAFETY: called at the start of `main`, before any other thread exists that could

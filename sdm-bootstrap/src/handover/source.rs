@@ -14,7 +14,7 @@ use sdm_system::peer::Peer;
 use sdm_system::secret;
 use zeroize::Zeroizing;
 
-/// The longest text that is handed over, in bytes.
+/// Maximum length of the handed-over text, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
 /// Time that the listener at a socket has to send them: it is `sdm`, which may have other processes to start.
 const SOCKET_WAIT: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ pub enum HandoverError {
     /// The variable is malformed. The value is not repeated, as it may be a key.
     #[error("{0} is set to something else than what sdm hands over")]
     Bad(&'static str),
-    /// The file or the socket that was to hold it.
+    /// The file or the socket with the text has failed.
     #[error("handover from {name}: {what}")]
     Source {
         /// The path of the file, printable.

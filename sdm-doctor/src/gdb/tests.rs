@@ -1,10 +1,10 @@
-//! Versions, other gdbs, and a trial of a real one.
+//! Tests of versions, of the search for other gdbs, and of a trial with a real one.
 
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// A folder of a test's own, gone with it.
+/// A folder for one test. Drop removes it.
 pub(crate) struct Root(pub(crate) PathBuf);
 
 impl Root {

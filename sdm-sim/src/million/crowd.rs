@@ -45,7 +45,7 @@ pub(super) enum Arrival {
     Connect(ServerId, Epoch),
 }
 
-/// The nodes of a session, and what is under way between them.
+/// The nodes of a session, and the messages in transit between them.
 pub(super) struct Crowd {
     tasks: u32,
     pub(super) topology: Topology,
@@ -176,7 +176,7 @@ impl Crowd {
         self.conclude(begin)
     }
 
-    /// Gives a command, and lets everything happen until nothing more does.
+    /// Sends a command, and runs the session until it is idle.
     pub(super) fn give(
         &mut self,
         what: &'static str,
@@ -259,7 +259,7 @@ impl Crowd {
         if upper == one { lower } else { upper }
     }
 
-    /// Hands over what is under way, and lets time pass when nothing is, until all is quiet.
+    /// Delivers the messages in transit, and advances the time if there are none, until the session is idle.
     fn run(&mut self) {
         loop {
             while let Some((to, item)) = self.next_item() {

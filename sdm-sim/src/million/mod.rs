@@ -29,13 +29,13 @@ pub struct Cost {
     pub messages: u64,
     /// Size of the messages in bytes, framed but not encrypted.
     pub bytes: u64,
-    /// Bytes that went over the link between the front-end and the master, in both directions.
+    /// Bytes on the link between the front-end and the master, in both directions.
     pub root_bytes: u64,
     /// The most messages under way at once.
     pub queue_peak: usize,
     /// Tasks that answered.
     pub answered: u64,
-    /// Bytes on the heap per node afterwards: what the node itself keeps, and its part of the plan.
+    /// Heap size per node afterwards, in bytes: the node's own data, and its part of the plan.
     pub heap_per_node: u64,
     /// Processor time on one core, including the encoding of all messages.
     pub cpu: Duration,
@@ -48,7 +48,7 @@ pub struct Sized {
     pub tasks: u32,
     /// Links between the front-end and the farthest server.
     pub depth: u32,
-    /// The size of a node that keeps nothing, in bytes.
+    /// Size of a node without any data, in bytes.
     pub node_bytes: usize,
     /// The cost of each operation, in order.
     pub costs: Vec<Cost>,
@@ -74,7 +74,7 @@ pub struct Pace {
     pub hop: Duration,
 }
 
-/// The command that all are given, as long as one of a user is.
+/// Length of the command that all tasks are given, in bytes; that of a typical user command.
 const COMMAND_BYTES: usize = 200;
 
 fn cost(what: &'static str) -> Cost {
@@ -90,7 +90,7 @@ fn cost(what: &'static str) -> Cost {
     }
 }
 
-/// Runs a session of `tasks` servers with one task each.
+/// Measures a session of `tasks` servers with one task each.
 #[must_use]
 pub fn measure(tasks: u32, meters: Meters) -> Sized {
     let (mut crowd, depth) = Crowd::new(tasks, meters);
@@ -159,7 +159,7 @@ fn number(task: TaskId) -> Option<Bytes> {
     text(task.0.to_string())
 }
 
-/// Most wait in a collective, some are late, one is elsewhere.
+/// Sample stacks: most tasks wait in a collective, some compute, and one waits in a receive.
 fn stacks(task: TaskId) -> Option<Bytes> {
     let names: &[&str] = match task.0 {
         63 => &["main", "solve", "halo", "MPI_Recv"],

@@ -16,12 +16,12 @@ use crate::owner::others_may_write;
 /// Most names tried for a new file.
 const NAMES_MAX: u32 = 16;
 
-/// Writes a file that only this user can read, as a whole or not at all: what was there before stays until then. One of
-/// this user's keeps the rights that it has. What this process was handed (`/dev/stdout`) is written to as it is.
+/// Writes a file that only this user can read, atomically: until the end the earlier file stays. A replaced file of
+/// this user keeps its permissions. An inherited descriptor (`/dev/stdout`) is written to directly.
 ///
 /// # Errors
-/// It cannot be written, or what is there is no file; it is another user's in a folder where only that one can
-/// replace it.
+/// The file cannot be written, or the path is not that of a file. Also if the file belongs to another user in a
+/// folder where only that user can replace it.
 pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     if is_handed_over(path) {
         let mut stream = OpenOptions::new().write(true).open(path)?;
@@ -47,10 +47,10 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins one that will be at this path.
+    /// Begins a file that will have this path.
     ///
     /// # Errors
-    /// It cannot be made, or what is there is no file.
+    /// The file cannot be made, or the path is not that of a file.
     pub fn beside(path: &Path) -> io::Result<Self> {
         let before = fs::symlink_metadata(path).ok();
         // A link is not followed: it is what is replaced.
@@ -66,16 +66,16 @@ impl NewFile {
         })
     }
 
-    /// The rights of the file of this user's that it replaces.
+    /// The permissions of the file to replace; `None` unless it is a file of this user.
     fn own_mode(&self) -> Option<u32> {
         let own = |it: &&Metadata| it.is_file() && it.uid() == geteuid().as_raw();
         Some(self.before.as_ref().filter(own)?.mode() & 0o777)
     }
 
-    /// Gives it its name.
+    /// Renames the file to its final path.
     ///
     /// # Errors
-    /// What has that name is another user's, in a folder where only that one can replace it.
+    /// A file at that path belongs to another user, in a folder where only that user can replace it.
     pub fn finish(mut self) -> io::Result<()> {
         let renamed = fs::rename(&self.at, &self.path);
         let before = self.before.take().filter(|it| !is_own(it));
@@ -145,10 +145,10 @@ pub fn open_to_write(path: &Path, writing: Writing) -> io::Result<File> {
     options.open(format!("/proc/self/fd/{}", known.as_raw_fd()))
 }
 
-/// Creates a file that was not there, for this user alone.
+/// Creates a new file that only this user can read.
 ///
 /// # Errors
-/// There is something at the path, or it cannot be made.
+/// The path exists, or the file cannot be made.
 pub fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The least time between two lines about them.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// A count of those that were not let in, and the time of the last line about them.
+/// A count of the refused clients, and the time of the last line about them.
 #[derive(Debug, Default)]
 pub struct Refusals {
     said: Option<Instant>,

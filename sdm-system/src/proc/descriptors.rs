@@ -14,7 +14,8 @@ impl Process {
         fs::read_link(self.path(&format!("fd/{number}")))
     }
 
-    /// The number of the socket that one of its descriptors is, as the kernel's tables have it.
+    /// The inode number of the socket behind a descriptor, as in the kernel's socket tables; `None` if the descriptor
+    /// is no socket.
     #[must_use]
     pub fn socket(&self, number: u64) -> Option<u64> {
         let name = self.descriptor(number).ok()?;
@@ -30,7 +31,7 @@ impl Process {
         pids_in(&self.path("fd"))
     }
 
-    /// The flags that one of its descriptors was opened with, as in `open(2)`.
+    /// The flags with which a descriptor was opened, as in `open(2)`.
     #[must_use]
     pub fn descriptor_flags(&self, number: u64) -> Option<u32> {
         let path = self.path(&format!("fdinfo/{number}"));

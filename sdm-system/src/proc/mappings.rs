@@ -15,11 +15,11 @@ pub struct Mapping {
     pub rights: String,
     /// Offset of its start in the file, in bytes.
     pub offset: u64,
-    /// The device that the file is on, as the kernel writes it: `08:01`.
+    /// The device that contains the file, in the kernel's notation: `08:01`.
     pub device: String,
     /// Inode number of the file; 0 if there is none.
     pub inode: u64,
-    /// The file's path, or the kernel's name of what is no file in square brackets; empty if there is neither.
+    /// The file's path, or the kernel's name in square brackets; empty if the mapping has neither.
     pub name: OsString,
 }
 
@@ -43,7 +43,7 @@ impl Mapping {
         self.rights.as_bytes().get(2) == Some(&b'x')
     }
 
-    /// Whether what is written to it stays in this process.
+    /// True if writes to it are visible only to this process.
     #[must_use]
     pub fn is_private(&self) -> bool {
         self.rights.as_bytes().get(3) == Some(&b'p')
@@ -56,7 +56,7 @@ impl Mapping {
     }
 }
 
-/// Reads the lines of a `maps`; those that are none are left out.
+/// Parses the text of a `maps` file. Malformed lines are left out.
 #[must_use]
 pub fn mappings(bytes: &[u8]) -> Vec<Mapping> {
     let lines = bytes.split(|byte| *byte == b'\n');

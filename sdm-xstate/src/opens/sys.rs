@@ -104,10 +104,10 @@ pub unsafe extern "C" fn openat(
     file
 }
 
-/// The `fopen(3)` of the C library, over [`open`].
+/// Replaces the C library's `fopen(3)`, using [`open`].
 ///
 /// # Safety
-/// As of `fopen(3)`.
+/// As for `fopen(3)`.
 #[cfg_attr(preload, unsafe(no_mangle))]
 pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut c_void {
     // SAFETY: the caller's string.
