@@ -254,7 +254,7 @@ fn closest(graph: &WaitGraph, some: &IdSet, these: &IdSet) -> IdSet {
     }
 }
 
-/// `0 -> 1 -> 2 -> 0`.
+/// The text for a cycle of waits: `0 -> 1 -> 2 -> 0`.
 fn circle_text(circle: &[u32]) -> Option<String> {
     let first = circle.first()?;
     let arrow = |ranks: &[u32]| {

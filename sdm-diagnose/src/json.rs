@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Diagnosis;
 
-/// The most ranks of a circle of waits that are listed.
+/// Maximum number of listed ranks of a cycle.
 const CIRCLE_MAX: usize = 1000;
 
 fn set(tasks: &IdSet) -> Value {

@@ -19,7 +19,7 @@ use super::wait::{WaitKind, kind, locks_window};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Gathering {
     pub(super) tasks: IdSet,
-    /// The operation, without `MPI_`: `allreduce`.
+    /// The name of the operation in lower case, without `MPI_`: `allreduce`.
     pub(super) name: String,
     /// The name of the called function.
     pub(super) call: String,

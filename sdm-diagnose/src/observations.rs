@@ -95,7 +95,7 @@ impl Observations {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// [`ObservationsError`], which names the place and the field.
+    /// [`ObservationsError`] names the place and the field.
     pub fn decode(text: &str) -> Result<Self, ObservationsError> {
         decode::file(serde_json::from_str(text)?)
     }

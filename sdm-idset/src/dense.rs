@@ -1,4 +1,4 @@
-//! The dense form of a set: one bit for each id from a first one on, least significant bit first.
+//! The dense form of a set: one bit per id, beginning with a first id, least significant bit first.
 //!
 //! It is one of the wire's codings, and a fast way to build long strides. The bits begin at a multiple of
 //! eight, so that their bytes equal those of a bitmap's blocks and are copied.
@@ -9,7 +9,7 @@ use crate::Stride;
 
 /// The first four bytes of the portable Roaring format without runs.
 const PORTABLE_COOKIE: u32 = 12_346;
-/// The bits of a byte.
+/// Number of bits of a byte.
 const BYTE: u32 = 8;
 
 /// The id of the first bit, for a set with this first id.

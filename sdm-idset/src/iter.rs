@@ -7,7 +7,7 @@ use crate::set::Layout;
 use crate::{IdSet, TaskId};
 
 impl IdSet {
-    /// The elements, rising (`sdm_set_first`, `sdm_set_next`, `sdm_set_done`).
+    /// The elements in ascending order (`sdm_set_first`, `sdm_set_next`, `sdm_set_done`).
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter {
@@ -40,9 +40,9 @@ impl IdSet {
 
     /// Splits the set into evenly spaced pieces, ascending, as the text form and the wire form write it.
     ///
-    /// The rule is greedy and gives one answer for a set: two or more neighbours are a piece of step 1, as long as possible; of
-    /// the ids without neighbours between two such pieces, three or more at one distance are a piece, as long as possible, from the
-    /// left; every other id stands alone.
+    /// The rule is greedy and deterministic. First, two or more consecutive ids form a piece of step 1, as
+    /// long as possible. Between such pieces, three or more ids at one distance form a piece, as long as
+    /// possible, from the left. Every other id is a piece of its own.
     #[must_use]
     pub fn strides(&self) -> Strides<'_> {
         Strides {
@@ -128,7 +128,7 @@ impl Iterator for Ranges<'_> {
 
 /// Evenly spaced ids: `first`, `first + step`, ... `last`.
 ///
-/// One id alone has step 1. Always `first <= last`, `step >= 1`, and `last` is one of the ids.
+/// A single id has step 1. Always `first <= last`, `step >= 1`, and `last` is one of the ids.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Stride {
     first: u32,
@@ -175,7 +175,7 @@ impl Stride {
         u64::from((self.last - self.first) / self.step) + 1
     }
 
-    /// The ids, rising.
+    /// The ids in ascending order.
     pub fn ids(self) -> impl Iterator<Item = TaskId> {
         let step = usize::try_from(self.step).expect("a usize holds a u32");
         (self.first..=self.last).step_by(step).map(TaskId)
@@ -208,7 +208,7 @@ impl fmt::Display for Stride {
 #[derive(Clone)]
 pub struct Strides<'a> {
     ranges: Ranges<'a>,
-    /// Ids without neighbours that may still grow into a longer piece.
+    /// Ids without direct neighbours that may still become a longer piece.
     lone: Option<Stride>,
     /// The run of consecutive ids after `lone`.
     run: Option<Stride>,

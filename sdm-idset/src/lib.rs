@@ -1,15 +1,15 @@
-//! Sets of task ids, made for a million tasks.
+//! Sets of task ids, designed for a million tasks.
 //!
-//! [`TaskId`] names one debugged process; [`IdSet`] is a set of them, kept as compressed bitmaps (`roaring`), with
-//! a text form for people and a wire form for links. The first million ids take nothing in memory beside the set itself, eight characters as
-//! text (`0-999999`) and four bytes on the wire.
+//! [`TaskId`] identifies one debugged process. [`IdSet`] is a set of task ids, stored as compressed bitmaps
+//! (`roaring`), with a text form for users and a wire form for links. The set of the first million ids
+//! needs no heap memory, eight characters as text (`0-999999`) and four bytes on the wire.
 //!
-//! The crate does no I/O, imports nothing else of ours, and never panics on what comes from outside: the decoders ([`IdSet::decode`],
-//! [`FromStr`](std::str::FromStr)) check everything and bound what they allocate ([`ID_MAX`], [`SET_BYTES_MAX`],
-//! [`TEXT_BYTES_MAX`]).
+//! The crate does no I/O, depends on no other crate of SDM, and never panics on external input. The
+//! decoders ([`IdSet::decode`], [`FromStr`](std::str::FromStr)) check everything and limit their
+//! allocations ([`ID_MAX`], [`SET_BYTES_MAX`], [`TEXT_BYTES_MAX`]).
 //!
-//! Three types matter: [`IdSet`]; [`TaskId`], its element; [`Stride`], a run of evenly spaced ids, in which both forms are
-//! written and in which large sets are best walked.
+//! There are three main types: [`IdSet`]; [`TaskId`], its element; and [`Stride`], a run of evenly spaced
+//! ids. Both forms consist of strides, and large sets are best iterated by strides.
 //!
 //! ```
 //! use sdm_idset::{IdSet, TaskId};
@@ -33,7 +33,7 @@
 //!
 //! # The seed's names
 //!
-//! "PTP new SDM, Set Operations" and what stands for each here:
+//! The functions of "PTP new SDM, Set Operations", and their counterparts here:
 //!
 //! | seed | here |
 //! |---|---|

@@ -8,7 +8,7 @@ use crate::set::Layout;
 use crate::{IdSet, TaskId};
 
 impl IdSet {
-    /// True where every element of `self` is one of `other` (`sdm_set_is_subset`).
+    /// True if every element of `self` is in `other` (`sdm_set_is_subset`).
     #[must_use]
     pub fn is_subset(&self, other: &IdSet) -> bool {
         match (&self.layout, &other.layout) {
@@ -25,7 +25,7 @@ impl IdSet {
         }
     }
 
-    /// True where the two share no element.
+    /// True if the sets share no element.
     #[must_use]
     pub fn is_disjoint(&self, other: &IdSet) -> bool {
         match (&self.layout, &other.layout) {
@@ -47,7 +47,7 @@ impl IdSet {
         }
     }
 
-    /// Keeps only elements that `other` has too (`sdm_set_intersect`).
+    /// Keeps only elements that are also in `other` (`sdm_set_intersect`).
     pub fn intersect_with(&mut self, other: &IdSet) {
         if let (Layout::Bits(own), Layout::Bits(other)) = (&mut self.layout, &other.layout) {
             own.bits &= &other.bits;
@@ -81,7 +81,7 @@ impl IdSet {
         }
     }
 
-    /// The union of the two.
+    /// The union of two sets.
     #[must_use]
     pub fn union(&self, other: &IdSet) -> IdSet {
         Self::union_all([self, other])
@@ -131,7 +131,7 @@ impl IdSet {
         }
     }
 
-    /// The union of many sets at once; cheaper than one after the other.
+    /// The union of many sets. Faster than successive unions.
     #[must_use]
     pub fn union_all<'a>(sets: impl IntoIterator<Item = &'a IdSet>) -> IdSet {
         let mut sets = sets.into_iter();

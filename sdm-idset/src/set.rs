@@ -9,10 +9,10 @@ use roaring::RoaringBitmap;
 use crate::run::Run;
 use crate::{Stride, dense};
 
-/// The largest id that the text form and the wire form carry.
+/// The largest id that the text form and the wire form can contain.
 ///
-/// A dozen bytes can name every other id up to here, so this bounds what one decoded set costs: 2 MiB.
-/// Sets in memory take any `u32`; a session never gives a larger id than this one.
+/// A dozen bytes can encode every other id up to this limit, so the limit bounds the memory of one decoded
+/// set: 2 MiB. Sets in memory accept any `u32`. A session assigns no larger id than this one.
 pub const ID_MAX: u32 = (1 << 24) - 1;
 
 /// Minimum number of single changes between two examinations of the layout.
@@ -29,14 +29,14 @@ const DENSE_STEP_MAX: u32 = 15;
 /// Maximum number of strides that `Debug` prints.
 const DEBUG_STRIDES_MAX: usize = 64;
 
-/// Names one debugged process for the whole session; given by the session and never reused.
+/// The id of one debugged process for the whole session. The session assigns ids, and never reuses one.
 ///
-/// The first job's tasks get their MPI rank.
+/// Tasks of the first job have their MPI rank as id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TaskId(pub u32);
 
 impl TaskId {
-    /// The largest id that a session gives (`sdm_set_max`).
+    /// The largest id that a session assigns (`sdm_set_max`).
     pub const MAX: TaskId = TaskId(ID_MAX);
 }
 
@@ -48,12 +48,15 @@ impl fmt::Display for TaskId {
 
 /// A set of tasks ("PTP new SDM, Set Operations").
 ///
-/// The empty set and any one run of neighbours own no memory: most sets of a tree are such runs. Runs cost next to nothing
-/// in every other set too, however it came about: the layout is looked at again after a number of changes that grows with the
-/// set, so that single inserts and removes stay cheap. Sets are equal when they hold the same ids, whatever their layout;
-/// that is why their bytes are never compared or hashed.
+/// The empty set and a set of one run of consecutive ids need no heap memory; most sets of a tree are such
+/// runs. In other sets, runs need little memory, however the set was built. The layout is examined again
+/// after a number of changes that grows with the set, so single inserts and removes stay cheap.
 ///
-/// Large because it has the operations of `std`'s sets, and those of text and bytes; each group of them has a file.
+/// Sets are equal if they have the same ids, whatever their layout. Therefore their bytes are never
+/// compared or hashed.
+///
+/// The type has the operations of `std`'s sets, and those for text and bytes. Each group of operations has
+/// its own file.
 #[derive(Clone, Default)]
 pub struct IdSet {
     pub(crate) layout: Layout,
@@ -65,7 +68,7 @@ pub(crate) enum Layout {
     #[default]
     Empty,
     Run(Run),
-    /// Never empty.
+    /// A bitmap. Never empty.
     Bits(Box<Bits>),
 }
 
@@ -113,13 +116,13 @@ impl IdSet {
         }
     }
 
-    /// The set that holds just `id`.
+    /// The set with only `id`.
     #[must_use]
     pub fn single(id: TaskId) -> Self {
         Self::from_range(id.0..=id.0)
     }
 
-    /// The set of all ids of an inclusive range; empty where start > end.
+    /// The set of all ids of an inclusive range. Empty if start > end.
     #[must_use]
     pub fn from_range(range: RangeInclusive<u32>) -> Self {
         let (first, last) = range.into_inner();
@@ -173,7 +176,7 @@ impl IdSet {
         }
     }
 
-    /// The set as a bitmap.
+    /// The set as a roaring bitmap.
     pub(crate) fn bits(&self) -> Cow<'_, RoaringBitmap> {
         let mut bits = RoaringBitmap::new();
         match &self.layout {
@@ -186,7 +189,7 @@ impl IdSet {
         Cow::Owned(bits)
     }
 
-    /// Adds `id`; true where it was not there before (`sdm_set_add_element`).
+    /// Adds `id`. Returns true if it was not in the set (`sdm_set_add_element`).
     pub fn insert(&mut self, id: TaskId) -> bool {
         if self.insert_run(Run::single(id.0)) {
             return true;
@@ -199,7 +202,7 @@ impl IdSet {
         true
     }
 
-    /// Adds every id of an inclusive range (`sdm_set_add_all` with `0..=id`); nothing where start > end.
+    /// Adds every id of an inclusive range (`sdm_set_add_all` with `0..=id`). Adds nothing if start > end.
     pub fn insert_range(&mut self, range: RangeInclusive<u32>) {
         let (first, last) = range.into_inner();
         if first <= last && !self.insert_run(Run { first, last }) {
@@ -243,7 +246,7 @@ impl IdSet {
         }
     }
 
-    /// Removes `id`; true where it was there (`sdm_set_remove_element`).
+    /// Removes `id`. Returns true if it was in the set (`sdm_set_remove_element`).
     pub fn remove(&mut self, id: TaskId) -> bool {
         if !self.contains(id) {
             return false;
@@ -275,13 +278,13 @@ impl IdSet {
         }
     }
 
-    /// True where there is no element (`sdm_set_is_empty`).
+    /// True if the set has no element (`sdm_set_is_empty`).
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self.layout, Layout::Empty)
     }
 
-    /// True where `id` is an element (`sdm_set_contains`).
+    /// True if `id` is in the set (`sdm_set_contains`).
     #[must_use]
     pub fn contains(&self, id: TaskId) -> bool {
         match &self.layout {
@@ -311,7 +314,7 @@ impl IdSet {
         }
     }
 
-    /// The element that has `index` smaller ones; none where `index >= len()`.
+    /// The element with exactly `index` smaller ones. None if `index >= len()`.
     #[must_use]
     pub fn nth(&self, index: u64) -> Option<TaskId> {
         let index = u32::try_from(index).ok()?;
@@ -389,7 +392,7 @@ impl IdSet {
         }
     }
 
-    /// Counts a set operation with `other`.
+    /// Counts a set operation with `other` as changes.
     pub(crate) fn changed_by(&mut self, other: &RoaringBitmap) {
         self.changed(weight_of(other));
     }

@@ -6,9 +6,11 @@
 //! id    = "0" | nonzero *digit                0 ..= ID_MAX
 //! ```
 //!
-//! Strict: no blanks, signs or leading zeros, no empty parts, no range that runs backwards. Parts may come in any order and may
-//! overlap, as people type them; a step that does not meet the end of its range stops before it. What is written has one form
-//! for each set: the pieces of [`IdSet::strides`], with `-`.
+//! The syntax is strict: no blanks, signs, leading zeros, empty parts or descending ranges. Parts may be in
+//! any order and may overlap, as users type them. A step that does not meet the end of its range stops
+//! before the end.
+//!
+//! The printed text of a set is unique: the pieces of [`IdSet::strides`], with `-`.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -71,7 +73,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// One part, up to a comma or the end.
+    /// Parses one part, up to a comma or the end.
     fn part(&mut self) -> Result<Stride, ParseError> {
         let start = self.at;
         let first = self.number()?;
@@ -153,7 +155,7 @@ impl fmt::Display for IdSet {
     }
 }
 
-/// The text form of a set, cut at a comma where it is longer than `width_max`: `0,3,7,...`.
+/// The text form of a set, truncated at a comma if it is longer than `width_max`: `0,3,7,...`.
 #[must_use]
 pub fn set_text(set: &IdSet, width_max: usize) -> String {
     let mut bounded = BoundedText {

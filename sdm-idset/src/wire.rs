@@ -1,4 +1,4 @@
-//! The wire form: a tag byte and one of several codings, none longer than the bitmap's own.
+//! The wire form: a tag byte and one of several codings. None is longer than the bitmap's portable form.
 //!
 //! ```text
 //! byte 0   rest
@@ -16,11 +16,12 @@
 //! id in coding 3 are relative to base and may be below it: they stand as zigzag (2 d, or -2 d - 1 where d < 0).
 //! ```
 //!
-//! A bitmap is written as it lies in memory, container by container. Where that shows that it is bits from one end to the other they are
-//! moved to where coding 3 wants them; where it is few pieces (`pieces`), coding 2 is written over it.
+//! A bitmap is written container by container, as it is stored. If all containers turn out to be bits, they
+//! are moved to the position for coding 3. If they are few pieces (`pieces`), coding 2 overwrites them.
 //!
-//! The end is where the coding says; what follows belongs to the caller. Equal sets may have different forms: a
-//! form is never compared or hashed. Every set of ids up to [`ID_MAX`] fits into [`SET_BYTES_MAX`].
+//! The coding determines its end, and further bytes belong to the caller. Equal sets may have different
+//! forms, so a form is never compared or hashed. Every set of ids up to [`ID_MAX`] fits into
+//! [`SET_BYTES_MAX`].
 
 mod number;
 mod pieces;
@@ -53,11 +54,12 @@ const PORTABLE: u8 = portable::FIRST_BYTE;
 const PORTABLE_RUNS: u8 = portable::FIRST_BYTE_RUNS;
 
 impl IdSet {
-    /// Appends the wire form, coded relative to `base`, which the reader has to know.
+    /// Appends the wire form, encoded relative to `base`. The reader needs the same `base`.
     ///
-    /// It takes at most as many bytes as the portable Roaring format of the set in its smallest layout, and about the time that writing that takes: for a set
-    /// of many changes since it was last [compact](IdSet::compact) a compact copy is made first.
-    /// A set with ids above [`ID_MAX`](crate::ID_MAX) is written too, but no decoder takes it.
+    /// The form has at most as many bytes as the portable Roaring format of the set in its smallest layout,
+    /// and takes about the same time to write. After many changes since it was last
+    /// [compact](IdSet::compact), the set is copied and the copy is compacted first. A set with ids above
+    /// [`ID_MAX`](crate::ID_MAX) is written too, but no decoder accepts it.
     pub fn encode(&self, base: u32, out: &mut Vec<u8>) {
         match &self.layout {
             Layout::Empty => out.push(EMPTY),
@@ -81,11 +83,11 @@ impl IdSet {
         out.len() as u64
     }
 
-    /// Reads one wire form off the front of `input`; gives the set and the bytes used.
+    /// Decodes a wire form at the start of `input`. Returns the set and the number of bytes used.
     ///
     /// # Errors
-    /// Bytes that are no set, or one with ids above [`ID_MAX`](crate::ID_MAX). Nothing is allocated beyond a small multiple of the input's
-    /// length and the 2 MiB that the largest set of evenly spaced ids takes.
+    /// The bytes are not a valid set, or the set has ids above [`ID_MAX`](crate::ID_MAX). Memory is limited
+    /// to a small multiple of the input's length, plus the 2 MiB of the largest set of evenly spaced ids.
     pub fn decode(base: u32, input: &[u8]) -> Result<(IdSet, usize), DecodeError> {
         let mut reader = Reader::new(input);
         let set = match reader.byte()? {

@@ -21,7 +21,7 @@ pub enum ArgumentRole {
     Communicator,
     /// The file, by descriptor, stream or name.
     File,
-    /// The rank that a collective operation begins or ends at.
+    /// The root rank of a collective operation.
     Root,
     /// The number of requests to wait for.
     Requests,

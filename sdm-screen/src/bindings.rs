@@ -30,7 +30,7 @@ pub enum BindingError {
     /// The binding is not a pair of keys.
     #[error("expected KEY=KEY, as in F8=n, not {0:?}")]
     NoPair(String),
-    /// There is no such key.
+    /// The key does not exist.
     #[error(
         "{0:?} is no key: a letter or sign, F1 to F12, S-F11, ^X, Enter, Tab, Esc, Space, Up, Down, Left, Right, PgUp, PgDn, Home, End, \
          Ins, Del, Backspace are"
@@ -49,7 +49,7 @@ impl Bindings {
     /// Parses bindings from the settings: `F8=n` lets F8 act as `n`, `x=none` disables `x`.
     ///
     /// # Errors
-    /// [`BindingError`] says which is none, and why.
+    /// [`BindingError`] names the invalid binding and the reason.
     pub fn parse<'a>(all: impl IntoIterator<Item = &'a str>) -> Result<Self, BindingError> {
         let mut bindings = Vec::new();
         for pair in all {

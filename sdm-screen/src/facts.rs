@@ -54,7 +54,7 @@ pub struct Item {
 /// The end of a job's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// The file.
+    /// The path of the file.
     pub path: String,
     /// The last lines.
     pub lines: Vec<String>,
@@ -65,7 +65,7 @@ pub struct Output {
 /// A snapshot of the runtime platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The resource managers that are defined.
+    /// The defined resource managers.
     pub clusters: Vec<Cluster>,
     /// Machines, nodes, queues and jobs, and the processes of the requested job ([`Wants`]).
     pub items: Vec<Item>,
@@ -80,7 +80,7 @@ pub struct Facts {
 /// Details that the screen requests in addition to a snapshot's standard content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// The cluster and the element's id of the job whose processes are shown.
+    /// The cluster and the element id of the job whose processes are shown.
     pub job: Option<(String, String)>,
     /// The element id of the process of that job that is shown in detail, together with the job's output.
     pub process: Option<String>,

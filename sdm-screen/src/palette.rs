@@ -31,7 +31,7 @@ pub enum Palette {
     Light,
     /// For colour-blind users, on a dark background.
     Blind,
-    /// The same on a light background.
+    /// For a light background and the colour-blind.
     BlindLight,
 }
 
@@ -132,7 +132,7 @@ mod tests {
         0.2126 * r + 0.7152 * g + 0.0722 * b
     }
 
-    /// CIE L*a*b*, in which equal distances look about equal.
+    /// CIE L*a*b*, a colour space in which equal distances look about equal.
     fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
         let f = |t: f64| match t > 0.008_856 {
             true => t.cbrt(),

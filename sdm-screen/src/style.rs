@@ -23,8 +23,8 @@ pub struct Style {
     pub linear: bool,
 }
 
-/// The sign and the tone of a state of a manager, machine, queue, job or process. Within one kind of element no two states
-/// have the same sign.
+/// The sign and the tone of a state of a manager, machine, queue, job or process. Within one kind of
+/// element no two states have the same sign.
 pub(crate) fn state(word: &str) -> (char, Tone) {
     use states::{Job, Machine, Manager, Process, Queue};
     let signs = [

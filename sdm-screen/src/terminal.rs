@@ -100,7 +100,7 @@ impl Terminal {
     /// without a terminal; `has_mouse` enables mouse reports.
     ///
     /// # Errors
-    /// There is none, or it can show no screen.
+    /// There is no terminal, or it cannot show a full screen.
     pub fn take(otherwise: &'static str, has_mouse: bool) -> Result<Self, TerminalError> {
         check(otherwise)?;
         static HOOK: Once = Once::new();
@@ -128,7 +128,7 @@ impl Terminal {
     /// Takes over the terminal again, and redraws everything.
     ///
     /// # Errors
-    /// It is gone.
+    /// The terminal is gone.
     pub fn resume(&mut self) -> Result<(), TerminalError> {
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen)?;
@@ -203,7 +203,7 @@ impl Terminal {
 /// Checks that this process has a terminal that can show a screen.
 ///
 /// # Errors
-/// [`TerminalError`] says why not, and what can be had: `otherwise`.
+/// [`TerminalError`] gives the reason, with `otherwise` as advice.
 pub fn check(otherwise: &'static str) -> Result<(), TerminalError> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(TerminalError::NoTerminal(otherwise));

@@ -84,7 +84,7 @@ pub(crate) const MENU: [(&str, &str); 5] = [
     ("show", "all that is known of it"),
 ];
 
-/// `sdm top`.
+/// The screen of `sdm top`.
 ///
 /// Large because a key can involve any view. Each has a type of its own; the rest here is their common
 /// state and the keyboard focus.

@@ -30,7 +30,7 @@ impl Inherited {
     /// run on all processors that it is allowed. `streams`: whether the program gets its standard streams.
     ///
     /// # Errors
-    /// A standard stream that cannot be handed on.
+    /// A standard stream cannot be passed on.
     pub(crate) fn take(streams: bool) -> std::io::Result<Self> {
         let streams = streams.then(InheritedStreams::take).transpose()?;
         Ok(Self {
@@ -54,7 +54,7 @@ impl Inherited {
     /// variable's value.
     ///
     /// # Errors
-    /// It says something else.
+    /// The value names no mode.
     pub(crate) fn with_completion(mut self, value: Option<OsString>) -> anyhow::Result<Self> {
         if let Some(value) = value {
             let parsed = value.to_string_lossy().parse::<Completion>();
@@ -68,7 +68,7 @@ impl Inherited {
 /// that starts them.
 ///
 /// # Errors
-/// A scenario that is none.
+/// The scenario is invalid.
 pub(crate) fn make(
     settings: BackendSettings,
     tasks: &IdSet,

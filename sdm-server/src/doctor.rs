@@ -16,7 +16,7 @@ use crate::arguments::Arguments;
 /// can test whether a connection is possible.
 ///
 /// # Errors
-/// [`io::Error`] where nobody reads it.
+/// [`io::Error`] if the output cannot be written.
 pub fn tell(arguments: &Arguments, gdb: &Path) -> io::Result<()> {
     say(&Told::Version {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -28,7 +28,7 @@ pub(crate) enum Part {
 /// have one thread. The key in `config` is for the servers; this process wipes its copy.
 ///
 /// # Errors
-/// A process that could not be had; those that were forked before end with this one.
+/// A process cannot be forked. Servers that were forked before end with this one.
 pub(crate) fn fork_all(first: u32, count: u32, config: &mut LinkConfig) -> Result<Part> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)
         .context("sdm-server: ask to be told of the launcher's death")?;

@@ -9,7 +9,7 @@ use sdm_core::transport::{ConnectionString, Interface, Transport, own_addresses}
 /// Listens. Returns the listening address, and the addresses at which others reach it, best first.
 ///
 /// # Errors
-/// No port is free, or no interface is the one that is wanted.
+/// No port is free, or no interface matches.
 pub(crate) fn listen(
     transport: &mut impl Transport,
     bind: IpAddr,

@@ -24,7 +24,7 @@ use sdm_system::stream::Stream;
 
 use crate::shim::surroundings;
 
-/// The program.
+/// The name of the PMIx server's program.
 const PROGRAM: &str = "sdm-pmix";
 /// Time limit for the PMIx server to be ready: it loads a library, perhaps over a network.
 const READY_WAIT: Duration = Duration::from_secs(60);
@@ -52,7 +52,7 @@ pub(crate) enum PmixError {
     /// The identity that it shares with other servers of this node could not be determined.
     #[error("{0:#}")]
     Surroundings(anyhow::Error),
-    /// None of the job's nodes has the server's tasks.
+    /// No node of the job has the server's tasks.
     #[error("this server's tasks are on no node of the job")]
     NoNode,
     /// The description of the job cannot be encoded.
@@ -145,7 +145,7 @@ pub(crate) struct PmixServer {
     is_gone: bool,
 }
 
-/// The process.
+/// A process that was started here.
 struct Started {
     child: Child,
     /// A pidfd, which is readable at the end of the process.
@@ -159,7 +159,7 @@ impl PmixServer {
     /// `spare` numbers are for spawned processes.
     ///
     /// # Errors
-    /// [`PmixError`].
+    /// [`PmixError`] gives the step that failed.
     pub(crate) fn begin(
         config: &LinkConfig,
         job: &HostJob,

@@ -1,4 +1,4 @@
-//! The server's start and its event loop.
+//! The start of a server, and its event loop.
 
 mod hosted;
 mod meeting;
@@ -48,7 +48,7 @@ use crate::shim::{self, Role, ShimListener};
 /// programs, so that the launcher sees the same as without a debugger.
 ///
 /// # Errors
-/// No identity, no key, no port: said with who and what.
+/// The identity, the key or a port is missing. The error names the server and the reason.
 pub fn serve(
     mut arguments: Arguments,
     mut ours: HashMap<OsString, OsString>,
@@ -105,7 +105,7 @@ pub fn serve(
 /// The role that this process has taken on at its start.
 enum Begun {
     Server(Box<Server>),
-    /// A shim, which has ended with this code.
+    /// A shim, which has ended with this exit code.
     Shim(u8),
 }
 

@@ -12,7 +12,7 @@ use sdm_idset::IdSet;
 pub(crate) enum Upward {
     /// The answer to a command.
     Answer(CommandId, Block),
-    /// An event of these tasks: its lane and payload.
+    /// An event of these tasks, with its lane and payload.
     Event(IdSet, Lane, Bytes),
 }
 

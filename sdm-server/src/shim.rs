@@ -55,7 +55,7 @@ pub(crate) enum Role {
 /// needs the key in `config`.
 ///
 /// # Errors
-/// What could not be had of the system; nobody who listens there within `wait`.
+/// A system call failed, or no server listens there within `wait`.
 pub(crate) fn meet(
     each: u32,
     identity: &Identity,
@@ -243,7 +243,7 @@ impl ShimListener {
 /// Runs as the shim of a rank until the end of the session. Returns the exit code.
 ///
 /// # Errors
-/// No server that takes it in.
+/// No server accepts this process.
 pub(crate) fn be_a_shim(
     channel: Channel,
     rank: u32,

@@ -92,7 +92,7 @@ fn is_crash(reply: &Reply) -> bool {
 /// The events of the session so far.
 #[derive(Default)]
 struct Heard {
-    /// The answers to each command, as they came.
+    /// The answers to each command, in the order of their arrival.
     classes: HashMap<CommandId, Vec<Class>>,
     /// Completed commands.
     over: HashSet<CommandId>,
@@ -106,7 +106,7 @@ impl Heard {
     /// Handles events until the condition holds, or `wait` is over. No other function takes events.
     ///
     /// # Errors
-    /// The session has ended.
+    /// The session is over.
     fn listen(
         &mut self,
         session: &mut Session,

@@ -47,7 +47,7 @@ pub enum ClassAnswer {
 pub enum SessionEvent {
     /// New answers to a command. Each task is in one of them over the whole command.
     Answer {
-        /// The command that is answered, as [`DebugSession::send`] gave it.
+        /// The command that is answered, as returned by [`DebugSession::send`].
         id: CommandId,
         /// A class per distinct answer.
         classes: Vec<Class>,
@@ -108,7 +108,7 @@ pub struct SessionMember {
     pub host: String,
     /// The addresses at which its parent reaches it, as connection strings. Empty for the master.
     pub addresses: Vec<String>,
-    /// The index of its parent among the members; absent for the master.
+    /// The index of the parent among the members. None for the master.
     pub parent: Option<usize>,
     /// The server's own tasks.
     pub tasks: IdSet,
@@ -122,7 +122,7 @@ pub trait DebugSession {
     /// The tasks in the session: `all`.
     fn tasks(&self) -> &IdSet;
 
-    /// The master and the servers, parents before their children; empty where it is not known.
+    /// The master and the servers, parents before their children. Empty if unknown.
     fn members(&self) -> &[SessionMember] {
         &[]
     }

@@ -33,7 +33,7 @@ pub struct SessionConfig {
     /// Maximum number of tasks per server, 1 or more. Valid where the servers start the programs and
     /// nothing below assigns tasks. The number of servers is then smaller than `servers`.
     pub tasks_per_server: u32,
-    /// The tasks of each server; server i owns task i where this is empty.
+    /// The tasks of each server. If empty, server i has task i.
     pub tasks: Vec<IdSet>,
     /// The tasks of each host, which has one server. For launchers with an unknown placement; takes
     /// precedence over `tasks`.
@@ -93,7 +93,7 @@ impl SessionConfig {
         }
     }
 
-    /// `servers` servers on this machine, one task each, with gdb.
+    /// A configuration for `servers` servers on this machine, one task each, with gdb.
     #[must_use]
     pub fn local(servers: u32) -> Self {
         Self {

@@ -75,7 +75,7 @@ impl Starting<'_> {
         }
     }
 
-    /// The servers that have not announced themselves, by their numbers.
+    /// The numbers of the servers that have not announced themselves.
     fn absent(&self) -> IdSet {
         let all = 0..self.config.servers;
         let absent = all.filter(|id| !self.has_arrived(*id));
@@ -250,7 +250,7 @@ impl Starting<'_> {
         });
     }
 
-    /// A rank, and its host where each server has one.
+    /// A rank, with its host if each server has one.
     fn name_of_task(&self, task: TaskId) -> String {
         let alone = self.tasks.len() == u64::from(self.config.servers);
         match self.heard.get(&task.0).filter(|_| alone) {

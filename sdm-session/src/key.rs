@@ -27,8 +27,8 @@ use super::error::SessionError;
 /// The way of the key to servers whose launcher passes environments over channels of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyHandover {
-    /// Through a socket where all servers are on this machine, in a file where the home folder is on a network file
-    /// system, otherwise in the environment.
+    /// The way is chosen automatically. With all servers on this machine: a socket. With the home directory
+    /// on a network file system: a file. Otherwise: the environment.
     #[default]
     Auto,
     /// In the environment, which the launcher passes on.

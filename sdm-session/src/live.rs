@@ -138,7 +138,7 @@ impl Session {
         &self.lost
     }
 
-    /// The master's Unix process id, where it was started here.
+    /// The pid of the master. None if it was not started here.
     #[must_use]
     pub fn master_pid(&self) -> Option<u32> {
         self.master.as_ref().map(Child::id)
@@ -148,7 +148,7 @@ impl Session {
     /// of SDM remains.
     ///
     /// # Errors
-    /// As [`Session::end`].
+    /// As for [`Session::end`].
     pub fn close(mut self, policy: EndPolicy) -> Result<(), EndError> {
         self.end(policy)
     }
@@ -156,7 +156,7 @@ impl Session {
     /// Ends the session without dropping it. Afterwards it delivers no event and carries out no command.
     ///
     /// # Errors
-    /// [`EndError`]: what could not be ended, or not in time.
+    /// [`EndError`] names the parts that could not be ended, or not in time.
     pub fn end(&mut self, policy: EndPolicy) -> Result<(), EndError> {
         if self.ending {
             return Ok(());

@@ -66,11 +66,11 @@ pub(super) struct Starting<'a> {
 }
 
 impl Session {
-    /// Starts a session and waits until every server is connected; the calling thread must live
-    /// as long as the session.
+    /// Starts a session and waits until every server is connected. The calling thread must live as long as
+    /// the session.
     ///
     /// # Errors
-    /// What was not there, who could not be started or reached; nothing is left behind then.
+    /// The step that failed, with the host or program. No process of the session remains then.
     pub fn start(
         config: &SessionConfig,
         tell: &mut dyn FnMut(StartProgress),

@@ -15,7 +15,7 @@ impl Session {
     /// `records`, its output does not go to standard output.
     ///
     /// # Errors
-    /// It cannot be watched.
+    /// The process cannot be watched.
     pub fn adopt(&mut self, starter: Launch, records: bool) -> io::Result<()> {
         for fd in starter.fds() {
             self.driver.transport().watch(fd, true, false)?;

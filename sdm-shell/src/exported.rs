@@ -1,10 +1,10 @@
-//! Values of an expression in all tasks, as files for other programs: NumPy's `.npy` (its format of version 1.0, by NEP 1 and
-//! `numpy.lib.format`) and `.csv` (RFC 4180 with line feeds).
+//! Values of an expression in all tasks, as files for other programs. The formats are NumPy's `.npy`,
+//! version 1.0 (NEP 1, `numpy.lib.format`), and `.csv` (RFC 4180 with line feeds).
 use std::fmt::Write;
 
 use sdm_debug::rules::{Number, Parsed};
 
-/// Numbers of tasks: the first axis is the tasks, those behind it are the array's own.
+/// An array of numbers. The first axis is the tasks; further axes are those of the array in the program.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exported {
     /// The ranks that have these values, in ascending order.
@@ -16,12 +16,13 @@ pub(crate) struct Exported {
 }
 
 impl Exported {
-    /// True where every number is an integer that 64 bits with a sign hold: they are written as such.
+    /// True if every number is an integer that fits into a signed 64-bit integer. Such numbers are written
+    /// as integers.
     pub(crate) fn is_whole(&self) -> bool {
         self.values.iter().all(|value| whole(*value).is_some())
     }
 
-    /// The file `.npy`: little-endian `int64` or `float64`, in C's order.
+    /// The contents of the `.npy` file: little-endian `int64` or `float64`, in C order.
     pub(crate) fn npy(&self) -> Vec<u8> {
         const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
         const ALIGNED: usize = 64;
@@ -52,7 +53,8 @@ impl Exported {
         file
     }
 
-    /// The file `.csv`: a line for each task, its rank first, and a column for each element, called by its place.
+    /// The contents of the `.csv` file: one line per task, beginning with its rank, and one column per
+    /// element.
     pub(crate) fn csv(&self) -> String {
         let count = self.shape.iter().product::<usize>();
         let mut file = "rank".to_owned();
@@ -74,7 +76,8 @@ impl Exported {
         file
     }
 
-    /// `value`, `[3]`, `[1][2]`: places are counted from 0, whatever the bounds of the slice were.
+    /// The name of an element's column: `value`, `[3]`, `[1][2]`. Indices start at 0, whatever the bounds
+    /// of the slice.
     fn column(&self, mut index: usize) -> String {
         if self.shape.is_empty() {
             return "value".to_owned();

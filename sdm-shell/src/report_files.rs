@@ -9,7 +9,7 @@ use sdm_view::report::{Report, html, json, junit, text};
 
 use crate::LocalMachine;
 
-/// A file of a report could not be written.
+/// The error for a report file that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("write {}: {error}", printable_name(file))]
 pub struct NotWritten {
@@ -22,7 +22,7 @@ pub struct NotWritten {
 /// The files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportFiles {
-    /// The path of the page of HTML.
+    /// The path of the HTML page.
     pub page: PathBuf,
     /// The path of the text file of one screen, next to the page.
     pub text: PathBuf,
@@ -55,7 +55,7 @@ impl ReportFiles {
     /// Writes all files on a machine, each atomically. An existing file is kept until it is replaced.
     ///
     /// # Errors
-    /// [`NotWritten`] names the first file that could not be written; those behind it were not tried.
+    /// [`NotWritten`] names the first file that could not be written. Later files are not tried.
     pub fn write(&self, report: &Report, machine: &mut dyn LocalMachine) -> Result<(), NotWritten> {
         let mut write = |path: &Path, content: String| {
             let written = machine.write_file(path, content.as_bytes());

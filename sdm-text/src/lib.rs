@@ -8,7 +8,7 @@ pub use shell::{shell_word, shell_word_of_bytes};
 use unicode_general_category::{GeneralCategory, get_general_category};
 use unicode_width::UnicodeWidthChar;
 
-/// The text of one line, everything but printable characters and tabs escaped as `\x1b`.
+/// The text of one line. All characters except printable ones and tabs are escaped, for example as `\x1b`.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());

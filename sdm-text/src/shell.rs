@@ -1,4 +1,4 @@
-//! Words for a POSIX shell.
+//! Quoting of words for a POSIX shell.
 
 /// Quotes a text as one word for a shell. Text without special characters is unchanged, for readability.
 #[must_use]

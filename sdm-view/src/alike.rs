@@ -19,17 +19,17 @@ use crate::item::Gathered;
 const ANY: &str = "0x*";
 /// Placeholder for an argument whose value differs between stacks that are otherwise equal.
 pub(crate) const DIFFERS: &str = "...";
-/// Numbers of fewer digits are no addresses: nothing is mapped below 64 kB.
+/// Minimum number of digits of an address: nothing is mapped below 64 kB.
 const DIGITS_MIN: usize = 5;
-/// Hexadecimal numbers behind these are no addresses.
+/// Prefixes of hexadecimal numbers that are not addresses.
 const NO_ADDRESS: [&str; 2] = ["nan(", "unknown: "];
 
-/// Bigger sets first; of equal ones the one with the smallest task.
+/// The order of sets: larger ones first, then by the smallest task.
 pub(crate) fn biggest_first(a: &IdSet, b: &IdSet) -> std::cmp::Ordering {
     b.len().cmp(&a.len()).then(a.first().cmp(&b.first()))
 }
 
-/// The text with all addresses outside of strings replaced by the same word.
+/// The text with the same word in place of all addresses outside of strings.
 fn key(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let mut out = String::new();
@@ -215,7 +215,7 @@ fn values(reply: &mut Reply) -> Vec<&mut Value> {
     values
 }
 
-/// The arguments' values of all frames of a stack, in their order; none of another reply.
+/// The values of the arguments of all frames of a stack, in order. Empty for another reply.
 pub(crate) fn arguments(reply: &Reply) -> Vec<&Value> {
     let frames = match reply {
         Reply::Backtrace(backtrace) => &backtrace.frames[..],

@@ -55,13 +55,13 @@ pub struct Sight {
 pub struct SourceSight {
     /// The full path.
     pub path: String,
-    /// The number of the first of the lines.
+    /// The number of the first line.
     pub first: u32,
-    /// The lines of the file, or those around the current one.
+    /// The lines of the file, or some around the current line.
     pub lines: Arc<Vec<String>>,
     /// The line of the selected frame.
     pub line: u32,
-    /// The function of that frame.
+    /// The function of the frame.
     pub function: String,
     /// True where this is a caller's frame: the frames further in have no source.
     pub is_caller: bool,
@@ -74,7 +74,7 @@ pub struct SourceSight {
 pub struct Named {
     /// The name as in the source, or the expression as entered.
     pub name: String,
-    /// The distinct values, those of most tasks first.
+    /// The distinct values, in descending order of their numbers of tasks.
     pub values: Vec<(IdSet, String)>,
 }
 
@@ -90,7 +90,7 @@ pub struct Printed {
 }
 
 impl Named {
-    /// The values of an expression among the answers to it.
+    /// The values of an expression, from the answers of the tasks.
     #[must_use]
     pub fn of_values(name: String, gathered: &Gathered) -> Self {
         let mut named = Self {
@@ -111,7 +111,7 @@ impl Named {
         named
     }
 
-    /// The variables among the answers to a question for them, each once.
+    /// The variables in the answers to a query, each once.
     #[must_use]
     pub fn of_variables(gathered: &Gathered) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
@@ -141,8 +141,8 @@ impl Named {
         all
     }
 
-    /// The arguments and then the local variables, each name once: in other functions it can be the one or the other. A local variable
-    /// hides an argument of its name.
+    /// The arguments and then the local variables, each name once. A name can be an argument in one
+    /// function and a variable in another. A local variable hides an argument of the same name.
     #[must_use]
     pub fn of_frames(arguments: &Gathered, locals: &Gathered) -> Vec<Self> {
         let mut locals = Self::of_variables(locals);
@@ -189,8 +189,8 @@ impl Named {
         }
     }
 
-    /// The values as numbers, with how many tasks have each, without those that are not finite; none where one is no number, or where
-    /// all are the same.
+    /// The finite values as numbers, with the number of tasks of each. None if a value is not a number, or if
+    /// fewer than two distinct values are finite.
     #[must_use]
     pub fn numbers(&self) -> Option<Vec<(f64, u64)>> {
         let number = |(tasks, text): &(IdSet, String)| {

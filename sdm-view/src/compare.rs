@@ -49,7 +49,7 @@ pub struct Difference {
     pub value: Option<String>,
 }
 
-/// Compares the values of classes, each as gdb prints it; absent where there is none.
+/// Compares the values of classes, each as gdb prints it. None without classes.
 #[must_use]
 pub fn compare(expression: &str, mut classes: Vec<(IdSet, String)>) -> Option<Comparison> {
     classes.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then(a.first().cmp(&b.first())));
@@ -169,7 +169,7 @@ struct Element {
     value: String,
 }
 
-/// The elements of a value as gdb prints it, in order; true where it was not printed whole.
+/// The elements of a value as gdb prints it, in order. True if the value was printed incompletely.
 fn elements(text: &str) -> (Vec<Element>, bool) {
     let mut found = Vec::new();
     let text = bare(text.trim());
@@ -287,7 +287,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// `0 <repeats 12 times>` is 12 zeros.
+/// The value and its count: `0 <repeats 12 times>` is 12 zeros.
 fn repeats(part: &str) -> (&str, usize) {
     let Some(text) = part.strip_suffix(" times>") else {
         return (part, 1);

@@ -2,10 +2,10 @@
 
 use sdm_text::printable_lines;
 
-/// The colours and weights of ours and of the command line's help: none of them can hide anything.
+/// The escape sequences for colours and weights that are allowed. None can hide text.
 const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[4m", "[31m", "[32m", "[33m", "[36m"];
 
-/// Text as a terminal may have it: printable characters, tabs, line ends and our styles.
+/// Text that is safe for a terminal: printable characters, tabs, line ends and allowed styles.
 #[must_use]
 pub fn shown(text: &str) -> String {
     let mut parts = text.split('\x1b');

@@ -48,13 +48,14 @@ impl<T: PartialEq> Merged<T> {
         self.blocks.len()
     }
 
-    /// True where nothing has happened since it was taken.
+    /// True if nothing was added since the last take.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Takes all: biggest first where no task is in two of them, else in order.
+    /// Takes all blocks. The largest set is first if no task is in two of them; otherwise they keep their
+    /// order.
     pub fn take_biggest_first(&mut self) -> Vec<(IdSet, T)> {
         let mut blocks = self.take();
         let mut seen = IdSet::new();
@@ -69,7 +70,7 @@ impl<T: PartialEq> Merged<T> {
         blocks
     }
 
-    /// Takes all, in order.
+    /// Takes all blocks, in order.
     pub fn take(&mut self) -> Vec<(IdSet, T)> {
         std::mem::take(&mut self.blocks).into()
     }

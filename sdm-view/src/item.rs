@@ -24,14 +24,14 @@ pub use crate::stacks::MergedStacks;
 pub enum Item {
     /// The session has started.
     Start {
-        /// The session's name, as its logs have it.
+        /// The session's name, as in the logs.
         session: String,
         /// All tasks of the session.
         tasks: IdSet,
         /// The programs with their arguments, and the tasks that run each. Empty where tasks were attached
         /// to.
         programs: Vec<(IdSet, Vec<String>)>,
-        /// Task and Unix pid, where tasks were attached to.
+        /// The pid of each attached task.
         pids: Vec<(u32, i32)>,
     },
     /// A command that a script is about to carry out.
@@ -45,7 +45,7 @@ pub enum Item {
     Whole(Box<Item>),
     /// An event of tasks: a stop, an end, and so on.
     Happened {
-        /// The tasks that it happened to.
+        /// The tasks of the event.
         tasks: IdSet,
         /// The event, the same for all of them.
         what: Happening,
@@ -58,29 +58,29 @@ pub enum Item {
         stream: Stream,
         /// The bytes of the line, without its end.
         line: Vec<u8>,
-        /// False where the line is not complete yet.
+        /// False if the line is not complete yet.
         complete: bool,
     },
     /// The states of tasks.
     Ranks(Vec<RankRow>),
-    /// The breakpoints, watchpoints and catchpoints, a row each.
+    /// The breakpoints, watchpoints and catchpoints, one row each.
     Breakpoints(Vec<BreakRow>),
-    /// The sets that have a name.
+    /// The named sets.
     Sets(Vec<SetRow>),
     /// The hosts, with the tasks on each.
     Nodes(Vec<NodeRow>),
     /// The tree of servers, parents before their children.
     Tree(Vec<TreeRow>),
-    /// The links of the tree, those that are not well first.
+    /// The links of the tree, unhealthy ones first.
     Links(Vec<LinkRow>),
-    /// The distinct values of an expression, biggest class first.
+    /// The distinct values of an expression, largest class first.
     Values {
         /// The expression.
         expression: String,
         /// Each distinct value as text, with the tasks that have it.
         values: Vec<(IdSet, String)>,
     },
-    /// The values of an expression that is shown after each stop, biggest class first.
+    /// The values of an expression of `display`, largest class first.
     Display {
         /// The number of the display, from 1.
         number: u32,
@@ -97,7 +97,7 @@ pub enum Item {
     Stats {
         /// The expression.
         expression: String,
-        /// The tasks that answered numbers.
+        /// The tasks that answered with numbers.
         tasks: IdSet,
         /// The numbers, merged over all tasks.
         stats: Box<Stats>,
@@ -113,25 +113,25 @@ pub enum Item {
         /// Sum over all tasks, and the task that uses the most.
         usage: TotalUsage,
     },
-    /// The messages of MPI that have not completed.
+    /// The pending MPI messages.
     Queues(QueueTable),
-    /// The places where tasks were seen over a while.
+    /// The places where tasks were sampled.
     Profile(Box<Profile>),
     /// Tasks whose server is lost.
     Lost {
         /// The tasks.
         tasks: IdSet,
-        /// The reason, one line for a person.
+        /// The reason, as one line for the user.
         why: String,
     },
     /// Tasks whose server is silent.
     Silent {
         /// The tasks.
         tasks: IdSet,
-        /// The reason, one line for a person.
+        /// The reason, as one line for the user.
         why: String,
     },
-    /// Tasks that can be reached again.
+    /// Tasks that are reachable again.
     Reachable {
         /// The tasks.
         tasks: IdSet,
@@ -178,7 +178,7 @@ pub struct Problem {
 /// The answers to a command from a set of tasks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathered {
-    /// The command as it was written.
+    /// The command, as the user wrote it.
     pub command: String,
     /// The tasks that it was sent to.
     pub to: IdSet,
@@ -209,7 +209,7 @@ pub enum Happening {
     Exited {
         /// Its exit code.
         code: i32,
-        /// True where it had called `MPI_Init` and left without `MPI_Finalize`.
+        /// True if the task called `MPI_Init`, and ended without `MPI_Finalize`.
         before_finalize: bool,
     },
     /// The task was killed by a signal.
@@ -226,11 +226,11 @@ pub enum Happening {
     Progress(Phase),
     /// A notice as text.
     Notice(String),
-    /// The commands of a breakpoint printed something.
+    /// The output of a breakpoint's commands.
     Printed {
         /// The breakpoint's number.
         number: u32,
-        /// The text that they printed.
+        /// The output.
         text: String,
     },
 }
@@ -255,7 +255,7 @@ pub struct RankRow {
 pub struct BreakRow {
     /// The number in the session, from 1. gdb's own numbers can differ.
     pub number: u32,
-    /// The tasks that it is set on.
+    /// The tasks in which the breakpoint is set.
     pub tasks: IdSet,
     /// The location as it was entered.
     pub location: String,
@@ -263,7 +263,7 @@ pub struct BreakRow {
     pub condition: Option<String>,
     /// True where it is deleted at the first stop.
     pub temporary: bool,
-    /// True unless it is disabled on all tasks.
+    /// True unless the breakpoint is disabled in all tasks.
     pub enabled: bool,
     /// The tasks on which its location is not resolved yet.
     pub pending: IdSet,
@@ -280,7 +280,7 @@ pub struct BreakRow {
 pub struct Listing {
     /// The tasks whose source is listed.
     pub tasks: IdSet,
-    /// The file's path; empty where it is not known.
+    /// The file's path. Empty if unknown.
     pub file: String,
     /// Line number, text, and the tasks stopped there.
     pub lines: Vec<(u32, String, IdSet)>,
@@ -312,7 +312,7 @@ pub struct SetRow {
 /// One row of `info nodes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeRow {
-    /// The host; empty where unknown.
+    /// The host. Empty if unknown.
     pub host: String,
     /// Number of servers on the host.
     pub servers: u64,
@@ -325,7 +325,7 @@ pub struct NodeRow {
 /// One row of `info tree`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeRow {
-    /// The server; absent for the master.
+    /// The server. None for the master.
     pub server: Option<u32>,
     /// The host; empty if unknown.
     pub host: String,
@@ -342,11 +342,11 @@ pub struct TreeRow {
 /// One row of `info links`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRow {
-    /// The parent's number; absent for the master.
+    /// The parent's number. None for the master.
     pub parent: Option<u32>,
     /// The child's number.
     pub child: u32,
-    /// The hosts of both.
+    /// The hosts of parent and child.
     pub hosts: (String, String),
     /// The tasks that are reached through the link.
     pub reach: IdSet,
@@ -356,7 +356,7 @@ pub struct LinkRow {
 
 /// An output for [`Item`]s: a terminal, a file of records, a report.
 pub trait View {
-    /// Shows one item; `at` is the time since the session began.
+    /// Shows one item. `at` is the time since the start of the session.
     fn show(&mut self, at: Duration, item: &Item);
 
     /// Shows, changes or removes the status line. Without a terminal nothing is shown.

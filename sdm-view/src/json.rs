@@ -1,4 +1,4 @@
-//! `--json`: one record per line, as `docs/json.md` describes.
+//! The output of `--json`: one record per line. `docs/json.md` describes the records.
 
 use std::io::Write;
 use std::time::Duration;
@@ -17,7 +17,7 @@ mod topics;
 
 pub(crate) use reply::stacks;
 
-/// The version of the records: raised when a field changes its meaning or goes.
+/// The version of the records. It is raised when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
 /// Writes items for a program.

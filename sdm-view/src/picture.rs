@@ -2,15 +2,15 @@
 
 use crate::markup::{Escaped, put};
 
-/// The width of the picture; all lengths are in its own units.
+/// The width of the picture. All lengths are in the picture's own units.
 pub(crate) const WIDTH: f64 = 1000.0;
 /// The height of a frame.
 const ROW: f64 = 20.0;
-/// The width of a character, at most.
+/// Maximum width of a character.
 const CHARACTER: f64 = 6.7;
 /// The space between text and the border of its frame.
 const PADDING: f64 = 4.0;
-/// The depth of the picture.
+/// Maximum depth of the picture, in frames.
 const DEPTH_MAX: usize = 64;
 
 /// A frame of the picture, with its callees.

@@ -28,13 +28,13 @@ pub struct QueueRow {
     pub count: u32,
     /// The kind of message: the queue and its attributes.
     pub kind: MessageKind,
-    /// The other end.
+    /// The peer.
     pub peer: PeerOf,
     /// The buffer's address, where it is the same in all tasks.
     pub buffer: Option<u64>,
 }
 
-/// The other end of messages.
+/// The peer of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PeerOf {
     /// Any peer.
@@ -145,7 +145,7 @@ pub(crate) fn rank_text(alike: Alike) -> String {
     }
 }
 
-/// The other ends of a message, each with the tasks that have it.
+/// The peers of a message, each with its tasks.
 fn peers(class: &MessageClass) -> Vec<(PeerOf, IdSet)> {
     if class.kind.any_peer {
         return vec![(PeerOf::Any, class.tasks.clone())];

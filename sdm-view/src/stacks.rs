@@ -7,7 +7,7 @@ use sdm_idset::IdSet;
 /// Stacks of many tasks as one tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergedStacks {
-    /// The tasks whose stacks these are.
+    /// The tasks of the stacks.
     pub tasks: IdSet,
     /// The merged stacks, outermost frames at the root.
     pub tree: StackTree,

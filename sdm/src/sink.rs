@@ -63,7 +63,7 @@ impl Sink {
     /// Prints text of SDM, which can have styles.
     ///
     /// # Errors
-    /// Nobody reads it.
+    /// The output cannot be written.
     pub(crate) fn show(self, text: &str) -> io::Result<()> {
         self.pass(shown(text).as_bytes())
     }
@@ -77,7 +77,7 @@ impl Sink {
     /// Prints foreign output unescaped: output of programs that a launcher forwards at the user's request.
     ///
     /// # Errors
-    /// Nobody reads it.
+    /// The output cannot be written.
     pub(crate) fn pass(self, bytes: &[u8]) -> io::Result<()> {
         if self == Self::Complaints {
             return writing(|| io::stderr().write_all(bytes));
@@ -130,7 +130,7 @@ pub(crate) fn complain(what: impl Display) {
 /// Prints a line to standard output.
 ///
 /// # Errors
-/// It could not be written.
+/// The output cannot be written.
 pub(crate) fn tell(what: &str) -> io::Result<()> {
     Sink::Output.pass(format!("{}\n", printable_lines(what)).as_bytes())
 }

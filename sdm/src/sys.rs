@@ -38,7 +38,7 @@ pub(crate) fn began_without_output() -> bool {
 /// child processes inherit the mask.
 ///
 /// # Errors
-/// A pipe or a handler that cannot be made; a second call.
+/// The pipe or a handler cannot be created, or this is the second call.
 pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
     let flags = nix::fcntl::OFlag::O_CLOEXEC;
     let (from, to) = nix::unistd::pipe2(flags)?;
@@ -83,7 +83,7 @@ pub(crate) fn signal_pipe(signals: &[Signal]) -> io::Result<OwnedFd> {
 /// ignored.
 ///
 /// # Errors
-/// A handler that cannot be set.
+/// The handler cannot be set.
 pub(crate) fn outlive(signal: Signal) -> io::Result<()> {
     let action = SigAction::new(
         SigHandler::Handler(on_nothing),

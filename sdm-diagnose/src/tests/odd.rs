@@ -35,7 +35,7 @@ fn ring_with(count: &str, source_of_5: u32, turn: impl Fn(u32) -> u32) -> Observ
     seen
 }
 
-/// The ranks of the communicators of all calls, which have these as their first arguments.
+/// Sets the ranks of the communicator in all calls, which have it as their first argument.
 fn of_ranks(seen: &mut Observed, ranks: &str) {
     for (_, waits) in &mut seen.samples.last_mut().unwrap().waits {
         let text = ranks.to_owned();

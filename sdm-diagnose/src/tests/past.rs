@@ -4,7 +4,8 @@ use sdm_debug::probe::ArgumentRole as R;
 
 use super::*;
 
-/// A rank that expects one message more than its neighbour sends, while a reduction and the end of the program wait for it.
+/// One rank expects one message more than its neighbour sends. A reduction and the end of the program wait
+/// for that rank.
 #[test]
 fn who_is_past_a_reduction_is_not_to_blame() {
     let at_end = "main:80 MPI_Finalize:32";

@@ -1,6 +1,6 @@
 //! The numbers of the wire form.
 
-/// The most bytes that a number takes: 35 bits, which a zigzag of two `u32` needs.
+/// Maximum length of a number, in bytes: 35 bits, as a zigzag of two `u32` needs.
 pub(super) const NUMBER_BYTES_MAX: u32 = 5;
 
 /// Encodes `id - base` as an unsigned number that is small if both are close.
@@ -23,7 +23,7 @@ pub(super) fn unzigzag(base: u32, number: u64) -> Option<u64> {
     }
 }
 
-/// Writes a number: 7 bits in a byte, the lowest first (LEB128).
+/// Writes a number as LEB128: 7 bits per byte, the lowest first.
 #[inline]
 pub fn write_number(mut number: u64, mut push: impl FnMut(u8)) {
     while number >= 0x80 {

@@ -1,4 +1,4 @@
-//! Finding the evenly spaced pieces of a bitmap without a walk over its runs.
+//! Finds the evenly spaced pieces of a bitmap without iterating over its runs.
 //!
 //! The bitmap is examined in the portable format, in which neighbouring containers of bits are adjacent. A
 //! piece that begins evenly is followed by comparing bytes, because bits with distance `step` repeat every
@@ -22,7 +22,7 @@ const LONE_MAX: usize = 3;
 const AHEAD_BYTES: usize = 4;
 /// Maximum step for comparison by bytes. Ids farther apart are mostly in arrays.
 const EVEN_STEP_MAX: u32 = 32;
-/// Ids that are compared at once in an array.
+/// Number of ids that are compared at once in an array.
 const FOUR: usize = 4;
 /// Maximum step of which four fit into 16 bits.
 const MANY_STEP_MAX: u32 = 0xffff / 4;
@@ -39,7 +39,7 @@ pub(super) struct Piece {
     pub(super) step: u32,
 }
 
-/// Pieces in their coding, without the tag and their number.
+/// Encoded pieces, without the tag and the number of pieces.
 pub(super) struct Pieces {
     bytes: [u8; BYTES_MAX],
     len: usize,
@@ -69,7 +69,7 @@ impl Pieces {
         (self.count, &self.bytes[..self.len])
     }
 
-    /// Adds a piece behind the others; an error where they get too long.
+    /// Appends a piece. Returns an error if the pieces get too long.
     pub(super) fn push(&mut self, piece: Piece) -> Result<(), GivenUp> {
         let Piece { first, last, step } = piece;
         let gap = match self.before {
@@ -152,7 +152,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Takes the next run of neighbours.
+    /// Adds the next run of consecutive ids.
     fn run(&mut self, first: u32, last: u32) -> Result<(), GivenUp> {
         if first == last {
             return self.id(first);
@@ -189,7 +189,7 @@ impl Finder<'_> {
         Ok(())
     }
 
-    /// Takes the next id.
+    /// Adds the next id.
     #[inline]
     fn id(&mut self, id: u32) -> Result<(), GivenUp> {
         let Some(growing) = &mut self.growing else {
@@ -269,7 +269,7 @@ impl From<Stride> for Piece {
     }
 }
 
-/// True where a list of ids does not begin evenly.
+/// True if the first three ids of a list are not evenly spaced.
 pub(super) fn are_uneven(bytes: &[u8]) -> bool {
     let (ids, _) = bytes.as_chunks::<2>();
     matches!(ids, [a, b, c, ..] if id_of(*b) - id_of(*a) != id_of(*c) - id_of(*b))
@@ -310,7 +310,7 @@ fn even_ids(ids: &[[u8; 2]], step: u32) -> usize {
     last + even_from(last).count()
 }
 
-/// The first bit at or behind `from` that is set.
+/// The first set bit at or after `from`.
 fn next_bit(words: &[[u8; 8]], from: u32) -> Option<u32> {
     let mut at = (from / 64) as usize;
     let mut word = u64::from_le_bytes(*words.get(at)?) & (u64::MAX << (from % 64));

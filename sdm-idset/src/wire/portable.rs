@@ -1,8 +1,8 @@
-//! A walk over the portable Roaring format, before anything is allocated for it.
+//! Validation of the portable Roaring format before any allocation.
 //!
-//! `roaring` checks what it reads, but believes a head of 8 bytes that announces 65 536 containers, and knows
-//! no largest id. So the head, the keys and the lengths are checked here and the contents there. The same walk shows
-//! the encoder what a bitmap is made of.
+//! `roaring` checks its input, but trusts a header of 8 bytes that announces 65 536 containers, and has no
+//! largest id. Therefore the header, the keys and the lengths are checked here, and the contents in
+//! `roaring`. The encoder uses the same iteration to examine a bitmap.
 //!
 //! ```text
 //! either   12346 u32, containers u32
@@ -18,7 +18,7 @@ const COOKIE: u32 = 12_346;
 const COOKIE_RUNS: u16 = 12_347;
 /// Minimum number of containers for which the format with runs has offsets.
 const OFFSETS_FROM: usize = 4;
-/// Containers with more ids than this are bits.
+/// Containers with more ids than this are stored as bits.
 const ARRAY_IDS_MAX: usize = 4096;
 const BITS_BYTES: usize = 8192;
 /// Maximum number of runs in a container; more would take more bytes than bits.
@@ -43,14 +43,14 @@ pub(super) struct Part<'a> {
     pub(super) ids: Ids<'a>,
 }
 
-/// The layouts of a container; all ids are relative to the part's first.
+/// The layouts of a container. All ids are relative to the part's first one.
 #[derive(Clone, Copy)]
 pub(super) enum Ids<'a> {
-    /// One container: a `u16` for each id, rising.
+    /// One container: a `u16` for each id, ascending.
     Array(&'a [u8]),
     /// One container: pairs of `u16`, the first id of a run and the number of further ids.
     Runs(&'a [u8]),
-    /// One container, or neighbouring ones: a bit for each id, the lowest of a byte first.
+    /// One container, or several adjacent ones: a bit for each id, the lowest of a byte first.
     Bits(&'a [u8]),
 }
 
@@ -106,7 +106,7 @@ impl<'a> Parts<'a> {
         self.heads.len() / 4
     }
 
-    /// The next container; none where there are no more.
+    /// The next container. None at the end.
     #[inline]
     fn container(&mut self) -> Result<Option<Part<'a>>, &'static str> {
         let Some(head) = self.heads.get(4 * self.index..4 * self.index + 4) else {

@@ -4,7 +4,7 @@ use super::number::NUMBER_BYTES_MAX;
 use super::portable::{self, BYTES_MAX as SET_BYTES_MAX};
 use crate::ID_MAX;
 
-/// The error where a form is longer than [`SET_BYTES_MAX`].
+/// The error for a form that is longer than [`SET_BYTES_MAX`].
 const LONG: &str = "expected at most 2099748 bytes";
 
 /// An error in the wire form of a set.

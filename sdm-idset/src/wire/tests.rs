@@ -13,7 +13,7 @@ fn encoded(set: &IdSet, base: u32) -> Vec<u8> {
     out
 }
 
-/// Half of a million, drawn with a fixed seed.
+/// Half of the first million ids, drawn with a fixed seed.
 fn random_half() -> IdSet {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..1_000_000)

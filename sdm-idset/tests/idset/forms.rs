@@ -19,7 +19,7 @@ fn roaring_bytes(set: &IdSet) -> usize {
     bits.serialized_size()
 }
 
-/// Bases below, inside and above the ids.
+/// Bases below, within and above the ids.
 fn base() -> impl Strategy<Value = u32> {
     prop_oneof![
         Just(0),

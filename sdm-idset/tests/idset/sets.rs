@@ -36,7 +36,7 @@ fn piece() -> impl Strategy<Value = Vec<u32>> {
     ]
 }
 
-/// The ids of a set, and the set, built in one of three ways so that its layout differs.
+/// The ids of a set, and the set itself. The set is built in one of three ways, so that its layout differs.
 pub(crate) fn any_set() -> impl Strategy<Value = (BTreeSet<u32>, IdSet)> {
     (prop::collection::vec(piece(), 0..8), 0..3).prop_map(|(pieces, how)| {
         let model: BTreeSet<u32> = pieces.iter().flatten().copied().collect();

@@ -101,7 +101,7 @@ impl RankMap {
             .min(last);
     }
 
-    /// Selects the cell in this column and line; false where there is none.
+    /// Selects the cell at this column and line. Returns false if there is none.
     pub(crate) fn choose(&mut self, column: u16, line: u16) -> bool {
         let cell = u64::from(line) * self.across + u64::from(column);
         let is_there = u64::from(column) < self.across && self.cell(cell).is_some();

@@ -60,7 +60,7 @@ fn named(name: &str, values: &[(&str, &str)]) -> Named {
     }
 }
 
-/// 64 ranks of which most wait in one place, one in another, and one has ended.
+/// A board of 64 ranks: most wait in one place, one waits in another, and one has ended.
 fn board() -> Board {
     let lines: Vec<String> = (1..=80)
         .map(|line| format!("    line_{line}(cell, \"日本\", {line});"))

@@ -1,4 +1,4 @@
-//! The merged stacks as a tree whose selected branch is the focus.
+//! The merged stacks as a tree. The tasks of the selected branch are the focus.
 
 use sdm_debug::rules::StackNode;
 use sdm_idset::IdSet;
@@ -11,7 +11,7 @@ const ROWS_MAX: usize = 20_000;
 /// Maximum length of a set's text in a row, in bytes.
 const SET_WIDTH: usize = 24;
 
-/// The rows of a tree, and the one that is selected.
+/// The rows of a tree, and the selected one.
 #[derive(Debug, Default)]
 pub(crate) struct StackView {
     pub(crate) rows: Vec<TreeRow>,

@@ -73,13 +73,13 @@ pub(crate) fn rows(sight: &Sight, names: &Names, style: Style, parts: usize) -> 
     rows
 }
 
-/// A value in one line.
+/// A value on one line.
 fn line_of(value: &str) -> String {
     let words: Vec<&str> = value.split_whitespace().collect();
     printable(words.join(" ").as_bytes())
 }
 
-/// Numbers as a small histogram, from the smallest to the largest.
+/// A small histogram of numbers, from the smallest to the largest.
 fn histogram(named: &Named, style: Style, parts: usize) -> Option<String> {
     let (counts, low, high) = named.histogram(parts)?;
     if style.linear {

@@ -316,7 +316,7 @@ fn job(session: SessionId, pmix: &PmixJob, own: Option<usize>) -> Result<HostJob
 
 /// A variable and its value.
 type Sized = (OsString, OsString);
-/// A variable, and the set among which a task's number is its value.
+/// A variable whose value is the number of a task within this set.
 type Numbered = (OsString, IdSet);
 
 /// Environment variables by which programs and scripts choose their GPU, for a job of `all` tasks of which

@@ -7,10 +7,10 @@ use super::cursor::Cursor;
 use super::set::Until;
 use super::{CommandError, Point, SetExpr, UserCommand};
 
-/// The most numbers that one command takes.
+/// Maximum number of numbers in the arguments of one command.
 const NUMBERS_MAX: usize = 1024;
 
-/// A single whole number, or `default` where nothing is left.
+/// A single whole number, or `default` at the end of the line.
 pub(super) fn count(
     rest: &mut Cursor<'_>,
     command: &str,
@@ -28,7 +28,7 @@ pub(super) fn count(
     Ok(value)
 }
 
-/// Breakpoint numbers: `1 3-5`; empty where nothing is left.
+/// Breakpoint numbers: `1 3-5`. Empty at the end of the line.
 pub(super) fn numbers(rest: &mut Cursor<'_>, command: &str) -> Result<Vec<u32>, CommandError> {
     let mut numbers = Vec::new();
     while !rest.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn breakpoint(
     })))
 }
 
-/// `WHAT [if COND]`, neither empty.
+/// `WHAT [if COND]`. Neither part may be empty.
 pub(super) fn place_and_condition<'a>(
     rest: &mut Cursor<'a>,
     command: &str,
@@ -100,7 +100,7 @@ pub(super) fn place_and_condition<'a>(
     Ok((place, condition.map(str::to_owned)))
 }
 
-/// A breakpoint's number; `$bpnum` is 0: the last one made.
+/// A breakpoint's number. `$bpnum`, the most recent breakpoint, is returned as 0.
 pub(super) fn number(rest: &mut Cursor<'_>, command: &str) -> Result<u32, CommandError> {
     let here = *rest;
     match rest.word() {
@@ -130,7 +130,7 @@ fn split_condition(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// `on` or `off`; absent where nothing is left.
+/// `on` or `off`. None at the end of the line.
 pub(super) fn on_off(rest: &mut Cursor<'_>, command: &str) -> Result<Option<bool>, CommandError> {
     let here = *rest;
     let value = match rest.word() {
@@ -160,7 +160,7 @@ pub(super) fn send(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     })
 }
 
-/// `[SET] [SECONDS]`: a single number is a time, as in `wait 10`.
+/// `[SET] [SECONDS]`. A single number is a time in seconds, as in `wait 10`.
 pub(super) fn wait(rest: &mut Cursor<'_>) -> Result<UserCommand, CommandError> {
     let mut to = None;
     let mut ahead = *rest;
@@ -192,7 +192,7 @@ pub(super) fn positive(here: &Cursor<'_>, command: &str, word: &str) -> Result<u
     })
 }
 
-/// The letters of `/FORMAT`; none where there is no slash.
+/// The letters of `/FORMAT`. Empty without a slash.
 pub(super) fn format<'a>(rest: &mut Cursor<'a>) -> &'a str {
     let Some(after) = rest.rest().strip_prefix('/') else {
         return "";

@@ -11,7 +11,7 @@ use super::{PREDEFINED, table, words};
 pub enum Wanted {
     /// One of these words; the completed word begins at this byte of the line.
     Words(usize, Vec<String>),
-    /// A file; its name begins at this byte.
+    /// A file name that begins at this byte.
     File(usize),
     /// Completions that gdb finds for this gdb command line; the completed word begins at this byte of the
     /// typed line.
@@ -74,7 +74,7 @@ fn some<'a>(from: usize, typed: &str, words: impl Iterator<Item = &'a str>) -> W
     Wanted::Words(from, found)
 }
 
-/// The last element of a set that is being typed.
+/// The last element of a set, which is being typed.
 fn sets(typed: &str, named: &[String]) -> Wanted {
     let from = typed
         .rfind(|c: char| ",!&^([ ".contains(c))

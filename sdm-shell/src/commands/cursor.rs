@@ -10,7 +10,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The start of a line.
+    /// A cursor at the start of a line.
     pub(super) fn new(line: &'a str) -> Self {
         let mut cursor = Self { line, at: 0 };
         cursor.skip_blanks();
@@ -27,7 +27,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// True where nothing is left.
+    /// True at the end of the line.
     pub(super) fn is_empty(&self) -> bool {
         self.rest().is_empty()
     }

@@ -1,4 +1,4 @@
-//! `help`: every command in one line, and a little more about each.
+//! The command `help`: a list of all commands, and a text for each.
 
 use super::spec::Spec;
 use super::table;
@@ -8,7 +8,7 @@ use super::{CommandError, PREDEFINED};
 /// The text of `help`, or of `help COMMAND`.
 ///
 /// # Errors
-/// A word that names no command.
+/// The word names no command.
 pub fn help(command: Option<&str>) -> Result<String, CommandError> {
     match command.map(str::trim) {
         None => Ok(overview()),

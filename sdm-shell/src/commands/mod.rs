@@ -38,19 +38,19 @@ pub struct Line {
 pub enum UserCommand {
     /// An empty line or a comment.
     Nothing {
-        /// True for a comment, which does not repeat the last command.
+        /// True for a comment. A comment does not repeat the last command.
         comment: bool,
     },
-    /// A question that every task answers, shown as it is.
+    /// A query that every task answers. The answers are shown unchanged.
     Ask(Command),
-    /// Lets tasks run: `continue`, `next`, `finish`, ... `[&]`.
+    /// A command that resumes tasks: `continue`, `next`, `finish`, ... `[&]`.
     Run {
-        /// The command of the protocol that lets them run.
+        /// The protocol command that resumes them.
         command: Command,
-        /// Does not wait.
+        /// True for `&`: the shell does not wait for the run.
         background: bool,
     },
-    /// `break`, `watch`, `catch` and their kin.
+    /// `break`, `watch`, `catch` and their variants.
     Point(Point),
     /// `condition N [COND]`.
     Condition {
@@ -66,13 +66,13 @@ pub enum UserCommand {
         /// Number of hits to skip.
         count: u32,
     },
-    /// `commands [N...]`: the lines that follow, up to `end`.
+    /// `commands [N...]`: collects the lines up to `end`.
     Commands(Vec<u32>),
     /// `more`.
     More,
     /// `report FILE`.
     Report(String),
-    /// `save FILE`: breakpoints and sets.
+    /// `save FILE`: saves breakpoints and sets.
     Save(String),
     /// `load FILE`.
     Load(String),
@@ -84,50 +84,50 @@ pub enum UserCommand {
     ThreadApply {
         /// The threads' numbers; empty for all.
         threads: Vec<u32>,
-        /// The command that is carried out for each of the threads.
+        /// The command to carry out for each thread.
         command: Box<UserCommand>,
     },
     /// `thread`: shows the selected thread.
     SelectedThread,
-    /// `shell COMMAND`, `make`: a command for this machine's shell.
+    /// `shell COMMAND`, `make`: a command for the local shell.
     System(String),
-    /// `define NAME`: the lines that follow, up to `end`.
+    /// `define NAME`: collects the lines up to `end`.
     Define(String),
     /// `show user [NAME]`.
     ShowDefined(Option<String>),
     /// `echo TEXT`.
     Echo(String),
-    /// `undisplay [N...]`: these, or all.
+    /// `undisplay [N...]`. Without numbers: all displays.
     Undisplay(Vec<u32>),
-    /// `gcore FILE`: a core file of each task.
+    /// `gcore FILE`: writes a core file of each task.
     Dump(String),
-    /// `delete [N...]`: these, or all.
+    /// `delete [N...]`. Without numbers: all breakpoints.
     Delete(Vec<u32>),
-    /// `enable [N...]`, `disable [N...]`: these, or all.
+    /// `enable [N...]`, `disable [N...]`. Without numbers: all breakpoints.
     Enable {
         /// The numbers; empty for all.
         numbers: Vec<u32>,
-        /// On or off.
+        /// True for `enable`.
         enabled: bool,
     },
     /// `interrupt`.
     Interrupt,
     /// `info breakpoints`, `info watchpoints`.
     Breakpoints {
-        /// True where only watchpoints are to be listed.
+        /// True if only watchpoints are listed.
         watchpoints: bool,
     },
     /// `set breakpoint pending on|off|auto`.
     SetPending(Option<bool>),
     /// `tui enable` and `tui disable`.
     FullScreen(bool),
-    /// `set pagination on|off`; `show pagination` where absent.
+    /// `set pagination on|off`. None: `show pagination`.
     Pagination(Option<bool>),
     /// `kill`.
     Kill,
     /// `detach`.
     Detach(Option<SetExpr>),
-    /// `attach SET`: more of a job that runs already.
+    /// `attach SET`: attaches to further tasks of a running job.
     Attach(SetExpr),
     /// `quit`.
     Quit,
@@ -147,7 +147,7 @@ pub enum UserCommand {
     DefineSet {
         /// The name, without the `@`.
         name: String,
-        /// The expression that the name stands for.
+        /// The definition of the set.
         set: SetExpr,
     },
     /// `undefset NAME`.
@@ -183,7 +183,7 @@ pub enum UserCommand {
         /// True to close the stream.
         eof: bool,
     },
-    /// `output on|off`; without a word it is shown.
+    /// `output on|off`. None: show the current setting.
     Output(Option<bool>),
     /// `wait [SET] [SECONDS]`.
     Wait {
@@ -196,10 +196,10 @@ pub enum UserCommand {
     Source(String),
 }
 
-/// An expression that is shown after each stop.
+/// An expression of `display`, which is shown after each stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Displayed {
-    /// gdb's letters behind the slash; empty for none.
+    /// The letters of gdb's `/FORMAT`. Empty if there are none.
     pub format: String,
     /// The expression, in the program's language.
     pub expression: String,
@@ -229,7 +229,7 @@ pub enum ValuesCommand {
     Export {
         /// The expression, which may have slices.
         expression: String,
-        /// The file, whose name ends with `.npy` or `.csv`.
+        /// The output file. Its name ends with `.npy` or `.csv`.
         file: String,
     },
 }
@@ -246,7 +246,7 @@ pub enum JobCommand {
         /// True where the command does not wait.
         background: bool,
     },
-    /// `set args [ARGS]`: for the next `run`.
+    /// `set args [ARGS]`: the arguments of the next `run`.
     Arguments(Vec<String>),
     /// `show args`.
     ShowArguments,
@@ -263,7 +263,7 @@ pub enum Topic {
     Tree,
     /// The links of the tree.
     Links,
-    /// The sets that have a name.
+    /// The named sets.
     Sets,
 }
 
@@ -289,7 +289,7 @@ pub struct CommandError {
 }
 
 impl CommandError {
-    /// An error about the whole line.
+    /// An error that concerns the whole line.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -5,10 +5,10 @@ use super::set::Until;
 use super::spec::Spec;
 use super::{CommandError, Line, SetExpr, UserCommand, table};
 
-/// Reads one line.
+/// Parses one line.
 ///
 /// # Errors
-/// A line that is no command; the error points at the character where one is to blame.
+/// The line is not a valid command. The error points at the invalid character, if there is one.
 pub fn parse(line: &str) -> Result<Line, CommandError> {
     let mut rest = Cursor::new(line);
     let to = prefix_set(&mut rest)?;
@@ -61,7 +61,7 @@ pub(super) fn command(rest: &mut Cursor<'_>) -> Result<(&'static Spec, UserComma
     Ok((spec, command))
 }
 
-/// A line with its command spelled out and without its set: `[0-3] c &` is `continue &`.
+/// A line with its command in full and without its set: `[0-3] c &` becomes `continue &`.
 #[must_use]
 pub fn spelled_out(line: &str) -> String {
     let mut rest = Cursor::new(line);

@@ -74,7 +74,7 @@ impl Point {
         self.slot().as_deref()
     }
 
-    /// Changes the condition.
+    /// Replaces the condition.
     pub fn set_condition(&mut self, condition: Option<String>) {
         let slot = match self {
             Self::Break(spec) => &mut spec.condition,

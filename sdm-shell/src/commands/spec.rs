@@ -12,7 +12,7 @@ pub(super) type Parse =
 pub(super) struct Spec {
     /// The full name.
     pub(super) name: &'static str,
-    /// gdb's abbreviations that are no unique prefix.
+    /// Abbreviations of gdb that are not unique prefixes.
     pub(super) short: &'static [&'static str],
     /// The usage line, at most 33 characters.
     pub(super) usage: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Spec {
     pub(super) completes: Completes,
     /// True where an empty line after it repeats it.
     pub(super) repeats: bool,
-    /// Reads its arguments.
+    /// The parser of the command's arguments.
     pub(super) parse: Parse,
 }
 

@@ -15,10 +15,10 @@ pub(super) fn is_command(word: &str) -> bool {
     all.any(|spec| spec.name == word || spec.short.contains(&word))
 }
 
-/// Commands of gdb's own full screen, which no gdb behind a session has.
+/// Commands of gdb's TUI, which no gdb of a session has.
 const GDB_SCREEN: [&str; 3] = ["layout", "refresh", "winheight"];
 
-/// The command that a word names: in full, by gdb's abbreviation, or by a unique prefix.
+/// The command that a word refers to: its full name, an abbreviation of gdb, or a unique prefix.
 pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError> {
     let called = |spec: &&Spec| spec.name == word || spec.short.contains(&word);
     if let Some(found) = commands().find(called) {
@@ -61,7 +61,7 @@ pub(super) fn find(word: &str, at: usize) -> Result<&'static Spec, CommandError>
 fn similar(word: &str) -> Option<&'static str> {
     /// Shorter words are not compared, because every name would be similar.
     const LETTERS_MIN: usize = 3;
-    /// No name is so long: a longer word is not compared.
+    /// Maximum length of a word, in letters, that is compared with names for suggestions.
     const LETTERS_MAX: usize = 32;
     let letters = word.chars().count();
     if !(LETTERS_MIN..=LETTERS_MAX).contains(&letters) {

@@ -15,11 +15,11 @@ use super::model::{Break, Over};
 use super::report::Values;
 use super::{SessionHandle, ask, ending, held_back, report, script};
 
-/// The exit code of a time-out or a hang.
+/// The exit code for a time-out or a hang.
 const TIMED_OUT: u8 = 120;
-/// The exit code of an abort, or of a task that left before `MPI_Finalize`.
+/// The exit code for an abort, or for a task that ended before `MPI_Finalize`.
 const ABORTED: u8 = 121;
-/// The exit code where tasks are lost, or their gdb.
+/// The exit code if tasks or their gdb are lost.
 const LOST: u8 = 122;
 /// The exit code where all tasks exited with 0, but MPI was used wrongly.
 const MISUSED: u8 = 119;
@@ -31,7 +31,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// The actions of a batch run at a crash or a hang, and the limits that define a hang.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// Commands at the first crash or abort.
+    /// Commands to carry out at the first crash or abort.
     pub on_crash: Vec<String>,
     /// Commands to run when a time limit is reached.
     pub on_timeout: Vec<String>,
@@ -49,7 +49,7 @@ enum Why {
     Crashed(IdSet),
     /// A time limit is reached: a sentence for a person.
     TimedOut(String),
-    /// A person has pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     GivenUp,
     /// The session is over.
     Over,

@@ -16,7 +16,7 @@ use crate::commands::Point;
 /// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 100;
 
-/// `break`, `watch`, `catch` and their kin.
+/// Carries out `break`, `watch`, `catch` and their variants.
 pub(super) async fn insert_point(
     session: &SessionHandle,
     said: &Said<'_>,

@@ -6,7 +6,7 @@ use super::SessionHandle;
 use super::model::goal::Goal;
 use crate::commands::{self, Wanted};
 
-/// The most words that are offered.
+/// Maximum number of completions.
 const WORDS_MAX: usize = 500;
 
 /// Completes the end of a line. Returns the offset of the completed word, in bytes, and its candidates.

@@ -14,9 +14,9 @@ pub enum Control {
     Eof,
     /// The input line was cleared; there is nothing to do.
     Cleared,
-    /// A person typed Ctrl-C, or SIGINT came.
+    /// The user pressed Ctrl-C, or SIGINT arrived.
     Interrupt,
-    /// A person typed Ctrl-Z, or SIGTSTP came.
+    /// The user pressed Ctrl-Z, or SIGTSTP arrived.
     Suspend,
     /// A signal warns that the time limit is near.
     Warned,
@@ -31,7 +31,7 @@ pub enum Control {
 pub struct ScriptLine {
     /// The text of the line, without its end.
     pub text: String,
-    /// `halo.sdm:3`, `-c 2`; empty for lines typed by a person.
+    /// The origin of the line: `halo.sdm:3`, `-c 2`. Empty for lines that the user typed.
     pub origin: String,
 }
 
@@ -51,7 +51,7 @@ pub trait InputSource {
     fn request(&mut self);
 }
 
-/// The lines of files and of the command line.
+/// A line source with the lines of files and of the command line.
 pub struct Script {
     lines: VecDeque<ScriptLine>,
     to: Sender<Control>,

@@ -6,7 +6,7 @@ use super::script::SOURCE_DEPTH_MAX;
 use super::{SessionHandle, Verdict, breakpoints, line};
 use crate::commands;
 
-/// `define NAME`: the lines that follow, up to `end`.
+/// `define NAME`: collects the lines up to `end`.
 pub(super) fn define(session: &SessionHandle, name: &str) -> Verdict {
     let is_full = session.read(|model| {
         let defined = &model.dialogue.defined;
@@ -119,7 +119,7 @@ pub(super) fn show_defined(session: &SessionHandle, name: Option<&str>) -> Verdi
     }
 }
 
-/// A line with gdb's `$argc`, `$arg0` to `$arg9` and `$argv`, which is all of them.
+/// A line with gdb's `$argc`, `$arg0` to `$arg9` and `$argv` replaced.
 fn with_arguments(line: &str, rest: &str) -> String {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let mut line = line

@@ -31,13 +31,13 @@ pub trait LocalMachine {
     /// The text of a file.
     ///
     /// # Errors
-    /// The file cannot be read, is no text or too long.
+    /// The file cannot be read, is not text, or is too long.
     fn read_text(&mut self, file: &Path) -> io::Result<String>;
 
     /// Writes a file atomically.
     ///
     /// # Errors
-    /// The file cannot be written; what was there before is there still.
+    /// The file cannot be written. Its previous contents are unchanged.
     fn write_file(&mut self, file: &Path, contents: &[u8]) -> io::Result<()>;
 
     /// Resolves the links in a file's name. An unknown name is returned unchanged.
@@ -49,20 +49,20 @@ pub trait LocalMachine {
     /// The working directory.
     ///
     /// # Errors
-    /// It is gone or cannot be read.
+    /// The directory was removed, or cannot be read.
     fn working_directory(&mut self) -> io::Result<PathBuf>;
 
     /// Changes the working directory.
     ///
     /// # Errors
-    /// There is no such directory, or it cannot be entered.
+    /// The directory does not exist, or cannot be entered.
     fn change_directory(&mut self, directory: &Path) -> io::Result<()>;
 
     /// Starts a command line in a local shell, which has the terminal until it ends. For an empty line, an
     /// interactive shell is started.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The command cannot be started.
     fn start(&mut self, line: &str) -> io::Result<Box<dyn LocalProcess>>;
 }
 
@@ -71,7 +71,7 @@ pub trait LocalProcess {
     /// Returns the end of the process, or None while it runs.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// The process cannot be waited for.
     fn poll_end(&mut self) -> io::Result<Option<LocalEnd>>;
 
     /// Kills the command and waits for its end.
@@ -91,7 +91,7 @@ pub struct LocalEnd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotOpened {
-    /// The reason, for a person.
+    /// The reason, as text for the user.
     pub reason: String,
 }
 
@@ -103,7 +103,7 @@ pub type Restart<D> = Box<dyn FnMut(&mut D) -> Result<Option<String>, NotOpened>
 pub struct Widening<D> {
     /// Ranks of the job that are on hosts without a server.
     pub elsewhere: IdSet,
-    /// Opens the other session.
+    /// Opens the session with more servers.
     pub open: Widen<D>,
 }
 
@@ -133,6 +133,6 @@ type SessionWiden = Box<dyn FnMut(&IdSet) -> Result<Widened, NotOpened>>;
 pub(super) struct SessionWidening {
     /// Ranks of the job that are on hosts without a server.
     pub(super) elsewhere: IdSet,
-    /// Opens the other session.
+    /// Opens the session with more servers.
     pub(super) open: SessionWiden,
 }

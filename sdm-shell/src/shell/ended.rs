@@ -19,7 +19,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Shows that the session is over.
+    /// Shows the end of the session.
     pub fn show(mut self, code: u8, reason: Option<String>) {
         self.view.status(None);
         let at = (self.clock)().saturating_duration_since(self.began);
@@ -29,7 +29,7 @@ impl Ended {
     /// Finishes the report, if there is one. Returns a note about it for the screen.
     ///
     /// # Errors
-    /// [`NotWritten`] names the file.
+    /// [`NotWritten`] names the file that could not be written.
     pub fn finish_report(
         &mut self,
         code: u8,

@@ -9,7 +9,7 @@ use super::controls::ScriptLine;
 use super::model::Over;
 use super::{SessionHandle, Verdict, held_back};
 
-/// The longest set in a reason, in bytes.
+/// Maximum length of a set in a reason, in bytes.
 const SET_BYTES_MAX: usize = 60;
 
 /// The ending of a session.

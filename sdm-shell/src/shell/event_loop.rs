@@ -1,7 +1,7 @@
 //! The event loop of a shell: it polls the current command and handles events.
 //!
-//! Nothing else takes an event from the session, and no command can enter the loop: a command has a
-//! [`SessionHandle`](super::SessionHandle) only, and waits by awaiting.
+//! Only this loop takes events from the session, and no command can enter it. A command has only a
+//! [`SessionHandle`](super::SessionHandle), and waits by `await`.
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -12,7 +12,7 @@ use super::model::{Effect, Model};
 use super::{SessionHandle, Shell, board, held_back, program_input, report};
 
 impl<D: DebugSession + 'static> Shell<D> {
-    /// Carries out a command to its end.
+    /// Polls a command's future until it is done.
     pub(super) fn block_on<T>(&mut self, command: impl Future<Output = T>) -> T {
         let mut command = pin!(command);
         let mut context = Context::from_waker(Waker::noop());

@@ -15,7 +15,7 @@ use crate::exported::Exported;
 
 /// Number of tasks that are asked at a time: more distinct answers would not fit into one message.
 const TASKS_AT_ONCE: usize = 64;
-/// The most numbers of all tasks together.
+/// Maximum number of values of all tasks together.
 const NUMBERS_MAX: usize = 1 << 24;
 
 /// The numbers of tasks, each with the shape of its array.

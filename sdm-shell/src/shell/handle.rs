@@ -1,9 +1,8 @@
-//! The handle by which commands reach their session: the model, the view, and what they send.
+//! The handle by which commands access their session: the model, the view, and outgoing messages.
 //!
-//! A command is an `async fn` over a [`SessionHandle`], written from its first question to what it
-//! shows. It waits by [`SessionHandle::turn`] only: there is one future, one event loop that polls
-//! it, and no waker behind it. The model is reached in closures, so no borrow of it can live across
-//! an `await`.
+//! A command is an `async fn` over a [`SessionHandle`], from its first query to its output. It waits only
+//! by [`SessionHandle::turn`]: one event loop polls one future, and there is no waker. The model is
+//! accessed in closures, so no borrow of the model can be held across an `await`.
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -136,7 +135,7 @@ impl SessionHandle {
         self.0.session.borrow().id().to_string()
     }
 
-    /// The master and the servers, parents before their children; empty where it is not known.
+    /// The master and the servers, parents before their children. Empty if unknown.
     pub(super) fn members(&self) -> Vec<SessionMember> {
         self.0.session.borrow().members().to_vec()
     }
@@ -156,7 +155,7 @@ impl SessionHandle {
         self.interrupts() > interrupts
     }
 
-    /// Sends a command and keeps it open.
+    /// Sends a command and registers it as open.
     pub(super) fn send(&self, said: &str, to: &IdSet, command: &Command) -> CommandId {
         self.send_merged(said, to, command, (rule_of(command), Vec::new()))
     }
@@ -228,7 +227,7 @@ impl SessionHandle {
         change(&mut self.0.reporting.borrow_mut())
     }
 
-    /// Shows an item. Its classes are `@1`, `@2`, ... from now on.
+    /// Shows an item, whose classes become `@1`, `@2`, ...
     pub(super) fn show(&self, item: &Item) {
         self.edit(|model| model.note_shown(item));
         self.show_quietly(item);

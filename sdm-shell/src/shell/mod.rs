@@ -121,7 +121,7 @@ impl<D: DebugSession + 'static> Shell<D> {
     /// Returns the session, and the rest of the shell, which shows the end.
     ///
     /// # Panics
-    /// Never: no command is under way while the shell is not borrowed.
+    /// Never: the shell is owned, so no command is in progress.
     pub fn into_parts(self) -> (D, Ended) {
         let report = report::take_report(&self.handle);
         let shared = self.handle.into_shared();
@@ -221,8 +221,8 @@ impl<D: DebugSession + 'static> Shell<D> {
         self.block_on(attach::attach_held(&session, spec, partial))
     }
 
-    /// Carries out lines until there are none left or the session is over. A script ends at its
-    /// first line that fails.
+    /// Carries out lines until the source ends or the session is over. A script ends at its first line that
+    /// fails.
     pub fn run_lines(&mut self, source: &mut dyn LineSource) -> Ending {
         let session = self.handle.clone();
         self.block_on(script::run_lines(&session, source))

@@ -12,7 +12,7 @@ pub const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Options {
     /// True at a prompt: commands may fail, and `quit` asks for confirmation.
     pub interactive: bool,
-    /// Commands are shown before they are carried out.
+    /// Commands are shown before their execution.
     pub echo: bool,
     /// Time limit of a query.
     pub query_timeout: Duration,

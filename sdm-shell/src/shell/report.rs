@@ -29,9 +29,9 @@ const PERIOD: Duration = Duration::from_secs(2);
 const PERIOD_FACTOR: u32 = 20;
 /// Time limit of a query after a signal has requested the end.
 const LAST_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most stacks that are read with variables, of each kind.
+/// Maximum number of stacks of each kind that are read with variables.
 const LOOKS_MAX: usize = 4;
-/// The most frames of such a stack.
+/// Maximum number of frames of such a stack.
 const FRAMES_MAX: u32 = 32;
 /// Number of frames whose variables are read.
 const LOCALS_FRAMES_MAX: usize = 4;

@@ -229,7 +229,7 @@ pub(super) fn answer_quit(session: &SessionHandle, answer: &str) -> Verdict {
     Verdict::Done
 }
 
-/// True where a question was answered with yes.
+/// True if the answer to a question is yes.
 pub(super) fn is_yes(answer: &str) -> bool {
     matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes")
 }

@@ -20,7 +20,7 @@ const INTERRUPT_WAIT: Duration = Duration::from_secs(10);
 /// Time that other tasks are waited for after a crash, because they may be about to stop as well.
 const CRASH_WAIT: Duration = Duration::from_secs(2);
 
-/// Lets tasks run and, unless told otherwise, waits for the end of the run.
+/// Resumes tasks and waits for the end of the run, unless the command is in the background.
 pub(super) async fn run(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -129,7 +129,7 @@ pub(super) async fn ask(session: &SessionHandle, said: &Said<'_>, command: &Comm
     verdict
 }
 
-/// `more`: the last answer, as a whole.
+/// `more`: shows the last answer in full.
 pub(super) fn more(session: &SessionHandle) -> Verdict {
     match session.read(|model| model.dialogue.last_answer.clone()) {
         Some(item) => {

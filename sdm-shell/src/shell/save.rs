@@ -8,10 +8,10 @@ use super::model::goal::Goal;
 use super::said::Said;
 use super::{SessionHandle, Verdict};
 
-/// The most core files that one command writes.
+/// Maximum number of core files of one command.
 const CORES_MAX: u64 = 256;
 
-/// `save FILE`: commands that make the breakpoints and sets again.
+/// `save FILE`: writes commands that restore the breakpoints and sets.
 pub(super) fn save(session: &SessionHandle, file: &str) -> Verdict {
     let text = session.read(|model| model.saved());
     let written = session.machine(|machine| machine.write_file(file.as_ref(), text.as_bytes()));
@@ -21,7 +21,7 @@ pub(super) fn save(session: &SessionHandle, file: &str) -> Verdict {
     }
 }
 
-/// `gcore FILE`: every task writes its own, all at once.
+/// `gcore FILE`: every task writes its own core file at the same time.
 pub(super) async fn dump(session: &SessionHandle, said: &Said<'_>, file: &str) -> Verdict {
     if said.to.len() > CORES_MAX {
         return session.complain(

@@ -10,8 +10,8 @@ use sdm_view::item::Item;
 /// Maximum nesting depth of `source`.
 pub(super) const SOURCE_DEPTH_MAX: u32 = 16;
 
-/// Carries out lines until there are none left or the session is over. A script ends at its
-/// first line that fails.
+/// Carries out lines until the source ends or the session is over. A script ends at its first line that
+/// fails.
 pub(super) async fn run_lines(session: &SessionHandle, source: &mut dyn LineSource) -> Ending {
     while !session.is_over() && !session.read(|model| model.requests.warned) {
         let (prompt, is_question) =

@@ -10,7 +10,7 @@ use crate::commands::{CommandError, PREDEFINED, SetExpr};
 
 /// Maximum number of named sets.
 const NAMED_MAX: usize = 1024;
-/// The most classes of the last answer that `info sets` shows.
+/// Maximum number of classes of the last answer that `info sets` shows.
 const CLASSES_SHOWN_MAX: usize = 16;
 
 impl SessionHandle {

@@ -20,7 +20,7 @@ pub(super) struct Slices {
     /// Lengths of the slices that were expanded into separate questions. Their product is the number of
     /// questions.
     pub(super) outer: Vec<usize>,
-    /// True where there was a slice, of C or Fortran.
+    /// True if the expression has a slice, in C or Fortran syntax.
     pub(super) any: bool,
 }
 
@@ -47,7 +47,7 @@ impl Slices {
     /// Finds the slices of an expression.
     ///
     /// # Errors
-    /// [`SliceError`]: a slice that is none, or too many elements.
+    /// [`SliceError`]: an invalid slice, or too many elements.
     pub(super) fn of(expression: &str) -> Result<Self, SliceError> {
         let found = found(expression);
         let mut slices = Self {
@@ -160,7 +160,7 @@ fn found(expression: &str) -> Vec<(usize, usize, usize)> {
     found
 }
 
-/// True for a slice in Fortran's words: `cells(0:2)`.
+/// True for a slice in Fortran syntax: `cells(0:2)`.
 fn is_fortran(expression: &str) -> bool {
     let mut depth = 0;
     let bytes = expression.as_bytes();

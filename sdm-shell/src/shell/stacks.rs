@@ -42,7 +42,7 @@ pub(super) async fn show_stacks_of(
     }
 }
 
-/// The exit code where there are no stacks.
+/// The exit code if there are no stacks to show.
 pub(super) fn code_of_nothing(session: &SessionHandle, since: u64) -> StacksCode {
     if session.interrupted_since(since) && !session.is_over() {
         StacksCode::Interrupted

@@ -12,7 +12,7 @@ use super::{SessionHandle, ask, held_back, memory_estimate, program_input};
 use sdm_view::gather::join;
 use sdm_view::item::Item;
 
-/// The exit codes of shells, `env` and others for a program that is not there, and for one that cannot be run.
+/// The exit codes of shells, `env` and others for a missing program, and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 

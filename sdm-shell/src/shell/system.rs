@@ -7,7 +7,7 @@ use super::{SessionHandle, Verdict, held_back};
 /// Polling interval for the end of a local command, while the session goes on.
 const TURN: Duration = Duration::from_millis(20);
 
-/// `shell COMMAND`; a shell for the person where there is no command.
+/// `shell COMMAND`. Without a command: an interactive shell for the user.
 pub(super) async fn system(session: &SessionHandle, command: &str) -> Verdict {
     held_back::show_held(session);
     let started = session.machine(|machine| machine.start(command));

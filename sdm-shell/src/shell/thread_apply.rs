@@ -1,4 +1,4 @@
-//! Commands for threads one by one: `thread apply`, and `[3.t2]` in front of a command.
+//! Commands for individual threads: `thread apply`, and `[3.t2]` in front of a command.
 use sdm_debug::command::FrameSelect;
 use sdm_debug::{Command, Reply, TaskState};
 use sdm_idset::IdSet;
@@ -10,10 +10,10 @@ use super::{SessionHandle, Verdict};
 use crate::commands::UserCommand;
 use sdm_view::gather::join;
 
-/// The most threads that one `thread apply all` goes to.
+/// Maximum number of threads of one `thread apply all`.
 const THREADS_MAX: usize = 64;
 
-/// `thread apply N... COMMAND`; all threads where none is named.
+/// `thread apply N... COMMAND`. Without numbers: all threads.
 pub(super) async fn thread_apply(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -67,7 +67,7 @@ pub(super) async fn thread_apply(
     verdict
 }
 
-/// Carries out a command with a thread of each task selected, and selects the one before again.
+/// Carries out a command with a thread of each task selected. Restores the previous selection.
 pub(super) async fn with_thread(
     session: &SessionHandle,
     said: &Said<'_>,

@@ -37,7 +37,7 @@ pub(super) async fn about_values(
     }
 }
 
-/// `outliers EXPR`: the distinct values, biggest class first.
+/// `outliers EXPR`: shows the distinct values, largest class first.
 async fn outliers(session: &SessionHandle, said: &Said<'_>, expression: String) -> Verdict {
     let Some((verdict, values, rest)) = values_of(session, said, &expression).await else {
         return Verdict::Failed;
@@ -284,7 +284,7 @@ pub(super) async fn refused(
     Some(session.complain(failure.text, &failure.hint))
 }
 
-/// True for the value of an array, which is no number.
+/// True if the value is an array, not a number.
 fn is_array(reply: &Reply) -> bool {
     match reply {
         Reply::Value(value) => {
@@ -315,7 +315,7 @@ async fn complain_of_array(
     session.complain(format!("stats: `{expression}` is an array"), &hint)
 }
 
-/// The last index of an array of C or C++, as one of these tasks has it.
+/// The last index of a C or C++ array, evaluated in one of these tasks.
 async fn last_index(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -327,7 +327,7 @@ async fn last_index(
     number_of(session, said, &one, length).await?.checked_sub(1)
 }
 
-/// The value of an expression that is a number.
+/// The value of a numeric expression.
 async fn number_of(
     session: &SessionHandle,
     said: &Said<'_>,
@@ -388,7 +388,7 @@ async fn stats_of(
     Some((verdict, StatsOf { tasks: all, stats }, rest))
 }
 
-/// Bins from the smallest to the largest number.
+/// Bins between the smallest and the largest number.
 fn bins(stats: &Stats) -> Option<Bins> {
     let value = |extreme: &Option<Extreme>| extreme.as_ref().map(|e| e.value.to_f64());
     let bins = Bins {

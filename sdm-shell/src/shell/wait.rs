@@ -120,7 +120,7 @@ pub(super) async fn next_line(
     }
 }
 
-/// Ctrl-C: a question is given up; tasks that run are stopped.
+/// Handles Ctrl-C: a query is given up; running tasks are stopped.
 fn interrupt_goal(session: &SessionHandle, goal: &Goal) {
     let end = match goal {
         Goal::Answered(id) | Goal::Completed(id) => return session.cancel(*id),

@@ -110,7 +110,7 @@ async fn look_again(session: &SessionHandle, look: &mut Look, watch: &mut Watch)
     true
 }
 
-/// Lets the time until the next look pass; true where a person has seen enough.
+/// Waits for the next look. Returns true if the user has given up the watch.
 async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> bool {
     let until = session.now() + period;
     loop {
@@ -133,14 +133,14 @@ async fn let_pass(session: &SessionHandle, watch: &Watch, period: Duration) -> b
 
 /// State of a watch.
 struct Watch {
-    /// Stacks are shown as a whole.
+    /// True if stacks are shown in full.
     full: bool,
     began: Instant,
     /// Time of the last change of the stacks.
     changed: Instant,
     /// Number of samples.
     looks: u64,
-    /// The stacks that were shown last.
+    /// The last shown stacks.
     shown: Option<MergedStacks>,
     /// The tasks that were reported as ended.
     gone: IdSet,

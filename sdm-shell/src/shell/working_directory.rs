@@ -30,7 +30,7 @@ fn where_am_i(session: &SessionHandle) -> Verdict {
     }
 }
 
-/// `cd [DIR]`: for files that commands name, and for the next `run`.
+/// `cd [DIR]`: changes the directory for files of commands, and for the next `run`.
 fn go_to(session: &SessionHandle, folder: &str) -> Verdict {
     let home = || session.machine(|machine| machine.home());
     let folder = match folder.strip_prefix('~') {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::reply::{places, value};
 
-/// The answers that `super::reply` leaves to this module.
+/// The answers that `super::reply` does not convert.
 pub(super) fn reply(reply: &Reply) -> Value {
     match reply {
         Reply::Mi { result, printed } => {

@@ -1,4 +1,4 @@
-//! Answers and events as JSON: names here are the schema, not the names of Rust types.
+//! Answers and events as JSON. The names here are the schema, and not the names of Rust types.
 
 use sdm_debug::event::Phase;
 use sdm_debug::reply::{
@@ -181,7 +181,7 @@ fn thread(thread: &ThreadView) -> Value {
     })
 }
 
-/// A merged tree as its stacks.
+/// A merged tree as a list of its stacks.
 pub(crate) fn stacks(merged: &MergedStacks) -> Value {
     let mut stacks = Vec::new();
     let mut path: Vec<Value> = Vec::new();

@@ -1,4 +1,4 @@
-//! The records of items, as they are written.
+//! Tests for the written records.
 
 use sdm_debug::reply::{Stop, StopReason, Value as Shown};
 use sdm_debug::{Failure, FailureCode, Reply};

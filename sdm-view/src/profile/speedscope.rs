@@ -12,7 +12,8 @@ use crate::render::{Names, printable};
 /// The width of a set in the name of a profile.
 const SET_WIDTH: usize = 40;
 
-/// A file with a profile of all tasks, and one of each class where there are several. A weight is how often a thread was seen.
+/// A file with a profile of all tasks, and one of each class if there are several. A weight is the number
+/// of samples of a thread.
 #[must_use]
 pub fn speedscope(profile: &Profile, names: &Names) -> String {
     let mut frames = Frames::default();
@@ -54,7 +55,7 @@ fn one(profile: &Profile, tasks: &IdSet, name: &str, frames: &mut Frames) -> Val
     })
 }
 
-/// The distinct functions, whatever their line.
+/// The distinct functions, regardless of lines.
 #[derive(Default)]
 struct Frames {
     list: Vec<Value>,

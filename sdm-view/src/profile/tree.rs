@@ -38,7 +38,7 @@ impl ProfileNode {
         }
     }
 
-    /// Walks every node, parents first, with its depth from 0.
+    /// Visits every node, parents first, with its depth from 0.
     pub fn walk<'a>(nodes: &'a [Self], visit: &mut impl FnMut(usize, &'a Self)) {
         let mut open: Vec<(usize, &Self)> = nodes.iter().rev().map(|node| (0, node)).collect();
         while let Some((depth, node)) = open.pop() {

@@ -11,7 +11,7 @@ use super::{data, event, highlight, place, stacks, values};
 use crate::alike::{DIFFERS, arguments, biggest_first};
 use crate::item::{Gathered, Happening};
 
-/// The most distinct answers that are written out.
+/// Maximum number of distinct answers that are shown.
 const CLASSES_SHOWN_MAX: usize = 24;
 
 /// The lines of the answers to a command.

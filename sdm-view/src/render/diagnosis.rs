@@ -5,9 +5,9 @@ use sdm_text::printable;
 
 use super::page::Page;
 
-/// The most findings that are written out.
+/// Maximum number of findings that are shown.
 const FINDINGS_MAX: usize = 16;
-/// The most lines of evidence of one finding.
+/// Maximum number of lines of evidence of one finding.
 const EVIDENCE_MAX: usize = 8;
 
 /// The lines of a diagnosis: the conclusion, then the findings.

@@ -87,7 +87,7 @@ pub fn stopped(stop: &Stop) -> String {
     }
 }
 
-/// `at a.c:3`, or several, or nowhere yet.
+/// The places of a breakpoint: `at a.c:3`, `in main`, or the number of places.
 pub(super) fn places(places: &[(String, String, u32)]) -> String {
     match places {
         [] => "has no place yet".to_owned(),
@@ -181,7 +181,7 @@ fn exited(code: i32, before_finalize: bool) -> String {
     }
 }
 
-/// gdb's own form: number, tab, text.
+/// The source line in gdb's format: number, tab, text.
 fn source_line(stop: &Stop) -> Option<String> {
     let text = stop.source.as_deref()?;
     let line = stop.frame.as_ref()?.line;

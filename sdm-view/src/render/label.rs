@@ -31,7 +31,7 @@ impl Names {
         }
     }
 
-    /// `rank 3`, or `ranks 0-3 (4)`; sets longer than `width_max` are cut.
+    /// `rank 3`, or `ranks 0-3 (4)`. Sets longer than `width_max` are truncated.
     #[must_use]
     pub fn label(&self, tasks: &IdSet, width_max: usize) -> String {
         let noun = self.numbers.as_ref().map_or("rank", |(noun, _)| noun);
@@ -41,7 +41,7 @@ impl Names {
         format!("{noun}s {} ({})", self.text(tasks, width_max), tasks.len())
     }
 
-    /// The set alone.
+    /// The set without a word in front.
     #[must_use]
     pub fn text(&self, tasks: &IdSet, width_max: usize) -> String {
         match &self.numbers {

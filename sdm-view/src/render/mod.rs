@@ -1,4 +1,4 @@
-//! Text for a person: one block per distinct answer, biggest class first.
+//! Text for the user: one block per distinct answer, largest class first.
 
 mod answer;
 mod data;

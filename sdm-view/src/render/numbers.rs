@@ -7,7 +7,7 @@ use sdm_text::printable;
 use super::page::Page;
 use crate::compare::Comparison;
 
-/// The most classes of values that are written out.
+/// Maximum number of classes of values that are shown.
 const ROWS_MAX: usize = 16;
 /// Maximum length of a histogram's bars, in characters.
 const BAR_MAX: u64 = 40;
@@ -51,7 +51,7 @@ pub(super) fn values(page: &Page<'_>, expression: &str, values: &[(IdSet, String
     lines
 }
 
-/// `1: step = 41`, a line for each distinct value.
+/// One line for each distinct value: `1: step = 41`.
 pub(super) fn display(
     page: &Page<'_>,
     number: u32,

@@ -17,7 +17,7 @@ impl Page<'_> {
         self.names.label(tasks, self.style.set_width())
     }
 
-    /// `ranks 0-3 (4): text`, broken where it is too long.
+    /// `ranks 0-3 (4): text`, wrapped if it is too long.
     pub(super) fn said(&self, tasks: &IdSet, text: &str, bad: bool) -> String {
         self.labelled(&self.label(tasks), text, bad)
     }
@@ -45,7 +45,7 @@ impl Page<'_> {
         format!("{}: {rest}", self.style.label(label))
     }
 
-    /// `ranks 0-3 (4):`, over a block.
+    /// The heading of a block: `ranks 0-3 (4):`.
     pub(super) fn over(&self, tasks: &IdSet) -> String {
         format!("{}:", self.style.label(&self.label(tasks)))
     }

@@ -13,7 +13,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const WIDTH: usize = 80;
 /// Minimum width of a plotted line, in columns, even beside a long name.
 const WIDTH_MIN: usize = 16;
-/// The most lines that are drawn.
+/// Maximum number of lines of a plot.
 const LINES_MAX: usize = 12;
 
 /// The lines of a plot, and the values of its lowest and highest characters.

@@ -8,7 +8,7 @@ use crate::profile::{Profile, ProfileClass, ProfileNode};
 /// screen.
 const LEAST: [u64; 7] = [0, 5, 10, 20, 50, 100, 200];
 
-/// A part of a whole: `62.5 %`.
+/// A share of a total: `62.5 %`.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let tenths = thousandths(part, whole);
     format!("{}.{} %", tenths / 10, tenths % 10)
@@ -65,7 +65,7 @@ pub(super) fn lines(page: &Page<'_>, profile: &Profile) -> Vec<String> {
     lines
 }
 
-/// `looked at 98 times each in 10.0 s`.
+/// The heading: `looked at 98 times each in 10.0 s`.
 fn head(profile: &Profile) -> String {
     let each = profile.looks / profile.tasks.len().max(1);
     let seconds = profile.elapsed.as_secs_f64();

@@ -5,10 +5,10 @@ use sdm_idset::IdSet;
 use super::page::Page;
 use crate::queues::QueueTable;
 
-/// The most rows that are written out.
+/// Maximum number of rows that are shown.
 const ROWS_MAX: usize = 64;
 
-/// The messages that have not completed.
+/// The lines for pending messages.
 pub(super) fn lines(page: &Page<'_>, table: &QueueTable) -> Vec<String> {
     let rows = table.rows.iter();
     let rows = rows.take(ROWS_MAX);

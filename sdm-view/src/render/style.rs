@@ -1,4 +1,4 @@
-//! Colour and width.
+//! Colours and the width of the output.
 
 use sdm_text::{beginning, columns};
 
@@ -14,7 +14,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// No colour, no width: for files and pipes.
+    /// A style without colour and width limit, for files and pipes.
     pub const PLAIN: Style = Style {
         colour: false,
         width: None,
@@ -44,7 +44,7 @@ impl Style {
         self.paint("2", text)
     }
 
-    /// A word of a language.
+    /// A keyword of a language.
     pub(super) fn word(&self, text: &str) -> String {
         self.paint("1", text)
     }

@@ -10,9 +10,9 @@ use super::page::Page;
 use super::style::Style;
 use crate::item::{BreakRow, Happening, Listing, RankRow};
 
-/// The most places of one breakpoint that are listed.
+/// Maximum number of places of one breakpoint that are shown.
 const PLACES_SHOWN_MAX: usize = 16;
-/// The most distinct counts of hits of one breakpoint that are listed.
+/// Maximum number of distinct hit counts of one breakpoint that are shown.
 const HITS_SHOWN_MAX: usize = 8;
 
 /// The table of `ranks`: tasks, state and position.

@@ -7,7 +7,7 @@ use sdm_text::printable;
 use super::page::Page;
 use crate::item::{LinkRow, NodeRow, SetRow, TreeRow};
 
-/// Bytes for a person: `412 MB`, `1.5 GB`, `20 GB`.
+/// A number of bytes for the user: `412 MB`, `1.5 GB`, `20 GB`.
 #[must_use]
 pub fn amount(bytes: u64) -> String {
     let megabytes = bytes >> 20;
@@ -18,7 +18,7 @@ pub fn amount(bytes: u64) -> String {
     }
 }
 
-/// The most rows that are written out.
+/// Maximum number of rows that are shown.
 const ROWS_MAX: usize = 32;
 
 /// The named sets.

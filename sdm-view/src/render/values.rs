@@ -11,7 +11,7 @@ use super::style::Style;
 use crate::alike;
 use crate::alike::biggest_first;
 
-/// The most distinct values of one variable that are written out.
+/// Maximum number of distinct values of one variable that are shown.
 const VALUES_SHOWN_MAX: usize = 8;
 
 /// One block per class of tasks with the same variables, largest first.
@@ -72,7 +72,7 @@ fn groups<'a>(classes: &[&'a (IdSet, Reply)]) -> Vec<SameNames<'a>> {
     groups
 }
 
-/// The distinct values of one variable, biggest class first.
+/// The distinct values of one variable, largest class first.
 fn distinct(group: &SameNames<'_>, index: usize) -> Vec<(IdSet, String)> {
     let members = group.members.iter();
     classes(members.map(|(tasks, variables)| (*tasks, &variables[index].value)))

@@ -1,4 +1,4 @@
-//! `report.json`, as `docs/json.md` describes.
+//! The contents of `report.json`. `docs/json.md` describes them.
 
 use sdm_diagnose::Diagnosis;
 use serde_json::{Value, json as object};
@@ -6,10 +6,10 @@ use serde_json::{Value, json as object};
 use super::{End, Look, Moment, MpiError, OutputClass, Report};
 use crate::json::{output, rank_row, set, stacks};
 
-/// The version of the schema: raised when a field changes its meaning or goes.
+/// The version of the schema. It is raised when a field changes its meaning or is removed.
 pub const VERSION: u32 = 1;
 
-/// The report for a program.
+/// The report as JSON.
 #[must_use]
 pub fn json(report: &Report) -> String {
     let began = humantime::format_rfc3339_millis(report.began).to_string();

@@ -8,7 +8,7 @@ use super::html::Escaped;
 use crate::item::RankRow;
 use crate::render::sentence;
 
-/// The most classes of ends with a case of their own.
+/// Maximum number of classes of ends with a test case of their own.
 const CASES_MAX: usize = 100;
 
 /// The report as a test suite.

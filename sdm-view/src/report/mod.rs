@@ -35,7 +35,7 @@ pub use text::text;
 /// A snapshot of a session. Its texts are unescaped; each format escapes them itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The session's name; empty where there was none.
+    /// The session's name. Empty without a session.
     pub session: String,
     /// Time of the session's beginning.
     pub began: SystemTime,
@@ -91,12 +91,12 @@ pub struct End {
 pub struct Fact {
     /// The name: `command line`.
     pub name: String,
-    /// The value, as text for a person.
+    /// The value, as text for the user.
     pub value: String,
 }
 
 impl Fact {
-    /// A fact of this name and value.
+    /// A fact with this name and value.
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -127,7 +127,7 @@ pub struct MpiError {
     pub tasks: IdSet,
     /// The error and its place, as reported.
     pub what: String,
-    /// The line of source, where known.
+    /// The source line, if known.
     pub below: Vec<String>,
 }
 
@@ -140,7 +140,7 @@ pub struct Look {
     pub tasks: IdSet,
     /// The frames that are shown, innermost first.
     pub frames: Vec<LookFrame>,
-    /// True where there are further frames.
+    /// True if there are further frames.
     pub more: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct LookFrame {
     pub level: u32,
     /// `solve (rod=0x..., steps=3) at halo.c:111`.
     pub place: String,
-    /// The line of source; empty where unknown.
+    /// The source line. Empty if unknown.
     pub source: String,
     /// The frame's variables. None if they were not queried.
     pub locals: Option<Vec<(String, String)>>,

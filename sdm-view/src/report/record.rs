@@ -124,7 +124,7 @@ impl Recorder {
         self.dirty = true;
     }
 
-    /// True where something was recorded since the last call.
+    /// Returns true if anything was recorded since the last call.
     pub fn take_dirty(&mut self) -> bool {
         std::mem::take(&mut self.dirty)
     }

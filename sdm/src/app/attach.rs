@@ -28,7 +28,7 @@ use super::wake::CurrentWake;
 use crate::cli::{AttachArgs, By, Commands, TargetArgs, TreeArgs};
 use crate::sink::Sink;
 
-/// The longest set in a message, in bytes.
+/// Maximum length of a set in a message, in bytes.
 const SET_WIDTH: usize = 60;
 
 /// The processes to attach to, and the session for them.
@@ -101,7 +101,7 @@ impl Attachment {
 /// Resolves a target to its processes. Those that cannot be attached to are left out, with a note.
 ///
 /// # Errors
-/// [`AppError`] where nobody is meant, or nobody can be attached to.
+/// [`AppError`] if no process matches the target, or none can be attached to.
 pub(super) fn look_up(args: &TargetArgs, read_only: bool) -> Result<Attachment, AppError> {
     look_up_ranks(args, args.ranks.as_ref(), read_only)
 }
@@ -179,7 +179,7 @@ fn known(job: &Job) -> IdSet {
     IdSet::all_below(size.max(last).min(job::PROCESSES_MAX))
 }
 
-/// The hosts in the order of their first ranks, each with its tasks.
+/// The hosts in the order of their first ranks, with their tasks.
 fn by_host(processes: &[JobProcess]) -> Vec<(String, IdSet)> {
     let mut hosts: Vec<(String, IdSet)> = Vec::new();
     for process in processes {

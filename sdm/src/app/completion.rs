@@ -39,7 +39,7 @@ const NAMED: [(Option<&str>, &str, Names); 13] = [
 /// Answers a shell's request for completions. Returns true if the process was started for that only.
 ///
 /// # Errors
-/// [`io::Error`] where it cannot be told, or asks for what there is not.
+/// [`io::Error`] if the answer cannot be written, or the request is invalid.
 pub(super) fn answered(args: &[OsString]) -> io::Result<bool> {
     let here = std::env::current_dir().ok();
     let asked = CompleteEnv::with_factory(definition).var(VARIABLE);

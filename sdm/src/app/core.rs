@@ -1,4 +1,4 @@
-//! `sdm core`.
+//! The command `sdm core`.
 
 use sdm_text::printable_name;
 use std::collections::BTreeSet;
@@ -144,7 +144,7 @@ fn options(args: &CoreArgs, interactive: bool) -> Options {
 /// Reads the core files' process data, and names the tasks.
 ///
 /// # Errors
-/// [`AppError`] where there is no such program, or a file is no core file.
+/// [`AppError`] if the program does not exist, or a file is not a core file.
 fn look_up(args: &CoreArgs) -> Result<Cores, AppError> {
     let program = sdm_launch::find_program(&args.program).filter(|path| path.is_file());
     let program = program.ok_or_else(|| AppError::NoProgram(args.program.clone().into()))?;

@@ -1,4 +1,4 @@
-//! `sdm dap`: a debug adapter for an editor, on standard input and output.
+//! The command `sdm dap`: a debug adapter for an editor, on standard input and output.
 
 mod clients;
 mod connection;

@@ -1,4 +1,4 @@
-//! `sdm diagnose`.
+//! The command `sdm diagnose`.
 
 use std::path::Path;
 use std::time::Duration;

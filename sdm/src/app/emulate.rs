@@ -1,4 +1,4 @@
-//! `sdm emulate`: a real session of real servers on this machine, whose tasks follow a script.
+//! The command `sdm emulate`: a session of real servers on this machine, whose tasks follow a script.
 
 use sdm_text::printable_name;
 use std::path::Path;

@@ -52,7 +52,7 @@ pub enum AppError {
         /// The job, and the source of its ranks.
         of: String,
     },
-    /// There is no such program.
+    /// The program does not exist.
     #[error("{}: no such program", printable_name(.0))]
     NoProgram(PathBuf),
     /// A file cannot be used.
@@ -71,7 +71,7 @@ pub enum AppError {
         /// The error in the file.
         source: ObservationsError,
     },
-    /// No session is kept.
+    /// There is no kept session.
     #[error("no session is kept here; `--keep` keeps one")]
     NoneKept,
     /// Several sessions are kept, with these names, and none was given.

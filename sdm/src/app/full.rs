@@ -51,7 +51,7 @@ const OTHERWISE: &str = "without --tui there is the prompt";
 pub(super) struct Full {
     state: Mutex<FullState>,
     changed: Condvar,
-    /// A byte written here wakes the thread.
+    /// A byte that is written here wakes the thread.
     poke: UnixStream,
     woken: UnixStream,
     look: LookArgs,
@@ -69,7 +69,7 @@ pub(super) struct Shared {
 /// Checks that the terminal supports full-screen mode.
 ///
 /// # Errors
-/// [`TerminalError`] says why not.
+/// [`TerminalError`] gives the reason.
 pub(super) fn check() -> Result<(), TerminalError> {
     sdm_screen::check(OTHERWISE)
 }
@@ -78,7 +78,7 @@ impl Full {
     /// A hidden screen.
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// No descriptor is available.
     pub(super) fn new(look: &LookArgs) -> std::io::Result<Self> {
         let (poke, woken) = UnixStream::pair()?;
         poke.set_nonblocking(true)?;
@@ -236,10 +236,10 @@ impl Full {
         }
     }
 
-    /// Starts the thread, which ends with the process.
+    /// Starts the thread. It runs until the process ends.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     pub(super) fn start(self: &Arc<Self>, shared: Shared) -> std::io::Result<()> {
         let full = Arc::clone(self);
         thread::Builder::new()

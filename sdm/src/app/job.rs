@@ -32,7 +32,7 @@ use crate::sink::Sink;
 pub(super) struct Job<'a> {
     /// Options for the source of commands and for the output.
     pub(super) args: &'a ScriptArgs,
-    /// The commands of -x and -c, in their order.
+    /// The commands of -x and -c, in the order of the command line.
     pub(super) commands: Vec<Commands>,
     /// The servers to start, with their hosts.
     pub(super) session: SessionConfig,

@@ -1,4 +1,4 @@
-//! Sessions that outlive their terminal.
+//! Sessions that continue without their terminal.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -14,7 +14,7 @@ use crate::sink::{Sink, complain, tell};
 
 /// Time that an ended session is kept for a client to attach and see its end.
 const WAIT_AFTER_END: Duration = Duration::from_secs(600);
-/// The exit code where a session cannot be kept.
+/// The exit code if a session cannot be kept.
 const COULD_NOT_START: u8 = 124;
 
 /// The name under which a session is to be kept, and its subject. The empty name stands for a generated
@@ -73,7 +73,7 @@ pub(super) fn start(name: &str, about: &str, args: &[OsString]) -> u8 {
     lend(&name)
 }
 
-/// The arguments behind the program's name, without `--keep`.
+/// The arguments after the program name, without `--keep`.
 fn without_keep(args: &[OsString]) -> Vec<&OsString> {
     let end = args
         .iter()

@@ -145,7 +145,7 @@ pub(super) fn queue(
     Ok(Some(Arc::new(Queue::new(Arc::clone(reading), full))))
 }
 
-/// The lines of -x and -c, in their order.
+/// The lines of -x and -c, in the order of the command line.
 pub(super) fn script(commands: Vec<Commands>) -> Result<Vec<ScriptLine>, Refused> {
     let mut lines = Vec::new();
     let mut number = 0;

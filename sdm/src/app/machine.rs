@@ -4,7 +4,7 @@ use sdm_system::proc;
 use sdm_text::printable_name;
 use sdm_view::report::Fact;
 
-/// Variables by which batch systems name a job.
+/// Variables in which batch systems give the name of a job.
 const JOBS: [(&str, &str); 4] = [
     ("SLURM_JOB_ID", "Slurm"),
     ("PBS_JOBID", "PBS"),

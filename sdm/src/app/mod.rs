@@ -1,4 +1,4 @@
-//! The command `sdm`, apart from how a session is opened.
+//! The subcommands of `sdm`. The opening of sessions is passed in as an [`Opener`].
 
 mod attach;
 mod check;

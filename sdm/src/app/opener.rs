@@ -32,7 +32,7 @@ pub trait Opener: Clone + 'static {
     /// Opens a session, which stays on the calling thread.
     ///
     /// # Errors
-    /// [`AppError`]: why it could not be opened.
+    /// [`AppError`] gives the reason why the session could not be opened.
     fn open(
         &mut self,
         config: &SessionConfig,
@@ -43,7 +43,7 @@ pub trait Opener: Clone + 'static {
     /// does not go to standard output.
     ///
     /// # Errors
-    /// [`AppError`] where it cannot be watched.
+    /// [`AppError`] if the launcher cannot be watched.
     fn adopt(
         &mut self,
         session: &mut Self::Session,
@@ -54,7 +54,7 @@ pub trait Opener: Clone + 'static {
     /// Closes a session. It accepts no command afterwards.
     ///
     /// # Errors
-    /// [`AppError`]: what could not be ended.
+    /// [`AppError`] names the parts that could not be ended.
     fn close(&mut self, session: &mut Self::Session, policy: EndPolicy) -> Result<(), AppError>;
 
     /// The tasks whose server is lost, or was lost before it confirmed its end.

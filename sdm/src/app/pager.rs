@@ -7,7 +7,7 @@ use super::keys::Keys;
 use crate::sink::Sink;
 use crate::unread::{is_given_up, writing};
 
-/// gdb's words.
+/// The question, in the words of gdb.
 const QUESTION: &str = "--Type <RET> for more, q to quit, c to continue without paging--";
 /// Polling interval for a request to end `sdm`.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ enum Answer {
 /// Shows a text page by page on a terminal of this size (columns, lines).
 ///
 /// # Errors
-/// Nobody reads it.
+/// The output cannot be written.
 pub(super) fn show(text: &str, size: (usize, usize)) -> io::Result<()> {
     let pages = pages(text, size);
     if pages.len() < 2 {

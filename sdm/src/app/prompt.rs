@@ -29,7 +29,7 @@ use super::wake::Wake;
 
 use crate::sink::Sink;
 
-/// The most lines that the history keeps.
+/// Maximum number of lines in the history.
 const HISTORY_LINES_MAX: usize = 10_000;
 /// A reader of lines from a terminal.
 pub(super) struct Prompt {
@@ -41,7 +41,7 @@ impl Prompt {
     /// A prompt on this process's terminal.
     ///
     /// # Errors
-    /// A terminal that cannot be used so.
+    /// The terminal does not support line editing.
     pub(super) fn start(
         queue: Arc<Queue>,
         controls: Sender<Control>,

@@ -11,7 +11,7 @@ use super::full::Full;
 use super::typed::Typed;
 use crate::unread::{is_given_up, writing};
 
-/// The most texts that wait to be printed above the line being edited.
+/// Maximum number of queued texts that are to be printed above the edited line.
 const TEXTS_MAX: usize = 256;
 
 /// Text that prints nothing above the line but causes a redraw: the cursor moves up and down again.

@@ -1,4 +1,4 @@
-//! `sdm run`.
+//! The command `sdm run`.
 
 use sdm_text::printable_name;
 use std::ffi::{OsStr, OsString};

@@ -15,7 +15,7 @@ use crate::sink::{Sink, complain};
 /// The definition of the command line, with the settings that apply to its command as defaults.
 ///
 /// # Errors
-/// A setting that cannot be.
+/// A setting is invalid.
 pub(super) fn definition(args: &[OsString]) -> Result<Command, SettingsError> {
     let command = Cli::command();
     let verb = args.get(1).and_then(|word| word.to_str());

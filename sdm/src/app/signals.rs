@@ -27,8 +27,8 @@ impl Signals {
     /// Starts handling signals. Before [`Signals::send_to`] the signals that end a program end this one,
     /// together with the programs that it has started.
     ///
-    /// `reading` is true while a person edits a line: Ctrl-Z then stops `sdm` as it stops any
-    /// program. Where a `batch` is under way SIGUSR1 warns of the end, as Slurm's `--signal` does.
+    /// `reading` is true while the user edits a line. Ctrl-Z then stops `sdm` like any program. With
+    /// `batch`, SIGUSR1 is a warning of the job's end, as with Slurm's `--signal`.
     pub(super) fn listen(
         interactive: bool,
         batch: bool,

@@ -1,4 +1,4 @@
-//! `sdm stacks`.
+//! The command `sdm stacks`.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use super::wake::Wake;
 /// Interval at which a background job checks whether the terminal is its own again.
 const BACKGROUND_TURN: Duration = Duration::from_millis(500);
 
-/// This process's standard input, read in a thread of its own, which ends with the process.
+/// This process's standard input. A thread reads it, and ends with the process.
 pub(super) struct Stdin {
     asked: Sender<()>,
 }

@@ -1,4 +1,4 @@
-//! `sdm cancel`, `hold` and `release`.
+//! The commands `sdm cancel`, `hold` and `release`.
 
 use sdm_rm::Question;
 

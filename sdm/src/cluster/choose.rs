@@ -16,7 +16,7 @@ pub(super) const DONE_WAIT: Duration = Duration::from_secs(180);
 /// The named cluster, or all defined ones.
 ///
 /// # Errors
-/// There is none, or none of that name.
+/// No cluster is defined, or none has this name.
 pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterError> {
     let clusters = Clusters::load()?;
     if let Some(name) = named {
@@ -32,7 +32,7 @@ pub(super) fn defined(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
 /// The named cluster, or all defined ones, as far as they are started.
 ///
 /// # Errors
-/// None has.
+/// No cluster is started.
 pub(super) fn started(named: Option<&str>) -> Result<Vec<Definition>, ClusterError> {
     let all = defined(named)?;
     let names = all
@@ -52,7 +52,7 @@ pub(super) fn started(named: Option<&str>) -> Result<Vec<Definition>, ClusterErr
 /// Queries a manager. A refusal is an error.
 ///
 /// # Errors
-/// It cannot be asked, or says no.
+/// The manager cannot be queried, or refuses.
 pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Answer, ClusterError> {
     let answer = sdm_rm::ask(name, question, wait)?;
     match answer.error {
@@ -68,7 +68,7 @@ pub(super) fn ask(name: &str, question: &Question, wait: Duration) -> Result<Ans
 /// returned.
 ///
 /// # Errors
-/// None could be asked.
+/// No manager could be queried.
 pub(super) fn look(named: Option<&str>, looks: &[Look]) -> Result<Vec<Answer>, ClusterError> {
     let question = Question::Elements {
         looks: looks.to_vec(),
@@ -102,7 +102,7 @@ pub(crate) struct Chosen {
     pub(crate) cluster: String,
     /// The job's number, as its manager's own commands take it.
     pub(crate) job: String,
-    /// The id of its element.
+    /// The id of the job's element.
     pub(crate) id: String,
 }
 
@@ -123,7 +123,7 @@ pub(super) fn split<'a>(
 /// The job with this number, in any cluster.
 ///
 /// # Errors
-/// There is none, or several clusters have one.
+/// No cluster has such a job, or several have.
 pub(super) fn job(text: &str, named: Option<&str>) -> Result<Chosen, ClusterError> {
     let (named, number) = split(text, named)?;
     let numbers = Look {

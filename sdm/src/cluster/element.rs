@@ -102,7 +102,7 @@ pub(super) fn manager(answer: &Answer) -> Value {
     })
 }
 
-/// A manager's state as seed 001 writes it.
+/// A manager's state, in the notation of seed 001.
 pub(super) fn state(state: ManagerState) -> &'static str {
     let state = match state {
         ManagerState::Stopped => states::Manager::Stopped,

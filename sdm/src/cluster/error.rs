@@ -9,7 +9,7 @@ use sdm_text::{printable, printable_name};
 /// An error of a cluster command: a sentence for a person.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClusterError {
-    /// A cluster cannot be asked, or its definition be read.
+    /// A cluster cannot be queried, or its definition cannot be read.
     #[error(transparent)]
     Rm(#[from] RmError),
     /// No cluster is defined.
@@ -35,7 +35,7 @@ pub(crate) enum ClusterError {
     Refused {
         /// The cluster.
         cluster: String,
-        /// The manager's words.
+        /// The manager's message.
         said: String,
     },
     /// The job's processes are unknown, or none runs.
@@ -49,7 +49,7 @@ pub(crate) enum ClusterError {
         /// The host of its cluster.
         host: String,
     },
-    /// The job's output is in no file that is known.
+    /// The file of the job's output is unknown.
     #[error("{0}: its manager does not say where its output is")]
     NoOutput(String),
     /// A file cannot be read.

@@ -1,4 +1,4 @@
-//! Files of another host, followed by ssh.
+//! Files on another host, followed through ssh.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ pub(super) enum From {
 /// The command that prints a file of another host, and follows it as long as the command's input is open.
 ///
 /// # Errors
-/// There is no ssh.
+/// ssh cannot be started.
 pub(super) fn tail(
     host: &str,
     options: &[String],
@@ -44,7 +44,7 @@ pub(super) fn tail(
     Ok(ssh)
 }
 
-/// The end of a file of another host, as it grows.
+/// The growing end of a file on another host.
 pub(super) struct FarEnd {
     of: (String, String),
     ssh: Child,
@@ -55,7 +55,7 @@ impl FarEnd {
     /// Starts following a file.
     ///
     /// # Errors
-    /// There is no ssh.
+    /// ssh cannot be started.
     pub(super) fn begin(
         host: &str,
         options: &[String],

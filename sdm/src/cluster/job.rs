@@ -121,7 +121,7 @@ enum Way {
 /// session that already debugs the job.
 ///
 /// # Errors
-/// The cluster cannot be asked, has no such job, or nothing is known of its processes.
+/// The cluster cannot be queried, has no such job, or does not know the job's processes.
 pub(super) fn find(
     target: &mut TargetArgs,
     args: &[OsString],
@@ -154,7 +154,8 @@ pub(super) fn find(
 /// Resolves `CLUSTER:NUMBER` for a program that cannot become ssh. A job of another host is an error.
 ///
 /// # Errors
-/// The cluster is behind ssh, cannot be asked, has no such job, or nothing is known of its processes.
+/// The cluster is on another host, cannot be queried, has no such job, or does not know the job's
+/// processes.
 pub(crate) fn find_here(target: &mut TargetArgs) -> Result<(), ClusterError> {
     let Some(text) = target.name().map(str::to_owned) else {
         return Ok(());
@@ -245,7 +246,7 @@ fn sdm_there(definition: &Definition) -> String {
     sdm.to_string_lossy().into_owned()
 }
 
-/// The command line for the shell of the cluster's host.
+/// A command line for the shell of the cluster's host.
 fn there(
     definition: &Definition,
     job: &[&str],

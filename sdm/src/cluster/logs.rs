@@ -1,4 +1,4 @@
-//! `sdm logs`.
+//! The command `sdm logs`.
 
 use std::fs::File;
 use std::io::{self, Read};

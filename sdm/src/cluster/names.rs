@@ -29,7 +29,7 @@ pub(crate) fn clusters() -> Vec<String> {
     defined.unwrap_or_default()
 }
 
-/// Types of clusters.
+/// The types of clusters.
 pub(crate) fn types() -> Vec<String> {
     TYPES.map(str::to_owned).to_vec()
 }
@@ -39,10 +39,11 @@ pub(crate) fn queues() -> Vec<String> {
     named(&[Kind::Queue])
 }
 
-/// The queues of all clusters, `CLUSTER:QUEUE` where there are several clusters, and their states.
+/// The queues of all clusters with their states. With several clusters, names have the form
+/// `CLUSTER:QUEUE`.
 ///
 /// # Errors
-/// No cluster is started, or none can be asked.
+/// No cluster is started, or none can be queried.
 pub(crate) fn queue_states() -> Result<Vec<(String, String)>, ClusterError> {
     let answers = look(None, &[Look::at(&[Kind::Queue])])?;
     let queues = Element::all(&answers, Kind::Queue).map(|queue| {
@@ -65,7 +66,7 @@ pub(crate) fn elements() -> Vec<String> {
     .concat()
 }
 
-/// Jobs: their numbers, with their cluster's name where several have one of that number.
+/// The numbers of jobs. A number that several clusters have gets its cluster's name.
 pub(crate) fn jobs() -> Vec<String> {
     let answers = numbered();
     let all: Vec<_> = Element::all(&answers, Kind::Job).collect();

@@ -1,4 +1,4 @@
-//! `sdm submit`.
+//! The command `sdm submit`.
 
 use sdm_rm::{Definition, Question};
 use sdm_runtime::attribute as id;

@@ -1,4 +1,4 @@
-//! Lists that are shown once, or whenever they have changed.
+//! Lists that are shown once, or after each change.
 
 use std::time::Duration;
 

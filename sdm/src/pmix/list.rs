@@ -1,4 +1,4 @@
-//! `sdm pmix list`: servers, their jobs and processes.
+//! The command `sdm pmix list`: servers, their jobs and processes.
 
 use std::collections::BTreeMap;
 

@@ -33,7 +33,7 @@ const STATUS: &str = "pmix.job.term.status";
 const STDOUT: u16 = 2;
 /// Time limit for output that follows the end of its job.
 const OUTPUT_WAIT: Duration = Duration::from_millis(500);
-/// Servers that end with their one job.
+/// Programs of servers that run one job and end with that job.
 const OF_ONE_JOB: [&str; 2] = ["prterun", "mpirun"];
 /// Prefixes of variables of an outer job, which a program must not inherit.
 const OUTER: [&str; 4] = ["PMIX_", "PRTE_", "OMPI_", "PMI_"];
@@ -63,7 +63,7 @@ impl Event {
         (self.status == JOB_END).then_some(&*of.namespace)
     }
 
-    /// The status that a job has ended with.
+    /// The exit status of the job.
     fn code(&self) -> i64 {
         let value = self.lines.iter().find(|line| line.key == STATUS);
         match value.map(|line| &line.value) {

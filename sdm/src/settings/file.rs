@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::profile::PROFILES;
 use super::{Origin, Setting, SettingsError};
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads a file. A missing one counts as empty, unless `wanted` is true.

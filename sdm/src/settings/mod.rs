@@ -54,9 +54,9 @@ const SITE_VARIABLE: &str = "SDM_SITE_CONFIG";
 /// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// The definition of the command line.
+    /// The default in the definition of the command line.
     Definition,
-    /// The site's file, outside of tables.
+    /// The site's file, outside of tables. The number is the line.
     SiteFile(usize),
     /// The site's file, in the command's table.
     SiteTable(usize),
@@ -64,7 +64,7 @@ pub enum Origin {
     File(usize),
     /// The file, in the command's table.
     Table(usize),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
     /// The site's file, in the table of a profile.
     SiteProfile(usize),
@@ -101,7 +101,7 @@ struct Setting {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {what}")]
 pub struct SettingsError {
-    /// File and line, or the variable.
+    /// The file and line, or the variable.
     pub place: String,
     /// The option, and the error.
     pub what: String,
@@ -138,8 +138,7 @@ impl Settings {
     /// Loads the settings from the files and the environment.
     ///
     /// # Errors
-    /// A file that cannot be read, or a setting for an option that there is not; a missing file is
-    /// none.
+    /// A file cannot be read, or a setting has no matching option. A missing file is not an error.
     pub fn load(
         command: &Command,
         lookup: impl Fn(&str) -> Option<OsString>,
@@ -206,7 +205,7 @@ impl Settings {
     /// The definition of the command line with these settings as its defaults.
     ///
     /// # Errors
-    /// A value that the option cannot have.
+    /// A value is invalid for its option.
     pub fn apply(&self, command: Command, profile: Option<&str>) -> Result<Command, SettingsError> {
         if let Some(name) = profile {
             self.check_profile(name)?;
@@ -388,7 +387,7 @@ fn takes_value(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-/// `start-wait` is `SDM_START_WAIT`.
+/// The environment variable of an option: `start-wait` gives `SDM_START_WAIT`.
 fn variable_of(key: &str) -> String {
     format!("SDM_{}", key.to_uppercase().replace('-', "_"))
 }

@@ -70,9 +70,9 @@ enum Operator {
 /// A name that follows an `@`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SetName {
-    /// `@stopped`, or a set of `defset`.
+    /// `@stopped`, or a set that `defset` defined.
     Word(String),
-    /// `@1`: a class of the last answer, from 1.
+    /// `@1`: a class of the last answer, numbered from 1.
     Class(u32),
     /// `@host:n[01-04]`.
     Host(HostPattern),
@@ -80,7 +80,7 @@ pub enum SetName {
     At(String),
     /// `@halo.c:120`.
     Place {
-        /// The file, with as much of its path as was written.
+        /// The file, with as much of its path as the user wrote.
         file: String,
         /// The line, from 1.
         line: u32,
@@ -96,10 +96,10 @@ pub trait Scope {
     /// The tasks in the session: `all`.
     fn tasks(&self) -> &IdSet;
 
-    /// The tasks that a name means.
+    /// The tasks that a name refers to.
     ///
     /// # Errors
-    /// A [`NameError`] where the name means nothing now.
+    /// A [`NameError`] if the name refers to nothing at present.
     fn named(&self, name: &SetName) -> Result<IdSet, NameError>;
 }
 
@@ -112,7 +112,7 @@ pub enum NameError {
     /// The last answer has fewer classes; their number, 0 without an answer.
     #[error("{}", classes(*.0))]
     NoClass(usize),
-    /// No task is on a host of this kind.
+    /// No task is on a host that matches the pattern.
     #[error("no task is on such a host; `info nodes` shows all")]
     NoHost,
 }
@@ -140,7 +140,7 @@ impl SetExpr {
     /// Parses a text that is a set as a whole. `at` is its offset in the line, for errors.
     ///
     /// # Errors
-    /// A text that is no set; the error points at the character.
+    /// The text is not a valid set. The error points at the invalid character.
     pub fn parse(text: &str, at: usize) -> Result<Self, CommandError> {
         parse::parse(text, Until::End)
             .map(|(set, _)| set)
@@ -148,7 +148,7 @@ impl SetExpr {
             .map(|set| set.moved(at))
     }
 
-    /// Takes a set from a line.
+    /// Parses a set at the current position of a line.
     pub(super) fn take(rest: &mut Cursor<'_>, until: Until) -> Result<Self, CommandError> {
         let at = rest.at();
         let (set, taken) = parse::parse(rest.rest(), until)
@@ -157,13 +157,13 @@ impl SetExpr {
         Ok(set.moved(at))
     }
 
-    /// The set as it was written.
+    /// The text of the set, as the user wrote it.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The thread behind the dot: `3.2` is thread 2 of rank 3.
+    /// The thread after the dot: `3.2` is thread 2 of rank 3.
     #[must_use]
     pub fn thread(&self) -> Option<u32> {
         self.thread
@@ -216,7 +216,7 @@ fn move_by(node: &mut Node, by: usize) {
 /// Resolves a set to its tasks, which can be none.
 ///
 /// # Errors
-/// A set that names tasks that the session does not have, or a name that means nothing.
+/// The set contains tasks that the session does not have, or a name that refers to nothing.
 pub fn resolve(set: &SetExpr, scope: &dyn Scope) -> Result<IdSet, CommandError> {
     eval(&set.node, scope)
 }
@@ -279,7 +279,7 @@ pub(super) enum SetNameError {
 /// Checks that `defset` can use a name.
 ///
 /// # Errors
-/// A [`SetNameError`] that says why not.
+/// [`SetNameError`] gives the reason.
 pub(super) fn check_name(word: &str) -> Result<(), SetNameError> {
     let letters = word
         .bytes()

@@ -6,15 +6,15 @@ use sdm_idset::{ID_MAX, IdSet, Stride, TaskId};
 
 use super::{Node, Operator, SetExpr, SetName, Until};
 
-/// The longest text of a set, in bytes.
+/// Maximum length of a set's text, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Maximum nesting depth of parentheses in a set.
 const DEPTH_MAX: u32 = 32;
-/// The most elements of one set.
+/// Maximum number of elements of one set.
 const ELEMENTS_MAX: u32 = 8192;
-/// The most tasks that the ranges of one set may name together: the time that a text can cost.
+/// Maximum number of tasks in all ranges of one set. It limits the parsing time.
 const IDS_NAMED_MAX: u64 = 2 * (ID_MAX as u64 + 1);
-/// The longest expression of an `@if`, in bytes.
+/// Maximum length of the expression of an `@if`, in bytes.
 const IF_BYTES_MAX: usize = 4096;
 
 /// A syntax error in a set: `what` is wrong, at byte `at` of the text.
@@ -24,7 +24,7 @@ pub(super) struct SetError {
     pub(super) what: String,
 }
 
-/// Reads a set from the start of `text`; gives how many bytes it took.
+/// Parses a set at the start of `text`. Returns the set and the number of bytes used.
 pub(super) fn parse(text: &str, until: Until) -> Result<(SetExpr, usize), SetError> {
     let mut parser = Parser {
         text,
@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
         Ok(Node::Named { name, at })
     }
 
-    /// True where a file's name begins with a digit here: `@2d.c:7`.
+    /// True if a file name begins with the digit here: `@2d.c:7`.
     fn is_file(&self) -> bool {
         let rest = self.rest();
         let word = &rest[..word_end(rest, false)];
@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    /// `(EXPRESSION)`, brackets in it paired outside of quotes.
+    /// `(EXPRESSION)`. Brackets outside of quotes must be balanced.
     fn condition(&mut self) -> Result<String, SetError> {
         let open = self.at;
         let rest = self.rest();
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
         Ok(Some(thread))
     }
 
-    /// Checks that the set ends here, and takes the bracket that closes it.
+    /// Checks that the set ends here, and skips its closing bracket.
     fn end(&mut self) -> Result<(), SetError> {
         let here = self.at;
         self.blanks();
@@ -362,7 +362,7 @@ impl<'a> Parser<'a> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Blanks around operators, where they do not end the set.
+    /// Skips blanks around an operator, unless a blank ends the set.
     fn inner_blanks(&mut self, depth: u32) {
         if self.until != Until::Blank || depth > 0 {
             self.blanks();

@@ -1,4 +1,4 @@
-//! Expressions of sets: how they are read, written and resolved.
+//! Tests for set expressions: parsing, printing and resolving.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Breakpoints.
+//! Breakpoint commands.
 
 use sdm_debug::command::{BreakSpec, CatchEvent, CatchSpec, WatchKind, WatchSpec};
 use sdm_debug::quoted::split_at_commas;

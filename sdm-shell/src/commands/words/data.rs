@@ -1,4 +1,4 @@
-//! Data.
+//! Data commands.
 
 use sdm_debug::Command;
 
@@ -216,7 +216,7 @@ fn print(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     Ok(C::Ask(Command::Print { format, expression }))
 }
 
-/// `ptype EXPR` and `whatis EXPR`; options, and the last value's type, are gdb's own affair.
+/// `ptype EXPR` and `whatis EXPR`. With options or without an expression the line goes to gdb unchanged.
 fn type_of(name: &'static str, rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     if rest.is_empty() || rest.rest().starts_with('/') {
         return pass(name, rest);

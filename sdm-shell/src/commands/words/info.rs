@@ -9,10 +9,10 @@ use crate::commands::{CommandError, Topic, UserCommand as C};
 /// Turns the rest of the line behind an `info` word into a command. Returns None where gdb answers it.
 type Asks = fn(&str) -> Option<C>;
 
-/// A word behind `info`.
+/// A subcommand of `info`.
 struct Word {
     name: &'static str,
-    /// The shortest beginning of it that gdb takes for it.
+    /// The shortest abbreviation that gdb accepts.
     shortest: &'static str,
     asks: Asks,
 }
@@ -30,7 +30,7 @@ const fn word(name: &'static str, shortest: &'static str, asks: Asks) -> Word {
     }
 }
 
-/// The words that SDM answers itself.
+/// The subcommands that SDM answers itself.
 const WORDS: &[Word] = &[
     word("args", "ar", |rest| alone(rest, C::Ask(Command::Arguments))),
     word("breakpoints", "b", |rest| {
@@ -56,7 +56,7 @@ const WORDS: &[Word] = &[
     }),
 ];
 
-/// The words that SDM answers itself.
+/// The subcommands that SDM answers itself.
 pub(in crate::commands) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().map(|word| word.name)
 }
@@ -100,12 +100,12 @@ pub(super) fn parse(rest: &mut Cursor<'_>) -> Result<C, CommandError> {
     }
 }
 
-/// Words that mean several registers to gdb.
+/// Names of register groups in gdb.
 const REGISTER_GROUPS: [&str; 10] = [
     "all", "float", "general", "mmx", "restore", "save", "sse", "system", "vector", "x87",
 ];
 
-/// `info registers [NAME...]`; groups of them are gdb's.
+/// `info registers [NAME...]`. Register groups go to gdb unchanged.
 fn registers(rest: &str) -> Option<C> {
     let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
     let is_name = |name: &String| !REGISTER_GROUPS.contains(&&**name);
@@ -118,7 +118,7 @@ fn registers(rest: &str) -> Option<C> {
         }))
 }
 
-/// `info signals [NAME...]`; numbers are gdb's.
+/// `info signals [NAME...]`. Signal numbers go to gdb unchanged.
 fn signals(rest: &str) -> Option<C> {
     let names: Vec<String> = rest.split_whitespace().map(ToOwned::to_owned).collect();
     let is_name = |name: &String| name.starts_with(|first: char| first.is_ascii_alphabetic());

@@ -1,4 +1,4 @@
-//! Running and stopping.
+//! Commands that resume and stop tasks.
 
 use sdm_debug::Command;
 use sdm_debug::command::StepKind;
@@ -205,7 +205,7 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// Takes the `&` at the end of a line, where there is one.
+/// The words of a line without the `&` at its end. True if there was one.
 fn background<'a>(rest: &mut Cursor<'a>) -> (Vec<&'a str>, bool) {
     let mut words: Vec<&str> = rest.take_rest().split_whitespace().collect();
     let mut background = false;

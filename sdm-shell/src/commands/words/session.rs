@@ -1,4 +1,4 @@
-//! The session.
+//! Session commands.
 
 use sdm_debug::Command;
 
@@ -165,7 +165,8 @@ pub(super) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// A text with gdb's backslashes: `\n`, `\t`, `\\`, and none that is the last character.
+/// A text with gdb's backslash escapes replaced: `\n`, `\t`, `\\`. A backslash as last character is
+/// dropped.
 fn unescaped(text: &str) -> String {
     let mut plain = String::new();
     let mut chars = text.chars();

@@ -18,7 +18,7 @@ pub(crate) struct Dialogue {
     pub(crate) repeated: Option<String>,
     /// The question that the next line answers.
     pub(crate) question: Option<Question>,
-    /// The lines between `commands` or `define` and `end`.
+    /// The lines collected between `commands` or `define` and `end`.
     pub(crate) collecting: Option<Collecting>,
     /// User-defined commands, by name.
     pub(crate) defined: BTreeMap<String, Vec<String>>,
@@ -41,11 +41,11 @@ pub(crate) enum ListFrom {
 /// A question that the next line answers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Question {
-    /// Are the programs that were started to be killed?
+    /// Whether to kill the started programs before the shell ends.
     Quit,
     /// Whether to end the job in order to restart it.
     Rerun(Rerun),
-    /// Are these breakpoints all to be deleted?
+    /// Whether to delete all these breakpoints.
     Delete(DeleteAll),
     /// Whether to keep a breakpoint as pending.
     Pending(Pending),
@@ -77,9 +77,9 @@ pub(crate) struct Rerun {
     pub(crate) to: IdSet,
     /// The new arguments. None: the previous ones.
     pub(crate) arguments: Option<Vec<String>>,
-    /// True where every task is held at `main`.
+    /// True if every task is held at `main`.
     pub(crate) to_main: bool,
-    /// True where the first stop is not waited for.
+    /// True if the first stop is not waited for.
     pub(crate) background: bool,
     /// Nesting depth of sourced files and user-defined commands around the line.
     pub(crate) depth: u32,
@@ -103,7 +103,7 @@ pub(crate) struct DeleteAll {
     pub(crate) line: String,
     /// The target set of the line.
     pub(crate) to: IdSet,
-    /// True where the line named the tasks.
+    /// True if the line named the tasks.
     pub(crate) named: bool,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Collecting {
 pub(crate) enum Purpose {
     /// Commands of these breakpoints.
     Breakpoints(Vec<u32>),
-    /// A command of this name.
+    /// The definition of a command with this name.
     Command(String),
 }
 
@@ -132,7 +132,7 @@ pub(crate) enum Collected {
     More(Collecting),
     /// The block is complete.
     All(Purpose, Vec<String>),
-    /// More than [`LINES_MAX`] lines: all of them are dropped.
+    /// There were more than [`LINES_MAX`] lines, and all are discarded.
     TooMany,
 }
 
@@ -146,7 +146,7 @@ impl Collecting {
         }
     }
 
-    /// Takes one line.
+    /// Adds one line.
     pub(crate) fn take(mut self, line: &str) -> Collected {
         let ends = |c: char| c.is_whitespace() || c == '(';
         let word = line.split(ends).next().unwrap_or("");

@@ -1,11 +1,11 @@
-//! The expressions of `display`, which are shown after each stop.
+//! The expressions of `display`, shown after each stop.
 use std::collections::BTreeMap;
 
 use sdm_debug::Command;
 
 use crate::commands::Displayed;
 
-/// The most expressions that are displayed.
+/// Maximum number of expressions.
 pub(crate) const DISPLAYS_MAX: usize = 32;
 
 /// The expressions of `display`, by number.
@@ -16,17 +16,17 @@ pub(crate) struct Displays {
 }
 
 impl Displays {
-    /// True where no more can be displayed.
+    /// True if no further expression can be added.
     pub(crate) fn is_full(&self) -> bool {
         self.expressions.len() == DISPLAYS_MAX
     }
 
-    /// True where nothing is displayed.
+    /// True without any expression.
     pub(crate) fn is_empty(&self) -> bool {
         self.expressions.is_empty()
     }
 
-    /// Adds an expression and gives its number.
+    /// Adds an expression. Returns its number.
     pub(crate) fn add(&mut self, display: Displayed) -> u32 {
         self.last += 1;
         self.expressions.insert(self.last, display);
@@ -39,7 +39,7 @@ impl Displays {
         self.last = number - 1;
     }
 
-    /// Removes an expression; false where there is none of this number.
+    /// Removes an expression. Returns false if no expression has this number.
     pub(crate) fn remove(&mut self, number: u32) -> bool {
         self.expressions.remove(&number).is_some()
     }

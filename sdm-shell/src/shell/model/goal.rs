@@ -17,13 +17,13 @@ const SLOWEST_AFTER: Duration = Duration::from_secs(10);
 /// The condition that a command waits for.
 #[derive(Clone, Debug)]
 pub(crate) enum Goal {
-    /// A question is answered.
+    /// A query is answered.
     Answered(CommandId),
     /// A completion query is answered. No status line is shown meanwhile.
     Completed(CommandId),
     /// Tasks are detached. An interrupt ends only the wait, not the command.
     Left(CommandId),
-    /// Every task that was let run has stopped or ended.
+    /// Every resumed task has stopped or ended.
     Run(Vec<CommandId>),
     /// Every task that was let run has stopped or ended, or one has crashed.
     RunOrCrash(Vec<CommandId>),
@@ -68,7 +68,7 @@ impl Goal {
         }
     }
 
-    /// The commands whose answers are waited for.
+    /// The commands whose answers the goal needs.
     fn commands(&self) -> &[CommandId] {
         match self {
             Self::Answered(id) | Self::Completed(id) | Self::Left(id) => std::slice::from_ref(id),
@@ -79,7 +79,7 @@ impl Goal {
 }
 
 impl Model {
-    /// True once a goal is reached.
+    /// True if the goal is reached.
     pub(crate) fn is_reached(&self, goal: &Goal) -> bool {
         let mut open = goal.commands().iter().filter_map(|id| self.open.get(*id));
         match goal {
@@ -105,7 +105,7 @@ impl Model {
         }
     }
 
-    /// The tasks that are waited for.
+    /// The tasks that the goal still needs.
     pub(crate) fn left_of(&self, goal: &Goal) -> IdSet {
         match goal {
             Goal::Still(tasks, _) => tasks.intersection(&self.tasks.running()),
@@ -173,7 +173,7 @@ impl Model {
         self.asked_and_left(ids).1
     }
 
-    /// The tasks that commands under way went to, and those that have not answered.
+    /// The tasks that commands in progress were sent to, and those that have not answered.
     fn asked_and_left(&self, ids: &[CommandId]) -> (IdSet, IdSet) {
         let open: Vec<_> = ids.iter().filter_map(|id| self.open.get(*id)).collect();
         let joined = IdSet::union_all(open.iter().map(|open| &open.joined));

@@ -20,7 +20,7 @@ pub(crate) struct Input {
 /// Standard input of `sdm` for the programs.
 #[derive(Debug, Default)]
 pub(crate) struct OwnInput {
-    /// The tasks that have read all of it so far.
+    /// The tasks that have received all input so far.
     pub(crate) to: IdSet,
     /// Number of bytes that they have read.
     pub(crate) offset: u64,

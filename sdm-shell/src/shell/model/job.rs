@@ -27,12 +27,11 @@ pub(crate) struct Job {
     pub(crate) programs: Vec<(IdSet, StartSpec)>,
     /// Settings that were made in gdb, in order, each with its tasks.
     pub(crate) settings: Vec<(IdSet, String)>,
-    /// The processes of a job that was running already which can be attached to; absent where the
-    /// session has started its job.
+    /// The processes of a running job that can be attached to. None if the session started its job.
     pub(crate) attachable: Option<AttachSpec>,
     /// Tasks of `attachable` that were only sampled. gdb attaches to them when a command needs it.
     pub(crate) unattached: IdSet,
-    /// Tasks that this session has started and that run without a gdb so far.
+    /// Tasks that this session started and that run without a gdb.
     pub(crate) seized: IdSet,
     /// Tasks of `seized` that are sampled as they run, where other tasks are stopped.
     pub(crate) looked_at: IdSet,
@@ -54,7 +53,7 @@ pub(crate) enum Stage {
     Touched,
     /// All tasks are at the position where their start ended, and unchanged.
     Untouched,
-    /// The job is over, and the next one is not started.
+    /// The job is over, and the next one is not started yet.
     Over,
 }
 
@@ -280,7 +279,7 @@ impl Model {
         self.show(Item::Notice(format!("the {what} gone: {why}{then}")));
     }
 
-    /// True where all programs and their launcher have ended, and none of them by a signal.
+    /// True if all programs and their launcher have ended, and none by a signal.
     fn has_come_to_its_end(&self) -> bool {
         let exited = |state: &TaskState| matches!(state, TaskState::Exited(_));
         self.job.launcher == Launcher::Ended && self.all.is_subset(&self.tasks.in_state(exited))
@@ -297,7 +296,7 @@ fn name_of(start: &StartSpec) -> String {
     )
 }
 
-/// The tasks that run a program whose file has this name.
+/// The tasks whose program file has this name.
 pub(super) fn program_called(programs: &[(IdSet, StartSpec)], name: &str) -> Option<IdSet> {
     let found = programs.iter().filter(|(_, start)| name_of(start) == name);
     let found = IdSet::union_all(found.map(|(tasks, _)| tasks));
@@ -319,7 +318,7 @@ fn disturbs(command: &Command) -> bool {
         )
 }
 
-/// True for a line that changes gdb and not the program.
+/// True for a command line that changes gdb and not the program.
 fn is_setting(line: &str) -> bool {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match word {

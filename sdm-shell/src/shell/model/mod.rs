@@ -51,11 +51,11 @@ pub(crate) struct Model {
     pub(crate) tasks: TaskTable,
     /// The job that the tasks belong to.
     pub(crate) job: Job,
-    /// The focus, and the sets that have a name.
+    /// The focus, and the named sets.
     pub(crate) sets: Sets,
     /// The breakpoints, by the front-end's numbers.
     pub(crate) breaks: Breaks,
-    /// The expressions that are shown after each stop.
+    /// The expressions of `display`, shown after each stop.
     pub(crate) displays: Displays,
     /// The commands that are not complete.
     pub(crate) open: OpenCommands,
@@ -83,12 +83,12 @@ pub(crate) enum Effect {
     Pass {
         /// True for the standard error stream.
         stderr: bool,
-        /// The bytes as the launcher gave them.
+        /// The bytes, as the launcher sent them.
         bytes: Vec<u8>,
     },
     /// Request the next piece of the programs' input.
     RequestInput,
-    /// Give this piece to the programs; it is empty at the end of the input.
+    /// A piece of input for the programs. Empty at the end of the input.
     PassInput(Vec<u8>),
 }
 
@@ -189,7 +189,7 @@ impl Requests {
 /// A key by which the user breaks off a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Break {
-    /// Ctrl-C: tasks that run are stopped, a question is given up.
+    /// Ctrl-C: running tasks are stopped, or a query is given up.
     Interrupt,
     /// Ctrl-Z: the prompt returns, and running tasks run on.
     Suspend,
@@ -296,7 +296,7 @@ impl Model {
         self.options.interactive && self.options.confirm && depth == 0
     }
 
-    /// True where every task that can be reached is live: none has ended, nor its gdb.
+    /// True if every reachable task is live: neither the task nor its gdb has ended.
     pub(crate) fn all_live(&self) -> bool {
         let reachable = self.all.difference(self.tasks.cut_off());
         reachable.is_subset(&self.tasks.live())

@@ -13,7 +13,7 @@ use sdm_view::gather::join;
 /// Number of completed commands that are remembered for late answers.
 const RECENT_MAX: usize = 256;
 
-/// Whether the stops that end a run are shown.
+/// Whether stops that end a run are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RunEnd {
     /// Stops are shown as they arrive.
@@ -32,7 +32,7 @@ pub(crate) struct OpenCommand {
     pub(crate) gathered: Gathered,
     /// Tasks that have not answered.
     pub(crate) left: IdSet,
-    /// True for commands that let tasks run.
+    /// True for commands that resume tasks.
     pub(crate) run: bool,
     /// Tasks that were created meanwhile by processes that the command lets run; it waits for them, too.
     pub(crate) joined: IdSet,
@@ -42,7 +42,7 @@ pub(crate) struct OpenCommand {
     pub(crate) before: Vec<Row>,
     /// True where no command waits for it: its answers are shown when it is complete.
     pub(crate) unattended: bool,
-    /// Whether the stops that end it are shown.
+    /// Whether stops that end the command's run are shown.
     pub(crate) run_end: RunEnd,
     /// True once no task is open.
     pub(crate) complete: bool,
@@ -112,7 +112,7 @@ impl OpenCommand {
 
     /// True where the command failed: on some task, or because no task could carry it out.
     ///
-    /// That some tasks run or have ended is no failure as long as others could do it.
+    /// Tasks that run or have ended do not count as failures if other tasks could carry out the command.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed_without(&IdSet::new())
     }

@@ -61,7 +61,7 @@ pub(crate) struct Output {
     stops: BTreeMap<CommandId, Arrivals>,
     /// Number of pieces received.
     pieces: u64,
-    /// False where nothing is shown.
+    /// False if output is not shown.
     pub(crate) on: bool,
 }
 

@@ -16,13 +16,13 @@ use crate::commands::{self, CommandError, NameError, Scope, SetExpr, SetName};
 /// The sets of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
-    /// The tasks that a line without a set in front goes to.
+    /// The tasks of a line without a set in front.
     pub(crate) focus: IdSet,
     /// The sets defined by `defset`.
     pub(crate) named: BTreeMap<String, IdSet>,
     /// The focus before this one.
     pub(crate) previous: IdSet,
-    /// The classes of the last answer, in the order in which they were shown.
+    /// The classes of the last answer, in the displayed order.
     pub(crate) classes: Vec<IdSet>,
     /// The sets of tasks with an event since the last command, in display order.
     pub(crate) happened: Vec<IdSet>,
@@ -55,7 +55,7 @@ impl Model {
     /// each condition holds, `members` the servers of the session.
     ///
     /// # Errors
-    /// A [`CommandError`] that names the part of the set that means nothing.
+    /// A [`CommandError`] that marks the part of the set that cannot be resolved.
     pub(crate) fn resolve(
         &self,
         set: &SetExpr,

@@ -46,7 +46,7 @@ impl TaskTable {
         self.moves
     }
 
-    /// Moves tasks to a state.
+    /// Sets the state of tasks.
     pub(crate) fn set(&mut self, tasks: &IdSet, state: TaskState, last: Option<Happening>) {
         if tasks.is_empty() {
             return;
@@ -109,7 +109,7 @@ impl TaskTable {
         standing.difference(&self.cut_off)
     }
 
-    /// Tasks that were detached and can be reached.
+    /// Detached tasks that are reachable.
     pub(crate) fn detached(&self) -> IdSet {
         let detached = self.in_state(|state| *state == TaskState::Detached);
         detached.difference(&self.cut_off)
@@ -126,7 +126,7 @@ impl TaskTable {
         killed.union(&self.about_to_crash())
     }
 
-    /// Tasks that ended.
+    /// Tasks that have ended.
     pub(crate) fn ended(&self) -> IdSet {
         self.in_state(|state| matches!(state, TaskState::Exited(_) | TaskState::Signalled(_)))
     }
@@ -172,14 +172,14 @@ impl TaskTable {
         self.silent.union_with(tasks);
     }
 
-    /// Tasks that can be reached again.
+    /// Marks tasks as reachable again.
     pub(crate) fn mark_reachable(&mut self, tasks: &IdSet) {
         self.moves += 1;
         self.silent.subtract(tasks);
         self.cut_off.subtract(tasks);
     }
 
-    /// The rows of `ranks`, biggest first; gdb has not attached to these yet.
+    /// The rows of `ranks`, largest first. `unattached` has the tasks without gdb.
     pub(crate) fn rank_rows(&self, among: &IdSet, unattached: &IdSet) -> Vec<RankRow> {
         let mut rows = Vec::new();
         let lost = self.lost();

@@ -93,7 +93,7 @@ impl DebugSession for Fake {
     }
 }
 
-/// A machine that has files and nothing else.
+/// A machine with files only.
 struct OnlyFiles;
 
 impl LocalMachine for OnlyFiles {

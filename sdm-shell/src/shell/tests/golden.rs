@@ -1,4 +1,4 @@
-//! Whole sessions as they look at two widths. `UPDATE_GOLDEN=1` rewrites the screens.
+//! Output of whole sessions at two widths. `UPDATE_GOLDEN=1` rewrites the expected screens.
 
 mod kept;
 mod values;
@@ -132,7 +132,7 @@ fn a_hang_on_eight_ranks() {
     );
 }
 
-/// Six of eight stop at the breakpoint, two end.
+/// Six of eight tasks stop at the breakpoint, and two end.
 fn hits_and_exits(id: CommandId) -> Vec<(u64, Said)> {
     let reason = StopReason::Breakpoint { number: 1 };
     let at = |tasks| {

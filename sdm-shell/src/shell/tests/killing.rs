@@ -32,7 +32,7 @@ fn launcher_ended() -> Said {
     })
 }
 
-/// Every order of `count` things, as their places in time.
+/// Every order of `count` events.
 fn orders(count: usize) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for at in 0..count {

@@ -1,4 +1,4 @@
-//! Ten thousand ranks in few and in many places: no command answers with more than a screen.
+//! Tests with ten thousand ranks in few and in many places: no answer is longer than a screen.
 use sdm_debug::reply::{Backtrace, FrameView, StackFrame, StopReason, TaskStacks, ThreadView};
 use sdm_debug::{Command, FailureCode, Reply};
 use sdm_idset::{IdSet, TaskId};
@@ -172,7 +172,7 @@ fn more_shows_all_of_it() {
     assert_eq!(said[3].lines().count(), 2, "all are at main: {}", said[3]);
 }
 
-/// The tree of five hundred places, as it looks on a screen.
+/// The stack tree of five hundred places on a screen.
 #[test]
 fn five_hundred_places_look_like_this() {
     super::golden::check(

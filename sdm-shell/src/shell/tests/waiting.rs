@@ -24,7 +24,7 @@ fn stopped(tasks: &str) -> sdm_session::Class {
     )
 }
 
-/// Rank 3 of 4 does not stop until it is interrupted.
+/// A session of four tasks in which rank 3 does not stop until it is interrupted.
 pub(super) fn one_runs_on(controls: Vec<(u64, Control)>) -> Responder {
     let mut run = None;
     let mut controls = Some(controls);
@@ -199,7 +199,7 @@ rank 2: 42
     assert!(run.screen.contains(expect), "{}", run.screen);
 }
 
-/// A session of three tasks of which these are lost when it starts.
+/// A session of three tasks in which these are lost at the start.
 fn begun_without(lost: &str, partial: bool) -> Run {
     let lost = set(lost);
     let respond: Responder = Box::new(move |id, to, command| match command {
@@ -309,7 +309,7 @@ fn a_launcher_that_ends_is_one_event() {
     assert_eq!(run.screen.matches("ORTE").count(), 1, "{}", run.screen);
 }
 
-/// A launcher may end the servers as soon as the job is over (`srun` does).
+/// A launcher may end the servers as soon as the job is over, as `srun` does.
 #[test]
 fn servers_that_end_with_a_job_that_has_ended_are_no_news() {
     let respond: Responder = Box::new(|id, to, command| match command {

@@ -39,7 +39,7 @@ fn words_of(value: &Value, keys: &mut BTreeSet<String>, values: &mut BTreeSet<St
     }
 }
 
-/// The words between backticks that could be names.
+/// The words in backticks that may be names.
 fn named(text: &str) -> BTreeSet<&str> {
     let quoted = text.split('`').skip(1).step_by(2);
     let is_name = |word: &&str| {
@@ -56,7 +56,7 @@ fn chapter(heading: &str) -> &'static str {
     rest.split("\n## ").next().expect("its end")
 }
 
-/// The rows of the tables in a text: the names in the first column, and the rest.
+/// The rows of the tables in a text: the names in the first column, and the remaining text.
 fn rows(text: &str) -> Vec<(Vec<&str>, &str)> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
@@ -92,7 +92,7 @@ fn check_row(name: &str, said: &str, written: &[Value], common: &[&str]) {
     }
 }
 
-/// Words that a row refers to another by.
+/// True for words by which a row refers to another one.
 fn is_reference(word: &str) -> bool {
     [
         "null", "sdm", "stop", "threads", "outliers", "display", "list",

@@ -1,4 +1,4 @@
-//! The table of queues with every field in it.
+//! A sample table of queues with every field.
 
 use sdm_debug::queues::{MessageKind, QueueName};
 use sdm_debug::rules::Alike;

@@ -49,7 +49,7 @@ fn frame() -> Frame {
     }
 }
 
-/// A stop for each reason.
+/// A stop with each reason.
 fn stops() -> Vec<Stop> {
     let hit = WatchHit {
         number: 1,

@@ -18,12 +18,12 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 /// The style sheet.
 const STYLE: &str = include_str!("style.css");
-/// The most lines of the tree of stacks.
+/// Maximum number of lines of the stack tree.
 const TREE_LINES_MAX: usize = 4000;
 /// Maximum width of the label of a set, in characters.
 const SET_WIDTH: usize = 60;
 
-/// The report as a page.
+/// The report as an HTML page.
 #[must_use]
 pub fn html(report: &Report) -> String {
     let mut page = String::with_capacity(64 << 10);

@@ -8,7 +8,7 @@ use crate::render::{printable, sentence, stack_frame};
 use crate::report::places::places as places_of;
 use crate::report::{Look, OutputClass, OutputLine, Report};
 
-/// The most rows of the tables of states and places.
+/// Maximum number of rows of the tables of states and places.
 const ROWS_MAX: usize = 60;
 /// Maximum number of states that are shown expanded.
 const STATES_MAX: usize = 8;
@@ -79,7 +79,7 @@ fn states(page: &mut String, report: &Report, rows: &[RankRow]) {
     page.push_str("</table>\n");
 }
 
-/// The first crash, and the stacks of those that crashed.
+/// The first crash, and the stacks of the crashed tasks.
 pub(super) fn first(page: &mut String, report: &Report) {
     if report.first.is_none() && report.crashed.is_empty() {
         return;

@@ -1,8 +1,10 @@
-//! The clients of one `sdm dap`: the editor that has started it, and those that debug a task of its session each.
+//! The clients of one `sdm dap`: the editor that started it, and further clients that each debug one task
+//! of its session.
 //!
-//! Such a client is another `sdm dap`, which an editor has started for it: it passes on what the editor says, through a
-//! socket without a file. Its name is drawn at random, so that nobody has taken it before; it is no secret, as the kernel
-//! shows it to everybody: both ends ask the kernel whose the other is, and speak with this user's processes only.
+//! A further client is another `sdm dap` process that an editor started for one task. That process forwards
+//! the editor's messages through an abstract Unix socket. The socket's name is random, so that it is free,
+//! but it is not secret. Both ends check by the kernel's peer credentials that the other belongs to the
+//! same user.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -27,7 +29,7 @@ use crate::sink::complain;
 
 /// Maximum number of bytes per read.
 const READ_BYTES: usize = 64 << 10;
-/// The most clients of one session.
+/// Maximum number of clients of one session.
 const CLIENTS_MAX: usize = 64;
 /// Number of random bytes in the name of a socket.
 const NAME_BYTES: usize = 16;
@@ -68,7 +70,7 @@ pub(super) struct Stream {
     pub(super) hang_up: HangUp,
 }
 
-/// Ends a connection.
+/// A function that closes a connection.
 pub(super) type HangUp = Box<dyn Fn() + Send>;
 
 impl Stream {
@@ -129,41 +131,41 @@ impl Mailbox {
         Self { to, wake }
     }
 
-    /// False where nobody listens any more.
+    /// Sends an event and wakes the receiver. Returns false if the receiver is gone.
     pub(super) fn send(&self, heard: ClientEvent) -> bool {
         let sent = self.to.send(heard).is_ok();
         (self.wake)();
         sent
     }
 
-    /// A client reads again; where nobody listens any more it makes no difference.
+    /// Reports that a client has room for output again. If the receiver is gone this has no effect.
     fn tell_room(&self) {
         self.send(ClientEvent::Room);
     }
 
-    /// The same of what is said to a client's adapter.
+    /// Sends an input for a client's adapter. Returns false if the receiver is gone.
     pub(super) fn say(&self, client: u32, what: ToAdapter, slot: Slot) -> bool {
         self.send(ClientEvent::Said(client, Said { what, _slot: slot }))
     }
 }
 
-/// One client.
+/// A client of the session.
 pub(super) struct Client {
-    /// 0 for the one whose session it is.
+    /// The client's number. The session's owner is 0.
     pub(super) number: u32,
     pub(super) adapter: Adapter,
     pub(super) outlet: Outlet,
     hang_up: HangUp,
-    /// Words that came while it did not read: at most as many as have a place ([`Slots`]).
+    /// Inputs that arrived while the client did not read its output. [`Slots`] limits their number.
     pub(super) held: VecDeque<Said>,
     pub(super) over: bool,
 }
 
 impl Client {
-    /// One that is answered there.
+    /// A client that this process serves.
     ///
     /// # Errors
-    /// There can be no thread that writes to it.
+    /// The writer thread cannot be started.
     pub(super) fn new(
         number: u32,
         adapter: Adapter,
@@ -182,7 +184,7 @@ impl Client {
         })
     }
 
-    /// Writes what is to be written, as far as the client reads.
+    /// Writes the adapter's output as long as the outlet has room.
     pub(super) fn write(&mut self) {
         while self.outlet.has_room()
             && let Some(bytes) = self.adapter.poll_output()
@@ -191,7 +193,8 @@ impl Client {
         }
     }
 
-    /// Does without one that does not read: what it did not see cannot be said to it any more.
+    /// Closes the connection of a client that does not read. Its output was discarded, so the client has
+    /// lost messages.
     pub(super) fn give_up_unread(&mut self) {
         if self.adapter.is_overrun() && !self.over {
             (self.hang_up)();
@@ -200,7 +203,7 @@ impl Client {
     }
 }
 
-/// Reads what a client says, in a thread of its own; its end sets `ends`.
+/// Reads a client's input in a thread of its own. The end of the input sets `ends`.
 pub(super) fn read_client(
     number: u32,
     input: impl Read + Send + 'static,
@@ -216,8 +219,8 @@ pub(super) fn read_client(
     read_all(input, take)
 }
 
-/// Gives all that is read to `take`, in a thread of its own; nothing at the end. It reads on where what it has given was
-/// taken in.
+/// Reads input in a thread of its own, and passes it to `take` with a slot for each piece. An empty piece
+/// marks the end. Reading waits until a slot is free.
 pub(super) fn read_all(
     mut input: impl Read + Send + 'static,
     mut take: impl FnMut(Vec<u8>, Slot) -> bool + Send + 'static,
@@ -243,7 +246,7 @@ pub(super) fn read_all(
     Ok(())
 }
 
-/// Listens for further clients; gives the word by which they come.
+/// Listens for further clients. Returns the socket name at which they connect.
 pub(super) fn invite(mailbox: Mailbox, bouncer: Bouncer) -> io::Result<String> {
     let mut chance = [0; NAME_BYTES];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut chance)?;
@@ -263,7 +266,7 @@ pub(super) fn invite(mailbox: Mailbox, bouncer: Bouncer) -> io::Result<String> {
     Ok(word)
 }
 
-/// Takes in whoever comes, in a thread of its own.
+/// Accepts clients in a thread of its own.
 pub(super) fn take_in(mut door: Door, mailbox: Mailbox) -> io::Result<()> {
     let accept = thread::Builder::new().name("clients".to_owned());
     let slots = Slots::default();
@@ -278,8 +281,8 @@ pub(super) fn take_in(mut door: Door, mailbox: Mailbox) -> io::Result<()> {
     Ok(())
 }
 
-/// Goes to the session of another process for a client: `said` is what the client has said so far, and its first answer is not
-/// passed on, since the client has one.
+/// Connects a client to the session of another process, which is sent the client's input so far. The first
+/// answer is not forwarded, because the client has already received one.
 pub(super) fn relay(word: &str, said: Vec<u8>, mailbox: Mailbox) -> io::Result<Outlet> {
     let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(word)?)?;
     peer::check_this_user(&stream)?;
@@ -305,7 +308,7 @@ pub(super) fn relay(word: &str, said: Vec<u8>, mailbox: Mailbox) -> io::Result<O
     Ok(outlet)
 }
 
-/// A client that has come is one of these from now on.
+/// Adds a connected client to `clients`.
 pub(super) fn let_in(
     clients: &mut Vec<Client>,
     number: u32,

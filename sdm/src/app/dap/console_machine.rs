@@ -14,7 +14,7 @@ use sdm_system::programs;
 use super::super::local::ThisMachine;
 use super::clients::{self, Mailbox, ToAdapter};
 
-/// The machine of one client's console.
+/// The local machine, as one client's console uses it.
 pub(super) struct ConsoleMachine {
     /// The client's number.
     pub(super) client: u32,
@@ -75,7 +75,7 @@ impl LocalMachine for ConsoleMachine {
     }
 }
 
-/// A command whose output is read.
+/// A command with captured output.
 struct ConsoleProcess(Child);
 
 impl LocalProcess for ConsoleProcess {

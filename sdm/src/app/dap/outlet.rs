@@ -17,7 +17,7 @@ struct Unwritten {
     waiting: VecDeque<Vec<u8>>,
     /// Number of queued bytes that are not written, including those of the current write.
     bytes: usize,
-    /// The number of writes.
+    /// Number of writes so far.
     writes: u64,
     /// True where a sender has found no room, and has to be notified once there is some.
     wanted: bool,
@@ -79,7 +79,7 @@ impl Outlet {
     /// Writes to `output` in a thread of its own. `room` is called when a full queue has room again.
     ///
     /// # Errors
-    /// There can be no such thread.
+    /// The thread cannot be started.
     pub(super) fn new(
         mut output: impl Write + Send + 'static,
         room: impl Fn() + Send + 'static,
