@@ -75,7 +75,7 @@ pub fn live(program: &Path, members: u32) -> Result<Life> {
     })
 }
 
-/// The name of a member's socket; of that of the process in front of the root where there is no number.
+/// The name of a member's socket; without a position, that of the process above the root.
 fn place(run: u32, position: Option<u32>) -> String {
     position.map_or_else(|| run.to_string(), |position| format!("{run}-{position}"))
 }

@@ -36,7 +36,7 @@ impl Columns {
         self.head.iter()
     }
 
-    /// Looks at each row.
+    /// Calls `look` with each row.
     pub fn each(&self, mut look: impl FnMut(Row<'_>)) {
         for row in &self.rows {
             look(&|column| self.cell(row, column));

@@ -81,7 +81,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Tells every member where its parent listens.
+    /// Sends every member the address of its parent.
     fn introduce(&mut self, places: &[String], own: &str) -> Result<()> {
         for (position, child) in (0..).zip(&mut self.members) {
             let place = parent(position).map_or(own, |parent| &places[parent as usize]);
@@ -91,7 +91,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Duration of `count` commands, with `flight` of them under way at once.
+    /// Duration of `count` commands, of which `flight` are outstanding at a time.
     ///
     /// # Errors
     /// The tree is gone.

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use sdm_child::gdb_arguments;
 use sdm_debug::GdbOptions;
 
-/// A line behind `MPI_Init` of the program `rounds.c`.
+/// A line after `MPI_Init` of the program `rounds.c`.
 pub const BEHIND_INIT: &str = "rounds.c:17";
 
 /// The debugger of a job.
@@ -98,7 +98,7 @@ impl Job<'_> {
         Ok(command)
     }
 
-    /// `mpirun`, without what it starts.
+    /// An `mpirun` command without the program to start.
     fn mpirun(&self) -> Command {
         let mut command = Command::new("mpirun.openmpi");
         command
@@ -167,7 +167,7 @@ fn said(word: &str, line: &str) -> u32 {
     u32::try_from(line.matches(word).count()).expect("a line has few")
 }
 
-/// Ends a launcher or a session; what it has started ends with it.
+/// Ends a launcher or a session; the processes that it has started end with it.
 fn end(child: &mut Child) -> Result<()> {
     let pid = Pid::from_raw(child.id().cast_signed());
     // It may have ended by itself.

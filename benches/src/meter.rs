@@ -29,7 +29,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// `make` prepares it and gives one round of it.
+    /// A part of this name. `make` prepares the work and returns one round of it.
     pub fn new(name: impl Into<String>, make: fn() -> Result<Round>) -> Self {
         let name = name.into();
         Self { name, make }
@@ -67,7 +67,7 @@ pub fn metered<R>(act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Callgrind counts what is in here and nothing else; see [`instructions`].
+/// Runs `act`. Callgrind counts only the instructions within this function; see [`instructions`].
 #[inline(never)]
 fn counted<R>(act: impl FnOnce() -> R) -> R {
     black_box(act())
@@ -168,7 +168,7 @@ pub fn serve(parts: &[Part]) -> Result<()> {
     Ok(())
 }
 
-/// Callgrind writes down what it has counted when this returns.
+/// Marker function: callgrind writes its counts when it returns.
 #[inline(never)]
 fn part_is_over() {
     black_box(());

@@ -73,8 +73,8 @@ impl Model {
         now
     }
 
-    /// Sizes of the subtrees below the root of one of so many members, largest first, each with
-    /// how many there are of it.
+    /// Sizes of the subtrees below the root of a tree of `members`, largest first, each with the number of such
+    /// subtrees.
     fn children(&self, members: u64) -> Vec<(u64, u64)> {
         let below = members - 1;
         match self.shape {

@@ -11,14 +11,14 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{processes, tree};
 
-/// The bytes of a rank in the file: the longest pause, and how often it has slept.
+/// Size of a rank's record in the file, in bytes: its longest pause, and its number of sleeps.
 const PLACE_BYTES: u64 = 16;
-/// The time in which the ranks sleep once more.
+/// Time limit for the ranks to sleep again.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The time from one look whether they have to the next.
+/// Interval between checks of the ranks' records.
 const TURN: Duration = Duration::from_millis(2);
 
-/// The program `pauses`, in C or in C++, under `mpirun`. Dropped, it is ended.
+/// The program `pauses`, in C or in C++, under `mpirun`. Drop ends the job.
 pub struct Pauses {
     launcher: Child,
     places: File,
@@ -28,10 +28,10 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Starts so many ranks, and waits until all of them sleep.
+    /// Starts `ranks` ranks, and waits until all of them sleep.
     ///
     /// # Errors
-    /// It cannot be started, or ends.
+    /// The job cannot be started, or ends.
     pub fn start(program: &Path, ranks: u32) -> Result<Self> {
         let path = tree::binaries()?.join(format!("pauses.{ranks}"));
         fs::write(&path, "")?;
@@ -89,7 +89,7 @@ impl Pauses {
         Ok((result, pauses.collect::<Result<_>>()?))
     }
 
-    /// Waits until each rank has slept twice: what it has noted is then all up to now.
+    /// Waits until each rank has slept twice, so that its record includes the time up to now.
     fn settle(&self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         for rank in 0..self.ranks {

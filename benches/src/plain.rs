@@ -20,10 +20,10 @@ pub struct PlainGdbs {
 }
 
 impl PlainGdbs {
-    /// Starts them and brings their programs to `main`.
+    /// Starts `count` gdbs, each with the program stopped at `main`.
     ///
     /// # Errors
-    /// A gdb that does not start, or does not get there.
+    /// A gdb does not start, or does not reach `main`.
     pub fn start(count: u32, program: &Path) -> Result<Self> {
         let mut gdbs = Self {
             members: Vec::new(),

@@ -26,7 +26,7 @@ pub struct Plot<'a> {
     pub lines: Vec<Line>,
 }
 
-/// Told apart without colours too: each line has marks of its own size.
+/// Colours of the lines. Each line also has marks of a different size, for readers who cannot see colours.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 90, 181),
     RGBColor(220, 50, 32),

@@ -5,16 +5,16 @@ use std::time::Duration;
 /// Statistics of a number of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// The shortest.
+    /// The shortest time.
     pub min: Duration,
-    /// The middle one.
+    /// The median.
     pub median: Duration,
-    /// Longer than 99 in 100 of them.
+    /// The 99th percentile.
     pub p99: Duration,
 }
 
 impl Spread {
-    /// The spread of some samples; all zero where there are none.
+    /// Statistics of some samples; all zero where there are none.
     #[must_use]
     pub fn of(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();

@@ -35,10 +35,10 @@ fn no_rules(_number: u16, _params: &[u8]) -> Option<Box<dyn Merge>> {
 }
 
 impl Threads {
-    /// Starts `servers` servers with one task each, which answer with what they are asked.
+    /// Starts `servers` servers with one task each; each task answers a command with its payload.
     ///
     /// # Errors
-    /// A socket or a thread could not be had, or the tree did not come to stand.
+    /// A socket or a thread could not be created, or the tree was not established.
     pub fn start(servers: u32) -> Result<Self> {
         let link = Arc::new(LinkConfig::new(SessionKey::draw()?, draw_session_id()?));
         let rules: Rules = no_rules;
@@ -122,8 +122,7 @@ impl Threads {
         bail!("no answer within {WAIT:?}")
     }
 
-    /// Ends the tree; gives what all its members together have asked of the kernel, the front-end
-    /// included.
+    /// Ends the tree. Returns the sum of the system calls of all members, the front-end included.
     ///
     /// # Errors
     /// A member could not wait for events.
@@ -155,7 +154,7 @@ impl Threads {
     }
 }
 
-/// Tasks that answer what they were asked.
+/// Tasks that answer each command with its payload.
 pub(crate) struct Repeating;
 
 impl OwnTasks for Repeating {

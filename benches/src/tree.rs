@@ -190,11 +190,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Waits until the tree says that the server of one task is gone; that task is asked nothing
-    /// from then on.
+    /// Waits until the tree reports the loss of a task's server. The task then gets no further commands.
     ///
     /// # Errors
-    /// It was not said in time.
+    /// The report did not arrive in time.
     pub fn wait_for_loss(&mut self, task: TaskId) -> Result<()> {
         while self.all.contains(task) {
             if let SessionEvent::Health {
@@ -234,10 +233,10 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// Duration of `count` commands to all, with `flight` of them under way at once.
+    /// Duration of `count` commands to all tasks, of which `flight` are outstanding at a time.
     ///
     /// # Errors
-    /// Another event than their ends came.
+    /// An event other than the commands' ends arrived.
     pub fn flights(&mut self, echo: &Echo, count: usize, flight: usize) -> Result<Duration> {
         let began = Instant::now();
         let mut open: HashSet<_> = (0..flight).map(|_| self.send(&echo.command)).collect();

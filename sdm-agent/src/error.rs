@@ -11,7 +11,7 @@ pub enum ManagerError {
     /// Programs of which one is needed are not on `PATH`.
     #[error("{0} is not on PATH")]
     NoProgram(String),
-    /// One of its programs has failed, or has said nothing of use.
+    /// One of the manager's programs has failed, or its output is unusable.
     #[error("{program}: {words}")]
     Program {
         /// Name of the program.
@@ -31,7 +31,7 @@ pub enum ManagerError {
     /// A job cannot be submitted.
     #[error(transparent)]
     Submission(#[from] SubmissionError),
-    /// A job is not such that it could be done: the job, and why.
+    /// The job's state does not allow the command: the job, and the reason.
     #[error("job {0} {1}")]
     Job(String, String),
 }
@@ -39,22 +39,22 @@ pub enum ManagerError {
 /// Fault of a submission from which no job can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmissionError {
-    /// A value no program can be given.
+    /// A value with a zero byte, which cannot be passed to a program.
     #[error("{0} has a zero byte in it")]
     ZeroByte(String),
-    /// No number of processes.
+    /// The number of processes is not a number of 1 or more.
     #[error("jobNumProcs is `{0}`: 1 or more is needed")]
     NoCount(String),
     /// The submission has no program.
     #[error("no program: execName is missing")]
     NoProgram,
-    /// A variable of no form.
+    /// An environment variable that is not `NAME=value`.
     #[error("env `{0}` is not NAME=value")]
     NoVariable(String),
-    /// A folder that is none.
+    /// The working directory is not a folder.
     #[error("workingDir `{0}` is no folder")]
     NoFolder(String),
-    /// A queue that the manager has not.
+    /// The manager has no queue of this name.
     #[error("queue `{0}`: the only one is `{1}`")]
     NoQueue(String, &'static str),
     /// A host that is not one of the manager's.

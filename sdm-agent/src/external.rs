@@ -35,10 +35,11 @@ pub fn find(name: &str) -> Result<PathBuf, ManagerError> {
     Ok(path)
 }
 
-/// Becomes this executable, with the client at its standard streams; it is told nothing else.
+/// Replaces this process by the executable, with the client at its standard input and output. The executable gets no
+/// arguments.
 ///
 /// # Errors
-/// It cannot be started; this returns in no other case.
+/// The executable cannot be started; the function returns in no other case.
 pub fn become_it(path: PathBuf, client: Option<(OwnedFd, OwnedFd)>) -> ManagerError {
     let mut command = programs::at(&path);
     if let Some((input, output)) = client {

@@ -24,7 +24,7 @@ pub mod snapshot;
 pub mod ssh;
 pub mod worker;
 
-/// Reads any bytes as what managers and hosts answer, and as the notes of a guard: nothing panics.
+/// Parses arbitrary bytes as answers of managers and hosts, and as notes of a guard. Checks that nothing panics.
 #[doc(hidden)]
 pub fn fuzz_answers(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

@@ -80,7 +80,7 @@ pub trait Manager: Send {
         Ok(())
     }
 
-    /// Forgets a job that has ended, where its manager keeps a record of it.
+    /// Deletes the manager's record of an ended job, if the manager keeps one.
     ///
     /// # Errors
     /// The record cannot be removed.
@@ -107,7 +107,7 @@ pub enum JobChange {
 pub struct Submission {
     /// Requested name; the program's name where it is empty.
     pub name: String,
-    /// Its queue; the manager's default where there is none.
+    /// Requested queue; `None` for the manager's default.
     pub queue: Option<String>,
     /// Number of processes: 1 or more.
     pub processes: u32,
@@ -117,13 +117,13 @@ pub struct Submission {
     pub arguments: Vec<String>,
     /// Additional environment variables, as `NAME=value`.
     pub environment: Vec<String>,
-    /// The folder that it runs in; where the agent is, if empty.
+    /// Working directory of the program; the agent's own where it is empty.
     pub directory: String,
     /// Further options for the manager's own command, one word each.
     pub options: Vec<String>,
-    /// True where it is to start held by a debugger.
+    /// True where the job is to start held by a debugger.
     pub debug: bool,
-    /// The debugger that starts the program, with its own arguments; SDM where there is none.
+    /// The debugger that starts the program, with its own arguments; SDM where the list is empty.
     pub debugger: Vec<String>,
 }
 

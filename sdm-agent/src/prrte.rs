@@ -32,9 +32,9 @@ const BOUNDS: Bounds = Bounds {
     wait: Duration::from_secs(60),
     lines_max: 1000,
 };
-/// The queue where there is no server that takes jobs.
+/// Name of the queue that is reported where no server takes jobs.
 const NO_QUEUE: &str = "default";
-/// The program of a server that takes jobs; others end with the one that they were started for.
+/// Program name of a server that takes jobs; other servers end with the one job that they were started for.
 const TAKES_JOBS: &str = "prte";
 /// Time for which a job that is gone is reported, in seconds.
 const GONE_S: i64 = 3600;
@@ -43,14 +43,14 @@ const GONE_MAX: usize = 1000;
 
 /// The user's servers on this host.
 pub struct Prrte {
-    /// `sdm`.
+    /// Path of `sdm`.
     program: PathBuf,
     host: String,
-    /// The jobs that the last look has found, and those that are gone since.
+    /// The jobs that the last query found, and recently disappeared ones.
     jobs: BTreeMap<String, Job>,
 }
 
-/// A server as `sdm pmix list --json` tells of it.
+/// A server, as `sdm pmix list --json` prints it.
 #[derive(Debug, Deserialize)]
 struct PrrteServer {
     namespace: String,
@@ -258,7 +258,7 @@ impl Manager for Prrte {
     }
 }
 
-/// Parses the output as one document; the error is the program's message where there is no document.
+/// Parses the output as one JSON document. The error is the program's message where the output is empty.
 fn parsed<T: for<'de> Deserialize<'de>>(said: &Said) -> Result<T, ManagerError> {
     let text = said.lines.join("\n");
     if text.is_empty() {
@@ -395,7 +395,7 @@ fn process(row: &Row) -> Process {
     }
 }
 
-/// A job that its server knows no more: it has ended, how is not told.
+/// Marks a job that its server no longer lists as ended; the way in which it ended is unknown.
 fn end(job: &mut Job, now: i64) {
     set_state(&mut job.attributes, states::Job::Terminated);
     set(&mut job.attributes, id::END_TIME, now.to_string());
@@ -407,7 +407,7 @@ fn end(job: &mut Job, now: i64) {
     }
 }
 
-/// Reads any text as what `sdm pmix` answers.
+/// Parses arbitrary text as an answer of `sdm pmix`. Checks that nothing panics.
 pub(crate) fn fuzz_answers(text: &str) {
     if let Ok(servers) = serde_json::from_str::<Vec<PrrteServer>>(text) {
         let mut all = Prrte {

@@ -13,7 +13,7 @@ use crate::worker::Worker;
 /// Maximum size of one write: a pipe that is writable has room for it.
 const PIECE_BYTES: usize = 4096;
 
-/// Time for which a client that has ended the session may still read what was sent before.
+/// Time for which the output of an ended session is still written to the client.
 const END_WAIT: Duration = Duration::from_secs(30);
 
 /// The two byte streams of a client.

@@ -22,11 +22,11 @@ use crate::ledger::{Alike, Ledger, Notice};
 use crate::manager::{JobChange, Submission};
 use crate::worker::{Reply, Request};
 
-/// The shortest pause between two looks.
+/// The shortest pause between two queries of the manager.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
-/// The pause behind a look that follows a command of the client's: what becomes of a job is seen soon, in most cases.
+/// The pause before the query that follows a client's command, so that the command's effect is reported soon.
 const PAUSE_SOON: Duration = Duration::from_millis(100);
-/// The longest.
+/// The longest pause between two queries of the manager.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of groups of elements in one event, so that no message gets too large.
 const GROUPS_MAX: usize = 1000;
@@ -36,11 +36,11 @@ const HEARD_BYTES_MAX: usize = 8 << 20;
 /// The pause after a query is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 20;
 
-/// A command of the client's that the manager has been asked.
+/// A client's command that was passed to the manager.
 struct Asked {
     /// The client's transaction.
     transaction: u32,
-    /// The submission, where it is one.
+    /// Id of the submission; `None` for another command.
     submission: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct Service {
     requests: VecDeque<Request>,
     asked: BTreeMap<u64, Asked>,
     last_number: u64,
-    /// Since when the manager is being looked at.
+    /// Start of the running query of the manager; `None` where none runs.
     looking: Option<Instant>,
     next_look: Option<Instant>,
     pause: Duration,
@@ -124,7 +124,7 @@ impl Service {
         self.requests.pop_front()
     }
 
-    /// When [`Service::handle_timeout`] wants to be called.
+    /// Time at which [`Service::handle_timeout`] must be called; `None` while no query is to be made.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         // What nobody reads now would be told as it was: it is looked at when it can be told.
@@ -133,13 +133,13 @@ impl Service {
             .filter(|_| may_look && self.wire.phase() == Phase::Normal)
     }
 
-    /// True where the client has taken all that was told it.
+    /// True where the client has received all events so far.
     fn has_told(&self) -> bool {
         let has_more = self.ledger.as_ref().is_some_and(Ledger::has_more);
         self.wire.output_bytes() == 0 && self.untold.is_empty() && !has_more
     }
 
-    /// True where the client's bytes may be taken: not where it reads none of too many answers.
+    /// True where bytes of the client may be read: false while too many unread answers wait for it.
     #[must_use]
     pub fn is_hearing(&self) -> bool {
         self.wire.output_bytes() < HEARD_BYTES_MAX
@@ -222,7 +222,7 @@ impl Service {
         self.go_on(now)
     }
 
-    /// Says once why the manager cannot be asked.
+    /// Reports a failed query of the manager to the client; the same error is reported once.
     fn complain(&mut self, why: &ManagerError) {
         let text = why.to_string();
         if self.trouble.as_ref() != Some(&text) {

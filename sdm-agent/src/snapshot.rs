@@ -96,17 +96,17 @@ pub(crate) fn set(attributes: &mut Attributes, id: &str, value: impl Into<String
     }
 }
 
-/// Sets a state; its kind says of which attribute.
+/// Sets the state attribute that belongs to the type of `state`.
 pub(crate) fn set_state<S: State>(attributes: &mut Attributes, state: S) {
     set(attributes, S::STATES.attribute, state.word());
 }
 
-/// The state of a kind that is told.
+/// The state of type `S` among the attributes; `None` where it is missing or unknown.
 pub(crate) fn state<S: State>(attributes: &Attributes) -> Option<S> {
     S::read(attributes.get(S::STATES.attribute)?)
 }
 
-/// Tells of the kept session of a job that waits in one, once it runs.
+/// Sets the debug session (`prefix` and `number`) of a job that is held for a debugger, once the job runs.
 pub(crate) fn set_session(attributes: &mut Attributes, prefix: &str, number: &str) {
     if state(attributes) == Some(states::Job::Running) {
         set(attributes, id::DEBUG_SESSION, format!("{prefix}{number}"));

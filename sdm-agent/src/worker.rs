@@ -32,7 +32,7 @@ pub enum Reply {
     Done(u64, Result<(), ManagerError>),
 }
 
-/// A manager that is asked by a thread of its own, in the order of the requests.
+/// A manager that a separate thread queries, in the order of the requests.
 pub struct Worker {
     requests: Sender<Request>,
     replies: Receiver<Reply>,
@@ -41,7 +41,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread, which ends when this is dropped and what it is asked then has been answered.
+    /// Starts the thread. The thread ends after this value is dropped and the pending requests are answered.
     ///
     /// # Errors
     /// [`io::Error`] where there is no descriptor or no thread.

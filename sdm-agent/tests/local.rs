@@ -26,7 +26,7 @@ impl Place {
         Records::below(&self.folder.join("sdm"), "local").unwrap()
     }
 
-    /// Another agent each time: nothing is known but what is on disk.
+    /// A new agent for each call, which knows only the records on disk.
     fn local(&self) -> Local {
         let program = env!("CARGO_BIN_EXE_sdm-agent").into();
         Local::with(self.records(), None, program).unwrap()

@@ -1,4 +1,4 @@
-//! A client that does not read what is sent to it: the bytes waiting for it stay bounded, and its commands are
+//! A client that does not read its output: the number of bytes waiting for it stays bounded, and its commands are
 //! answered.
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const JOB: u32 = 1004;
 const PROCESSES: usize = 50_000;
 
-/// A job of that many processes, each of which has a value of its own, another one in each look.
+/// A job of `processes` processes, each with a pid that differs from the others and from those of other queries.
 fn snapshot(processes: usize, look: usize) -> Snapshot {
     let pairs = |pairs: &[(&str, &str)]| -> Attributes {
         let pair = |(id, value): &(&str, &str)| ((*id).to_owned(), (*value).to_owned());
@@ -93,7 +93,7 @@ fn talk(
     }
 }
 
-/// Lets the service look, if it wants to: at one process first, and at very many behind that.
+/// Answers the service's query, if there is one: with one process the first time, with [`PROCESSES`] later.
 fn look(service: &mut Service, looks: &mut usize, now: Instant) {
     service.handle_timeout(now);
     if let Some(request) = service.poll_request() {
@@ -151,7 +151,7 @@ fn a_million_changes_for_who_does_not_read_wait_within_sixteen_mebibytes() {
     );
 }
 
-/// A manager that says when it is asked to end a job.
+/// A manager that reports each termination of a job through a channel.
 struct Scripted {
     looks: usize,
     ended: Sender<String>,

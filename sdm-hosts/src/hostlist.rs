@@ -9,7 +9,7 @@ const NAMES_MAX: usize = 1 << 20;
 const NAMES_BYTES_MAX: usize = 64 << 20;
 /// The most digits of a number: any such number fits.
 const DIGITS_MAX: usize = 18;
-/// The most stars of one pattern: what a comparison can cost.
+/// Maximum number of stars in one pattern, which bounds the cost of a comparison.
 const STARS_MAX: usize = 4;
 
 /// The names of a list, in its order; `None` where it is malformed, or has over a million names.
@@ -23,7 +23,7 @@ pub fn names(list: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// The patterns of a list: commas within brackets part none.
+/// The patterns of a list, which are separated by commas outside brackets.
 fn split(list: &str) -> impl Iterator<Item = &str> {
     let mut is_within = false;
     let parts = list.split(move |c: char| {
@@ -33,8 +33,8 @@ fn split(list: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.is_empty())
 }
 
-/// The list of these names: those that differ in the number at their end stand together. Order and repetitions of the names do
-/// not matter.
+/// Formats a list of names; names that differ only in the number at their end are combined. Order and repetitions
+/// of the names do not matter.
 pub fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     // By what is in front of the number, and how many digits that has.
     let mut families: BTreeMap<(&str, usize), BTreeSet<u64>> = BTreeMap::new();
@@ -141,14 +141,15 @@ impl HostPattern {
         Ok(Self { parts })
     }
 
-    /// True for a host that it means: by its whole name, or by the part before the first dot.
+    /// True where the pattern matches the host's whole name, or the part before its first dot.
     #[must_use]
     pub fn matches(&self, host: &str) -> bool {
         let short = host.split('.').next().unwrap_or(host);
         is_match(&self.parts, host) || is_match(&self.parts, short)
     }
 
-    /// All names that it stands for, where they are at most `room`, and together not too long.
+    /// All names that match the pattern; `None` for a pattern with a star, more than `room` names, or names too
+    /// long in total.
     fn names(&self, room: usize) -> Option<Vec<String>> {
         let mut names = vec![String::new()];
         for part in &self.parts {
@@ -249,7 +250,8 @@ fn read_ranges(text: &str, at: usize) -> Result<Vec<Range>, PatternError> {
     Ok(ranges)
 }
 
-/// No panic, bounded, and what was read is written and read again alike.
+/// Parses arbitrary text as a host list. Checks that nothing panics, the result is bounded, and a list survives
+/// formatting and parsing.
 pub(crate) fn fuzz(text: &str) {
     let Some(found) = names(text) else { return };
     let bytes: usize = found.iter().map(String::len).sum();

@@ -1,10 +1,10 @@
 //! Hosts, and the processes of a job that runs on them.
 //!
-//! A [`HostShare`] is a host that a person names; [`hostlist`] has many in few words. [`job::find`] looks up what a [`job::Target`] means on this machine and gives
-//! the [`job::Job`]: which process is which rank, and where. [`mpi::Linked`] says whose MPI a program
-//! calls.
+//! A [`HostShare`] is a host that the user names; [`hostlist`] abbreviates many names. [`job::find`] resolves a
+//! [`job::Target`] on this machine to a [`job::Job`]: its processes with their ranks and hosts. [`mpi::Linked`] is
+//! the MPI implementation that a program uses.
 //!
-//! Nothing here knows the tree or its key, starts a server, or changes a process that it looks at.
+//! This crate does not use the tree or its key, starts no server, and does not change the processes that it reads.
 
 pub mod hostlist;
 pub mod job;
@@ -14,15 +14,15 @@ pub mod pmix;
 mod share;
 mod symbols;
 
-/// Feeds arbitrary bytes to the readers of programs, of the loader's index and of a launcher's memory: no panic.
+/// Parses arbitrary bytes as a program, as the loader's cache, and as a launcher's memory. Checks that nothing panics.
 #[doc(hidden)]
 pub fn fuzz_objects(bytes: &[u8]) {
     libraries::fuzz(bytes);
     job::fuzz_mpir(bytes);
 }
 
-/// Feeds arbitrary text to the readers of host lists and host files: no panic, bounded, and what was read is written and read again
-/// alike.
+/// Parses arbitrary text as host lists and host files. Checks that nothing panics, the result is bounded, and a list
+/// survives formatting and parsing.
 #[doc(hidden)]
 pub fn fuzz_hosts(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);

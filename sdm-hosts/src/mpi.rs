@@ -51,8 +51,8 @@ fn of_itself(program: &Path) -> MpiSymbols {
 pub struct Linked {
     /// The implementation; `None` where no file shows it.
     pub mpi: Option<Mpi>,
-    /// Evidence for it, for the user: a library's path, symbols, or a library that was not found. Empty where there
-    /// is none.
+    /// Evidence for the implementation, to show to the user: a library's path, symbols, or a library that was not
+    /// found. Empty where there is no evidence.
     pub by: String,
     /// True where the implementation can use a PMIx server.
     pub has_pmix: bool,
@@ -61,7 +61,7 @@ pub struct Linked {
 }
 
 impl Linked {
-    /// Looks at a program that is to have these environment variables.
+    /// Examines a program; `lookup` gives the values of the environment variables with which it will run.
     #[must_use]
     pub fn of(program: &Path, lookup: &dyn Fn(&str) -> Option<OsString>) -> Self {
         let found = Self::of_tree(&LibrarySearch::here(lookup).tree(program));
@@ -73,7 +73,7 @@ impl Linked {
         Self { mpi, by, ..found }
     }
 
-    /// True for a program that has MPI in itself, and no library of it.
+    /// True for a program with statically linked MPI, and no MPI library.
     #[must_use]
     pub fn is_in_itself(&self) -> bool {
         self.by == IN_ITSELF

@@ -49,7 +49,7 @@ pub(crate) fn quoted(text: &str) -> String {
 /// A text that is not a valid host or share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostShareError {
-    /// It cannot be the name or address of a host.
+    /// The text is not the name or address of a host.
     #[error("host {}: {what}", quoted(text))]
     Name {
         /// The text that did not parse.
@@ -57,7 +57,7 @@ pub enum HostShareError {
         /// The fault of the text.
         what: &'static str,
     },
-    /// The text behind the colon is not a number of servers.
+    /// The text after the colon is not a number of servers.
     #[error("host {text:?}: a number from 1 is expected behind the colon")]
     Slots {
         /// The text that did not parse.

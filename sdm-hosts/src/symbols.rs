@@ -9,7 +9,7 @@ use object::{Object, ObjectSymbol, ReadRef};
 pub enum Mpi {
     /// Open MPI: by a PMIx server.
     OpenMpi,
-    /// MPICH or one of its kin, which share their symbols: by Hydra.
+    /// MPICH or a derivative, which share their symbols; started by Hydra.
     Mpich,
 }
 
@@ -59,13 +59,14 @@ pub(crate) fn symbols<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
     )
 }
 
-/// Looks for them in a program that has its libraries in it.
+/// The MPI symbols of a statically linked program.
 pub(crate) fn symbols_of_static<'a>(file: impl ReadRef<'a>) -> MpiSymbols {
     let file = object::File::parse(file);
     file.map_or_else(|_| MpiSymbols::default(), |file| told(file.symbols()))
 }
 
-/// Reads symbols. A tool that stands between a program and MPI defines `MPI_Init`, an implementation `PMPI_Init` as well.
+/// Classifies symbols. A tool between a program and MPI defines only `MPI_Init`; an implementation also defines
+/// `PMPI_Init`.
 fn told<'a>(symbols: impl Iterator<Item = impl ObjectSymbol<'a>>) -> MpiSymbols {
     let mut found = MpiSymbols::default();
     let mut is_implementation = false;

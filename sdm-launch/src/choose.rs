@@ -40,7 +40,7 @@ pub fn linked(program: &OsStr, lookup: &dyn Fn(&str) -> Option<OsString>) -> Lin
     path.map_or_else(Linked::default, |path| Linked::of(&path, lookup))
 }
 
-/// Chooses by what a program is linked with, and by whether this is a job of Slurm.
+/// Chooses by the libraries that a program is linked with, and by whether this process runs in a job of Slurm.
 #[must_use]
 pub fn choose(program: &OsStr, linked: &Linked) -> Choice {
     let job = std::env::var("SLURM_JOB_ID").ok();
@@ -115,7 +115,7 @@ fn srun_mpi(options: &[OsString]) -> Option<String> {
     (0..words.len()).rev().find_map(value)
 }
 
-/// The file that a program's name means: a path, or what is on `PATH`.
+/// The file of a program: its path as given, or the file of this name on `PATH`. `None` where `PATH` has none.
 #[must_use]
 pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);

@@ -312,7 +312,7 @@ impl Hold {
     }
 }
 
-/// Refuses what the launcher cannot do.
+/// Returns an error where the launcher cannot hold a job in this way.
 fn check(launcher: &dyn Launcher, control: Control, spec: &LaunchSpec) -> Result<(), LaunchError> {
     let refuse = |why: String| LaunchError::Control {
         launcher: launcher.describe(),

@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Names of launchers beside their own.
+/// Alternative names of launchers.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("srun", &["slurm"]),
     (
@@ -84,16 +84,16 @@ fn common_name_in<'a>(name: &'a str, path: &OsStr) -> &'a str {
 /// The launcher that `name` means here.
 ///
 /// - `local`: [`Local`]. `loopback`: [`Loopback`].
-/// - `mpirun`: Open MPI's, as `mpirun.openmpi` or `mpirun`; where there is none, whatever `mpirun` is.
-/// - `mpiexec`: Hydra's, as `mpiexec.hydra` or `mpiexec`; where there is none, whatever `mpiexec` is.
+/// - `mpirun`: Open MPI's, as `mpirun.openmpi` or `mpirun`. Without one, `mpirun` of any other kind.
+/// - `mpiexec`: Hydra's, as `mpiexec.hydra` or `mpiexec`. Without one, `mpiexec` of any other kind.
 /// - `srun`: Slurm's. `ssh`: [`Ssh`]. `manual`: [`Manual`].
-/// - a path: whatever that program is.
+/// - a path: a program of any kind.
 /// - any other NAME: the `sdm-launch-NAME` on `PATH`.
 ///
-/// Every program found on `PATH` is asked for its version, for at most 20 seconds.
+/// Every program found on `PATH` is run with `--version`, for at most 20 seconds.
 ///
 /// # Errors
-/// Where the name is unknown, or nothing of the kind is on `PATH`; the error says what was found.
+/// The name is unknown, or nothing of the kind is on `PATH`; the error lists the programs found.
 pub fn find(name: &str) -> Result<Box<dyn Launcher>, LaunchError> {
     find_in(name, &files::search_path())
 }
@@ -133,8 +133,8 @@ fn find_in(name: &str, path: &OsStr) -> Result<Box<dyn Launcher>, LaunchError> {
     first_of(name, candidates, wanted, path)
 }
 
-/// The first program on `path` of the wanted kind; where there is none, the last one of another kind.
-/// All names are tried in one folder before the next one, as the order of the folders is the user's choice.
+/// The first program on `path` of the wanted kind; without one, the last program of another kind. All names are
+/// tried in one folder before the next one, as the order of the folders is the user's choice.
 fn first_of(
     name: &str,
     candidates: [&str; 2],

@@ -25,13 +25,13 @@ pub enum LaunchError {
     NotFound {
         /// The requested name.
         name: String,
-        /// The programs that were tried, and what they are instead.
+        /// The programs that were tried, each with its actual kind.
         tried: String,
     },
-    /// A program answered `--version` in no known way.
+    /// The output of a program's `--version` is not known.
     #[error("launcher {}: {what}", printable_name(program))]
     Version {
-        /// The program that was asked.
+        /// Path of the program.
         program: PathBuf,
         /// The program's answer, in words.
         what: String,
@@ -74,10 +74,10 @@ pub enum LaunchError {
         /// Maximum number of servers.
         max: u32,
     },
-    /// The directory to start in is none.
+    /// The working directory does not exist, or is no directory.
     #[error("directory {}: no such directory", printable_name(path))]
     Directory {
-        /// The directory asked for.
+        /// Path of the requested directory.
         path: PathBuf,
     },
     /// The process could not be started.

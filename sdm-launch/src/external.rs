@@ -1,6 +1,6 @@
 //! Launchers of a site's own: an executable `sdm-launch-NAME` on `PATH`.
 //!
-//! Its standard input says what to start, one item per line (docs/launchers.md):
+//! The executable reads a description of the servers from its standard input, one item per line (docs/launchers.md):
 //!
 //! ```text
 //! sdm-launch 1
@@ -16,8 +16,7 @@
 //! ```
 //!
 //! The executable starts `count` servers, the i-th with `SDM_SERVER_ID=i` in its environment. It passes on the servers'
-//! standard output, above all their announcements. The end of its standard input
-//! means that the session is over.
+//! standard output, above all their announcements. The end of its standard input means that the session is over.
 
 use sdm_system::programs;
 use sdm_text::printable_name;

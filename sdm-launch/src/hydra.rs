@@ -13,8 +13,9 @@ use crate::{Launch, LaunchError, LaunchSpec, Launcher};
 
 /// Lets Hydra's `mpiexec` start the servers.
 ///
-/// It adds nothing to the user's options but the number of processes, and `-hosts a:2,b:2` where hosts are named beside them: Hydra binds nothing, counts no
-/// slots and hands its whole environment on, unless the user says `-genvnone` or `-genvlist`.
+/// SDM adds to the user's options only the number of processes, and `-hosts a:2,b:2` where hosts are given
+/// separately. Nothing more is needed: Hydra does not bind processes or count slots, and it passes its whole
+/// environment on unless the user gives `-genvnone` or `-genvlist`.
 #[derive(Clone, Debug)]
 pub struct Hydra {
     program: PathBuf,
@@ -22,7 +23,7 @@ pub struct Hydra {
 }
 
 impl Hydra {
-    /// An `mpiexec` that says it is `version`.
+    /// An `mpiexec` with the version text that it reports.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {

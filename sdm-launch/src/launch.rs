@@ -57,37 +57,37 @@ pub enum LaunchEvent {
         /// The bytes as they came, whole lines or not.
         bytes: Vec<u8>,
     },
-    /// An action of this crate that the user may want to know.
+    /// A notice for the user about an action of this crate.
     Note(String),
     /// A process that was started here has ended.
     Ended {
         /// Display name of the process: `server 3`, `mpirun`, `ssh node7`.
         who: String,
-        /// The server that it was; none for `mpirun` and the like.
+        /// Number of the server that ended; `None` for `mpirun` and the like.
         server: Option<u32>,
-        /// The servers that ended with it: all of them for `mpirun`, those of a host for `ssh`.
+        /// The servers that ended with the process: all of them for `mpirun`, those of a host for `ssh`.
         servers: Range<u32>,
-        /// How, in words: `exited with code 1`, `killed by SIGTERM`.
+        /// Exit status as text: `exited with code 1`, `killed by SIGTERM`.
         status: String,
-        /// Its exit code; none where a signal ended it.
+        /// Exit code; `None` where a signal ended the process.
         code: Option<i32>,
-        /// The last lines that it wrote, oldest first; they came as [`LaunchEvent::Text`] before.
+        /// The last lines of its output, oldest first. The same lines were reported as [`LaunchEvent::Text`] before.
         last_words: Vec<String>,
         /// Advice for the user, where there is some.
         advice: Option<&'static str>,
     },
 }
 
-/// Servers that were started: descriptors to watch, events to take.
+/// The started servers, with descriptors to poll and events to read.
 ///
-/// Dropping it sends SIGTERM to what still runs.
+/// Drop sends SIGTERM to all processes that still run.
 pub struct Launch {
     members: Vec<LaunchedProcess>,
     /// The owner of each descriptor.
     owners: HashMap<RawFd, Owner>,
     /// Pipes that all members write to, where there are not enough descriptors for one each.
     shared: Option<SharedStreams>,
-    /// Bounded by what one call of [`Launch::handle_ready`] can read.
+    /// Events not yet read. Their number is bounded by the input of one call of [`Launch::handle_ready`].
     events: VecDeque<LaunchEvent>,
     /// Texts that a launcher reads.
     texts: Vec<Lender>,
@@ -185,7 +185,7 @@ impl Launch {
         Ok(self)
     }
 
-    /// Ends what was started so far, where the rest could not be.
+    /// Kills the processes started so far, after the start of a further one has failed.
     pub(crate) fn abandon(mut self) {
         for member in &mut self.members {
             member.kill();
@@ -193,8 +193,8 @@ impl Launch {
         }
     }
 
-    /// The descriptors to watch for reading: all are there from the start, and each is closed in
-    /// [`Self::handle_ready`] when nothing more can come of it.
+    /// The descriptors to poll for reading. All exist from the start; [`Self::handle_ready`] closes each one at its
+    /// end.
     #[must_use]
     pub fn fds(&self) -> Vec<RawFd> {
         let fds = self.borrowed_fds().into_iter();
@@ -323,11 +323,11 @@ impl Launch {
         }
     }
 
-    /// Feeds the launcher's standard input, or that of the first server where there is no launcher; `eof`
-    /// ends it behind `bytes`. Never waits.
+    /// Writes to the launcher's standard input, or to that of the first server where there is no launcher; `eof`
+    /// closes it after `bytes`. Never waits.
     ///
     /// # Errors
-    /// There is no reader, or it has not read for so long that there is no room.
+    /// The reader has ended, or has not read for so long that the pipe is full.
     pub fn feed(&mut self, bytes: &[u8], eof: bool) -> std::io::Result<()> {
         let none = || std::io::Error::other("nobody it starts is fed from here");
         let mut fed = self.members.iter_mut().filter(|member| member.is_fed());

@@ -37,7 +37,7 @@ pub(crate) struct Started {
     pub(crate) input: Vec<u8>,
     /// Files whose contents follow on its standard input.
     pub(crate) files: Vec<PathBuf>,
-    /// Its standard streams, where there is no `input`.
+    /// Standard streams of the process, where `input` is empty.
     pub(crate) streams: Streams,
     /// Signal that the kernel sends it when this process dies.
     pub(crate) death_signal: Signal,
@@ -131,8 +131,8 @@ impl LastWords {
 }
 
 impl LaunchedProcess {
-    /// Starts `command` in a session of its own; it writes to pipes of its own
-    /// where there are none to share.
+    /// Starts `command` in a session of its own, with `shared` as its output pipes. Without shared pipes the
+    /// process gets its own.
     pub(crate) fn spawn(
         mut command: Command,
         mut what: Started,
@@ -179,8 +179,8 @@ impl LaunchedProcess {
         })
     }
 
-    /// Has the end told by a descriptor. Not part of [`LaunchedProcess::spawn`]: each process started gets a
-    /// copy of all descriptors for a moment, which takes long where there are thousands.
+    /// Opens the descriptor that signals the process's end. Not part of [`LaunchedProcess::spawn`]: each started
+    /// process briefly gets a copy of all descriptors, which takes long where there are thousands.
     pub(crate) fn watch_end(&mut self) -> Result<(), LaunchError> {
         let end = sdm_system::pidfd_open(self.child.id()).map_err(|source| LaunchError::Watch {
             who: self.what.who.clone(),
@@ -211,7 +211,7 @@ impl LaunchedProcess {
         self.is_over
     }
 
-    /// Whether `fd` is the descriptor that tells of the end.
+    /// Whether `fd` is the descriptor that signals the process's end.
     pub(crate) fn is_end(&self, fd: RawFd) -> bool {
         self.end.as_ref().is_some_and(|end| end.as_raw_fd() == fd)
     }
@@ -229,8 +229,9 @@ impl LaunchedProcess {
         }
     }
 
-    /// Whether it has ended, and its status: what is left in the pipes comes first, then they are
-    /// closed. There is no status where this process ignores SIGCHLD, so that the kernel forgets it.
+    /// Returns the exit status if the process has ended, and `None` while it runs. The pipes are read to their end
+    /// and closed first. The inner value is `None` where this process ignores SIGCHLD, as the kernel then discards
+    /// the status.
     pub(crate) fn reap(&mut self, line: &mut impl FnMut(Line)) -> Option<Option<ExitStatus>> {
         let status = match self.child.try_wait() {
             Ok(Some(status)) => Some(status),
@@ -246,12 +247,12 @@ impl LaunchedProcess {
         Some(status)
     }
 
-    /// Whether it reads what it is fed.
+    /// Whether the process's standard input comes from [`LaunchedProcess::feed`].
     pub(crate) fn is_fed(&self) -> bool {
         self.what.input.is_empty() && self.what.streams == Streams::Fed
     }
 
-    /// Feeds its standard input, or ends it.
+    /// Writes to the process's standard input, and closes it where `eof` is set.
     pub(crate) fn feed(&mut self, bytes: &[u8], eof: bool) -> io::Result<()> {
         let ended = || io::Error::new(io::ErrorKind::BrokenPipe, "its input has ended");
         let input = self.input.as_mut().ok_or_else(ended)?;
@@ -265,14 +266,14 @@ impl LaunchedProcess {
         Ok(())
     }
 
-    /// From now on what it writes is no line to be read here, but to be passed on.
+    /// Passes the process's output on from now on, instead of splitting it into lines for this process.
     pub(crate) fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
         for stream in &mut self.streams {
             stream.pass_on(line);
         }
     }
 
-    /// The last lines that it wrote; announcements are none.
+    /// The last lines of the process's output, without announcements.
     pub(crate) fn last_words(&mut self) -> &mut LastWords {
         &mut self.last_words
     }
@@ -349,7 +350,7 @@ lives "$1" && kill -TERM "$1" && kill -CONT "$1"
 for second in 1 2 3 4 5; do lives "$1" || exit 0; sleep 1; done
 lives "$1" && kill -KILL "-$1""#;
 
-/// The process that ends a launcher; none where there is no room for it.
+/// The helper process that ends a launcher; `None` where no further process can be started.
 fn ender_of(launcher: Pid) -> Option<Attendant> {
     let mut command = programs::shell(END);
     command.args(["sdm-launch-end", &launcher.to_string()]);
@@ -363,8 +364,8 @@ const FEEDER: &str = r#"head -c "$1"; shift; cat -- "$@"; exec cat"#;
 /// Default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Returns a standard input that begins with the process's input, its open end, and the process that copies files
-/// to it; /dev/null where there is no input and none follows.
+/// Returns the standard input for a process, its open write end, and the helper that copies files to it. The standard
+/// input is /dev/null where the process gets no input.
 fn feed(what: &mut Started) -> io::Result<(Stdio, Option<PipeWriter>, Option<Child>)> {
     if what.input.is_empty() && what.streams != Streams::Fed {
         let stdin = match what.streams {

@@ -31,7 +31,7 @@ pub(crate) enum Due {
 #[derive(Debug)]
 pub(crate) struct Lingering {
     pid: i32,
-    /// The process of it that was seen last.
+    /// Pid of the launcher's child that was seen last; 0 before the first.
     known: i32,
     last: Instant,
     next: Instant,
@@ -53,7 +53,7 @@ impl Lingering {
         }
     }
 
-    /// When [`Self::look`] is due.
+    /// Time of the next check with [`Self::look`].
     pub(crate) fn next(&self) -> Instant {
         self.next
     }
@@ -63,7 +63,7 @@ impl Lingering {
         self.idle = Duration::ZERO;
     }
 
-    /// Looks at it, where that is due.
+    /// Checks the launcher for living child processes, if a check is due. Returns the action to take.
     pub(crate) fn look(&mut self, now: Instant) -> Due {
         if now < self.next {
             return Due::Nothing;
@@ -93,7 +93,7 @@ impl Lingering {
         Due::Nothing
     }
 
-    /// Whether a process of it lives; where that cannot be seen, one may.
+    /// Whether a child process of the launcher lives; also true where the processes cannot be listed.
     fn has_child(&mut self) -> bool {
         if is_child(self.known, self.pid) {
             return true;
@@ -125,7 +125,8 @@ fn is_stopped(pid: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks as often as is due; gives what came, and after how many seconds.
+    /// Makes `seconds` checks, one each time one is due. Returns the resulting actions with their time in seconds since
+    /// `begun`.
     fn looks(
         lingering: &mut Lingering,
         begun: Instant,

@@ -69,8 +69,8 @@ pub(crate) fn start_each(
     launch.all_started()
 }
 
-/// Maximum number of servers that one process forks. The kernel has one lock for the memory of all descendants of
-/// one process: thousands of them would end one after the other.
+/// Maximum number of servers that one process forks. The kernel has one lock for the memory of all descendants of a
+/// process, so thousands of them would end one after the other.
 const FORKED_MAX: u32 = 64;
 
 /// Starts processes that fork the servers of each host. `hosts` has the number of servers of each host, and their

@@ -94,7 +94,7 @@ pub(crate) fn check_room(spec: &LaunchSpec) -> Result<(), LaunchError> {
     check_memory(spec.memory)
 }
 
-/// Checks that so many bytes of memory can be had.
+/// Checks that this process's limits allow `needed` bytes of memory.
 fn check_memory(needed: u64) -> Result<(), LaunchError> {
     match room::most_memory() {
         Some((allowed, limit)) if needed > allowed => Err(LaunchError::Memory {

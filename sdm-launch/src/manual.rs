@@ -11,8 +11,8 @@ use sdm_text::shell_word;
 use crate::hosts::spread;
 use crate::{HostShare, Launch, LaunchError, LaunchSpec, Launcher, SharedServers};
 
-/// The first port that servers are told to listen at, where the user names none: below the range
-/// from which Linux takes ports for outgoing connections.
+/// The first port on which servers listen, unless the user sets one. The number is below the range from which Linux
+/// takes ports for outgoing connections.
 pub const MANUAL_PORT: u16 = 23_000;
 
 /// Address of members that the user starts on this machine.
@@ -20,8 +20,8 @@ pub const MANUAL_HOST: &str = "127.0.0.1";
 
 /// Prints the commands that start the master and the servers, and starts nothing.
 ///
-/// There are no announcements: the addresses follow from the hosts (this one where none is
-/// named), and the port of each is the first free one from those that count up from [`LaunchSpec::ports`].
+/// There are no announcements. Addresses follow from the hosts (this machine where none is given). Each port is the
+/// first free one from [`LaunchSpec::ports`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manual;
 

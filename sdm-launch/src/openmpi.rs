@@ -48,13 +48,12 @@ const ROOT_VARIABLES: &[&str] = &[
 
 /// Lets Open MPI's `mpirun` (4 or 5) start the servers.
 ///
-/// What it adds to the user's options:
-/// - `--oversubscribe`, where the user says nothing of hosts or placement and no resource manager has
-///   granted slots: a debugger is used with more processes than a workstation has cores;
+/// Additions to the user's options: - `--oversubscribe`, where the user gives no hosts or placement and no resource
+/// manager has granted slots: a debugger is used with more processes than a workstation has cores;
 /// - `-x NAME` for each variable of [`LaunchSpec::environment`], without its value, so that servers on
-///   other hosts find it too;
-/// - `--host a:2,b:2`, where hosts are named beside its options;
-/// - for root, the variables without which `mpirun` refuses to run, where they are unset; a note says so.
+///   other hosts get it too;
+/// - `--host a:2,b:2`, where hosts are given apart from the options;
+/// - for root, the variables without which `mpirun` refuses to run, where they are unset. A notice mentions them.
 #[derive(Clone, Debug)]
 pub struct OpenMpi {
     program: PathBuf,
@@ -63,7 +62,7 @@ pub struct OpenMpi {
 }
 
 impl OpenMpi {
-    /// An `mpirun` that says it is `version`.
+    /// An `mpirun` with the version text that it reports.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {
@@ -161,7 +160,7 @@ impl Launcher for OpenMpi {
     }
 }
 
-/// Sets what root must have set for Open MPI to run, where it is unset; whether anything was.
+/// For root, sets the unset variables without which Open MPI refuses to run. Returns true where one was set.
 pub(crate) fn allow_root(command: &mut Command) -> bool {
     if !geteuid().is_root() {
         return false;

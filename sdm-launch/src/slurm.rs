@@ -13,10 +13,10 @@ use crate::{Control, Launch, LaunchError, LaunchSpec, Launcher};
 /// Copies the server to each node.
 const STAGE_OPTION: &str = "--bcast=/tmp/";
 
-/// Lets Slurm start the servers: inside an allocation as a step of it, otherwise `srun` makes one.
+/// Lets Slurm start the servers: inside an allocation as a step of it, otherwise `srun` creates one.
 ///
-/// It adds nothing to the user's options: which `--mpi` the program needs is the user's or the cluster's
-/// choice. The environment is handed on, as `srun` does by default.
+/// SDM adds nothing to the user's options: the `--mpi` that the program needs is the user's or the cluster's
+/// choice. `srun` passes the environment on by default.
 #[derive(Clone, Debug)]
 pub struct Srun {
     program: PathBuf,
@@ -24,7 +24,7 @@ pub struct Srun {
 }
 
 impl Srun {
-    /// An `srun` that says it is `version`.
+    /// An `srun` with the version text that it reports.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self {

@@ -19,7 +19,7 @@ pub const FANOUT: u32 = 32;
 /// The options of `mpirun` and `mpiexec` that give the number of processes.
 pub(crate) const NUMBER_OPTIONS: &[&str] = &["-n", "--n", "-np", "--np", "-c"];
 
-/// Waits for a line in the file named first, then is the command behind it.
+/// Shell script that waits for a line in the file of its first argument, then executes the command after it.
 const WAIT_AT_GATE: &str = r#"read -r go <"$0" || exit 1; exec "$@""#;
 
 /// Description of the servers to start.
@@ -34,15 +34,15 @@ pub struct LaunchSpec {
     pub server: PathBuf,
     /// Its arguments, the same for all.
     pub server_args: Vec<OsString>,
-    /// Environment variables of the servers in addition to those of this process. Names may be visible on
-    /// command lines; values never are: the session's key goes this way where there is no better one.
+    /// Environment variables of the servers in addition to those of this process. Names may be visible on command
+    /// lines; values never are. The session's key is passed in this way where no more private way exists.
     pub environment: Vec<(OsString, OsString)>,
     /// The user's own options, passed to `mpirun` or `mpiexec` as they are.
     pub launcher_options: Vec<OsString>,
-    /// The programs of the job where it has several, in the order of their ranks; together they have
-    /// `count` processes. Every server is the same: a runtime is told of them so that it knows, too.
+    /// The programs of a job of several programs, in the order of their ranks; together they have `count`
+    /// processes. All servers are equal. The list is passed to a runtime so that it reports the same programs.
     pub parts: Vec<Part>,
-    /// The hosts to start on and how many servers each may have, for launchers that are told.
+    /// The hosts to start on, each with its maximum number of servers, for launchers that need them.
     pub hosts: Vec<HostShare>,
     /// File with the name and key of the session, for servers started by hand; written by the owner, and readable
     /// by this user only.
@@ -57,16 +57,16 @@ pub struct LaunchSpec {
     pub fanout: u32,
     /// Whether the server is copied to its hosts, and removed there at the end.
     pub stage: bool,
-    /// The program that is copied with it where there is a PMIx server on each host, to stand beside it there. Only launchers that copy
-    /// the server themselves do so.
+    /// Path of `sdm-pmix`, which is copied along with the server where each host has a PMIx server. Only launchers
+    /// that copy the server themselves use it.
     pub pmix: Option<PathBuf>,
     /// Total number of processes, servers included, for which the system must
     /// have room. A launcher that starts them on this machine checks that first.
     pub processes: u64,
-    /// The memory that they will need in all at least, in bytes, as far as that is known; it is checked likewise.
+    /// Known lower bound of the memory that these processes need together, in bytes; it is checked likewise.
     pub memory: u64,
-    /// Whether the servers of a host are forked by one process, which is quicker where they are many and
-    /// drive no programs; launchers that start servers elsewhere do not look at it.
+    /// True where one process forks the servers of a host. Forking is quicker for many servers that drive no programs.
+    /// Launchers that start servers on other hosts ignore it.
     pub forks: bool,
     /// Whether the servers attach to programs that others have started. These programs run on when everything here
     /// is killed. A launcher that answers a request to end by killing the servers would leave the programs with
@@ -201,8 +201,8 @@ impl LaunchSpec {
         }
     }
 
-    /// `-n N [OPTIONS] SERVER ARGS`, with a colon between programs: how `mpirun` and `mpiexec` are
-    /// told.
+    /// The arguments `-n N [OPTIONS] SERVER ARGS` for each program, separated by colons, as `mpirun` and `mpiexec`
+    /// expect them.
     pub(crate) fn programs(&self) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         for part in self.all_parts() {

@@ -18,7 +18,7 @@ use crate::spec::{SERVER_COUNT_VARIABLE, command_line};
 use crate::ssh_advice::WHO;
 use crate::{Launch, LaunchError, LaunchSpec, Launcher, SharedServers, Streams};
 
-/// Options behind the user's own: `ssh` takes the first value that it finds for each.
+/// Options after the user's own: `ssh` uses the first value of each option.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20"];
 
 /// Command for a host's login shell. All else, the script first, comes on standard input, where no other
@@ -201,7 +201,7 @@ fn input(spec: &LaunchSpec, group: &[Place<'_>]) -> Result<Vec<u8>, LaunchError>
     Ok(input)
 }
 
-/// The files that are copied: the server, and the `sdm-pmix` for beside it, in the script's order.
+/// The copied files in the script's order: the server, and the `sdm-pmix` that is placed next to it.
 fn staged(spec: &LaunchSpec) -> impl Iterator<Item = &Path> {
     let server = spec.stage.then_some(spec.server.as_path());
     let beside = spec.stage.then_some(spec.pmix.as_deref()).flatten();
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::ssh_advice::advice;
 
-    /// Runs what a host would run, with something else than `ssh`.
+    /// Runs the script for a host in a local shell instead of by `ssh`, and returns its standard output.
     fn on_a_host(spec: &LaunchSpec, hosts: &[&str]) -> String {
         let places: Vec<Place<'_>> = (0..)
             .zip(hosts)

@@ -1,4 +1,4 @@
-//! The calls that the compiler cannot check: what a child does between fork and exec.
+//! The unsafe calls of this crate: the code that a child runs between fork and exec.
 #![allow(unsafe_code)]
 
 use std::io;

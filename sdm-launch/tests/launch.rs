@@ -17,7 +17,7 @@ const BOUND: Duration = Duration::from_secs(60);
 /// Time for which processes left over from a killed session may live.
 const LEFT_BOUND: Duration = Duration::from_secs(60);
 
-/// Announces itself, tells the key it was given and stays.
+/// Script of a server that announces itself, prints the key that it was given, and stays.
 const STAYS: &str = r#"rank=${SDM_SERVER_ID:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMI_ID}}}
 echo "server $rank: key $SDM_TEST_KEY in $PWD with $*" >&2
 echo "SDM1 server=$rank host=fake-host port=$((40000 + rank)) pid=$$ addresses=127.0.0.1"
@@ -33,8 +33,8 @@ while kill -0 $PPID; do sleep 0.1; done
 /// Script that prints a few words and fails.
 const FAILS: &str = "echo first words\necho last words >&2\nexit 3\n";
 
-/// A script that stands in for a server; removed at the end. It is given to a shell and not executed
-/// itself: a fork of another test may still hold it open for writing.
+/// A script in place of a server, which is removed at the end. A shell reads it, and it is not executed itself: a
+/// fork of another test may still hold it open for writing.
 struct Script(PathBuf);
 
 impl Script {
@@ -58,7 +58,7 @@ impl Drop for Script {
     }
 }
 
-/// Takes events until `enough` says so.
+/// Collects events until `enough` returns true.
 fn watch(launch: &mut Launch, mut enough: impl FnMut(&[LaunchEvent]) -> bool) -> Vec<LaunchEvent> {
     let end = Instant::now() + BOUND;
     let mut events = Vec::new();
@@ -120,7 +120,7 @@ fn await_gone(pids: &[u32]) {
     }
 }
 
-/// The runtimes that this machine lacks are said, and counted by scripts/test.
+/// Whether this machine has the launcher. A missing one is printed, and scripts/test counts it.
 fn is_here(launcher: &str) -> bool {
     match find(launcher) {
         Ok(_) => true,
@@ -294,7 +294,7 @@ fn what_cannot_be_started_is_named_and_leaves_nothing() {
     check(&spec, "option --tag-output: this launcher has no options");
 }
 
-/// Many lines arrive whole and in order, and what an ended process left in its pipe still comes.
+/// Many lines arrive whole and in order, and the remaining output of an ended process still arrives.
 #[test]
 fn no_text_is_lost() {
     let text = "i=0; while [ $i -lt 20000 ]; do echo \"line $i\"; i=$((i + 1)); done\n";

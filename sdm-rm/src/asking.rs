@@ -15,14 +15,14 @@ use crate::process::READY;
 
 /// The background process's program.
 const PROGRAM: &str = "sdm-rm";
-/// Time limit for a process in ERROR to end before it is started anew.
+/// Time limit for a process in ERROR to end before it is restarted.
 const END_WAIT: Duration = Duration::from_secs(20);
 
-/// Starts the manager of a cluster, and waits until its elements are known or it is in ERROR. Nothing
-/// happens where it is started already. A manager in ERROR is started anew.
+/// Starts the manager of a cluster, and waits until its elements are known or it is in ERROR. Does nothing where
+/// the manager already runs. A manager in ERROR is restarted.
 ///
 /// # Errors
-/// The process cannot be started, or is in neither state in time.
+/// The process cannot be started, or reaches neither state in time.
 pub fn start(definition: &Definition, wait: Duration) -> Result<Answer, RmError> {
     definition.check()?;
     let until = Instant::now() + wait;
@@ -54,7 +54,7 @@ pub fn start(definition: &Definition, wait: Duration) -> Result<Answer, RmError>
     }
 }
 
-/// Starts the process, or finds that another one is there: either can be asked behind this.
+/// Starts the process of a cluster. On success a process answers questions: the new one, or one that already ran.
 fn spawn(definition: &Definition) -> Result<(), RmError> {
     let program = own_program(PROGRAM, None);
     let program = program.ok_or_else(|| AgentError::Missing(PROGRAM.to_owned()))?;

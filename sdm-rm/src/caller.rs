@@ -83,7 +83,7 @@ impl Caller {
         }
     }
 
-    /// Reads; gives the question once it is whole, or why there is none.
+    /// Reads from the connection. Returns the question once it is complete, or the error that makes it invalid.
     pub(crate) fn read(&mut self) -> Option<Result<Question, LineError>> {
         let mut piece = [0; 8192];
         loop {

@@ -55,7 +55,7 @@ pub struct Controller {
     store: Option<Store>,
     version: u64,
     patience: Duration,
-    /// When the agent was heard last, and since when it owes an answer.
+    /// Time of the agent's last message; `None` before the first.
     heard: Option<Instant>,
     owes: BTreeMap<u32, (Instant, &'static str)>,
     /// The command whose completion shows that the agent has reported all elements known when it was sent.
@@ -67,7 +67,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// One that is stopped, whose agent may leave a question unanswered so long.
+    /// A controller in the state STOPPED. `patience` is the time limit for an answer of the agent.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Controller {
         trouble.or_else(|| self.complaint.clone())
     }
 
-    /// True where what is known is of an earlier time.
+    /// True where the elements may be out of date, as the manager is in ERROR.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.state == ManagerState::Error && self.store.as_ref().is_some_and(|it| !it.is_empty())
@@ -113,7 +113,7 @@ impl Controller {
         self.store.as_ref()
     }
 
-    /// Grows with each change of what is known, and of the state.
+    /// A number that grows with each change of the elements or of the state.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -194,7 +194,7 @@ impl Controller {
             .unwrap_or_default()
     }
 
-    /// Has something done; what comes of it comes out of [`Controller::poll_outcome`].
+    /// Starts a command. [`Controller::poll_outcome`] later returns its outcome with the returned ticket.
     pub fn command(&mut self, now: Instant, question: &Question) -> Ticket {
         self.last_ticket += 1;
         let ticket = self.last_ticket;
@@ -209,7 +209,7 @@ impl Controller {
         self.outcomes.pop_front()
     }
 
-    /// When [`Controller::handle_timeout`] wants to be called.
+    /// Time at which [`Controller::handle_timeout`] must be called; `None` while no agent runs.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.client.as_ref()?;
@@ -468,7 +468,7 @@ impl Controller {
     }
 }
 
-/// Commands without which there is no session.
+/// Whether a session cannot go on if this command fails.
 fn is_needed(command: &Command) -> bool {
     matches!(
         command,

@@ -139,7 +139,7 @@ impl Clusters {
         found.ok_or_else(|| RmError::Undefined(name.to_owned(), self.names()))
     }
 
-    /// All of them, in the order in which they were defined.
+    /// All clusters, in the order in which they were defined.
     pub fn iter(&self) -> std::slice::Iter<'_, Definition> {
         self.contents.cluster.iter()
     }

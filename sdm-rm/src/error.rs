@@ -82,10 +82,10 @@ pub enum RmError {
 /// Reason for which there is no agent for a type.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// A site's own type, and there is no program for it on `PATH`; the types that need none.
+    /// A site's own type without a program on `PATH`: the program, and the types that need none.
     #[error("{0}: there is no such program on PATH; the types that need none are {1}")]
     NoType(String, String),
-    /// There is none on `PATH`.
+    /// The agent's program is neither in the folder of `sdm` nor on `PATH`.
     #[error("{0}: there is no such program, neither beside sdm nor on PATH")]
     Missing(String),
     /// The program belongs to another user, or another user could change it.

@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// Connects to the process of a cluster, which is this user's; `None` where there is none.
+/// Connects to the process of a cluster, which must be this user's; `None` where no process listens.
 pub(crate) fn connect(name: &str) -> io::Result<Option<UnixStream>> {
     match UnixStream::connect(socket(name)?) {
         Ok(stream) => {

@@ -13,7 +13,7 @@ pub(crate) enum Form {
 
 type Predefined = (&'static str, Form, &'static str, &'static str);
 
-/// An attribute that our agents have beside those of the model: id, type, name, description, default.
+/// An attribute that SDM's agents add to those of the model: id, type, name, description, default.
 pub type Announced = (
     &'static str,
     &'static str,

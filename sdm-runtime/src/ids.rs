@@ -8,8 +8,8 @@ use roaring::RoaringBitmap;
 /// Maximum length of a range set's text, in bytes: enough for a million processes with nothing in common.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// Maximum number of elements of a range set, and of all sets of one event together. A dozen characters can stand
-/// for four thousand million.
+/// Maximum number of elements of a range set, and of all sets of one event together. A dozen characters can denote four
+/// thousand million elements.
 pub const IDS_MAX: u64 = 1 << 24;
 
 /// The elements of an event, as in "PTP rm proxy, Element IDs": many numbers, or one string.
@@ -60,7 +60,7 @@ impl Ids {
         }
     }
 
-    /// True where there are none.
+    /// True where the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -70,7 +70,7 @@ impl Ids {
 impl FromStr for Ids {
     type Err = RangeError;
 
-    /// Reads a range set, or a string id where the text begins like neither a number nor a list of them.
+    /// Parses a range set. A text that has other characters than digits, commas and hyphens is a string id.
     fn from_str(text: &str) -> Result<Self, RangeError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(RangeError::TooLong(text.len()));

@@ -70,12 +70,12 @@ impl End {
         Ok(())
     }
 
-    /// Takes what was sent to it.
+    /// Processes bytes that the other end has sent.
     pub(super) fn take(&mut self, now: Instant, bytes: &mut [u8]) -> Result<()> {
         Ok(self.link.handle_bytes(now, bytes)?)
     }
 
-    /// The next message that came.
+    /// The next received message.
     pub(super) fn message(&mut self) -> Option<Message> {
         loop {
             match self.link.poll_event()? {
@@ -86,7 +86,7 @@ impl End {
     }
 }
 
-/// Both ends of a link that stands.
+/// Both ends of an established link.
 fn pair(now: Instant, config: &LinkConfig) -> Result<[End; 2]> {
     let mut above = End::initiate(now, config, Role::Parent, ServerId::MASTER, ME);
     let mut below = End::respond(now, config, Role::Child, ME);

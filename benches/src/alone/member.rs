@@ -21,13 +21,13 @@ struct AloneMember {
     member: Member,
     config: Arc<LinkConfig>,
     now: Instant,
-    /// The other ends of its links, the parent first, each with what the member has for it.
+    /// The other ends of the member's links, the parent first, each with the bytes that the member has for it.
     ends: Vec<(LinkId, End, Vec<u8>)>,
-    /// Links that have something to be taken.
+    /// Links with output of the member.
     flush: Vec<LinkId>,
 }
 
-/// The member with so many children.
+/// A member with this number of children.
 pub(super) fn member(children: u32) -> Result<Round> {
     let now = Instant::now();
     let config = Arc::new(link_config()?);

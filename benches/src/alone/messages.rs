@@ -26,7 +26,7 @@ pub(super) fn no_rules(_number: u16, _params: &[u8]) -> Option<Box<dyn Merge>> {
     None
 }
 
-/// A node that nothing has come to.
+/// A node that has received no message yet.
 pub(super) fn fresh(now: Instant) -> Node {
     Node::new(ME, no_rules, now + Duration::from_secs(3600))
 }
@@ -132,7 +132,7 @@ pub(super) fn node(children: u32) -> Result<Round> {
 }
 
 impl AloneMessages {
-    /// Something from above and what all answer to it.
+    /// Delivers a message of the parent, and all children's replies to it.
     fn exchange(&mut self, message: Message) -> Result<()> {
         metered(|| self.take(PARENT, message))?;
         for at in (0..self.children as usize).rev() {

@@ -46,7 +46,7 @@ fn sized<const CHILDREN: u32>() -> Sized {
     }
 }
 
-/// Pieces of what a member does.
+/// The measured pieces of a member's work.
 #[must_use]
 pub fn pieces() -> Vec<Part> {
     vec![

@@ -11,7 +11,7 @@ use sdm_benches::spread::{Spread, millis};
 use sdm_benches::table::Table;
 use sdm_benches::{program, tree};
 
-/// By what `sdm stacks` looks.
+/// The values of `--by` of `sdm stacks`.
 const WAYS: [&str; 2] = ["snapshot", "gdb"];
 
 /// `sdm stacks` of running processes, and `thread apply all bt` of as many inferiors of one gdb
@@ -57,7 +57,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// One way of looking beside the plain gdb.
+/// Measures one value of `--by`, compared with the plain gdb.
 fn row(crowd: &Crowd, size: u32, way: &str, rounds: usize) -> Result<Vec<String>> {
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     for _ in 0..rounds {

@@ -150,7 +150,8 @@ impl Drop for Sdm {
     }
 }
 
-/// An agent of one machine, a queue, and as many jobs as the environment says, one process of each known.
+/// An agent with one machine, a queue, and jobs. The environment gives the numbers of jobs and of the first job's
+/// processes.
 fn serve() -> Result<()> {
     let jobs: u32 = std::env::var(JOBS)?.parse()?;
     let processes: u32 = std::env::var(PROCESSES)?.parse()?;

@@ -94,11 +94,11 @@ struct Seen {
     /// From there to the threads, the call stack and the variables.
     filled: Duration,
     threads: usize,
-    /// The stop and the threads, and what is behind them.
+    /// Bytes received for the stop and the threads, and for the requests after them.
     bytes: [usize; 2],
 }
 
-/// `sdm dap` beside this program, as an editor sees it.
+/// An `sdm dap` from this program's folder, driven as an editor would.
 struct Editor {
     child: Child,
     input: ChildStdin,
@@ -109,7 +109,7 @@ struct Editor {
 }
 
 impl Editor {
-    /// All stop at their beginning, and a person looks at where they are.
+    /// Measures a stop of all ranks at their beginning, and the requests of an editor that shows the place.
     fn measure(ranks: u32, places: u32) -> Result<Seen> {
         let path = std::env::temp_dir().join(format!("sdm-editor-{}", std::process::id()));
         let stacks =

@@ -1,4 +1,4 @@
-//! A fence of PMIx over nodes that are only names on this machine: SDM's servers beside PRRTE's daemons.
+//! A PMIx fence over nodes that are only names on this machine: SDM's servers compared with PRRTE's daemons.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     table.finish()
 }
 
-/// Open MPI 5, which brings PRRTE.
+/// The folder of Open MPI 5, which includes PRRTE.
 fn openmpi5() -> Result<PathBuf> {
     let script = Path::new(HERE).join("../scripts/openmpi5");
     let said = Command::new(&script).stderr(Stdio::inherit()).output();

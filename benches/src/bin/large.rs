@@ -118,7 +118,7 @@ fn commands(arguments: &Arguments, table: &mut Table) -> Result<()> {
     Ok(())
 }
 
-/// Ranks that stand where they have the most frames.
+/// A tree whose ranks are stopped where they have the most frames.
 fn standing(ranks: u32, program: &Path) -> Result<Tree> {
     let mut tree = Tree::with_gdb(ranks, ranks)?;
     tree.run(&Command::Start(StartSpec {

@@ -1,4 +1,4 @@
-//! Cost of a look for a job: its duration, and the time for which each rank is stopped.
+//! Cost of snapshots of a job: their duration, and the time for which each rank is stopped.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,7 +18,7 @@ use serde_json::Value;
 const WINDOW_BYTES: usize = 256 << 10;
 /// The time in which a thread stops.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time for which nothing is done, to see what the machine does by itself.
+/// Duration of the idle measurement, which shows the machine's own pauses.
 const NOTHING: Duration = Duration::from_millis(300);
 /// The number of looks that one looker takes.
 const FURTHER: u64 = 10;
@@ -158,7 +158,7 @@ fn rows(job: &Pauses, size: u32, rounds: usize) -> Result<Vec<Vec<String>>> {
     taken.iter().map(row).collect()
 }
 
-/// Seizes all threads of each, reads registers and stacks, and lets go.
+/// Seizes all threads of each process, reads registers and stacks, and detaches.
 fn bare(pids: &[i32]) -> Result<()> {
     let wanted = pids.iter().map(|pid| Wanted {
         window_bytes: WINDOW_BYTES,
@@ -191,7 +191,7 @@ fn said(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// The first look of one looker beside further ones, and a profile.
+/// Measures the first snapshot of one looker, further ones, and a profile.
 fn again(job: &Pauses, size: u32) -> Result<Vec<String>> {
     let pids = job.pids()?;
     let server: PathBuf = tree::binaries()?.join("sdm-server");
@@ -242,7 +242,8 @@ fn look(looker: &mut Looker, number: u64, pids: &[i32]) -> Result<(Duration, Dur
     Ok((began.elapsed(), spent))
 }
 
-/// For which part of its time one rank stood at most, and the processor time of SDM's looks, in hundredths of the time.
+/// Measures `sdm profile`. Returns the longest stopped time of a rank and SDM's processor time, both as a
+/// percentage of the profiled time.
 fn profile(job: &Pauses) -> Result<(f64, f64)> {
     let mut command = Command::new(tree::binaries()?.join("sdm"));
     let launcher = job.launcher().to_string();

@@ -32,7 +32,7 @@ fn main() -> Result<()> {
 /// Number of ids in the sets.
 const MILLION: u32 = 1_000_000;
 
-/// Sets that differ in what is cheap to keep.
+/// Sets of different structure: dense, regular, sparse and random.
 fn kinds() -> [(&'static str, Vec<u32>); 4] {
     // A generator of no quality, but the same everywhere.
     let mut state = 1u32;
@@ -224,7 +224,7 @@ fn merging() -> Result<()> {
     table.finish()
 }
 
-/// Both ends of a link that stands.
+/// Both ends of an established link.
 fn linked() -> Result<(Link, Link)> {
     let config = LinkConfig::new(SessionKey::draw()?, draw_session_id()?);
     let hello = |role, id| Hello {

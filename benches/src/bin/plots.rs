@@ -1,4 +1,4 @@
-//! Draws what the other benches have measured: reads their CSV files, writes SVG files.
+//! Draws the results of the other benches: reads their CSV files, writes SVG files.
 
 use std::path::{Path, PathBuf};
 

@@ -208,7 +208,7 @@ impl Bench<'_> {
         self.rounds(table, shares)
     }
 
-    /// From the launcher's start to a breakpoint behind `MPI_Init` on every rank.
+    /// Measures the time from the launcher's start to a breakpoint after `MPI_Init` on every rank.
     fn behind_init(&self, table: &mut Table) -> Result<()> {
         let job = Job {
             program: self.path,

@@ -53,7 +53,7 @@ struct FrameCost {
     bytes: usize,
 }
 
-/// A terminal's end that counts what is written for it.
+/// Output of a terminal that only counts the bytes.
 #[derive(Clone, Default)]
 struct Written(Rc<Cell<usize>>);
 
@@ -68,7 +68,7 @@ impl Write for Written {
     }
 }
 
-/// A terminal, and what is written for it.
+/// A terminal, with the count of the bytes that are written to it.
 struct Paper {
     terminal: Terminal<CrosstermBackend<Written>>,
     written: Written,

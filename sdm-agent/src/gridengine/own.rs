@@ -68,12 +68,12 @@ impl OwnJobs {
         });
     }
 
-    /// True where jobs are gone of which the accounting says nothing yet.
+    /// True while jobs have disappeared that the accounting does not list yet.
     pub(super) fn is_unsettled(&self) -> bool {
         !self.gone.is_empty()
     }
 
-    /// A job may have ended before it is seen: it is one that was there, and where it prints is known.
+    /// Records a submitted job with its output paths, as it may end before a query shows it.
     pub(super) fn remember(&mut self, number: &str, name: &str, job: &Submission) {
         let is_array = job.options.iter().any(|option| option == "-t");
         let mut attributes = Attributes::new();
@@ -287,7 +287,7 @@ fn is_of(job: &Job, user: &str) -> bool {
     job.attributes.get(id::USER_ID).is_some_and(|it| it == user)
 }
 
-/// A job's number, and that of a member of an array; 1 for one that is none.
+/// Splits a key into the job's number and the array index, which is 1 for a job that is no array.
 fn parts(key: &str) -> (&str, &str) {
     key.split_once('.').unwrap_or((key, "1"))
 }

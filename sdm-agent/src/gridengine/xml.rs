@@ -14,7 +14,7 @@ const NODES_MAX: u32 = 16 << 20;
 /// job are read.
 const MASTER: &str = " master";
 const GRANTED: &str = " granted";
-/// Processes of a job that are told of at most.
+/// Maximum number of processes of a job that are reported.
 const PROCESSES_MAX: usize = 1 << 20;
 
 /// The variable of a job's context that marks it as held by SDM, and its value.

@@ -2,8 +2,8 @@
 
 use crate::manager::Submission;
 
-/// Attributes without which there is no job. `argument` is mandatory in the document; the reference servers do without, and so
-/// does a program that needs none.
+/// Attributes that a job must have. The document also requires `argument`; the reference servers do not, and
+/// neither does a program without arguments.
 const MANDATORY: [&str; 10] = [
     "hostname",
     "port",
@@ -48,7 +48,7 @@ pub struct JobRequest {
     pub backend: Backend,
     /// The job for the resource manager.
     pub job: Submission,
-    /// Whether the executable is to be brought there.
+    /// True where the executable is to be copied to the manager's host.
     pub staging: bool,
     /// File for its output, where the client asks for it.
     pub output: Option<String>,
@@ -101,20 +101,20 @@ impl Limit {
 /// Fault of attributes from which no job can be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttributeError {
-    /// One that has to be there is not.
+    /// A mandatory attribute is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A value that cannot be.
+    /// An attribute with an invalid value: its name, the value, and the reason.
     #[error("{0} is `{1}`: {2}")]
     Value(&'static str, String, &'static str),
 }
 
 impl JobRequest {
-    /// A job of the attributes of JOB_CREATE. Of an attribute that may stand once the first counts: the client's options come
-    /// in front.
+    /// Builds a job from the attributes of JOB_CREATE. For an attribute that is allowed once, the first value
+    /// counts: the client's options come in front.
     ///
     /// # Errors
-    /// What is missing or of no use.
+    /// A mandatory attribute is missing, or a value is invalid.
     pub fn read(attributes: &[(String, String)]) -> Result<Self, AttributeError> {
         let given = Given(attributes);
         if let Some(missing) = MANDATORY.into_iter().find(|it| given.first(it).is_none()) {
@@ -168,7 +168,7 @@ impl JobRequest {
         Ok(request)
     }
 
-    /// Attributes that may stand several times, limits, and unknown ones.
+    /// Applies one attribute: a repeatable attribute, a limit, or an unknown one.
     fn take(&mut self, name: &str, value: &str) {
         let limit = match name {
             "max_time" | "max_wall_time" => Some(Limit::Time),
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The table of the document: each attribute, and what it does.
+    /// The table of the document: each attribute and its effect.
     #[test]
     fn each_attribute_does_what_the_table_says() {
         let request = JobRequest::read(&attributes(

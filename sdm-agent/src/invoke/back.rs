@@ -19,9 +19,9 @@ use crate::manager::Manager;
 use crate::script;
 use crate::snapshot::{self, Job};
 
-/// The shortest pause between two looks at a manager's jobs.
+/// The shortest pause between two queries of a manager's jobs.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
-/// The longest, where the client does not say otherwise.
+/// The longest pause, unless the client sets one.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The pause after a query of a manager is at least this many times as long as the query took.
 const PAUSE_OF_LOOK: u32 = 10;
@@ -167,7 +167,7 @@ struct Running {
     request: Box<JobRequest>,
     state: JobState,
     missing: u32,
-    /// The executable that was brought there.
+    /// Path of the copied executable at the manager; `None` where none was copied.
     staged: Option<String>,
     cancelled: bool,
 }
@@ -310,7 +310,7 @@ impl Thread {
         }
     }
 
-    /// Takes in what has become of a job.
+    /// Updates a job from a query; `found` is `None` where the manager did not list the job.
     fn take(&mut self, number: JobNumber, found: Option<&Job>) {
         let Some(job) = self.jobs.get_mut(&number) else {
             return;
@@ -376,7 +376,7 @@ fn is_over(state: JobState) -> bool {
     matches!(state, JobState::Done | JobState::Failed)
 }
 
-/// The state of a job as its manager tells of it.
+/// The state of a job as the manager reports it, with its message.
 fn state_of(job: &Job) -> (JobState, String) {
     let value = |id: &str| job.attributes.get(id).map_or("", String::as_str);
     let number = |id| value(id).parse::<i64>().unwrap_or(0);

@@ -25,7 +25,7 @@ pub enum ClientRequest {
     Destroy(String),
     /// EXIT.
     Exit,
-    /// Something else, and what is wrong with it.
+    /// An invalid request, with its fault.
     Wrong(WrongRequest),
 }
 
@@ -44,18 +44,18 @@ pub enum WrongRequest {
     /// A job has too many attributes.
     #[error("more than {ATTRIBUTES_MAX} attributes, or {ATTRIBUTE_BYTES_MAX} bytes of them")]
     TooMany,
-    /// A line is no UTF-8, or has a zero byte.
+    /// A line is not UTF-8, or has a zero byte.
     #[error("a line that is no text")]
     NoText,
 }
 
-/// Makes requests of bytes.
+/// Decodes requests from bytes.
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
     /// Number of bytes at the front that are known to have no line end.
     searched: usize,
-    /// A line is too long: it is passed over to its end.
+    /// True while the rest of a line that is too long is skipped.
     skips: bool,
     creating: Option<Creating>,
 }
@@ -147,7 +147,7 @@ impl Decoder {
         None
     }
 
-    /// The first line of a request; none where more of it follows, or the line is empty.
+    /// Parses the first line of a request. Returns `None` where more lines of the request follow, or the line is empty.
     fn begin(&mut self, line: &str) -> Option<ClientRequest> {
         let mut words = line.split_ascii_whitespace();
         let word = words.next()?;

@@ -108,7 +108,7 @@ fn is_to_end(signals: &SignalFd) -> io::Result<bool> {
     Ok(is_to_end)
 }
 
-/// The client is not heard any more; jobs have a bounded time to end.
+/// Stops reading the client; jobs then have a bounded time to end.
 fn continue_without(input: &mut Option<io::Stdin>, ends: &mut Option<Instant>, now: Instant) {
     *input = None;
     ends.get_or_insert(now + END_WAIT);

@@ -152,7 +152,7 @@ impl Server {
         self.actions.pop_front()
     }
 
-    /// A job has come to a state, with some words for the log. After its end nothing of it counts.
+    /// Records a job's new state, with a message for the log. States after the job's end are ignored.
     pub fn job_is(&mut self, now: Instant, number: JobNumber, state: JobState, words: &str) {
         let Some(job) = self.jobs.get_mut(&number) else {
             return;
@@ -171,7 +171,7 @@ impl Server {
         self.go_on(now);
     }
 
-    /// When [`Server::handle_timeout`] wants to be called.
+    /// Time at which [`Server::handle_timeout`] must be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let is_silent = self.ending.is_some();

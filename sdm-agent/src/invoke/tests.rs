@@ -161,7 +161,7 @@ fn what_cannot_be_a_job_is_refused_in_the_reply() {
     assert_eq!(story.ask(&bad), said("F hostname is missing|", ""));
 }
 
-/// A session as three pipes have it: `>` is asked, `<` is a reply, `!` a notify, `#` what happens meanwhile.
+/// A session as its three pipes show it: `>` is a request, `<` a reply, `!` a notify, `#` an event between them.
 struct Transcript {
     story: Story,
     text: String,

@@ -20,11 +20,11 @@ pub struct Alike {
 /// A change to report to the client; changes are reported in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// Elements that are new.
+    /// New elements: their kind, the id of their parent, and the elements grouped by attributes.
     New(Kind, u32, Vec<Alike>),
-    /// Values that are others now; of processes, of this job.
+    /// Changed attributes; for processes, with the id of their job.
     Changed(Kind, Option<u32>, Vec<Alike>),
-    /// Elements that are no more; of processes, of this job.
+    /// Removed elements; for processes, with the id of their job.
     Removed(Kind, Option<u32>, RoaringBitmap),
 }
 
@@ -131,7 +131,7 @@ fn default(id: &str) -> &'static str {
     known.find(|it| it.0 == id).map_or("", |it| it.4)
 }
 
-/// About what a group of these values takes on the wire, with the id of its element.
+/// Estimated size on the wire of a group of elements with these values, in bytes.
 fn bytes_of(list: &[(String, String)]) -> usize {
     let pair = |(id, value): &(String, String)| id.len() + value.len() + 11;
     40 + list.iter().map(pair).sum::<usize>()

@@ -1,4 +1,4 @@
-//! The elements reported to the client, and the events for what a new snapshot of the manager changes.
+//! The elements reported to the client, and the events that update the client to a new snapshot of the manager.
 
 mod changes;
 
@@ -30,7 +30,7 @@ pub struct Ledger {
     nodes: BTreeMap<String, Told>,
     queues: BTreeMap<String, Told>,
     jobs: BTreeMap<String, ToldJob>,
-    /// The submissions by the numbers of their jobs, of which the client has not been told yet.
+    /// Submission ids of jobs that have not been reported to the client yet, by job number.
     submitted: BTreeMap<String, String>,
     untold: Untold,
 }
@@ -55,7 +55,7 @@ struct JobProcesses {
 }
 
 impl Ledger {
-    /// Nothing was told; ids follow `base`, which is the manager's own.
+    /// A ledger in which nothing has been reported. `base` is the manager's own id; the elements' ids follow it.
     #[must_use]
     pub fn new(base: u32) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// A job was started for this submission: it carries its id when it is told of.
+    /// Records that a submission has started a job. The job is later reported with the submission's id.
     pub fn submitted(&mut self, job: String, submission: String) {
         self.submitted.insert(job, submission);
     }
@@ -158,7 +158,7 @@ impl Ledger {
         changes.into_notices(Kind::Machine, Some(self.base), None)
     }
 
-    /// Forgets what is no more: elements below before those that they are of.
+    /// Removes elements that have disappeared; child elements are removed before their parents.
     fn gone(&mut self, now: &Snapshot) -> Vec<Notice> {
         let mut notices = Vec::new();
         let mut jobs = RoaringBitmap::new();
@@ -224,7 +224,7 @@ impl Ledger {
         notices
     }
 
-    /// The processes of a job that is told of. Those of one that has ended stay, as ended.
+    /// Compares the processes of a reported job. Processes of an ended job stay, in the state EXITED.
     fn processes(&mut self, mut now: JobProcesses, left: &mut usize) -> Vec<Notice> {
         let Some(told) = self.jobs.get_mut(&now.number) else {
             return Vec::new();
@@ -266,7 +266,7 @@ impl Ledger {
     }
 }
 
-/// Forgets named elements that are no more.
+/// Removes named elements that have disappeared, and returns their ids.
 fn gone(told: &mut BTreeMap<String, Told>, now: &BTreeMap<String, Attributes>) -> RoaringBitmap {
     let mut gone = RoaringBitmap::new();
     told.retain(|name, element| {

@@ -132,7 +132,8 @@ impl Records {
         Ok(numbers)
     }
 
-    /// Removes what there is of a job of this host's that ended before `since`, in seconds of Unix time. True where it is gone.
+    /// Removes the record of a job of this host that ended before `since`, in seconds of Unix time. Returns true
+    /// where it was removed.
     pub fn prune(&self, number: u32, order: &Order, host: &str, since: i64) -> bool {
         let folder = self.place(number);
         let has_ended = || state(&folder).is_ok_and(|it| it.ended.is_some_and(|end| end < since));
@@ -166,7 +167,7 @@ pub fn state(folder: &Path) -> io::Result<State> {
     read(&folder.join("state.json"))
 }
 
-/// Writes down what became of a job, whole or not at all.
+/// Writes the state of a job's end atomically.
 ///
 /// # Errors
 /// [`io::Error`] of the file system.
@@ -174,7 +175,8 @@ pub fn set_state(folder: &Path, state: &State) -> io::Result<()> {
     write(&folder.join("state.json"), state)
 }
 
-/// When a process of this host began, in ticks since it was started; `None` where there is none, or where it has ended.
+/// Start time of a process of this host, in clock ticks since boot; `None` where the process does not exist or has
+/// ended.
 #[must_use]
 pub fn began(pid: i32) -> Option<u64> {
     let stat = proc::of(pid).stat().ok()?;

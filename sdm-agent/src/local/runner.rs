@@ -1,4 +1,4 @@
-//! The runner of a job: a process that starts what was ordered, waits for it, and records how it ended.
+//! The runner of a job: a process that starts the ordered programs, waits for their end, and records how they ended.
 //!
 //! A runner belongs to no agent and no terminal: agents find the job by its record. The processes that a runner has
 //! started end with it.
@@ -21,9 +21,9 @@ use super::record::{self, Order, Started, State};
 
 /// Time between the request to processes to end and their kill, in seconds.
 const END_WAIT_SECONDS: u32 = 5;
-/// The argument that has an agent's program be a runner.
+/// The first argument of the agent's program that makes it a runner.
 pub const WORD: &str = "--run-job";
-/// The argument behind it of the one that stays.
+/// The argument after [`WORD`] in the second start of a runner: the process that stays.
 pub const STAY: &str = "--stay";
 
 /// Starts the runner of a job, which stays when this process ends.

@@ -27,7 +27,8 @@ const FIELDS: [&str; 15] = [
     "JobName",
 ];
 
-/// The arguments of `sacct` for jobs: those of these numbers, or where there are none this user's of the last day that have ended.
+/// The arguments of `sacct`: for the jobs of these numbers. For an empty list, for this user's jobs that ended
+/// within the last day.
 pub(super) fn arguments(numbers: &[String]) -> Vec<String> {
     let mut words = ["-X", "-n", "-P", "--delimiter"]
         .map(str::to_owned)

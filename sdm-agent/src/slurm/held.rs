@@ -7,7 +7,7 @@ pub(super) const PREFIX: &str = "slurm-";
 /// Their comment.
 pub(super) const COMMENT: &str = "held by sdm";
 
-/// Tells of the session of a marked job.
+/// Adds the debug session to the attributes of a job that SDM has marked as held.
 pub(super) fn tell(attributes: &mut Attributes, comment: &str, number: &str) {
     if comment == COMMENT {
         set_session(attributes, PREFIX, number);

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// A number, as it stands or as `{"set": true, "infinite": false, "number": 4}` (from version 23.02); none where it is not set.
+/// A number, plain or as `{"set": true, "infinite": false, "number": 4}` (from version 23.02); `None` where it is
+/// unset or infinite.
 pub(super) fn number(value: &Value) -> Option<i64> {
     let flag = |name| value.get(name).and_then(Value::as_bool);
     if flag("set") == Some(false) || flag("infinite") == Some(true) {
@@ -11,22 +12,22 @@ pub(super) fn number(value: &Value) -> Option<i64> {
     value.get("number").unwrap_or(value).as_i64()
 }
 
-/// A moment in seconds of Unix time; 0 stands for none.
+/// A time in seconds of Unix time; `None` for 0.
 pub(super) fn moment(value: &Value) -> Option<i64> {
     number(value).filter(|&seconds| seconds > 0)
 }
 
-/// True where a value is one of no bound.
+/// True for a number that is marked as infinite.
 pub(super) fn is_infinite(value: &Value) -> bool {
     value.get("infinite").and_then(Value::as_bool) == Some(true)
 }
 
-/// A text; empty where there is none.
+/// A text; empty where the value is none.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Words: one text, or a list of them (states are lists from version 23.02).
+/// Words in upper case, from one text or a list of texts (states are lists from version 23.02).
 pub(super) fn words(value: &Value) -> Vec<String> {
     match value {
         Value::String(word) => vec![word.to_uppercase()],

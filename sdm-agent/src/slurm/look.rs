@@ -11,7 +11,7 @@ use super::json::{is_infinite, moment, number, text, words};
 use super::states;
 use crate::snapshot::{self, Attributes, Job, Process, Snapshot, set, set_state};
 
-/// Processes of a job that are told of at most.
+/// Maximum number of processes of a job that are reported.
 const PROCESSES_MAX: i64 = 1 << 20;
 
 /// Fault of an answer of Slurm's that cannot be parsed.
@@ -20,7 +20,7 @@ pub enum Unreadable {
     /// The answer is not JSON.
     #[error("{0}: {1}")]
     Json(&'static str, serde_json::Error),
-    /// Something is not there that every version has.
+    /// A field is missing that every version of Slurm has.
     #[error("{0} says nothing of its {1}")]
     Missing(&'static str, &'static str),
 }
@@ -215,7 +215,7 @@ fn array_index(job: &Value) -> Option<Members> {
     number(&job["array_task_id"]).map(Members::One)
 }
 
-/// Sets the paths of a job's output and errors; Slurm's default names stand in for those that it does not report.
+/// Sets the paths of a job's output and errors; a path that Slurm does not report is replaced by Slurm's default name.
 fn output_paths(id: i64, job: &Value, attributes: &mut Attributes) {
     let is_batch =
         job["batch_flag"].as_bool() == Some(true) || number(&job["batch_flag"]) == Some(1);

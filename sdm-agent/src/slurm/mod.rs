@@ -55,7 +55,8 @@ struct Placed {
 }
 
 impl Placed {
-    /// True where nothing new can come: a step that has just begun has none of its processes yet.
+    /// True where further queries cannot add a pid: all are known, or the queries are used up. A step that has just
+    /// begun lacks its processes at first.
     fn is_final(&self) -> bool {
         let has_pids = self.ranks.iter().all(|rank| rank.pid.is_some());
         self.tries >= TRIES || (has_pids && !self.ranks.is_empty())
@@ -82,7 +83,7 @@ struct Accounting {
     was_asked: bool,
     /// Jobs that have ended, and that the controller has forgotten.
     ended: BTreeMap<String, Job>,
-    /// The jobs that had not ended when they were last looked at.
+    /// The jobs that had not ended in the last query.
     open: BTreeSet<String>,
 }
 
@@ -121,7 +122,7 @@ impl Slurm {
 }
 
 impl Slurm {
-    /// Says of the ranks of this user's jobs where they are.
+    /// Adds the locations of the ranks to this user's running jobs.
     fn place(&mut self, jobs: &mut BTreeMap<String, Job>) {
         let is_own = |job: &Job| {
             job.attributes.get(id::USER_ID) == Some(&self.user)

@@ -20,8 +20,8 @@ pub(super) fn job(words: &[String]) -> Job {
     known.unwrap_or(Job::Unknown)
 }
 
-/// The state of a node, of its base state and its flags ("PTP runtime platform, Node"): one that is drained is disabled, one
-/// that drains still runs what it has.
+/// The state of a node, from Slurm's base state and flags ("PTP runtime platform, Node"). A drained node is down; a
+/// draining one still runs jobs and is up.
 pub(super) fn node(words: &[String]) -> Node {
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&word.as_str()));
     if has(&[

@@ -37,13 +37,13 @@ pub(super) enum HostReply {
     Looked(Attributes, BTreeMap<String, Job>),
     /// The number of the job that was started.
     Submitted(String),
-    /// The job was told to end.
+    /// The signal to end the job was sent.
     Done,
     /// The request failed, with the reason.
     Refused(String),
 }
 
-/// Reads any text as a request and as a reply: nothing panics.
+/// Parses arbitrary text as a request and as a reply. Checks that nothing panics.
 pub(crate) fn fuzz_messages(text: &str) {
     let _ = serde_json::from_str::<HostRequest>(text);
     let _ = serde_json::from_str::<HostReply>(text);

@@ -24,7 +24,7 @@ use crate::manager::{JobChange, Manager, Submission, machine};
 use crate::snapshot::{self, Attributes, Job, Snapshot, set, set_state};
 use at_host::{HostReply, HostRequest};
 
-/// Options behind the user's own, of which `ssh` takes the first of each.
+/// Options after the user's own; of each option `ssh` uses the first value.
 const OPTIONS: [&str; 5] = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
 /// Limits of one request: time, and number of output lines.
 const BOUNDS: Bounds = Bounds {
@@ -37,7 +37,7 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 const ASKED_MAX: usize = 64;
 /// The one queue.
 const QUEUE: &str = "default";
-/// Takes a program in on a host, and says where.
+/// Shell command that stores its standard input as an executable on a host, and prints the path.
 const STAGE: &str =
     "f=$(umask 077; mktemp \"$1\") && cat >\"$f\" && chmod 700 \"$f\" && printf '%s\\n' \"$f\"";
 
@@ -306,7 +306,7 @@ fn ask(
     }
 }
 
-/// `ssh` to a host; what it is to do there comes behind.
+/// An `ssh` command for a host; the caller appends the remote command.
 fn ssh(host: &Host, options: &[String]) -> Result<Command, ManagerError> {
     let found = files::search("ssh");
     let ssh = found.ok_or_else(|| ManagerError::NoProgram("ssh".to_owned()))?;

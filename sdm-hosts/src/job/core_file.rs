@@ -138,8 +138,8 @@ fn path_address(vector: &[u8], endian: Endianness) -> Option<u64> {
     pairs.find_map(|pair| (number(&pair[..8])? == AT_EXECFN).then(|| number(&pair[8..]))?)
 }
 
-/// The rank by what lies before the program's path: among other things the environment, as strings
-/// that each end with a zero.
+/// The rank, from the part of the stack before the program's path. This part has the environment as zero-terminated
+/// strings.
 fn rank_in(stack: &[u8]) -> Option<u32> {
     let mut variables = BTreeMap::new();
     for text in stack.split(|byte| *byte == 0) {

@@ -116,7 +116,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Whether the process was no longer there when it was looked at.
+    /// Whether the error is that the process no longer exists.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, Self::Memory { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

@@ -1,4 +1,4 @@
-//! Check whether all processes of a job are stopped at their beginning.
+//! Check whether all processes of a job have been stopped at the start of their program.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -18,9 +18,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub enum Standing {
     /// Some ranks do not exist yet, or are not stopped.
     NotYet,
-    /// All of them are on this host.
+    /// All ranks are stopped on this host.
     Here,
-    /// Some are on other hosts.
+    /// All ranks are stopped, some of them on other hosts.
     ElsewhereToo,
 }
 

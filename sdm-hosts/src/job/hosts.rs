@@ -39,7 +39,7 @@ fn resolve(name: &str) -> Vec<IpAddr> {
     }
 }
 
-/// Whether two names mean the same host, as far as names tell: equal but for a domain.
+/// Whether two names mean the same host, as far as names show: equal apart from case and a domain.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     let short = |name: &str| {
         // The parts of an address are no domain.

@@ -46,7 +46,7 @@ pub(super) struct Elsewhere {
 /// One login of an `mpiexec`.
 #[derive(Debug, PartialEq, Eq)]
 struct Login {
-    /// The command line up to what was to be started there.
+    /// The words of the command line up to the remote program.
     words: Vec<String>,
     host: String,
     /// Address of the `mpiexec`, and the number of its proxy on the host.

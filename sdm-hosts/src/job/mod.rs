@@ -42,7 +42,7 @@ pub const PROCESSES_MAX: u32 = 4 << 20;
 /// Maximum number of a job's processes that are named in a question.
 const SHOWN_MAX: usize = 4;
 
-/// Launcher programs, which a user never wants to debug.
+/// Program names of launchers. A search by program name finds no launchers, unless it names one.
 const STARTERS: &[&str] = &[
     "mpiexec",
     "mpiexec.hydra",
@@ -222,7 +222,7 @@ impl Search {
         }
     }
 
-    /// A pid, or else a job of Slurm's; what can be both is asked.
+    /// The job of a number: a pid on this machine, else a job of Slurm's. A number that is both is an error.
     fn of_number(&self, number: i32) -> Result<Job, JobError> {
         let is_here = self.processes.get(number).is_some();
         let job = number.unsigned_abs();
@@ -311,9 +311,9 @@ impl Search {
         jobs
     }
 
-    /// The job of the processes of this user that are called `name`; where there is none, of the processes of one
-    /// program (an interpreter) with `name` as a word of their command line, with or without its folder. Launchers,
-    /// helpers, and this process's ancestors count only if a launcher is named.
+    /// The job of this user's processes with the program name `name`. If there are none: of the processes of one
+    /// program (an interpreter) that have `name` as a word of their command line, with or without its folder.
+    /// Launchers, helpers, and this process's ancestors count only if `name` is a launcher.
     fn of_name(&self, name: &str) -> Result<Job, JobError> {
         let ancestors = self.processes.ancestors(self.own);
         let mine =

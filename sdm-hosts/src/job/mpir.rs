@@ -38,7 +38,7 @@ const TEXT_PIECE_BYTES: u64 = 256;
 /// Contents of a launcher's memory.
 #[derive(Debug, Default)]
 pub(super) struct Mpir {
-    /// The table, by rank; empty where the launcher has started nothing yet, or is no launcher.
+    /// The processes, by rank; empty where the launcher has started nothing yet, or is no launcher.
     pub(super) table: Vec<JobProcess>,
     /// Slurm's job and step, which `srun` keeps under symbols as well.
     pub(super) slurm: Option<String>,

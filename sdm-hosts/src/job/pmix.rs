@@ -29,7 +29,7 @@ const SERVERS: &[&str] = &["prterun", "prte"];
 /// Output of `sdm-pmix` while its server has no job yet. It must not be killed then, since the server would end
 /// with it.
 pub const STARTING: &str = "starting";
-/// Time limit for the helper's answer, which normally takes a second, and no time where there is no server.
+/// Time limit for the helper's answer. An answer normally takes a second, and much less where there is no server.
 const ANSWER_WAIT: Duration = Duration::from_secs(15);
 /// Variables that the helper gets from the server's environment: the library's own paths, and those by which it
 /// finds the server. The helper gets none of this process's environment.
@@ -60,7 +60,7 @@ pub enum PmixError {
     /// The helper is not installed.
     #[error("sdm-pmix is not beside sdm and not on PATH: install it there")]
     NoHelper,
-    /// The server's process cannot be looked at.
+    /// The server's process cannot be read.
     #[error("process {pid}: {source}")]
     Process {
         /// The server.
@@ -68,7 +68,7 @@ pub enum PmixError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The process is no server.
+    /// The process has no libpmix, and so is no server.
     #[error("no libpmix.so is loaded there")]
     NoLibrary,
     /// The server is gone.
@@ -97,7 +97,8 @@ pub enum PmixError {
     Said(String),
 }
 
-/// Whether a process has a server that takes tools. The program itself decides, not what it calls itself.
+/// Whether a process is a PMIx server that accepts tools, by the file name of its executable. The process's own
+/// name does not count.
 pub(super) fn is_server(process: &Process) -> bool {
     let program = proc::of(process.pid).program();
     let name = program

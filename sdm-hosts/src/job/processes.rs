@@ -108,7 +108,7 @@ impl Processes {
         self.by_pid.get(&pid)
     }
 
-    /// All of them, by rising pid.
+    /// All processes, by rising pid.
     pub(super) fn all(&self) -> impl Iterator<Item = &Process> {
         self.by_pid.values()
     }

@@ -174,7 +174,7 @@ pub(super) fn find(id: &str, step: Option<u32>, uid: u32) -> Result<Job, JobErro
     })
 }
 
-/// Answers of the nodes; each runs the script in a step of one task beside the job's.
+/// The answers of the nodes. On each node a one-task step, which overlaps the job's, runs the script.
 fn ask_nodes(job: u32, step: u32, nodes: &[String]) -> Result<Vec<String>, Unanswered> {
     let (job, step) = (job.to_string(), step.to_string());
     let jobid = format!("--jobid={job}");

@@ -114,7 +114,8 @@ impl Search {
         }
     }
 
-    /// The programs behind what wraps them, on this machine; and of which of them that is in doubt.
+    /// Replaces wrappers on this machine by the programs below them. Also returns a sentence on ranks with several
+    /// possible programs.
     fn looked_through(&self, mut processes: Vec<JobProcess>) -> (Vec<JobProcess>, Option<String>) {
         let mut found = Vec::new();
         for process in &mut processes {
@@ -127,7 +128,7 @@ impl Search {
         (processes, wrappers::doubt(&self.processes, &found))
     }
 
-    /// A sentence about jobs that ranks of a launcher have started; `None` where there are none.
+    /// A sentence on jobs that ranks of the launcher have spawned; `None` where there are none.
     fn spawned(&self, starter: &Process, pids: &[i32]) -> Option<String> {
         let programs = pids
             .iter()

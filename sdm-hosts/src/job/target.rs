@@ -13,7 +13,7 @@ const PIDS_MAX: usize = 1 << 20;
 pub enum Target {
     /// A launcher's pid (`mpirun`, `mpiexec`, `srun`, ...), or processes by their pids; not empty.
     Pids(Vec<i32>),
-    /// A number alone: a pid here, or a job of Slurm's; refused where it is both.
+    /// A single number: a pid on this machine, or a job of Slurm's; an error where it is both.
     Number(i32),
     /// A job or step of Slurm's.
     Slurm {
@@ -21,15 +21,15 @@ pub enum Target {
         job: u32,
         /// The element of a job array.
         element: Option<u32>,
-        /// The component of a heterogeneous job; never beside an element.
+        /// The component of a heterogeneous job; never together with an element.
         component: Option<u32>,
-        /// The step's number; the job's only one where absent.
+        /// The step's number; `None` for the only step of the job.
         step: Option<u32>,
     },
     /// A job of a PMIx server on this machine, by the name of its namespace.
     Namespace(String),
-    /// The processes of this user with this name, else those of one program that have it as a word of their
-    /// command line (what an interpreter runs).
+    /// The processes of this user with this program name. If there are none: those of one program (an interpreter)
+    /// that have the name as a word of their command line.
     Name(String),
 }
 

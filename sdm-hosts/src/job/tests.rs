@@ -11,7 +11,7 @@ fn ranks(job: &Job) -> Vec<(u32, i32)> {
     job.processes.iter().map(|it| (it.rank, it.pid)).collect()
 }
 
-/// Pids beyond what Linux gives, so that no real process is asked for its memory.
+/// Pids above Linux's maximum, so that the memory of no real process is read.
 const BASE: i32 = 1 << 23;
 
 #[test]

@@ -1,8 +1,8 @@
 //! The program of a rank that runs below wrappers: a script, `timeout`, `strace`, a container.
 //!
-//! Wrappers are not recognised by their names. A rank's processes are those below the one that the launcher has
-//! started, as far as they have the launcher's rank in their environment. The program is the deepest of them that
-//! has an MPI library mapped; where none has, the one with the most processor time.
+//! Wrappers are not recognised by their names. A rank's processes are the descendants of the one that the launcher
+//! has started, as far as they have the launcher's rank in their environment. The program is the deepest of them
+//! that has an MPI library mapped; without one, the process with the most processor time.
 
 use sdm_text::printable_name;
 
@@ -10,14 +10,14 @@ use super::processes::{Environment, Process, Processes};
 use super::ranks::given;
 use crate::mpi;
 
-/// The most processes of one rank that are looked at.
+/// Maximum number of processes of one rank that are examined.
 const PROCESSES_MAX: usize = 4096;
 
 /// The process that is taken for a rank's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) pid: i32,
-    /// Others that could be meant.
+    /// Pids of other processes that may be the program instead.
     pub(super) others: Vec<i32>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Candidate {
     pub(super) parent: i32,
     /// Number of levels below the outermost process.
     pub(super) depth: u64,
-    /// An MPI library is mapped in it.
+    /// True where an MPI library is mapped in the process.
     pub(super) has_mpi: bool,
     /// Processor time used, in clock ticks.
     pub(super) used_ticks: u64,
@@ -37,7 +37,7 @@ pub(super) struct Candidate {
     pub(super) is_fork: bool,
 }
 
-/// The program among the processes of one rank; none where there are none.
+/// Selects the program among the processes of one rank; `None` where the list is empty.
 pub(super) fn choose(all: &[Candidate]) -> Option<Program> {
     let programs = || all.iter().filter(|it| !it.is_fork);
     let is_by_mpi = programs().any(|it| it.has_mpi);
@@ -116,7 +116,7 @@ fn has_mpi(processes: &Processes, pid: i32) -> bool {
     files.any(mpi::is_library) || mpi::is_in(&process.path("exe"))
 }
 
-/// A sentence on ranks of which several processes could be meant; none where there are no such ranks.
+/// A sentence on ranks with several possible programs; `None` where there are no such ranks.
 pub(super) fn doubt(processes: &Processes, ranks: &[(u32, Program)]) -> Option<String> {
     let name = |pid: &i32| {
         let program = processes.get(*pid).map_or("", Process::program);

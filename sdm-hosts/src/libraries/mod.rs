@@ -1,9 +1,10 @@
-//! The shared libraries of a program, found as the loader would find them, without running anything: the files are only
-//! read, and only plain ones.
+//! The shared libraries of a program, found as the loader would find them. Nothing is executed: only regular files are
+//! read.
 //!
-//! The order is the loader's: a name with a slash is a path; else `DT_RPATH` of the object that needs it and of those
-//! that loaded it, `LD_LIBRARY_PATH`, `DT_RUNPATH` of that object alone, the loader's cache, the usual folders. A file of
-//! another machine is passed over. Libraries of `LD_PRELOAD` come behind the program.
+//! The search follows the loader's order. A name with a slash is a path. Other names are searched in `DT_RPATH` of
+//! the object that needs the library and of the objects that loaded it, then in `LD_LIBRARY_PATH`. Then follow
+//! `DT_RUNPATH` of the needing object alone, the loader's cache, and the usual folders. A file for another machine
+//! is skipped. Libraries of `LD_PRELOAD` come after the program.
 
 mod cache;
 mod object;
@@ -89,7 +90,7 @@ impl LibrarySearch {
         }
     }
 
-    /// The libraries of a program; none where the file is no program.
+    /// The libraries of a program; an empty tree where the file is no program.
     pub(crate) fn tree(&self, program: &Path) -> Tree {
         let mut tree = Tree::default();
         let Some(object) = Object::read(program) else {
@@ -222,7 +223,7 @@ fn expanded(text: &str, object: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The name of this machine's folders in Debian and its kin.
+/// Name of this machine's library folders in Debian and its derivatives.
 fn triplet() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)
 }

@@ -11,7 +11,7 @@ use crate::symbols::{self, MpiSymbols};
 
 /// The largest table of names that is read, in bytes.
 const NAMES_BYTES_MAX: u64 = 256 << 20;
-/// The most entries of a dynamic section that are looked at.
+/// Maximum number of entries of a dynamic section that are read.
 const ENTRIES_MAX: usize = 65_536;
 
 /// Contents of a file's dynamic section.
@@ -38,7 +38,7 @@ pub(super) fn fuzz_object(bytes: &[u8]) {
 }
 
 impl Object {
-    /// Reads a file; nothing of what is no program or library.
+    /// Reads a file; `None` where the file is no program or library.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let file = ReadCache::new(files::open(path).ok()?);
         match FileKind::parse(&file).ok()? {

@@ -17,7 +17,7 @@ impl Folder {
         Self(path.canonicalize().unwrap())
     }
 
-    /// Compiles `text` to the file of this name; what is below `lib` is a library.
+    /// Compiles `text` to the file of this name; a name with `.so` becomes a library.
     fn build(&self, name: &str, text: &str, options: &[&str]) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -264,7 +264,7 @@ fn a_program_without_a_loader_has_its_mpi_in_itself() {
     );
 }
 
-/// Libraries that need one another, and more of them than any program has.
+/// Libraries that need each other, and more libraries than any real program has.
 #[test]
 fn a_tree_ends() {
     let folder = Folder::new("circle");

@@ -15,24 +15,24 @@ pub use rendezvous::{LeftOut, Level, Rendezvous, fuzz_rendezvous};
 /// The user's choice of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The system's where there is one, else the only one of a session.
+    /// The system's server if one runs, else the only session server.
     Any,
-    /// The system's.
+    /// The system's server.
     System,
-    /// The one in this process.
+    /// The server in the process with this pid.
     Pid(i32),
-    /// The one of this name: the namespace that it has itself.
+    /// The server with this namespace of its own.
     Namespace(String),
-    /// The one whose rendezvous file this is.
+    /// The server that has written this rendezvous file.
     File(PathBuf),
-    /// The one at this address: `NAMESPACE.RANK;tcp4://IP:PORT`, or the part behind the semicolon.
+    /// The server at this address: `NAMESPACE.RANK;tcp4://IP:PORT`, or the part after the semicolon.
     Uri(String),
 }
 
 /// Cause for which no server was chosen.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ChoiceError {
-    /// There is none.
+    /// No usable server runs; with the rejected servers and the reasons, each as text.
     #[error("no PMIx server of yours that takes tools runs on this machine{}", left_out(.0))]
     None(Vec<String>),
     /// No server matches.
@@ -43,7 +43,7 @@ pub enum ChoiceError {
         /// Rejected servers with the reasons, each as text.
         left: Vec<String>,
     },
-    /// There are several, and the user has chosen none.
+    /// Several servers run, and the user has chosen none; with the servers, each as text.
     #[error("say which PMIx server, by --pid or --server: {}", .0.join("; "))]
     Several(Vec<String>),
 }

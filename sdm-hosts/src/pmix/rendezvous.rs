@@ -26,11 +26,11 @@ const TOOL: &str = ".tool";
 const FOLDERS: [&str; 6] = ["ompi.", "prte", "prtrn.", "pmix", "openpmix", "sdm-pmix-"];
 /// Maximum depth of the search in a server's folder.
 const DEPTH_MAX: usize = 3;
-/// The most entries that a search looks at: a big `/tmp` must not hold it for long.
+/// Maximum number of directory entries that a search reads, so that a large `/tmp` does not delay it.
 const ENTRIES_MAX: usize = 1 << 16;
 /// The most files that are read.
 const FILES_MAX: usize = 4096;
-/// The longest file that is believed, in bytes.
+/// Maximum accepted length of a file, in bytes.
 const BYTES_MAX: u64 = 4096;
 /// Number of attempts to find a server's socket.
 const LOOKS_MAX: usize = 3;
@@ -63,7 +63,7 @@ pub enum LeftOut {
         /// Its owner's name.
         owner: String,
     },
-    /// Its server would die of a tool: Open MPI 4's.
+    /// The server would crash when a tool connects: Open MPI 4's.
     #[error("{program} (pid {pid}) does not survive a tool")]
     Harmed {
         /// Its program's name.
@@ -71,10 +71,11 @@ pub enum LeftOut {
         /// The server.
         pid: i32,
     },
-    /// The process is no server: its number is another's by now.
+    /// The process has no libpmix: the server has ended, and its pid belongs to another process.
     #[error("process {0} has no libpmix: its server has ended")]
     NoLibrary(i32),
-    /// The process is another one that has such a library: its number is that one's by now.
+    /// The process has libpmix and does not listen at the address: the server has ended, and its pid belongs to another
+    /// process.
     #[error("process {0} does not listen at its address: its server has ended")]
     NoListener(i32),
 }
@@ -82,9 +83,9 @@ pub enum LeftOut {
 /// Scope of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// The one of the machine.
+    /// The machine's server.
     System,
-    /// One of an allocation or a job.
+    /// A server of an allocation or a job.
     Session,
 }
 
@@ -95,11 +96,11 @@ pub struct Rendezvous {
     pub file: PathBuf,
     /// Scope of the server.
     pub level: Level,
-    /// The namespace that it has itself, as it says.
+    /// The server's own namespace, as its file gives it.
     pub namespace: String,
     /// Its address, with namespace and rank.
     pub uri: String,
-    /// The version of its library, as it says.
+    /// The version of the server's library, as its file gives it.
     pub version: String,
     /// Its process.
     pub pid: i32,
@@ -257,7 +258,7 @@ fn text_of(file: &Path) -> Result<String, LeftOut> {
     files::text_of(file, BYTES_MAX).map_err(LeftOut::Unread)
 }
 
-/// Parses a file's lines; nothing is looked up.
+/// Parses the lines of a file, without checking the server.
 fn parse(text: &str) -> Option<Rendezvous> {
     let mut lines = text.lines();
     let uri = lines.next()?;

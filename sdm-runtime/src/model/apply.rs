@@ -17,7 +17,7 @@ use crate::wire::Attribute;
 use crate::wire::event::Kind;
 use crate::wire::groups::Group;
 
-/// Attributes with the numbers that stand for their values; none takes a value away.
+/// Attributes, by index, with the numbers that represent their values; `None` removes the value.
 type Cells = Vec<(usize, Option<i64>)>;
 /// Changed attributes by index, each with its elements.
 pub(super) type Changed = BTreeMap<usize, RoaringBitmap>;
@@ -345,7 +345,7 @@ impl Store {
         }
     }
 
-    /// Tells of changes, parent by parent.
+    /// Notifies listeners of changes, with one notice for each parent.
     pub(super) fn publish(&self, out: &mut Out, kind: Kind, changed: Changed) {
         let mut parents: BTreeMap<u32, Vec<(String, RoaringBitmap)>> = BTreeMap::new();
         for (attribute, ids) in changed {
@@ -411,7 +411,8 @@ impl Store {
     }
 }
 
-/// Sets below this size are taken range by range: as wholes they have each part of the other set that they touch written anew.
+/// Sets smaller than this are added range by range. A union of whole sets would copy each part of the other set that
+/// they touch.
 const SMALL: u64 = 256;
 
 /// Adds elements to a set.

@@ -84,7 +84,7 @@ impl Segment {
         }
     }
 
-    /// Takes off what begins at `id`.
+    /// Splits off the part that begins at `id`.
     fn split(&mut self, first: u32, id: u32) -> Self {
         let last = self.last;
         self.last = id - 1;

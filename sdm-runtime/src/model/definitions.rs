@@ -153,15 +153,15 @@ impl Definitions {
         self.index.get(id).and_then(|at| self.all.get(*at))
     }
 
-    /// All of them, the pre-defined first, then in the order in which they came.
+    /// All definitions: the predefined ones first, then the others in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &AttributeDefinition> {
         self.all.iter()
     }
 
-    /// Takes what an agent announces. Of one that is there already all but the type may be new; a pre-defined one stays.
+    /// Adds an agent's definition. An existing one is replaced if the type is the same; a predefined one stays.
     ///
     /// # Errors
-    /// It is broken, there with another type, or one too many.
+    /// The definition is malformed, exists with another type, or exceeds the maximum number.
     pub fn announce(&mut self, wire: &Definition) -> Result<(), DefinitionError> {
         let new = AttributeDefinition::read(wire)?;
         match self.index.get(&new.id) {
@@ -180,7 +180,7 @@ impl Definitions {
         }
     }
 
-    /// Index of the definition of this key, which is created where there is none.
+    /// Index of the definition of this key, which is created if it does not exist.
     pub(super) fn index_of(&mut self, id: &str) -> Result<usize, DefinitionError> {
         match self.index.get(id) {
             Some(at) => Ok(*at),
@@ -191,12 +191,12 @@ impl Definitions {
         }
     }
 
-    /// Index of the definition of this key; `None` where there is none.
+    /// Index of the definition of this key; `None` where it does not exist.
     pub(super) fn position(&self, id: &str) -> Option<usize> {
         self.index.get(id).copied()
     }
 
-    /// The definition at a place that [`index_of`](Self::index_of) gave.
+    /// The definition at an index that [`index_of`](Self::index_of) has returned.
     pub(super) fn at(&self, at: usize) -> &AttributeDefinition {
         &self.all[at]
     }

@@ -19,10 +19,10 @@ pub enum ModelError {
     /// New elements whose parent does not exist, or cannot have children of this kind.
     #[error("{0}s below `{1}`, which has none such")]
     NoParent(&'static str, String),
-    /// There are no such elements.
+    /// The elements do not exist.
     #[error("no {0} {1}")]
     Unknown(&'static str, String),
-    /// New elements with ids that are taken, or that no agent may give.
+    /// New elements with ids that are in use, or reserved.
     #[error("{0} {1}: the id is taken")]
     Taken(&'static str, String),
     /// A value that the attribute's definition does not allow.
@@ -31,7 +31,7 @@ pub enum ModelError {
     /// The element's id as an attribute.
     #[error("the id of {0} {1} as an attribute")]
     Id(&'static str, String),
-    /// A state that may not follow the element's.
+    /// A state to which the element's state has no transition.
     #[error("{kind} {ids}: {to} after {from}")]
     Transition {
         /// Kind of the elements.
@@ -43,7 +43,7 @@ pub enum ModelError {
         /// The state that was to follow.
         to: &'static str,
     },
-    /// A state that only the model gives.
+    /// A state that only the model sets.
     #[error("node {0}: {1} is told by the node's processes")]
     Internal(String, &'static str),
     /// A definition is broken.
@@ -52,7 +52,7 @@ pub enum ModelError {
     /// There are too many elements of a kind.
     #[error("more than {IDS_MAX} of {0}s")]
     TooMany(&'static str),
-    /// Elements of a kind that differ in too many ways; what was too much is left out.
+    /// Elements of a kind differ in too many attributes; the excess values are dropped.
     #[error("{0}s with attributes in more than {SEGMENTS_MAX} pieces")]
     TooVaried(&'static str),
     /// There are too many string ids.
@@ -61,7 +61,7 @@ pub enum ModelError {
     /// Values are too long together.
     #[error("texts of more than {TEXTS_BYTES_MAX} bytes")]
     TooManyTexts,
-    /// More of an event was wrong than is told one by one.
+    /// Number of further errors in an event that are not reported one by one.
     #[error("and {0} more errors")]
     More(usize),
 }

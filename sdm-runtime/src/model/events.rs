@@ -42,10 +42,10 @@ pub enum What {
     Error(ModelError),
     /// A text of the agent for the user: its level (FATAL, ERROR, WARNING, INFO) and the text.
     Message(String, Failure),
-    /// With a reason: the elements are no longer known to be up to date. Without: the old elements were removed,
-    /// and the present ones are new.
+    /// With a reason: the elements may be out of date from now on. Without one: all old elements were removed, and
+    /// the present ones are new.
     Stale(Option<String>),
-    /// Notices were dropped because the listener did not poll for too long; it has to read the model anew.
+    /// Notices were dropped because the listener did not poll for too long; it must read the model again.
     Missed,
 }
 

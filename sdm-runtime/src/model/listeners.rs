@@ -141,7 +141,7 @@ impl Listener {
 }
 
 impl Interest {
-    /// The part of a notice that a listener gets; `None` where there is none.
+    /// The part of a notice that a listener receives; `None` where the notice has none.
     fn of(self, store: &dyn Source, notice: &Arc<Notice>) -> Option<Arc<Notice>> {
         match self {
             Self::All => Some(Arc::clone(notice)),
@@ -164,7 +164,7 @@ impl Interest {
     }
 }
 
-/// The part of a notice about one element; `None` where there is none.
+/// The part of a notice about one element; `None` where the notice has none.
 fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Notice>> {
     let what = match &notice.what {
         What::Changed(attributes) => {
@@ -186,7 +186,7 @@ fn element(store: &dyn Source, notice: &Arc<Notice>, id: u32) -> Option<Arc<Noti
     }))
 }
 
-/// The part of a notice about processes of one node; `None` where there is none.
+/// The part of a notice about processes of one node; `None` where the notice has none.
 fn on_node(store: &dyn Source, notice: &Arc<Notice>, node: u32) -> Option<Arc<Notice>> {
     let own = |ids: &RoaringBitmap| store.on_node(ids, node);
     let what = match &notice.what {

@@ -60,16 +60,16 @@ pub struct Model {
 /// Error of an operation on a resource manager.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagerError {
-    /// There is none of this number.
+    /// No resource manager has this number.
     #[error("there is no such resource manager")]
     Unknown,
     /// There are [`MANAGERS_MAX`] already.
     #[error("more than {MANAGERS_MAX} resource managers")]
     TooMany,
-    /// The base id is none that numbers can follow.
+    /// The base id is in the range of numbers that represent string ids.
     #[error("a resource manager with the id {0}")]
     BadBase(u32),
-    /// The state may not follow the one that it is in.
+    /// The manager's state has no transition to this state.
     #[error("resource manager: {1} after {0}")]
     Transition(String, String),
 }
@@ -140,7 +140,7 @@ impl Model {
         }
     }
 
-    /// Removes all elements of a manager, and its agent's definitions, before a new agent reports anew.
+    /// Removes all elements of a manager, and its agent's definitions, before a new agent reports its own.
     pub fn forget_elements(&mut self, manager: ManagerId) {
         let Some(store) = self.managers.get_mut(&manager) else {
             return;
@@ -152,8 +152,8 @@ impl Model {
         store.begin_anew();
     }
 
-    /// Takes an event of a manager's agent. Gives the number of its errors, which listeners are told; events that answer commands change
-    /// nothing.
+    /// Applies an event of a manager's agent. Returns the number of errors in it, of which listeners are notified.
+    /// Events that answer commands change nothing.
     pub fn apply(&mut self, manager: ManagerId, event: &Event) -> usize {
         let store = self.managers.get_mut(&manager);
         store.map_or(0, |store| store.apply(&mut self.listeners, manager, event))
@@ -294,8 +294,8 @@ impl Model {
         set.collect()
     }
 
-    /// Elements of a kind by the values of some attributes: as many groups as there are combinations, in the order of their first
-    /// elements. What is no element of the kind is left out.
+    /// Groups elements of a kind by the values of some attributes: one group for each combination, ordered by the
+    /// groups' first elements. Ids that are no elements of the kind are ignored.
     #[must_use]
     pub fn alike(
         &self,

@@ -9,7 +9,7 @@ use super::states::{self, EXITED_PROCESS, NODE_EXTRA, RUNNING_PROCESS};
 use super::store::Store;
 use crate::wire::event::Kind;
 
-/// As what a process counts.
+/// Category of a process's state, for the counts on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Live,
@@ -28,7 +28,7 @@ impl Life {
 }
 
 impl Store {
-    /// Whether setting an attribute of these processes changes how many a node has of which sort.
+    /// Whether setting an attribute of these processes changes a node's counts.
     pub(super) fn is_counted(
         &self,
         attribute: usize,
@@ -43,7 +43,7 @@ impl Store {
         groups.into_iter().any(|(from, _)| !is_same(from))
     }
 
-    /// Counts these processes on their nodes, or no more; adds the nodes to those whose counts have changed.
+    /// Adds `by` to the counts of these processes on their nodes; adds nodes with changed counts to `touched`.
     pub(super) fn count(&mut self, ids: &RoaringBitmap, by: i64, touched: &mut RoaringBitmap) {
         let mut counts = Vec::new();
         let processes = self.table(Kind::Process);

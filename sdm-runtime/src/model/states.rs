@@ -1,10 +1,13 @@
-//! The states of elements, and their transitions ("PTP runtime platform, Elements"). The document's diagrams are lost.
-//! The rules here accept an agent that queries its manager from time to time, and so misses states.
+//! The states of elements, and their transitions ("PTP runtime platform, Elements"). The document's diagrams are
+//! lost. The rules here accept an agent that queries its manager from time to time, and so misses states.
 //!
-//! The same state may always follow. A STOPPED manager reaches ERROR only by a start. A job that has ended begins
-//! anew only by PENDING (`scontrol requeue`, which Slurm allows for ended jobs too, and which leaves a job pending
-//! for its delay). A job that has run becomes STARTED only by PENDING. A process that has ended stays so, and one
-//! that has begun does not begin again. Machines, queues and nodes may have any state that their manager reports.
+//! - The same state may always follow.
+//! - A STOPPED manager reaches ERROR only by a start.
+//! - A job that has ended restarts only by PENDING: Slurm's `scontrol requeue` also applies to ended jobs, and a
+//! requeued job stays pending for its delay.
+//! - A job that has run becomes STARTED only by PENDING.
+//! - A process that has ended stays ended, and one that has begun does not begin again.
+//! - Machines, queues and nodes may have any state that their manager reports.
 
 use crate::attribute;
 use crate::wire::event::Kind;
@@ -18,7 +21,7 @@ pub struct States {
     pub words: &'static [&'static str],
     /// Other words of agents for the states: those of later versions of PTP, and those in other parts of the document.
     pub aliases: &'static [(&'static str, &'static str)],
-    /// The word of an element of which nothing is said.
+    /// The state of an element for which no state was reported.
     pub default: &'static str,
     /// Transitions: one row for each state, one letter for each next state: `y` allows it, `.` forbids it. Without rows
     /// all are allowed.
@@ -29,7 +32,7 @@ pub struct States {
 pub trait State: Copy + Eq + Sized + 'static {
     /// Words and transitions of the states.
     const STATES: &'static States;
-    /// Each, in the order of [`States::words`].
+    /// All states, in the order of [`States::words`].
     const ALL: &'static [Self];
 
     /// The state's word.
@@ -161,7 +164,7 @@ states! {
     aliases: &[("STARTING", "STARTED"), ("COMPLETED", "TERMINATED")],
     rows: &["yyyyyyy", "yyyyyyy", "y.yyyyy", "y..y...", "y.yyyyy", "y....y.", "yyyyyyy"],
 
-    /// A process's. SUSPENDED is what the document's table of attributes calls STOPPED.
+    /// A process's. SUSPENDED has the name STOPPED in the document's table of attributes.
     Process: PROCESS(Unknown) {
         Starting = "STARTING",
         Running = "RUNNING",
@@ -177,13 +180,13 @@ states! {
 }
 
 impl Job {
-    /// Whether it has come to its end.
+    /// Whether a job in this state has ended.
     #[must_use]
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Terminated | Self::Error)
     }
 
-    /// Whether it has nodes.
+    /// Whether a job in this state has nodes.
     #[must_use]
     pub fn has_nodes(self) -> bool {
         matches!(self, Self::Started | Self::Running | Self::Suspended)

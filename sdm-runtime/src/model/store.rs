@@ -201,7 +201,7 @@ impl Store {
         errors
     }
 
-    /// The elements that an event names and that are there; what is not is an error.
+    /// The existing elements among those that an event names; the others are reported as an error.
     pub(super) fn known(
         &mut self,
         out: &mut Out,
@@ -291,7 +291,7 @@ impl Store {
         attribute == self.places.node || attribute == self.places.queue
     }
 
-    /// The value that a number of a column stands for.
+    /// The attribute's value that a column's number represents.
     pub(super) fn read(&self, attribute: usize, cell: i64) -> Value {
         if self.is_reference(attribute) {
             return Value::String(
@@ -317,7 +317,7 @@ impl Store {
         }
     }
 
-    /// Calls the manager itself by a name.
+    /// Sets the name of the manager.
     pub(super) fn rename(&mut self, name: &str) {
         // A name of some hundred bytes always finds room.
         let name: String = name.chars().take(256).collect();
@@ -327,7 +327,7 @@ impl Store {
         self.table_mut(Kind::ResourceManager).set(place, &ids, cell);
     }
 
-    /// As it was before its agent said anything, but for the manager's own name and state.
+    /// Resets to the state before the agent's first event; the manager's own name and state stay.
     pub(super) fn begin_anew(&mut self) {
         let own = Kind::ResourceManager;
         let state = self

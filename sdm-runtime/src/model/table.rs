@@ -61,8 +61,8 @@ impl Table {
         is_room
     }
 
-    /// Gives new elements their numbers for an attribute that none of them has yet. False where there would be too many pieces:
-    /// then none has it.
+    /// Sets the numbers of new elements for an attribute that none of them has yet. Returns false where the limit
+    /// of pieces would be exceeded; then none has the attribute.
     pub(super) fn fill<'a>(
         &mut self,
         attribute: usize,
@@ -93,7 +93,7 @@ impl Table {
         is_room
     }
 
-    /// Counts the pieces anew.
+    /// Recounts the pieces, after empty columns are removed.
     fn count(&mut self) {
         self.columns.retain(|_, column| !column.is_empty());
         self.pieces = self.columns.values().map(Column::len).sum();

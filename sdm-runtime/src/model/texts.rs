@@ -1,11 +1,11 @@
-//! Texts by number, each stored once, and string ids of elements by the numbers that stand for them.
+//! Texts by number, each stored once, and the numbers that represent elements' string ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::{ModelError, NAMES_MAX, TEXTS_BYTES_MAX};
 
-/// Numbers from here on stand for string ids.
+/// First of the numbers that represent string ids.
 pub(super) const NAMES_FROM: u32 = u32::MAX - NAMES_MAX + 1;
 /// Minimum number of texts for a search for unused ones.
 const SWEEP_MIN: usize = 4096;
@@ -90,7 +90,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The number that stands for a string id, which is added if it is new.
+    /// The number that represents a string id, which is added if it is new.
     pub(super) fn number(&mut self, name: &str) -> Result<u32, ModelError> {
         if let Some(number) = self.numbers.get(name) {
             return Ok(*number);

@@ -10,17 +10,17 @@ use jiff::{Timestamp, Zoned};
 /// Type of an attribute ("Attribute Definition"), with the bounds of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttributeType {
-    /// Texts in their order: on the wire the key stands once for each.
+    /// Texts in order; on the wire the key is repeated for each.
     Array,
     /// `true` or `false`.
     Boolean,
-    /// A moment.
+    /// A point in time.
     Date(DateBounds),
-    /// A number with a fraction, which is finite, and the least and the most that it may be.
+    /// A finite floating-point number, with its minimum and maximum.
     Double(f64, f64),
     /// One of these words.
     Enumerated(Vec<String>),
-    /// A whole number, and the least and the most that it may be. PTP's BIGINTEGER is one.
+    /// A whole number, with its minimum and maximum. PTP's BIGINTEGER is one.
     Integer(i64, i64),
     /// Any text.
     String,
@@ -162,10 +162,10 @@ impl AttributeType {
         }
     }
 
-    /// The value that a text of the wire stands for.
+    /// Parses a value from its text on the wire.
     ///
     /// # Errors
-    /// The text is no value of the type, out of its bounds or too long.
+    /// The text is no value of the type, is out of its bounds, or is too long.
     pub fn read(&self, text: &str) -> Result<Value, ValueError> {
         if text.len() > VALUE_BYTES_MAX {
             return Err(ValueError::TooLong(text.len()));

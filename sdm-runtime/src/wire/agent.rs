@@ -126,7 +126,7 @@ impl Agent {
         self.decoder.push(bytes);
     }
 
-    /// Takes what is to be written to the client.
+    /// Takes the bytes to be written to the client.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
@@ -291,7 +291,8 @@ impl Agent {
         None
     }
 
-    /// Tells the definitions of these attributes, or of all; nothing, and a refusal, where one is not known.
+    /// Sends the definitions of these attributes, or of all. Refuses the command and returns `None` where an
+    /// attribute is unknown.
     fn define(&mut self, tid: u32, ids: Option<&[String]>) -> Option<()> {
         let known = self.definitions.iter().filter_map(|event| match event {
             Event::AttrDef(all) => Some(all),
@@ -312,7 +313,7 @@ impl Agent {
     }
 }
 
-/// True where a phase allows a command; the stored document's lists are empty, this is what its text and PTP bear out.
+/// True where a phase allows a command. The stored document's lists are empty; these rules follow its text and PTP.
 #[must_use]
 pub fn is_legal(phase: Phase, command: &Command) -> bool {
     match (phase, command) {

@@ -21,7 +21,7 @@ pub enum Report {
 /// Cause of a session's end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// The bytes are no messages.
+    /// The bytes do not form messages.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// An event or a command is broken.
@@ -91,7 +91,7 @@ impl Client {
         )
     }
 
-    /// Takes what is to be written to the agent.
+    /// Takes the bytes to be written to the agent.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }

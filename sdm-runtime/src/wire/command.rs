@@ -22,13 +22,13 @@ pub enum Command {
         /// The id that makes the agent's ids unique.
         base_id: String,
     },
-    /// 2: tell definitions.
+    /// 2: send the attribute definitions.
     ModelDef,
-    /// 3: tell events from now on.
+    /// 3: send events from now on.
     StartEvents,
-    /// 4: tell none.
+    /// 4: send no more events.
     StopEvents,
-    /// 5: submit a job; one attribute is `jobSubId`. `progArgs` and `env` stand once per element.
+    /// 5: submit a job; one attribute is `jobSubId`. `progArgs` and `env` are repeated, once for each element.
     SubmitJob(Vec<Attribute>),
     /// 6: end a job.
     TerminateJob(String),
@@ -46,17 +46,17 @@ pub enum Command {
         /// The attributes to change, with their new values.
         attributes: Vec<Attribute>,
     },
-    /// 9 of the document.
+    /// 9 of the document: list the filters.
     ListFilters,
-    /// 10: the filters from now on, `key=value` or a name.
+    /// 10: replace the filters; each is `key=value` or a name.
     SetFilters(Vec<String>),
-    /// 7 of PTP: tell nothing of an element (`id=`, `filterChildren=`, attributes).
+    /// 7 of PTP: send no events of an element (`id=`, `filterChildren=`), or none of some of its attributes.
     FilterEvents(Vec<Attribute>),
-    /// 8 of PTP.
+    /// 8 of PTP: suspend events.
     SuspendEvents,
-    /// 9 of PTP.
+    /// 9 of PTP: resume events.
     ResumeEvents,
-    /// 11 of PTP: these filters, or all where none is named, end.
+    /// 11 of PTP: remove these filters, or all where none is named.
     ClearFilters(Vec<String>),
     /// 12 of PTP.
     GetAttributes(Vec<String>),

@@ -7,7 +7,7 @@
 use super::groups::{count, next};
 use super::{Dialect, MessageError, bad};
 
-/// A definition as the wire has it; the model gives types and bounds their meaning.
+/// A definition in the form of the wire protocol; the model interprets types and bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Its id, the key of attributes.
@@ -18,7 +18,7 @@ pub struct Definition {
     pub name: String,
     /// A longer text.
     pub description: String,
-    /// True where a user is to see it; the document's dialect does not tell it and reads true.
+    /// True where the attribute is to be shown to users. The document's dialect does not transmit it; it is then true.
     pub display: bool,
     /// The default value.
     pub default: String,

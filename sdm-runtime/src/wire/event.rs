@@ -66,15 +66,15 @@ pub enum Event {
     TerminateJobError(String, Failure),
     /// 220 to 224: elements below a parent.
     New(Kind, String, Vec<Group>),
-    /// 230 to 235: attributes changed; a process's event names its job first, others have an empty parent.
+    /// 230 to 235: attributes have changed. The parent is the job for processes, and empty for other kinds.
     Change(Kind, String, Vec<Group>),
-    /// 240: there are no elements.
+    /// 240: all elements are removed.
     RemoveAll,
-    /// 241 to 245: elements are gone; a process's event names its job first, others have an empty parent.
+    /// 241 to 245: elements are removed. The parent is the job for processes, and empty for other kinds.
     Remove(Kind, String, Ids),
-    /// 251.
+    /// 251: attribute definitions.
     AttrDef(Vec<Definition>),
-    /// 254, only in the document's dialect.
+    /// 254: the current filters as definitions; only in the document's dialect.
     FilterDef(Vec<Definition>),
 }
 

@@ -17,18 +17,18 @@ pub(super) struct Filters {
     /// Filters of SET_FILTERS: a name hides that attribute, `key=value` hides elements that have it.
     words: Vec<String>,
     silences: Vec<Silence>,
-    /// The elements below each element that a NEW event has told of.
+    /// The child elements of each element, as NEW events have reported them.
     below: BTreeMap<u32, RoaringBitmap>,
 }
 
-/// Elements of which nothing, or nothing of some attributes, is told: FILTER_EVENTS.
+/// Elements for which no events, or no events about some attributes, are sent: FILTER_EVENTS.
 #[derive(Debug)]
 struct Silence {
     numbers: RoaringBitmap,
     text: Option<String>,
     /// True where their descendants are hidden as well.
     with_children: bool,
-    /// The attributes that are left out; all of them where there are none. One without a value is left out whatever its value.
+    /// The hidden attributes; an empty list hides all. An attribute without a value is hidden whatever its value.
     attributes: Vec<Attribute>,
 }
 
@@ -38,7 +38,7 @@ impl Filters {
         self.words = words;
     }
 
-    /// Removes these filters; without a name all of them, including those of FILTER_EVENTS.
+    /// Removes these filters; an empty list removes all of them, including those of FILTER_EVENTS.
     pub(super) fn clear(&mut self, gone: &[String]) {
         self.words
             .retain(|word| !gone.is_empty() && !gone.contains(word));
@@ -47,7 +47,7 @@ impl Filters {
         }
     }
 
-    /// The filters of SET_FILTERS as definitions: what they filter, with the value as the default.
+    /// The filters of SET_FILTERS as definitions: the id is the filtered attribute, the default is the value.
     pub(super) fn list(&self) -> Vec<Definition> {
         let definition = |word: &String| {
             let (id, value) = word.split_once('=').unwrap_or((word, ""));
@@ -64,7 +64,8 @@ impl Filters {
         self.words.iter().map(definition).collect()
     }
 
-    /// FILTER_EVENTS: `id` names elements, `filterChildren` says whether those below them are meant, too; the rest are attributes.
+    /// Adds a filter of FILTER_EVENTS. `id` names elements, `filterChildren` includes their descendants; the other
+    /// attributes are the ones to hide.
     pub(super) fn silence(&mut self, mut attributes: Vec<Attribute>) -> Result<(), MessageError> {
         let mut take = |key: &str| {
             let at = attributes.iter().position(|it| it.0 == key)?;
@@ -95,7 +96,7 @@ impl Filters {
         Ok(())
     }
 
-    /// Takes out of an event what filters name. Nothing where nothing is left.
+    /// Removes from an event the parts that filters hide. Returns `None` where no part is left.
     pub(super) fn apply(&mut self, dialect: Dialect, mut event: Event) -> Option<Event> {
         // The other one has no FILTER_EVENTS: nobody will ask what is below what.
         if dialect == Dialect::Ptp {
@@ -120,7 +121,7 @@ impl Filters {
         (!groups.is_empty()).then_some(event)
     }
 
-    /// Elements are above or below others from now on, or gone.
+    /// Updates the known parents and children of elements from an event.
     fn note(&mut self, event: &Event) {
         match event {
             Event::New(_, parent, groups) => {

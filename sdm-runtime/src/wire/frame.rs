@@ -20,9 +20,9 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at} of the stream: {fault}")]
 pub struct FrameError {
-    /// Where: bytes from the stream's first, which is 0.
+    /// Offset in the stream, in bytes from 0.
     pub at: u64,
-    /// What.
+    /// The fault.
     pub fault: FrameFault,
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Dialect, command::Command, event::Event, frame::Decoder};
 
-/// Decodes messages in both dialects as commands and events; what is read is written and read again alike.
+/// Decodes messages in both dialects as commands and events. Checks that a decoded message survives encoding and
+/// decoding.
 pub fn fuzz_messages(bytes: &[u8]) {
     let mut decoder = Decoder::default();
     decoder.push(bytes);

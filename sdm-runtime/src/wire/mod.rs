@@ -1,10 +1,10 @@
 //! Both ends of the resource-manager proxy protocol ("PTP rm proxy"), without I/O.
 //!
-//! Bytes are [messages](frame), which are [commands](command) to the agent and [events](event) to the client.
-//! An [`agent::Agent`] and a [`client::Client`] are the two ends of a session.
+//! The bytes form [messages](frame): [commands](command) to the agent and [events](event) to the client. An
+//! [`agent::Agent`] and a [`client::Client`] are the two ends of a session.
 //!
-//! The document says US-ASCII. Here lengths count bytes and UTF-8 passes unchanged; bytes that are no UTF-8 are read as U+FFFD,
-//! so that one process with an odd name does not end a session.
+//! The document requires US-ASCII. Here lengths count bytes, and UTF-8 passes unchanged. Invalid UTF-8 is read as
+//! U+FFFD, so that one process with an odd name does not end a session.
 
 pub mod agent;
 pub mod client;
@@ -38,16 +38,16 @@ pub enum MessageError {
     /// An argument is missing.
     #[error("{0} lacks {1}")]
     Missing(&'static str, &'static str),
-    /// There are more arguments than the message has.
+    /// The message has too many arguments.
     #[error("{0} has {1} arguments too many")]
     TooMany(&'static str, usize),
-    /// An argument is not what it should be; the text is cut.
+    /// An argument is invalid: the kind that was expected, and the beginning of its text.
     #[error("`{1}` is no {0}")]
     Bad(&'static str, String),
     /// The dialect has no such command or event.
     #[error("the dialect has no {0}")]
     NotInDialect(&'static str),
-    /// A set of ids is broken.
+    /// A set of ids is malformed.
     #[error(transparent)]
     Range(#[from] crate::ids::RangeError),
 }

@@ -88,7 +88,7 @@ fn value(model: &Model, manager: ManagerId, kind: Kind, id: u32, attribute: &str
     value.map_or("-".to_owned(), |value| value.to_string())
 }
 
-/// `0=UP:1-3 1=-:4`: what elements have for an attribute.
+/// The values of an attribute with their elements, in the form `0=UP:1-3 1=-:4`.
 fn held(model: &Model, manager: ManagerId, kind: Kind, attribute: &str) -> String {
     let ids = model.elements(manager, kind).expect("there is the manager");
     let mut text = String::new();
@@ -182,7 +182,7 @@ fn a_state_that_may_not_follow_is_an_error_and_changes_nothing() {
     );
 }
 
-/// Events with what is wrong in them.
+/// Invalid events, each with the expected number of errors and the text of one.
 fn wrong() -> Vec<(Event, usize, &'static str)> {
     vec![
         (

@@ -122,7 +122,7 @@ fn is_below(kind: Kind, parent: Option<Kind>) -> bool {
     }
 }
 
-/// The attributes that are sound, and how many are not; what is set to nothing has no value.
+/// The valid attributes, and the number of invalid ones; an empty value removes the attribute.
 fn sound(kind: Kind, attributes: &[(String, String)]) -> (Vec<(String, Option<String>)>, usize) {
     let mut all = Vec::new();
     let mut errors = 0;

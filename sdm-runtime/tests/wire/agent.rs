@@ -1,4 +1,4 @@
-//! The agent's answers to what a client may send.
+//! The agent's answers to all commands that a client may send.
 
 use sdm_runtime::wire::Dialect;
 use sdm_runtime::wire::agent::{Agent, Phase};
