@@ -11,14 +11,14 @@ pub enum Action {
     Send(String),
     /// Answer a command of the front-end.
     Answer {
-        /// The command that is answered.
+        /// The command that this answers.
         id: CommandId,
         /// The reply, or the reason for the failure.
         result: Result<Reply, Failure>,
     },
     /// Start a gdb for this process alone and attach with it; that gdb answers the command.
     AttachApart {
-        /// The command that was to attach to it.
+        /// The front-end's command to attach to the process.
         id: CommandId,
     },
     /// Send an event to the front-end.
@@ -26,18 +26,18 @@ pub enum Action {
     /// Abandon the MI command with this token: withdraw it if gdb has not received it, or interrupt gdb in it, as far
     /// as that harms no program.
     BreakOff(u64),
-    /// Send the program a signal.
+    /// Send a signal to the program.
     SignalProgram {
         /// The Unix pid of the process.
         pid: i32,
-        /// The signal that it is sent.
+        /// The signal to send.
         signal: Signal,
     },
-    /// Send one of the program's threads a signal.
+    /// Send a signal to one of the program's threads.
     SignalThread {
         /// The Unix pid of the process.
         pid: i32,
-        /// The kernel's number of the thread.
+        /// The kernel thread id.
         thread: i32,
         /// The signal's number.
         signal: i32,

@@ -1,4 +1,4 @@
-//! Waiting for the answer to one MI command.
+//! A future of the answer to one MI command.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ impl Answer {
         Self { gdb, token }
     }
 
-    /// The number that gdb's answer will carry.
+    /// The token that gdb's answer will carry.
     pub(super) fn token(&self) -> u64 {
         self.token
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sdm_debug::fold::FoldRules;
 
-/// The settings that every driver of a backend shares.
+/// The settings that all drivers of a backend share.
 #[derive(Clone, Debug)]
 pub struct DriverConfig {
     /// Time that gdb has for one command before it is interrupted.
@@ -19,6 +19,6 @@ pub struct DriverConfig {
     pub registers_unknown: bool,
     /// The user's `handle` lines for signals.
     pub handles: Vec<String>,
-    /// Which frames belong to a runtime such as MPI.
+    /// The frames that belong to a runtime such as MPI.
     pub fold: FoldRules,
 }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::gdb::Gdb;
 
-/// The works of one gdb.
+/// The detached works of one gdb.
 #[derive(Default)]
 pub(super) struct Works {
     under_way: RefCell<Vec<Work>>,
@@ -26,7 +26,7 @@ pub(super) struct Works {
 /// A detached work.
 struct Work {
     number: u64,
-    /// Held by the operation that waits for it.
+    /// Kept alive by the operation that waits for the work.
     waiter: Weak<()>,
     future: Pin<Box<dyn Future<Output = ()>>>,
 }
@@ -91,7 +91,7 @@ impl Gdb {
         finishing
     }
 
-    /// Polls the works that are under way.
+    /// Polls all unfinished works.
     pub(super) fn poll_works(&self) {
         let works = self.works();
         // One can begin another, and dropping one can, too.

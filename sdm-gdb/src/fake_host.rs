@@ -14,7 +14,7 @@ use crate::host::{Host, NewCore};
 /// A host that gives the same answer for every process.
 #[derive(Default)]
 pub(super) struct FakeHost {
-    /// True if the program blocks SIGINT.
+    /// True if every thread of the program blocks SIGINT.
     pub(super) blocks_int: bool,
     /// True if the program is stopped under gdb; otherwise it waits in the kernel.
     pub(super) held: bool,

@@ -42,10 +42,10 @@ struct QueuedLine {
 /// State of the last interrupt of gdb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Interrupt {
-    /// There is none.
+    /// No interrupt since the last one took effect.
     #[default]
     None,
-    /// gdb was sent SIGINT for the question of this number.
+    /// gdb was sent SIGINT while it executed the command with this number.
     Sent(u64),
     /// All commands from before the SIGINT are answered, and the barrier question is sent.
     Barrier,
@@ -68,11 +68,11 @@ enum Attach {
 pub enum BrokenOff {
     /// The command was never sent to gdb: there is no answer to wait for.
     Withdrawn,
-    /// gdb answers it, sooner or later.
+    /// gdb has the command, and will answer it.
     UnderWay,
 }
 
-/// The commands of one gdb.
+/// The commands that one gdb receives.
 #[derive(Debug, Default)]
 pub struct Gate {
     waiting: VecDeque<QueuedLine>,
@@ -188,7 +188,7 @@ impl Gate {
         BrokenOff::UnderWay
     }
 
-    /// True if gdb is to be sent SIGINT now.
+    /// True if gdb must be sent SIGINT now.
     pub fn poll_interrupt(&mut self) -> bool {
         // Deeds are never written behind a question, so that behind this one there is none.
         let Some((token, Kind::Question)) = self.under_way.front().copied() else {
@@ -221,7 +221,7 @@ pub fn withdrawn(token: u64) -> Record {
     }
 }
 
-/// A line's number and the rest of it.
+/// The number in front of a line, and the rest of the line.
 pub fn split(line: &str) -> (u64, &str) {
     let digits = line
         .find(|c: char| !c.is_ascii_digit())

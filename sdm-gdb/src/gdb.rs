@@ -22,7 +22,7 @@ use super::state::commands::{AnswerState, GdbLife, Patience, Pending};
 use crate::host::Host;
 use sdm_mi::Results;
 
-/// A gdb as its operations see it; cheap to clone.
+/// A handle to one gdb's state for its operations; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Gdb {
     parts: Rc<GdbParts>,
@@ -233,7 +233,7 @@ impl Gdb {
         self.get().commands.is_clearing() || self.works().are_left()
     }
 
-    /// The answer to an MI command has come.
+    /// Handles the answer to an MI command.
     pub(super) fn resolve(&self, token: u64, result: Result<Results, Failure>) {
         let mut state = self.edit();
         let Some(pending) = state.commands.pending.get_mut(&token) else {

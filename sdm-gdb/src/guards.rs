@@ -9,7 +9,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// gdb has made those of these numbers.
+    /// Guards gdb's breakpoints with these numbers, which gdb has just made.
     pub(super) fn new(gdb: &Gdb, numbers: impl IntoIterator<Item = u32>) -> Self {
         Self {
             gdb: gdb.clone(),
@@ -17,7 +17,7 @@ impl Made {
         }
     }
 
-    /// gdb's number of the first.
+    /// gdb's number of the first breakpoint; `None` if there is none.
     pub(super) fn first(&self) -> Option<u32> {
         self.numbers.first().copied()
     }
@@ -27,7 +27,7 @@ impl Made {
         std::mem::take(&mut self.numbers)
     }
 
-    /// Holds those of another as well.
+    /// Guards the breakpoints of another guard too.
     pub(super) fn join(&mut self, other: Self) {
         self.numbers.extend(other.keep());
     }
@@ -42,7 +42,7 @@ impl Drop for Made {
     }
 }
 
-/// Numbers as MI takes a list of them.
+/// Numbers as a space-separated list, as MI accepts them.
 pub(super) fn list(numbers: &[u32]) -> String {
     let words: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     words.join(" ")

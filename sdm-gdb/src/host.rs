@@ -31,15 +31,15 @@ pub trait Host {
     fn signal_pending(&self, pid: i32, signal: i32) -> bool;
     /// The file mapped at an address, and the address's offset from the file's first mapping.
     fn place(&self, pid: i32, address: u64) -> Option<(String, u64)>;
-    /// True if the process runs this program.
+    /// True if the process executes this program.
     fn runs(&self, pid: i32, program: &Path) -> bool;
     /// Entry point of the program itself, not of its dynamic linker.
     fn entry_address(&self, pid: i32) -> Option<u64>;
     /// True if gdb has loaded the library that completes its writes of registers. Ask only after gdb's first answer.
     fn completes_writes(&self) -> bool;
-    /// The time that the process has spent on a processor, in milliseconds.
+    /// The processor time of the process, in milliseconds.
     fn cpu_ms(&self, pid: i32) -> Option<u64>;
-    /// True if no process of this host has a thread of this number.
+    /// True if the thread with this id has ended; false if it exists in any process of this host.
     fn thread_is_gone(&self, pid: i32, thread: i32) -> bool;
     /// Time that a thread has run on a processor, in nanoseconds; `None` if the kernel does not count it.
     fn ran_ns(&self, pid: i32, thread: i32) -> Option<u64>;
@@ -61,7 +61,7 @@ pub trait Host {
     fn source_line(&self, path: &str, line: u32) -> Option<String>;
     /// Writable memory of the program or library at an address.
     fn variables(&self, pid: i32, address: u64) -> Vec<Range<u64>>;
-    /// True for a process with an MPI library in it.
+    /// True for a process that has loaded an MPI library.
     fn has_mpi(&self, pid: i32) -> bool;
     /// The rank that a process's launcher has assigned, and the number of ranks if known.
     fn launched_as(&self, pid: i32) -> Option<(u32, Option<u32>)>;
@@ -69,12 +69,12 @@ pub trait Host {
     fn process_memory(&self, pid: i32) -> Option<Box<dyn Memory>>;
     /// Creates a core file that will appear at this path, replacing any file there.
     fn new_core(&self, path: &Path) -> io::Result<Box<dyn NewCore>>;
-    /// True if a handler takes the signal.
+    /// True if the process has a handler for the signal.
     fn catches_signal(&self, pid: i32, signal: i32) -> bool;
 
     /// True if a signal handler in the process may be one that no runtime has installed.
     fn may_have_own_handlers(&self, pid: i32, rules: &FoldRules) -> bool;
-    /// True if there is a file at this path.
+    /// True if a file exists at this path.
     fn is_file(&self, path: &[u8]) -> bool;
     /// Starts an MI library's debug library on a process, in a separate process.
     fn ask_debug_library(
@@ -92,7 +92,7 @@ pub trait Host {
     ) -> BTreeMap<i32, PythonThread>;
 }
 
-/// A core file that gdb writes.
+/// A core file while gdb writes it.
 pub trait NewCore {
     /// The path to which gdb writes the core file. Other users cannot place a link there.
     fn place(&self) -> PathBuf;

@@ -65,16 +65,16 @@ pub use state::points::KeptPoint;
 pub use state::probed::KeptProbe;
 pub use text::VALUE_BYTES_MAX;
 
-/// Drives one gdb.
+/// The driver of one gdb: a state machine without I/O.
 pub struct Driver {
     gdb: Gdb,
-    /// The operations that are under way.
+    /// The operations in progress.
     ops: Vec<Op>,
-    /// Commands whose turn has not come.
+    /// Commands that wait for earlier ones.
     queue: VecDeque<(CommandId, Rc<Command>)>,
 }
 
-/// An operation under way.
+/// An operation in progress.
 struct Op {
     /// The command that it answers; `None` for the driver's own operations.
     id: Option<CommandId>,
@@ -83,7 +83,7 @@ struct Op {
     future: OpFuture,
 }
 
-/// Whether an operation waits for others.
+/// Whether an operation runs beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// No other such operation may be under way.
@@ -144,7 +144,7 @@ impl Driver {
         self.gdb.edit().probed = kept;
     }
 
-    /// Begins the start of a program.
+    /// Begins to start a program.
     pub fn start(
         &mut self,
         now: Instant,
@@ -274,19 +274,19 @@ impl Driver {
         self.run();
     }
 
-    /// The time of [`Driver::poll_timeout`] has come.
+    /// Handles the passing of the time from [`Driver::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.gdb.edit().now = now;
         self.gdb.expire();
         self.run();
     }
 
-    /// When [`Driver::handle_timeout`] is to be called.
+    /// The time at which [`Driver::handle_timeout`] must be called; `None` if no call is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.gdb.next_timeout()
     }
 
-    /// The next thing to do, if any.
+    /// The next action to carry out; `None` if there is none.
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.gdb.get().actions.is_empty() {
             return None;
@@ -342,17 +342,17 @@ impl Driver {
         self.gdb.get().activity.task()
     }
 
-    /// The program has ended after it was detached.
+    /// Records the end of a program that was detached before.
     pub fn set_ended(&mut self, state: TaskState) {
         self.gdb.edit().set_task(state);
     }
 
-    /// The process, while there is one.
+    /// The pid of the task's process; `None` if there is none.
     pub fn pid(&self) -> Option<i32> {
         self.gdb.get().pid()
     }
 
-    /// The front-end's breakpoints, for another run.
+    /// The front-end's breakpoints, for insertion in another run.
     pub fn kept_breakpoints(&self) -> Vec<KeptPoint> {
         self.gdb.get().breakpoints.kept()
     }

@@ -33,11 +33,11 @@ fn config() -> DriverConfig {
     }
 }
 
-/// A driver, its clock, and what it has done.
+/// A driver, its clock, and its actions so far.
 struct Scene {
     driver: Driver,
     now: Instant,
-    /// MI commands that were not answered yet, by token.
+    /// Unanswered MI commands, by token.
     sent: Vec<(u64, String)>,
     actions: Vec<String>,
     answers: BTreeMap<u64, Result<Reply, Failure>>,
@@ -99,7 +99,7 @@ impl Scene {
         self.drain();
     }
 
-    /// Answers the MI command that waits longest.
+    /// Answers the oldest unanswered MI command.
     fn reply(&mut self, line: &str) {
         let (token, _) = self.sent.remove(0);
         self.gdb(&format!("{token}{line}"));
@@ -332,7 +332,7 @@ fn a_cancelled_start_leaves_nothing_open() {
 enum Step {
     Command(u8),
     Cancel(u8),
-    /// Answers some MI command so.
+    /// Answers one of the open MI commands with this text.
     Reply(u8, &'static str),
     Gdb(&'static str),
     Pass(u64),

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use sdm_mi::{Results, quote};
 
-/// The longest text of one value, in bytes; a longer one is cut and carries its length and hash.
+/// Maximum length of the text of one value, in bytes. A longer one is cut and carries its length and hash.
 pub const VALUE_BYTES_MAX: usize = 4 << 10;
 
 /// A value with this text, cut if it is too long.
@@ -41,7 +41,7 @@ pub(crate) fn named(name: &str, shown: &str) -> Variable {
     }
 }
 
-/// The last part of a path.
+/// The last component of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -74,7 +74,7 @@ pub(crate) fn with_path(command: &str, console: &str, path: &[u8]) -> String {
     }
 }
 
-/// A path as one word of gdb's command line.
+/// A path quoted as one word for gdb's command line.
 pub(crate) fn escape_path(path: &[u8]) -> Vec<u8> {
     let mut word = Vec::with_capacity(path.len());
     for &byte in path {

@@ -9,7 +9,7 @@ use super::gdb::Gdb;
 use super::state::State;
 
 impl Gdb {
-    /// Waits until `found` gives something.
+    /// Waits until `found` returns a value for the state.
     pub(super) fn until<T, F>(&self, found: F) -> Until<T, F>
     where
         F: FnMut(&State) -> Option<T>,

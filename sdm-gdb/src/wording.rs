@@ -11,11 +11,11 @@ use sdm_debug::{Failure, FailureCode};
 pub(crate) enum Wording {
     /// gdb has aborted a command for reasons that it has printed before.
     Aborted,
-    /// The kernel has refused its write of registers.
+    /// The kernel has refused gdb's write of registers.
     WriteFailed,
     /// gdb is not allowed to call functions in the program.
     MayNotCall,
-    /// A value is larger than it may read.
+    /// A value is larger than gdb may read.
     ValueTooLarge,
     /// The program does not have the location of a breakpoint: gdb would ask whether to make it pending.
     NoSuchPlace,

@@ -26,7 +26,7 @@ use peer::Peer;
 use sdm_child::Launch;
 use sdm_mi::parse_line;
 
-/// A driver, its gate and its gdb.
+/// A driver, its gate and a simulated gdb.
 struct Scene {
     driver: Driver,
     gate: Gate,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// A simulated gdb: it reads a line, carries it out, and emits its records one by one.
 #[derive(Default)]
 pub(super) struct Peer {
-    /// Lines that were written to it and that it has not read.
+    /// Lines that the driver has written and the peer has not read.
     inbox: VecDeque<String>,
     /// Records that are written and not read yet, in order.
     said: VecDeque<String>,
@@ -17,7 +17,7 @@ pub(super) struct Peer {
     /// Settings of the signals, by name.
     pub(super) signals: BTreeMap<String, Flags>,
     pub(super) runs: bool,
-    /// Interrupts that have not stopped the program yet.
+    /// Number of interrupts that have not stopped the program yet.
     pub(super) interrupts: u32,
     /// True after a SIGSTOP that has not stopped the program yet.
     pub(super) halted: bool,
@@ -28,7 +28,7 @@ pub(super) struct Peer {
     pub(super) refuses_to_run: bool,
 }
 
-/// A breakpoint as gdb has it.
+/// A breakpoint of the simulated gdb.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerPoint {
     pub(super) condition: String,
@@ -83,7 +83,7 @@ impl Peer {
         None
     }
 
-    /// The program has stopped.
+    /// Stops the program, and reports the stop.
     pub(super) fn stop(&mut self, reason: &str) {
         self.runs = false;
         let frame =

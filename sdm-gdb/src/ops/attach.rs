@@ -28,14 +28,14 @@ const KERNEL_WAIT: Duration = Duration::from_millis(250);
 pub struct AttachTarget {
     /// Its pid.
     pub(crate) pid: i32,
-    /// True if nothing in it may be changed.
+    /// True if neither memory nor code of the process may be changed.
     pub(crate) read_only: bool,
-    /// True if its launcher holds it for a debugger.
+    /// True if the process's launcher has stopped it for a debugger.
     pub(crate) held: bool,
 }
 
 impl AttachTarget {
-    /// The process of one task.
+    /// The process of a task, with the settings of an attach.
     pub fn new(pid: i32, spec: &AttachSpec) -> Self {
         let (read_only, held) = (spec.read_only, spec.held);
         Self {

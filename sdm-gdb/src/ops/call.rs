@@ -167,7 +167,7 @@ impl ArgumentSources<'_> {
     }
 }
 
-/// The frames of a call, among those of a thread.
+/// The frames of a thread that belong to a call.
 struct CallFrames {
     /// Index of the innermost frame of the function that takes its arguments by value: inside the bindings of other
     /// languages, and inside wrappers between a program and MPI.
@@ -229,7 +229,7 @@ fn communicator_of(value: &Value) -> Option<Communicator> {
         .or(address.map(Communicator::At))
 }
 
-/// The window of a value: MPICH's handle, or Open MPI's address.
+/// The window that a value names: MPICH's handle, or Open MPI's address.
 fn window_of(value: &Value) -> Option<Communicator> {
     let number = value.text.parse::<i32>().map(i32::cast_unsigned).ok();
     let address = pointer(value);
@@ -356,7 +356,7 @@ fn argument(
     argument
 }
 
-/// The frame of the runtime's function itself, if it has debug information.
+/// The frame of the runtime function itself; `None` if it has no debug information.
 fn own_frame<'a>(thread: &'a ReadThread, function: &str, index: usize) -> Option<&'a GdbFrame> {
     let is_own = |name: &str| match mpi_name(function) {
         Some(wanted) => mpi_name(name) == Some(wanted),

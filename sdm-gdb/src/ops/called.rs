@@ -79,12 +79,12 @@ async fn before(gdb: &Gdb, thread: u32, after: u64) -> Result<Option<String>, Fa
     Ok(None)
 }
 
-/// True for a name that only the library itself knows.
+/// True for a library's internal name, which users do not know.
 fn is_internal(function: &str) -> bool {
     function.starts_with("__") && !is_lock(function) && !is_file(function)
 }
 
-/// `sem_wait` of `call   0x56324231b070 <sem_wait@plt>`.
+/// The function called by an instruction: `sem_wait` for `call   0x56324231b070 <sem_wait@plt>`.
 fn called(instruction: &str) -> Option<&str> {
     let (name, operand) = instruction.split_once(char::is_whitespace)?;
     let (_, symbol) = operand.split_once('<')?;

@@ -38,7 +38,7 @@ pub(super) fn text_of(
     }
 }
 
-/// A GDB/MI command of the person's own.
+/// Executes a GDB/MI command of the user.
 pub(crate) async fn mi(gdb: &Gdb, line: &str) -> Result<Reply, Failure> {
     let line = line.trim();
     let bad = |text: &str| Failure::new(FailureCode::BadCommand, format!("{line:?}: {text}"));

@@ -1,4 +1,4 @@
-//! The signal of a stop that gdb has no name for.
+//! The signal of a stop for which gdb has no name.
 
 use sdm_system::signal_name;
 

@@ -11,7 +11,7 @@ use crate::gdb::Gdb;
 use crate::state::printed::Printed;
 use crate::text::value;
 
-/// The most elements that are printed one by one.
+/// Maximum number of elements that are printed one by one.
 const ELEMENTS_MAX: i64 = 64;
 
 /// The correct form of a printed value that may be wrong: each element is printed by itself.

@@ -125,7 +125,7 @@ pub(crate) fn gdb_died(gdb: &Gdb, text: &str) {
     state.actions.push_back(Action::ProgramEnded);
 }
 
-/// Kills the program, whatever gdb is doing.
+/// Kills the program, even while gdb executes a command.
 pub(crate) async fn kill(gdb: Gdb, id: CommandId) {
     let result = match gdb.get().why_not_live() {
         Some(failure) => Err(failure),
@@ -163,7 +163,7 @@ async fn kill_program(gdb: &Gdb) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Leaves the program running as it was.
+/// Detaches from the program, which then runs on unless it was stopped before.
 pub(crate) async fn detach(gdb: Gdb, id: CommandId) {
     let ends = gdb.get().origin.valgrind().is_some();
     let refused = gdb.get().why_not_live().or_else(|| {
@@ -215,7 +215,7 @@ fn interrupt_query(gdb: &Gdb) {
     }
 }
 
-/// Ends the task for good.
+/// Ends the task at the end of the session.
 pub(crate) async fn shut_down(gdb: Gdb, kill_started: bool) {
     let let_go = |state: &State| (state.letting_go == 0).then_some(());
     gdb.until_within(END_WAIT, let_go).await;

@@ -11,7 +11,7 @@ use super::values::evaluated;
 use crate::gdb::Gdb;
 use sdm_mi::quote;
 
-/// The most arrays of one expression.
+/// Maximum number of arrays in one expression.
 const ARRAYS_MAX: usize = 8;
 
 /// The value of an expression in a frame; `None` if there is none, or if the evaluation could change the program.

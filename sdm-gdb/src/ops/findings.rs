@@ -13,7 +13,7 @@ use crate::gdb::Gdb;
 use crate::state::internal::Finder;
 use sdm_mi::Results;
 
-/// The longest text of a finding, in bytes.
+/// Maximum length of the text of a finding, in bytes.
 const KIND_BYTES_MAX: usize = 256;
 
 /// Distance below the stack pointer, in bytes, of the memory for results of called runtime functions. It is deeper
@@ -135,7 +135,7 @@ pub(super) async fn evaluated(gdb: &Gdb, expression: &str) -> Option<String> {
     Some(bare(&said).to_owned())
 }
 
-/// The text that an expression points to.
+/// The C string to which an expression points.
 async fn text(gdb: &Gdb, expression: &str) -> Option<String> {
     quoted(&evaluated(gdb, expression).await?)
 }
@@ -182,14 +182,14 @@ fn last_name(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// The text in gdb's `0x55d0 "text"`.
+/// The string in gdb's notation `0x55d0 "text"`.
 fn quoted(value: &str) -> Option<String> {
     let (_, rest) = value.split_once('"')?;
     let (text, _) = rest.rsplit_once('"')?;
     Some(text.replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
-/// Tool and kind of `SUMMARY: AddressSanitizer: heap-buffer-overflow /src/a.c:4:8 in sum`.
+/// The tool and the kind of error from `SUMMARY: AddressSanitizer: heap-buffer-overflow /src/a.c:4:8 in sum`.
 fn summary(text: &str) -> (&str, &str) {
     let text = text.strip_prefix("SUMMARY: ").unwrap_or(text).trim();
     let Some((tool, said)) = text.split_once(": ") else {

@@ -21,7 +21,7 @@ const END_FRAMES: usize = 8;
 /// Bytes of the stack that are read, from the innermost frame outwards.
 const STACK_BYTES_MAX: u64 = 32 << 10;
 
-/// gdb's number of the stack pointer.
+/// gdb's register number of the stack pointer.
 pub(super) const STACK_POINTER: u32 = REGISTERS.0;
 
 /// gdb's numbers of the stack pointer, and of the callee-saved registers.
@@ -32,7 +32,7 @@ const REGISTERS: (u32, &[u32]) = (31, &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28])
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const REGISTERS: (u32, &[u32]) = (0, &[]);
 
-/// The user's frames of a thread, outermost first.
+/// The states of the user's frames of a thread, outermost first.
 pub(super) async fn frame_states(
     gdb: &Gdb,
     thread: &ReadThread,
@@ -123,16 +123,16 @@ pub(super) async fn read_registers(
     Ok(values.collect())
 }
 
-/// A number in hexadecimal text.
+/// Parses a hexadecimal number with `0x`.
 pub(super) fn address(text: &str) -> Option<u64> {
     u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
 }
 
-/// A part of the stack.
+/// The contents of a part of the stack.
 #[derive(Default)]
 struct StackBytes {
     begin: u64,
-    /// Two hexadecimal digits for each byte, as gdb gives them.
+    /// Two hexadecimal digits for each byte, in gdb's notation.
     digits: String,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct GdbFrame {
 }
 
 impl GdbFrame {
-    /// Reads `{level=,addr=,func=,...}`; the arguments are for [`GdbFrame::set_arguments`].
+    /// Reads gdb's `{level=,addr=,func=,...}`. [`GdbFrame::set_arguments`] adds the arguments.
     pub(crate) fn read(gdb: &Gdb, results: &Results) -> Self {
         let path = results.text("fullname").unwrap_or_default();
         let file = results.text("file").map(base_name).unwrap_or_default();
@@ -99,7 +99,7 @@ impl GdbFrame {
         }
     }
 
-    /// True if gdb knows it.
+    /// True if the frame exists in gdb, unlike a frame of Python.
     pub(crate) fn is_native(&self) -> bool {
         !self.is_python
     }
@@ -194,7 +194,7 @@ impl GdbFrame {
         }
     }
 
-    /// The line of source there, where known.
+    /// The source line of the frame; `None` if unknown.
     pub(crate) fn source(&self, gdb: &Gdb) -> Option<String> {
         if self.path.is_empty() || self.line == 0 {
             return None;
@@ -237,7 +237,7 @@ impl GdbFrame {
         }
     }
 
-    /// True if its line is known.
+    /// True if the frame's line is known.
     pub(super) fn has_source(&self) -> bool {
         self.line > 0
     }
@@ -283,7 +283,7 @@ pub(super) fn is_fortran(file: &str) -> bool {
     extension.is_some_and(|text| FORTRAN.contains(&text.as_str()))
 }
 
-/// An argument with what `bt` shows of it.
+/// Reads an argument; its value is shortened to what `bt` shows.
 fn argument(results: &Results) -> Variable {
     let mut variable = variable(results);
     variable.value.text = narrow::shown(&variable.value.text).to_owned();

@@ -14,7 +14,7 @@ use crate::text::{console_bytes, escape_path};
 
 /// gdb's names for the command.
 const NAMES: [&str; 2] = ["gcore", "generate-core-file"];
-/// The fewest letters of them that gdb takes.
+/// Minimum number of letters with which gdb accepts an abbreviation of the names.
 const LETTERS_MIN: usize = 2;
 
 /// The file argument of such a line; empty if gdb is to choose the name. `None` for another line.

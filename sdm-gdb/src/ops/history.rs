@@ -38,7 +38,7 @@ pub(crate) fn number(printed: &str) -> Option<u64> {
     numbered(printed).map(|(number, _)| number)
 }
 
-/// `$3 = text`, or `$3` alone.
+/// Parses `$3 = text`, or `$3` alone.
 fn numbered(printed: &str) -> Option<(u64, &str)> {
     let rest = printed.strip_prefix('$')?;
     let end = rest

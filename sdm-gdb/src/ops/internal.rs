@@ -41,7 +41,7 @@ const LEAKS: [(&str, Internal); 1] = [("__lsan_do_leak_check", Internal::LeakChe
 const CHECK: [(&str, Internal); 1] = [(sdm_check::ERROR_FUNCTION, Internal::Found(Finder::Check))];
 /// MI's error text for an option that it does not know.
 const UNKNOWN_OPTION: &str = "Unknown option";
-/// Never used up.
+/// Option for an ignore count so large that the breakpoint never stops.
 const NEVER: &str = "-i 2147483647 ";
 
 /// Inserts missing breakpoints; all commands are sent before the first answer. At the first stop the program's

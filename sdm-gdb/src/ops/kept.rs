@@ -13,7 +13,7 @@ use super::frames::GdbFrame;
 use super::stack::ReadThread;
 use crate::gdb::Gdb;
 
-/// gdb's number of the stack pointer.
+/// gdb's register number of the stack pointer.
 const STACK_POINTER: u32 = 7;
 /// The registers of the first arguments, with all names of each.
 const ARGUMENTS: [[&str; 2]; 6] = [
@@ -37,7 +37,7 @@ const KEPT: [(u32, [&str; 2]); 6] = [
 /// The place to which an argument was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Copy {
-    /// gdb's number of a register.
+    /// The register with this number in gdb.
     Register(u32),
     /// Offset from the stack pointer at the first instruction.
     Slot(i64),
@@ -222,7 +222,7 @@ fn writes(instruction: &str, text: &str) -> bool {
     })
 }
 
-/// `mov    %ecx,0x8(%rsp)` as its name and operands.
+/// The name and the operands of an instruction such as `mov    %ecx,0x8(%rsp)`.
 fn parts(instruction: &str) -> (&str, Vec<&str>) {
     let (name, rest) = instruction
         .split_once(char::is_whitespace)
@@ -245,7 +245,7 @@ fn parts(instruction: &str) -> (&str, Vec<&str>) {
     (name, operands)
 }
 
-/// A number as gdb writes it: `0x18`, `-0x18`.
+/// Parses a number in gdb's notation: `0x18`, `-0x18`.
 fn number(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),

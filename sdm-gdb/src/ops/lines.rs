@@ -19,30 +19,30 @@ const DEPTH_MAX: usize = 32;
 /// Most steps carried out at one stop, which bounds an endless loop.
 const STEPS_MAX: u32 = 100_000;
 
-/// A step of what is done.
+/// A step of compiled breakpoint commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// A line for gdb.
+    /// Executes a line in gdb.
     Do(String),
     /// Jumps to this step if the expression is false.
     Unless(String, usize),
     GoTo(usize),
-    /// The task runs on.
+    /// Resumes the task.
     Continue,
 }
 
-/// A block that has not ended.
+/// An `if` or `while` block whose `end` has not come yet.
 struct Block {
     is_loop: bool,
     /// Index of its first step.
     begins: usize,
     /// Index of the step that leaves it if its expression is false, until `else` has come.
     test: Option<usize>,
-    /// Steps that leave it.
+    /// Indices of the steps that jump behind the block.
     leaving: Vec<usize>,
 }
 
-/// Why lines cannot be done.
+/// Checks that lines are valid breakpoint commands.
 pub(crate) fn check(lines: &[String]) -> Result<(), Failure> {
     compile(lines).map(drop)
 }
@@ -125,7 +125,7 @@ fn lead(steps: &mut [Step], step: usize) {
 pub(crate) struct Carried {
     /// Output of the commands, including the error of one that failed.
     pub(crate) text: String,
-    /// The task is to run on.
+    /// True if the task must be resumed.
     pub(crate) goes_on: bool,
 }
 

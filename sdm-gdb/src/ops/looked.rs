@@ -11,7 +11,7 @@ use super::stack_end::{ENDS, UNKNOWN_CALLER};
 /// The function at which gdb ends a stack: its callers are not the program's.
 const MAIN: &str = "main";
 
-/// The stacks of a process, folded; with `full` every frame of every thread instead.
+/// The folded stacks of a process; with `full` every frame of every thread instead.
 pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> TaskStacks {
     let ProcessStacks {
         program, threads, ..
@@ -33,13 +33,13 @@ pub fn fold_looked(stacks: ProcessStacks, rules: &FoldRules, full: bool) -> Task
     fold_task(&threads, rules, full)
 }
 
-/// Whether a process carries out Python's functions.
+/// True if a process runs Python functions.
 pub fn has_python(stacks: &ProcessStacks) -> bool {
     let mut frames = stacks.threads.iter().flat_map(|thread| &thread.frames);
     frames.any(|frame| frame.function.as_deref().is_some_and(is_evaluation))
 }
 
-/// Whether a stack ends where none should.
+/// True if unwinding of a stack has stopped early.
 fn is_cut(is_whole: bool, frames: &[StackFrame]) -> bool {
     let last = frames.last().and_then(|frame| frame.function.as_deref());
     let is_end = last.is_some_and(|name| ENDS.contains(&name));
@@ -65,7 +65,7 @@ fn is_main(frame: &StackFrame) -> bool {
     !frame.is_inlined && (name == MAIN || is_rust && of_crate(name))
 }
 
-/// A frame for the fold rules.
+/// Converts a frame for the fold rules.
 #[must_use]
 pub fn raw_frame(frame: StackFrame, program: &str) -> RawFrame {
     let is_program = frame.module == program || frame.module.is_empty();

@@ -10,7 +10,7 @@ use crate::gdb::Gdb;
 use crate::text::value;
 use sdm_mi::{Results, quote};
 
-/// The most instructions of one answer.
+/// Maximum number of instructions in one answer.
 const INSTRUCTIONS_MAX: usize = 4096;
 /// Most instructions shown before the current one, if not all fit.
 const BEFORE_MAX: usize = 1024;
@@ -127,7 +127,7 @@ fn both(raw: &str, natural: &str) -> String {
     }
 }
 
-/// gdb's numbers of registers.
+/// gdb's numbers of the registers with these names; the general ones for no names.
 fn choose(known: &[&str], names: &[String]) -> Result<Vec<usize>, Failure> {
     if names.is_empty() {
         let is_general = |name: &&&str| !VECTORS.contains(name);

@@ -10,9 +10,9 @@ use crate::guards::MadeObject;
 use crate::text::value;
 use sdm_mi::{Results, quote};
 
-/// The most variable objects of one task, without their children.
+/// Maximum number of variable objects of one task, without their children.
 const OBJECTS_MAX: usize = 1024;
-/// The most children of one answer.
+/// Maximum number of children in one answer.
 const CHILDREN_MAX: u32 = 4096;
 
 pub(crate) async fn create(

@@ -1,4 +1,4 @@
-//! The value of an expression as gdb's `output` prints it.
+//! The value of an expression in the format of gdb's `output`.
 
 use sdm_debug::Failure;
 

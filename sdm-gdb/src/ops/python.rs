@@ -94,12 +94,12 @@ pub fn is_evaluation(name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// True for `python3`, `python3.11` and their kin.
+/// True for the name of a Python interpreter: `python3`, `python3.11` and the like.
 fn is_interpreter(program: &str) -> bool {
     program.starts_with("python")
 }
 
-/// The kernel's number of the selected thread.
+/// The kernel thread id of the selected thread.
 async fn current_kernel_id(gdb: &Gdb) -> Option<i32> {
     let info = gdb.mi("-thread-info").await.ok()?;
     let current = |thread: &&Results| {
@@ -207,7 +207,7 @@ mod tests {
         GdbFrame::native(level, function, module)
     }
 
-    /// Levels and functions.
+    /// The levels and functions of the woven frames, as text.
     fn woven(frames: &[(&str, &str)], groups: &[&[&str]], program: &str) -> String {
         let frames = (0..)
             .zip(frames)

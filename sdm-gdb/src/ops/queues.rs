@@ -22,7 +22,7 @@ const WAIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// Most debug libraries that a process may name.
 const LIBRARIES_MAX: u64 = 16;
-/// The longest path of one, in bytes.
+/// Maximum length of the path of a debug library, in bytes.
 const PATH_BYTES_MAX: usize = 4096;
 /// Bytes of a path read at once; the size of a page is a multiple of it.
 const PATH_PIECE_BYTES: usize = 64;
@@ -34,7 +34,7 @@ const OPEN_MPI: &str = sdm_mpi::OPEN_MPI_WORLD;
 /// A program that defines this symbol wants no message queues to be shown.
 const IGNORE: &str = "MPIR_Ignore_queues";
 
-/// Answers with the messages of the task.
+/// Answers with the message queues of the task.
 pub(crate) async fn queues(gdb: &Gdb) -> Result<Reply, Failure> {
     let pid = gdb
         .get()

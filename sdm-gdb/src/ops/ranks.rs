@@ -18,7 +18,7 @@ use super::threads::ReadThread;
 use crate::gdb::Gdb;
 use crate::text::value;
 
-/// A symbol by which MPICH's library is known.
+/// Symbols of which every MPICH library has one.
 pub(super) const VERSIONS_OF_MPICH: [&str; 2] = ["MPII_Version_string", "MPIR_Version_string"];
 /// The null request: a variable in Open MPI, a handle in MPICH.
 const NO_REQUEST_OF_OPEN_MPI: &str = "ompi_request_null";
@@ -27,7 +27,7 @@ const NO_REQUEST_OF_MPICH: u32 = 0x2c00_0000;
 const REQUESTS_MAX: u64 = 4096;
 /// Most communicators of the process that are searched by ranks.
 const COMMUNICATORS_MAX: usize = 256;
-/// The longest text of a communicator's ranks.
+/// Maximum length of the text of a communicator's ranks, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
 
 /// The frames in which a call's arguments can be read.
@@ -41,14 +41,14 @@ pub(super) struct Place<'a> {
     pub(super) kept: Option<&'a Kept>,
 }
 
-/// The number in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.
+/// The address in `0x55d0 <ompi_mpi_comm_world>` or `(MPI_Comm) 0x55d0`.
 pub(super) fn pointer(value: &Value) -> Option<u64> {
     let mut words = value.text.split(' ');
     let digits = words.find_map(|word| word.strip_prefix("0x"))?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// The variable in which Open MPI has all windows.
+/// The Open MPI variable with all windows.
 const WINDOWS_OF_OPEN_MPI: &str = "ompi_mpi_windows";
 
 /// The communicator or the window that a call names.

@@ -45,7 +45,7 @@ fn wrong() -> Failure {
     Failure::new(FailureCode::Unsupported, text).with_hint(hint)
 }
 
-/// Neither question calls anything.
+/// True if gdb would read a returned value of this type wrongly. Neither of the questions to gdb calls a function.
 async fn is_wrong(gdb: &Gdb, place: &str, expression: &str) -> bool {
     let size = unchecked(gdb, place, &format!("sizeof({expression})")).await;
     let size = size.ok().and_then(|size| size.trim().parse::<u32>().ok());
@@ -58,7 +58,7 @@ async fn is_wrong(gdb: &Gdb, place: &str, expression: &str) -> bool {
     result.is_ok() && WRONG.iter().any(|name| printed.contains(name))
 }
 
-/// True for `f(1)`, `o.f()` and `(*f)(1)`; a cast is none.
+/// True for an expression that is a call: `f(1)`, `o.f()` or `(*f)(1)`, but not a cast.
 fn is_call(expression: &str) -> bool {
     let Some((before, _)) = expression.trim().strip_suffix(')').and_then(opening) else {
         return false;

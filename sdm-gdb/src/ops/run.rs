@@ -1,4 +1,4 @@
-//! Letting the program run: continue, step, finish.
+//! Commands that let the program run: continue, step, finish.
 
 use std::rc::Rc;
 

@@ -119,7 +119,7 @@ fn named(word: &str) -> Vec<String> {
     }
 }
 
-/// Refuses signals by which gdb holds the program.
+/// Refuses to change signals that gdb itself needs to control the program.
 fn refuse_own(names: &[String]) -> Result<(), Failure> {
     let is_own = |name: &&String| matches!(name.as_str(), "SIGTRAP" | "SIGSTOP");
     match names.iter().find(is_own) {
@@ -131,7 +131,7 @@ fn refuse_own(names: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Remembers what goes through to the program now.
+/// Records which signals gdb now passes to the program without a stop.
 fn take_over(gdb: &Gdb, views: &[SignalView]) {
     let mut state = gdb.edit();
     for view in views {

@@ -13,7 +13,7 @@ fn listed(line: &str) -> Option<(u32, &str)> {
     Some((number.trim().parse().ok()?, text))
 }
 
-/// Lines as gdb's `list` gives them.
+/// Source lines, as gdb's `list` prints them.
 pub(crate) async fn list(gdb: &Gdb, what: &str) -> Result<Reply, Failure> {
     if what.contains(['\n', '\0']) {
         let text = "list: no place is written on several lines";

@@ -1,4 +1,4 @@
-//! Stacks, threads, and which of them is selected.
+//! Stacks and threads, and the selection of a thread and a frame.
 
 use sdm_debug::command::{BacktraceSpec, FrameSelect};
 use sdm_debug::fold::{RawFrame, RawThread, STOPPED, fold_task, innermost_user_frame};
@@ -14,7 +14,7 @@ use crate::gdb::Gdb;
 use crate::text::console_line;
 use sdm_mi::Results;
 
-/// The most threads of one task whose stacks are read.
+/// Maximum number of threads of one task whose stacks are read.
 const THREADS_MAX: usize = 1024;
 
 pub(crate) async fn backtrace(gdb: &Gdb, spec: &BacktraceSpec) -> Result<Reply, Failure> {
@@ -312,13 +312,13 @@ pub(crate) async fn select_frame(gdb: &Gdb, select: FrameSelect) -> Result<Reply
     view(gdb, Some(frame)).await
 }
 
-/// The selected frame.
+/// Answers with the selected frame.
 async fn selected(gdb: &Gdb) -> Result<Reply, Failure> {
     let current = gdb.mi("-stack-info-frame").await?;
     view(gdb, current.tuple("frame")).await
 }
 
-/// Leaves the selected frame without running the rest of it.
+/// Returns from the selected frame without running the rest of it.
 pub(crate) async fn return_now(gdb: &Gdb, value: Option<&str>) -> Result<Reply, Failure> {
     let line = format!("return {}", value.unwrap_or_default());
     let line = console_line(line.trim_end());
@@ -332,7 +332,7 @@ pub(crate) async fn return_now(gdb: &Gdb, value: Option<&str>) -> Result<Reply, 
     selected(gdb).await
 }
 
-/// The selected frame with its arguments.
+/// Answers with the selected frame, given gdb's record of it, and its arguments. Fails if no frame is selected.
 async fn view(gdb: &Gdb, frame: Option<&Results>) -> Result<Reply, Failure> {
     let Some(frame) = frame else {
         return Err(Failure::new(

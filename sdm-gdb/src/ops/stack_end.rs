@@ -51,7 +51,7 @@ pub(super) async fn stop_reason(
     }
 }
 
-/// The reason among the lines of a backtrace.
+/// gdb's reason why unwinding stopped, from the lines of a backtrace.
 fn said(backtrace: &str) -> Option<String> {
     let line = backtrace.lines().rfind(|line| line.starts_with(STOPPED))?;
     Some(line.trim_end().to_owned())

@@ -29,7 +29,7 @@ use sdm_child::Launch;
 /// Input for gdb before the program runs.
 #[derive(Debug, Default, PartialEq)]
 pub struct Before {
-    /// Lines for its command line.
+    /// Lines for gdb's command line.
     pub settings: Vec<String>,
     /// The breakpoints that exist from the start.
     pub breakpoints: Vec<KeptPoint>,

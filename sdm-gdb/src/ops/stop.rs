@@ -31,13 +31,13 @@ enum Verdict {
     Report(StopReason),
     /// Resume the program as before: nothing needs the stop.
     GoOn,
-    /// `finish` has come to its end, perhaps with a value.
+    /// `finish` is complete; gdb may give a returned value.
     Returned,
     /// A step has left a runtime, and now continues as a step of the user's line.
     ThenStep(StepKind, u32),
-    /// The catchpoint of this number has caught a signal that gdb does not name.
+    /// The catchpoint with this number has caught a signal that gdb does not name.
     CaughtSignal(u32),
-    /// A signal has come that gdb has no name for.
+    /// The program has received a signal that gdb does not name.
     UnnamedSignal,
     /// LeakSanitizer may be about to check for leaks.
     LeakCheck,
@@ -47,7 +47,7 @@ enum Verdict {
     Forks { has: bool },
     /// A sanitizer reports an error.
     Found(Finder),
-    /// The program asks for its rank.
+    /// The program is about to ask for its rank.
     World,
     /// A start has reached the dynamic linker, and continues to the program's entry point.
     ToEntry,
@@ -152,7 +152,7 @@ async fn carry_through(gdb: &Gdb, verdict: Verdict, record: &Results) -> Option<
     })
 }
 
-/// gdb's number of the thread that has stopped.
+/// gdb's number of the stopped thread.
 fn thread_of(record: &Results) -> u32 {
     let number = last_text(record, "thread-id");
     number.and_then(|it| it.parse().ok()).unwrap_or(1)

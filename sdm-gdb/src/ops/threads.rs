@@ -5,7 +5,7 @@ use sdm_debug::fold::RawThread;
 
 use super::frames::GdbFrame;
 
-/// A thread with its frames.
+/// A thread and its frames.
 pub(crate) struct ReadThread {
     /// gdb's number.
     pub(crate) id: u32,

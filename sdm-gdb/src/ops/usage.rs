@@ -5,7 +5,7 @@ use sdm_debug::{Failure, FailureCode, Reply};
 
 use crate::gdb::Gdb;
 
-/// The memory that the process holds.
+/// Answers with the memory use of the task's process.
 pub(crate) fn memory(gdb: &Gdb) -> Result<Reply, Failure> {
     if let Some(failure) = gdb.get().why_not_live() {
         return Err(failure);

@@ -16,7 +16,7 @@ use crate::state::activity::RunKind;
 use crate::state::origin::{Origin, Wrapped};
 use crate::text::console_line;
 
-/// Begins such a start.
+/// Begins a start by a site's exec wrapper.
 pub(crate) async fn launch(gdb: &Gdb, id: CommandId, wrapped: Wrapped) -> Result<(), Failure> {
     gdb.edit().origin = Origin::Started {
         wrapped: Some(wrapped),

@@ -18,7 +18,7 @@ pub(crate) enum Activity {
     Starting(Motion),
     /// The process is stopped, and the front-end knows where.
     Stopped,
-    /// The front-end takes the process for running.
+    /// The front-end considers the process running.
     Running(Motion),
     /// gdb holds no process any more.
     Over(Over),
@@ -44,16 +44,16 @@ pub(crate) enum Over {
     Exited(i32),
     /// This signal ended the program.
     Signalled(String),
-    /// gdb has left the process.
+    /// gdb has detached from the process.
     Detached,
-    /// gdb is gone although it was wanted.
+    /// gdb has ended unexpectedly.
     GdbDead,
 }
 
-/// A run that was begun and has not ended. A task has at most one.
+/// A run that has begun and not ended. A task has at most one.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRun {
-    /// The command that waits for its end; `None` if that was cancelled.
+    /// The command that the end of the run answers; `None` if it was cancelled.
     pub(crate) id: Option<CommandId>,
     /// The kind of command that began the run.
     pub(crate) kind: RunKind,
@@ -74,9 +74,9 @@ pub(crate) enum RunKind {
     StartToEntry,
     /// A start by an exec wrapper, on its way to the program.
     StartToProgram,
-    /// A start that is held nowhere.
+    /// A start without a stop.
     StartFreely,
-    /// `continue`, and what else ends only by itself.
+    /// `continue`, and other runs without an end of their own.
     Continue,
     /// A number of steps of this kind.
     Step(StepKind, u32),
@@ -86,14 +86,14 @@ pub(crate) enum RunKind {
     Finish,
     /// Until a location is reached: `until`, `advance`.
     To,
-    /// Backward through what was recorded.
+    /// Backward through the recording.
     Reverse,
     /// A number of backward steps of this kind.
     ReverseStep(StepKind, u32),
 }
 
 impl Activity {
-    /// The state as the front-end knows it.
+    /// The state in the terms of the front-end.
     pub(crate) fn task(&self) -> TaskState {
         match self {
             Self::Absent => TaskState::Absent,
@@ -129,7 +129,7 @@ impl Activity {
         matches!(self.motion(), Some(Motion::Executing(_)))
     }
 
-    /// The open run.
+    /// The open run; `None` if there is none.
     pub(crate) fn run(&self) -> Option<&OpenRun> {
         match self.motion()? {
             Motion::Held(run) | Motion::Executing(Some(run)) => Some(run),
@@ -142,7 +142,7 @@ impl Activity {
         self.run().map(|run| run.kind)
     }
 
-    /// The command that waits for the end of the open run.
+    /// The command that the end of the open run answers; `None` if there is none.
     pub(crate) fn run_id(&self) -> Option<CommandId> {
         self.run()?.id
     }

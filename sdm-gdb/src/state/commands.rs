@@ -8,7 +8,7 @@ use sdm_debug::Failure;
 use super::printed::Printed;
 use sdm_mi::Results;
 
-/// The MI commands of one gdb.
+/// The MI commands sent to one gdb.
 #[derive(Default)]
 pub(crate) struct Commands {
     /// Commands sent, until their answers are taken, by token.
@@ -19,13 +19,13 @@ pub(crate) struct Commands {
     pub(crate) complaint: String,
 }
 
-/// An MI command under way.
+/// An MI command that was sent.
 pub(crate) struct Pending {
     /// Time at which gdb is interrupted in it, or at which it is given up.
     pub(crate) deadline: Instant,
-    /// The detached work that has sent it.
+    /// The detached work that has sent the command; `None` for an operation.
     pub(crate) work: Option<u64>,
-    /// Whether gdb was sent SIGINT for it.
+    /// Whether gdb was already interrupted because of the command.
     pub(crate) patience: Patience,
     /// State of its answer.
     pub(crate) answer: AnswerState,
@@ -66,7 +66,7 @@ pub(crate) enum GdbLife {
 }
 
 impl Commands {
-    /// A number for the next command, from 1.
+    /// The token for the next command, from 1.
     pub(crate) fn next_token(&mut self) -> u64 {
         self.last_token += 1;
         self.last_token
@@ -86,21 +86,21 @@ impl Commands {
 }
 
 impl Pending {
-    /// True while gdb has not answered it.
+    /// True while gdb has not answered the command.
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.answer, AnswerState::Here(_))
     }
 }
 
 impl GdbLife {
-    /// gdb is to end, unless it has.
+    /// Records that gdb is to end.
     pub(crate) fn close(&mut self) {
         if matches!(self, Self::Wanted) {
             *self = Self::Closing;
         }
     }
 
-    /// True if gdb's end is no news.
+    /// True if gdb's end is expected, or has happened.
     pub(crate) fn is_closing(&self) -> bool {
         !matches!(self, Self::Wanted)
     }

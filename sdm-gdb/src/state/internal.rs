@@ -9,7 +9,7 @@ pub(crate) enum Internal {
     Init,
     /// Counts: `MPI_Finalize` was called.
     Finalize,
-    /// Stops, once: the program asks for its rank.
+    /// Stops, once: the program is about to ask for its rank.
     World,
     /// Stops at `_exit`, which matters only between `MPI_Init` and `MPI_Finalize`.
     Exit,
@@ -19,7 +19,7 @@ pub(crate) enum Internal {
     LeakCheck,
     /// Stops: a program under Valgrind is about to fork.
     Fork,
-    /// Stops, once: the same, which has started it.
+    /// Stops, once: the program under Valgrind has forked.
     Forked,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Internal {
 pub(crate) struct Leaks {
     /// True once the breakpoints for LeakSanitizer are inserted.
     pub(crate) watched: bool,
-    /// The program's system calls are filtered for it.
+    /// True once the seccomp filter is installed that makes the leak check's ptrace appear to succeed.
     pub(crate) filtered: bool,
 }
 

@@ -60,7 +60,7 @@ pub(super) struct State {
     pub(super) lacks: GdbLacks,
     pub(super) handling: Handling,
     pub(super) interrupts: Interrupts,
-    /// The names of the variable objects that the front-end has made.
+    /// The names of the variable objects made by the front-end.
     pub(super) objects: BTreeSet<String>,
     /// The program's file name without directories, for frames without a name.
     pub(super) program_name: String,
@@ -78,7 +78,7 @@ pub(super) struct State {
     pub(super) is_leaving: bool,
 }
 
-/// A stop that has come.
+/// A received stop.
 #[derive(Default)]
 pub(super) struct StopRecord {
     /// The fields of gdb's `*stopped` record.
@@ -118,7 +118,7 @@ impl State {
         }
     }
 
-    /// The task's process, while there is one.
+    /// The pid of the task's process; `None` if there is none.
     pub(super) fn pid(&self) -> Option<i32> {
         self.processes.pid()
     }

@@ -31,7 +31,7 @@ pub(crate) enum Origin {
         /// The task's inferior and threads, in a gdb of several tasks.
         scope: Option<Scope>,
     },
-    /// A core file: there is no process.
+    /// A core file: the task has no process.
     CoreFile,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Access {
 
 /// A start by a site's exec wrapper that has not executed the program yet.
 pub(crate) struct Wrapped {
-    /// The program that the command is to become.
+    /// The program that the exec wrapper will finally execute.
     pub(crate) program: PathBuf,
     /// The place at which the program is to stop first.
     pub(crate) stop: StopAt,
@@ -73,7 +73,7 @@ impl Default for Origin {
 }
 
 impl Origin {
-    /// True if gdb has not started the program.
+    /// True if gdb did not start the program.
     pub(crate) fn is_attached(&self) -> bool {
         matches!(self, Self::Attached { .. } | Self::CoreFile)
     }
@@ -111,14 +111,14 @@ impl Origin {
         }
     }
 
-    /// gdb has attached to a seized program.
+    /// Records that gdb has attached to the seized program.
     pub(crate) fn set_taken_over(&mut self) {
         if let Self::Seized { is_taken_over, .. } = self {
             *is_taken_over = true;
         }
     }
 
-    /// True for a seized program that gdb has attached to.
+    /// True for a seized program to which gdb has attached.
     pub(crate) fn is_taken_over(&self) -> bool {
         matches!(
             self,

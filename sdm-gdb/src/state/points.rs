@@ -23,11 +23,11 @@ pub(crate) struct Breakpoints {
     pub(crate) mpi: Mpi,
     /// State of LeakSanitizer in the program.
     pub(crate) leaks: Leaks,
-    /// True once SDM's own were inserted.
+    /// True once SDM's internal breakpoints are inserted.
     pub(crate) armed: bool,
     /// Suppressions for the check of the use of MPI; `None` without that check.
     pub(crate) check: Option<Suppressions>,
-    /// True once the breakpoint for that was inserted.
+    /// True once the breakpoint for the check of the use of MPI is inserted.
     pub(crate) is_check_armed: bool,
     /// gdb's number of the breakpoint that was hit last; some stops have none.
     pub(crate) last_met: Option<u32>,
@@ -47,16 +47,16 @@ pub(crate) struct Breakpoints {
 pub struct KeptPoint {
     /// The front-end's request.
     pub spec: PointSpec,
-    /// False while it is disabled.
+    /// False if the breakpoint is disabled.
     pub enabled: bool,
 }
 
 /// A breakpoint of the front-end in gdb.
 pub(crate) struct Point {
     pub(crate) kept: KeptPoint,
-    /// gdb's numbers: several for a regular expression.
+    /// gdb's numbers of the breakpoint; several for a regular expression.
     pub(crate) numbers: Vec<u32>,
-    /// True while gdb knows no place for it.
+    /// True while gdb has no location for the breakpoint.
     pending: bool,
     /// The hit counts of a condition that the driver evaluates.
     pub(crate) judged: Judged,
@@ -76,13 +76,13 @@ pub(crate) struct Judged {
 /// The owner of one of gdb's breakpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The front-end's, by its number.
+    /// The front-end's breakpoint with this number.
     User(u32),
     /// SDM's own.
     Internal(Internal),
 }
 
-/// The most breakpoints of one task.
+/// Maximum number of breakpoints of one task.
 const BREAKPOINTS_MAX: usize = 4096;
 
 impl Breakpoints {
@@ -124,7 +124,7 @@ impl Breakpoints {
         others.filter(is_breakpoint).collect()
     }
 
-    /// The program runs on.
+    /// Forgets which breakpoints were hit, as the program is resumed.
     pub(crate) fn forget_met(&mut self) {
         self.last_met = None;
         self.met.clear();
@@ -147,7 +147,7 @@ impl Breakpoints {
         Some(self.internal.remove(at).0)
     }
 
-    /// gdb has made one of SDM's own.
+    /// Records an internal breakpoint that gdb has made.
     pub(crate) fn add_internal(&mut self, what: Internal, results: &Results) {
         let breakpoint = results.tuple("bkpt").unwrap_or(results);
         if let Some(number) = breakpoint.number("number") {
@@ -304,7 +304,7 @@ fn place(location: &Results) -> (String, String, u32) {
     (function.to_owned(), file.to_owned(), line)
 }
 
-/// The names under which MI speaks of watchpoints.
+/// MI's field names for watchpoints.
 const WATCH_NAMES: [&str; 3] = ["wpt", "hw-rwpt", "hw-awpt"];
 
 /// gdb's number of the watchpoint in a record.

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 /// Most bytes of output that are kept for one command.
 pub(crate) const PRINTED_BYTES_MAX: usize = 1 << 20;
 
-/// The beginning of what was printed, and the length and hash of all of it.
+/// The beginning of gdb's output, and the length and hash of the whole output.
 #[derive(Default)]
 pub(crate) struct Printed {
     text: String,
@@ -17,7 +17,7 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    /// gdb has printed more.
+    /// Appends output.
     pub(crate) fn push(&mut self, text: &str) {
         // gdb 18 says so of the command before, which was cancelled, when this one has begun.
         if self.bytes == 0 && text == "Quit\n" {
@@ -41,12 +41,12 @@ impl Printed {
         self.bytes
     }
 
-    /// True if not all of it was kept.
+    /// True if a part of the output was dropped.
     pub(crate) fn is_cut(&self) -> bool {
         self.hash.is_some()
     }
 
-    /// Length and hash of all that was printed.
+    /// Length in bytes and hash of the whole output.
     pub(crate) fn length_and_hash(&self) -> (u64, u64) {
         let whole = || xxh3_64(self.text.as_bytes());
         let hash = self.hash.as_ref().map_or_else(whole, |hash| hash.digest());

@@ -12,15 +12,15 @@ pub(crate) struct Probed {
     pub(crate) frames: Vec<FrameState>,
     /// The frames of other threads that are in MPI calls, by kernel thread id.
     pub(crate) beside: Vec<(Option<i32>, Vec<FrameState>)>,
-    /// Which calls have returned since.
+    /// The calls whose returns are tracked since then.
     pub(crate) followed: Followed,
-    /// True once a whole stack was seen.
+    /// True once a complete stack of the main thread was read.
     pub(crate) is_whole: bool,
-    /// The kernel's number of that thread.
+    /// The kernel thread id of the main thread.
     pub(crate) thread: Option<i32>,
     /// Address in its outermost frame, by which a stack without symbols is recognised as complete.
     pub(crate) outermost: Option<u64>,
-    /// The processor time until then, in milliseconds.
+    /// The processor time up to the probe, in milliseconds.
     pub(crate) cpu_ms: Option<u64>,
     /// Time that the main thread has run on a processor, in nanoseconds.
     pub(crate) ran_ns: Option<u64>,
@@ -36,13 +36,13 @@ pub struct KeptProbe(pub(crate) Option<Probed>);
 pub(crate) struct FrameState {
     /// Number of the user's functions outside this one.
     pub(crate) depth: u32,
-    /// The function, without a line.
+    /// The function, with line 0.
     pub(crate) place: StackFrame,
     /// The stack pointer, which tells one call of the function from the next.
     pub(crate) stack_pointer: Option<u64>,
     /// The program counter in this frame.
     pub(crate) address: u64,
-    /// A fingerprint of its variables.
+    /// Fingerprint of the function's variables.
     pub(crate) variables: u128,
     /// Fingerprint of its part of the stack and its callee-saved registers, which exist without debug information
     /// too.
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use sdm_inspect::arrival::Arrival;
 
-    /// `main:1:x work:2:y`: function, address, variables.
+    /// Makes a probe from text such as `main:1:x work:2:y`: function, address, variables.
     fn probed(text: &str) -> Probed {
         let frame = |(depth, text): (u32, &str)| {
             let mut parts = text.split(':');

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Processes {
     /// gdb's name of the thread group with the task's process.
     own_group: String,
-    /// The task's process, while there is one.
+    /// The pid of the task's process; `None` if there is none.
     own: Option<i32>,
     /// The other processes: gdb's thread group and the pid of each.
     others: Vec<(String, i32)>,
@@ -23,7 +23,7 @@ pub(crate) struct Processes {
     said: BTreeSet<String>,
 }
 
-/// Whether gdb sees what the task's process does.
+/// Whether gdb still sees the events of the task's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sight {
     #[default]
@@ -34,22 +34,22 @@ enum Sight {
     FoundDead,
 }
 
-/// The most remarks on one task.
+/// Maximum number of distinct remarks on one task.
 const SAID_MAX: usize = 64;
 
 impl Processes {
-    /// The task's process, while there is one.
+    /// The pid of the task's process; `None` if there is none.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.own
     }
 
-    /// gdb holds the task's process no longer.
+    /// Records that gdb no longer holds the task's process.
     pub(crate) fn forget_own(&mut self) {
         self.own = None;
         self.sight = Sight::Seen;
     }
 
-    /// A signal goes through to the task's process.
+    /// Records a signal that was passed to the task's process.
     pub(crate) fn signal_passed(&mut self, name: &str) {
         self.last_signal = Some(name.to_owned());
     }
@@ -59,7 +59,7 @@ impl Processes {
         self.last_signal.as_deref()
     }
 
-    /// gdb has lost what the task's process did.
+    /// Records that gdb has missed an event of the task's process.
     pub(crate) fn lose_sight(&mut self) {
         self.sight = Sight::Lost;
     }

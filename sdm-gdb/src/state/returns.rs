@@ -11,7 +11,7 @@ use sdm_inspect::arrival::Arrival;
 /// current calls are tracked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Followed {
-    /// The calls of the main thread.
+    /// The tracked calls of the main thread.
     pub(crate) main: Returns,
     /// The tracked MPI calls of other threads.
     pub(crate) beside: Vec<Returns>,
@@ -63,7 +63,7 @@ impl Returns {
         known.any(|(address, arrival)| *address == caller && arrival.has_happened())
     }
 
-    /// True if the call of MPI's has returned.
+    /// True if the tracked MPI call has returned.
     pub(crate) fn is_out(&self) -> bool {
         self.call.as_ref().is_some_and(|call| call.has_happened())
     }

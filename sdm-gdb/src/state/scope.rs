@@ -29,7 +29,7 @@ pub(crate) struct Scope {
     threads: BTreeMap<u32, Thread>,
     /// Number of threads seen so far, including ended ones.
     seen: u32,
-    /// gdb's number of the selected thread.
+    /// gdb's number of the selected thread; `None` if none is selected.
     selected: Option<u32>,
     level: u32,
     /// True while the other threads are being stopped.
@@ -38,7 +38,7 @@ pub(crate) struct Scope {
     first: Option<Results>,
     /// True if the next stop is that of threads which ran for a refused step.
     dropped: bool,
-    /// gdb's numbers of the task's own values in its value history, which all tasks share.
+    /// gdb's numbers of the task's own values. gdb has one value history for all tasks.
     pub(crate) history: Vec<u64>,
 }
 
@@ -54,7 +54,7 @@ struct Thread {
 pub(crate) enum Stopped {
     /// All threads are stopped, for this reason.
     Whole(Results),
-    /// The other threads are to be stopped first.
+    /// The other threads must be stopped first.
     StopOthers,
     /// The other threads are being stopped.
     Wait,
@@ -67,12 +67,12 @@ impl Scope {
         self.stopping = true;
     }
 
-    /// The inferior's number: what `$_inferior` is in it.
+    /// The number of the task's inferior: the value of `$_inferior`.
     fn number(&self) -> &str {
         self.group.trim_start_matches('i')
     }
 
-    /// A condition that holds in this task only.
+    /// Restricts a breakpoint condition to this task.
     pub(crate) fn restrict(&self, condition: Option<&str>) -> String {
         let number = self.number();
         match condition {
@@ -130,7 +130,7 @@ impl Scope {
         }
     }
 
-    /// A thread has stopped.
+    /// Records the stop of a thread.
     pub(crate) fn thread_stopped(&mut self, stop: Results) -> Stopped {
         let id: Option<u32> = stop.number("thread-id");
         for (known, thread) in &mut self.threads {

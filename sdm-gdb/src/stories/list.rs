@@ -98,7 +98,7 @@ fn runs() -> Vec<Story> {
     ]
 }
 
-/// Tasks that were not started here.
+/// Stories of tasks that were not started by SDM.
 fn found() -> Vec<Story> {
     vec![
         Story {
@@ -186,7 +186,7 @@ fn stops() -> Vec<Story> {
     ]
 }
 
-/// Catchpoints, and what is done at a breakpoint.
+/// Stories of catchpoints and of breakpoint commands.
 fn catches() -> Vec<Story> {
     vec![
         started(

@@ -17,7 +17,7 @@ use player::{Player, Source, record};
 struct Story {
     /// The behaviour that it shows.
     name: &'static str,
-    /// The program: a file of tests/fixtures.
+    /// The program: a file in tests/fixtures.
     fixture: &'static str,
     beginning: Beginning,
     steps: Vec<StoryStep>,
@@ -25,22 +25,22 @@ struct Story {
 
 /// The origin of the task.
 enum Beginning {
-    /// Held at main, with these arguments.
+    /// Started with these arguments, and stopped at `main`.
     Start(&'static str),
-    /// Attached to while it runs.
+    /// Attached to as a running process.
     Attach,
-    /// The core file of its abort.
+    /// The core file that the program has left by its abort.
     Core,
 }
 
 enum StoryStep {
-    /// A command and its answer.
+    /// Sends a command and waits for its answer.
     Ask(Command),
-    /// A command; its answer comes when it comes.
+    /// Sends a command without waiting for its answer.
     Send(Command),
     /// Play until gdb sends a line with this prefix.
     Until(&'static str),
-    /// Until every command is answered.
+    /// Plays until every command is answered.
     Answers,
 }
 
@@ -65,7 +65,7 @@ fn what_real_gdbs_said_is_answered_as_it_was() {
     }
 }
 
-/// Replays a transcript; gdb's lines come in pieces of `cut` bytes.
+/// Replays a transcript and compares the result. gdb's lines arrive in pieces of `cut` bytes.
 fn check(story: &Story, told: &str, cut: usize, path: &Path) {
     let lines = told.lines().filter_map(|line| line.strip_prefix("< "));
     let lines = lines.filter(|line| *line != "end").map(str::to_owned);

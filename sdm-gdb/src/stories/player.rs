@@ -27,7 +27,7 @@ const FOLDER: &str = "/tmp/sdm-stories";
 
 /// The source of gdb's lines.
 pub(super) enum Source {
-    /// A gdb that runs.
+    /// A running gdb.
     Gdb(Box<LiveGdb>),
     /// A transcript's.
     Lines(VecDeque<String>),
@@ -39,7 +39,7 @@ pub(super) struct LiveGdb {
     output: BufReader<std::process::ChildStdout>,
 }
 
-/// Plays one story.
+/// Plays one story, with a gdb or from a transcript.
 pub(super) struct Player {
     driver: Driver,
     reader: LineReader,
@@ -263,7 +263,7 @@ impl Drop for LiveGdb {
     }
 }
 
-/// Records a story with a gdb.
+/// Plays a story with a gdb, and returns the transcript.
 pub(super) fn record(story: &Story, gdb: &Path) -> Vec<String> {
     std::fs::create_dir_all(FOLDER).unwrap();
     compile(story.fixture);
@@ -319,7 +319,7 @@ fn compile(fixture: &str) {
     assert!(status.success(), "{compiler} {fixture}");
 }
 
-/// Writes the core file of a program that aborts.
+/// Makes the core file of a program that aborts.
 fn dump(gdb: &Path, program: &Path) {
     let write = format!("generate-core-file {}", core().display());
     let status = Process::new(gdb)

@@ -7,7 +7,7 @@ use super::*;
 enum Who {
     /// The user, by Ctrl-C.
     Cancel,
-    /// The end of the session: SIGTERM.
+    /// The end of the session, by SIGTERM.
     End,
 }
 
@@ -43,7 +43,7 @@ fn an_attach_that_is_given_up_is_over_when_gdb_has_done_what_it_was_told() {
     }
 }
 
-/// False if the attach has ended before.
+/// Abandons an attach after a number of gdb's lines. False if the attach has ended before.
 fn given_up_after(who: Who, steps: u32) -> bool {
     let mut scene = Scene::new(FakeHost::default());
     let process = AttachTarget::new(77, &AttachSpec::default());

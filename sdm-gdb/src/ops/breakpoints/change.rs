@@ -9,7 +9,7 @@ use crate::guards::list;
 use crate::ops::lines::check;
 use crate::state::points::Owner;
 
-/// The most lines that are carried out at one breakpoint.
+/// Maximum number of command lines of one breakpoint.
 const COMMANDS_MAX: usize = 256;
 
 fn numbers(gdb: &Gdb, number: u32) -> Result<Vec<u32>, Failure> {

@@ -1,4 +1,4 @@
-//! Lists the front-end's breakpoints as gdb sees them now.
+//! Listing of the front-end's breakpoints in their present state in gdb.
 
 use sdm_debug::command::PointSpec;
 use sdm_debug::reply::{BreakpointPlace, BreakpointView};
@@ -10,7 +10,7 @@ use crate::state::points::{Point, is_pending, place_of};
 use crate::state::scope::Scope;
 use sdm_mi::Results;
 
-/// The front-end's breakpoints as gdb sees them now.
+/// Lists the front-end's breakpoints in their present state in gdb.
 pub(crate) async fn list(gdb: &Gdb) -> Result<Reply, Failure> {
     let results = gdb.mi("-break-list").await?;
     let table = results.tuple("BreakpointTable");

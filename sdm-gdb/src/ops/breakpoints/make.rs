@@ -9,7 +9,7 @@ use crate::guards::Made;
 use crate::text::console_line;
 use sdm_mi::{Results, quote};
 
-/// Why nothing can be inserted under this number.
+/// The reason why nothing can be inserted under this number; `None` if it can be.
 pub(super) fn refusal(gdb: &Gdb, number: u32) -> Option<Failure> {
     let state = gdb.get();
     if state.origin.takes_no_breakpoint() {

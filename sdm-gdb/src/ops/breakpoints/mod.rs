@@ -1,4 +1,4 @@
-//! Breakpoints, watchpoints and catchpoints: inserted, changed, listed.
+//! Insertion, change and listing of breakpoints, watchpoints and catchpoints.
 
 mod catch;
 mod change;

@@ -31,7 +31,7 @@ pub(super) fn plain(text: &str) -> String {
     told
 }
 
-/// A line of Valgrind's without `==4711== `.
+/// A line of Valgrind without its prefix `==4711== `.
 fn without_pid(line: &str) -> &str {
     let rest = line.strip_prefix("==").and_then(|rest| {
         let (pid, rest) = rest.split_once("==")?;
@@ -42,7 +42,7 @@ fn without_pid(line: &str) -> &str {
     rest.map_or(line, |rest| rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// `   at 0x1234: f (a.c:1)` without the number, and ` Address 0x1234 is 0 bytes after ...`.
+/// A line such as `   at 0x1234: f (a.c:1)` or ` Address 0x1234 is 0 bytes after ...` without its address.
 fn without_address(line: &str) -> Cow<'_, str> {
     let words = ["   at ", "   by ", " Address "];
     let cut = words.iter().find_map(|word| {
