@@ -15,7 +15,7 @@ use sdm_runtime::wire::event::Event;
 use crate::binaries;
 use crate::run::BOUND;
 
-/// An agent, and a client of it.
+/// An agent process with a client connected to it.
 pub struct Talk {
     /// Its process.
     pub child: Child,
@@ -28,10 +28,10 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Starts `sdm-agent --rm KIND`, as `prepare` wants it.
+    /// Starts `sdm-agent --rm KIND`; `prepare` changes the command before the start.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// Where the agent cannot be started.
     pub fn start(kind: &str, dialect: Dialect, prepare: impl FnOnce(&mut Process)) -> Self {
         let mut command = Process::new(binaries::folder().join("sdm-agent"));
         command.args(["--rm", kind]);

@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 4] = [
     "google-chrome",
 ];
 
-/// Asks a page for what does not fit: into the window, or text of pictures into its frame.
+/// Script that makes a page report overflow: of the page beyond the window, or of a picture's text beyond its frame.
 const MEASURE: &str = r#"<script>
 const page = document.documentElement;
 const groups = [...document.querySelectorAll('svg.stacks g')];
@@ -37,7 +37,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// The browser of this machine; where there is none, the skip is reported.
+    /// The browser of this machine. Without one, the skip is reported and the result is `None`.
     #[must_use]
     pub fn find() -> Option<Self> {
         let runs = |program: &&&str| {

@@ -10,10 +10,10 @@ use crate::place::{Compiler, Place};
 use crate::processes;
 use crate::sdm::{Done, Sdm};
 
-/// A job of four ranks from its beginning to its end, with whatever is said to bring them to `main`.
+/// Runs a session of four ranks from beginning to end; `to_main` are the commands that bring the ranks to `main`.
 ///
 /// # Panics
-/// Where something else comes of it.
+/// Where the result is not the expected one.
 pub fn four_ranks_add_up(sdm: Sdm<'_>, sum: &Path, to_main: &[&str]) -> Done {
     let done = sdm
         .lines(to_main)

@@ -18,7 +18,8 @@ pub struct Disturbed {
 }
 
 impl Disturbed {
-    /// `lines` are shell, `$0` is in the folder: `$id` is the server's number; what falls through is the real server.
+    /// Creates a script in place of the server. `lines` are shell commands; `$0` is in the test's folder, `$id` is
+    /// the server's number. After the lines the script executes the real server.
     ///
     /// # Panics
     /// Where the folder cannot be made.

@@ -188,10 +188,10 @@ impl<'a> Editor<'a> {
         self.seq
     }
 
-    /// The response to a request, whatever it says; events meanwhile are kept.
+    /// Returns the response to a request, successful or not; events that arrive before it are kept.
     ///
     /// # Panics
-    /// Where none comes.
+    /// Where none arrives.
     pub fn response(&mut self, seq: i64) -> Value {
         let is_it =
             |message: &Value| message["type"] == "response" && message["request_seq"] == seq;

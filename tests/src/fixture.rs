@@ -91,10 +91,11 @@ pub fn compile(compiler: Compiler, name: &str, options: &[&str], program: &Path)
     fs::copy(&kept, program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
 }
 
-/// A folder of this user's alone in which `sdm` keeps what it compiles: for one program once in all tests, as programs are.
+/// A private folder of this user as the cache of `sdm`'s compiled files. All tests share it, so that a file is
+/// compiled once for a program.
 ///
 /// # Panics
-/// Where there can be none.
+/// Where the folder cannot be made.
 #[must_use]
 pub fn cache() -> PathBuf {
     let folder = kept_in().join(format!("cache-{}", nix::unistd::geteuid()));

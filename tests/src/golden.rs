@@ -1,4 +1,4 @@
-//! Screens that are kept in files: `UPDATE_GOLDEN=1` writes them anew.
+//! Screens in files: `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ pub fn check(name: &str, text: &str) {
     );
 }
 
-/// A text without what differs from run to run: the place's path, addresses, pids, seconds.
+/// Replaces the parts of a text that differ from run to run: the place's path, addresses, pids, seconds.
 #[must_use]
 pub fn normalised(text: &str, place: &Place) -> String {
     let text = text.replace(&place.path().display().to_string(), "PLACE");
@@ -59,7 +59,8 @@ pub fn normalised(text: &str, place: &Place) -> String {
     normal
 }
 
-/// Number of characters of a kind between `head` and `tail` at the beginning of a text; `None` where there are none.
+/// Number of characters of a kind between `head` and `tail` at the beginning of a text; `None` where the text does
+/// not begin in this form.
 fn run_behind(text: &str, head: &str, is: impl Fn(char) -> bool, tail: &str) -> Option<usize> {
     let rest = text.strip_prefix(head)?;
     let end = rest.find(|c| !is(c)).unwrap_or(rest.len());

@@ -1,9 +1,8 @@
-//! Every session that the documentation shows, run as it is written there. `UPDATE_GOLDEN=1` rewrites
-//! the output of those that have changed.
+//! Runs every session that the documentation shows. `UPDATE_GOLDEN=1` rewrites the output of changed ones.
 //!
-//! A block marked `console` holds commands behind `$ `, lines for prompts behind `(sdm) `, and the output
-//! of both. The blocks of a file are one session, in one folder that holds the programs of
-//! `tests/fixtures`. A line `...` stands for any lines; times, addresses and pids are not compared.
+//! A block marked `console` holds commands after `$ `, lines for prompts after `(sdm) `, and the output of both.
+//! The blocks of a file are one session, in one folder that holds the programs of `tests/fixtures`. A line `...`
+//! matches any lines; times, addresses and pids are not compared.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,7 +26,7 @@ struct Step {
     expect: String,
 }
 
-/// A text in which blocks of sessions stand.
+/// A document with blocks of sessions.
 struct Page {
     path: PathBuf,
     /// Text that is not of a session, and sessions, in turn.
@@ -61,7 +60,7 @@ impl Page {
         })
     }
 
-    /// The page with what came of its commands.
+    /// The page's text with the actual outputs of its commands.
     fn with(&self, answers: &[String]) -> String {
         let mut answers = answers.iter();
         let mut text = String::new();
@@ -166,7 +165,7 @@ fn run(page: &Page, place: &Place, prepare: impl FnOnce(&mut Command)) -> Vec<St
     answers.map(united).collect()
 }
 
-/// True for what a moment and a span of time are written with: `2026-11-23T13:40:02Z`, `0:07`.
+/// True for the characters of a time or a duration: `2026-11-23T13:40:02Z`, `0:07`.
 fn in_a_time(c: char) -> bool {
     c.is_ascii_digit() || "-:TZ".contains(c)
 }
@@ -204,7 +203,7 @@ fn normal(line: &str) -> String {
     normal
 }
 
-/// True where a text is what was expected, `...` standing for any lines.
+/// True where a text matches the expected one, in which `...` matches any lines.
 fn is_like(expect: &str, text: &str) -> bool {
     let expect: Vec<String> = expect.lines().map(normal).collect();
     let text: Vec<String> = text.lines().map(normal).collect();

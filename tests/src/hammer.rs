@@ -37,7 +37,7 @@ pub struct Target {
     pub quick: u64,
 }
 
-/// All of them.
+/// All targets.
 #[must_use]
 pub fn targets() -> Vec<Target> {
     let messages: Vec<Vec<u8>> = messages().iter().map(framed).collect();

@@ -26,9 +26,9 @@ pub enum Heard {
 /// A job, as its client knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// All states that were told, in their order.
+    /// All reported states, in order.
     pub states: Vec<String>,
-    /// When its number came.
+    /// Time at which the job's number arrived; `None` before.
     created: Option<Instant>,
 }
 
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// The reply to what was asked.
+    /// Returns the reply to the last request.
     ///
     /// # Panics
     /// Where the server ends instead.
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// Asks for a job with these attributes beside the usual ones; gives its number.
+    /// Creates a job; `more` are attributes in addition to the usual ones. Returns the job's number.
     ///
     /// # Panics
     /// Where it is refused.
@@ -205,10 +205,10 @@ impl Client {
         self.reply()
     }
 
-    /// Waits until a job has come to a state.
+    /// Waits until a job has reached a state.
     ///
     /// # Panics
-    /// Where it ends in another one, or never comes to it.
+    /// Where the job ends in another state, or never reaches this one.
     pub fn wait(&mut self, job: &str, state: &str) {
         loop {
             let states = &self.jobs[job].states;
@@ -229,10 +229,10 @@ impl Client {
         self.reply()
     }
 
-    /// Ends the session: nothing is said behind the answer, and the server ends by itself.
+    /// Ends the session. After the answer the server must be silent and end by itself.
     ///
     /// # Panics
-    /// Where something is, or it does not.
+    /// Where the server sends more, or does not end.
     pub fn exit(mut self) {
         self.write(&["EXIT".to_owned()]);
         assert_eq!(self.reply(), "S");

@@ -62,7 +62,7 @@ pub fn allow_root(command: &mut Command) -> &mut Command {
     command
 }
 
-/// `mpi_held` under a launcher: it hangs until it is let go.
+/// `mpi_held` under a launcher: the ranks wait until the file `go` exists.
 pub struct HeldJob {
     starter: Child,
     lines: Receiver<String>,
@@ -130,7 +130,7 @@ impl HeldJob {
         }
     }
 
-    /// Lets it go; it must come to the right result and the right exit code.
+    /// Releases the job; it must print the right result and have the right exit code.
     ///
     /// # Panics
     /// Where it does not.

@@ -28,7 +28,7 @@ pub struct Ledger {
     pub reasons: Vec<String>,
     /// Every answer, in the order of arrival.
     pub classes: Vec<Class>,
-    /// True once the session has said that it is over.
+    /// True once the session has reported the command's end.
     pub complete: bool,
 }
 

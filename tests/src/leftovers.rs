@@ -1,4 +1,4 @@
-//! Processes that a session may have left behind.
+//! Search for processes that a session has left over.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ fn supervisor() -> u32 {
         .unwrap_or_else(std::process::id)
 }
 
-/// All processes below `root` that are no zombies.
+/// Pids of all descendants of `root` that are no zombies.
 #[must_use]
 pub fn descendants_living(root: u32) -> Vec<u32> {
     let below = processes::below(root).into_iter();

@@ -1,4 +1,4 @@
-//! Two ordinary users and root on one machine: one of them plants files, which another one meets.
+//! Two ordinary users and root on one machine: one of them plants files, which another user finds.
 //!
 //! Only root can act as three users; otherwise such a test reports that and is skipped.
 
@@ -54,13 +54,13 @@ impl Who {
     }
 }
 
-/// The homes of the three, and a folder into which all of them can write; gone when it is dropped.
+/// The homes of the three users, and a folder that all of them can write to. Drop removes the folders.
 pub struct Neighbour {
     folder: PathBuf,
 }
 
 impl Neighbour {
-    /// A new one; absent, and said so, where this process is not root.
+    /// Creates the folders. Without root rights the skip is reported and the result is `None`.
     ///
     /// # Panics
     /// Where the folders cannot be made.
@@ -333,7 +333,7 @@ impl Marker {
     }
 }
 
-/// All that a process said.
+/// The standard output and standard error of a process.
 #[must_use]
 pub fn said(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
@@ -379,10 +379,10 @@ impl Outcome {
         }
     }
 
-    /// Checks the exit code, and that it said `part`.
+    /// Checks the exit code, and that the output contains `part`.
     ///
     /// # Panics
-    /// Where that is not so.
+    /// Where either differs.
     #[track_caller]
     pub fn expect(&self, code: i32, part: &str) {
         assert!(

@@ -1,5 +1,5 @@
-//! Recorded observations of jobs that hang, in `golden/observations/MPI/WAY.json`; `scripts/observations renew`
-//! records them anew.
+//! Recorded observations of jobs that hang, in `golden/observations/MPI/WAY.json`; `scripts/observations renew` records
+//! them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -91,7 +91,7 @@ pub fn normalised(text: &str, folder: &Path) -> String {
     after.encode()
 }
 
-/// Numbers that differ from run to run, by those that stand in their place.
+/// Replacements for numbers that differ from run to run.
 #[derive(Default)]
 struct Names {
     /// Tasks that used a processor between any two samples.
@@ -135,7 +135,7 @@ impl Names {
         parts.collect::<Vec<_>>().into()
     }
 
-    /// Whatever stands behind one of the heads is numbered by when it first came.
+    /// Replaces the text after each known head by a number, in order of first occurrence.
     fn in_text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for (head, digits) in [
@@ -164,7 +164,7 @@ impl Names {
     }
 }
 
-/// The processes of ranks, by the numbers that stand in their place.
+/// Replacement pids of the ranks' processes, by their real pids.
 fn ranks(file: &Value) -> BTreeMap<i64, i64> {
     let pids = file["pids"].as_array().into_iter().flatten();
     let number = |one: &Value| Some((one["pid"].as_i64()?, RANK_PID + one["rank"].as_i64()?));
@@ -223,7 +223,7 @@ fn write_missing() -> std::io::Result<()> {
     }
 }
 
-/// The lines in which two verdicts differ, those of the second behind those of the first.
+/// The lines in which two verdicts differ: those of the first, then those of the second.
 #[must_use]
 pub fn differing(before: &Value, after: &Value) -> Vec<String> {
     let lines = |value: &Value| {

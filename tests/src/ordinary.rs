@@ -1,6 +1,6 @@
-//! An ordinary user, under whom tests run `sdm`.
+//! An ordinary user, as whom tests run `sdm`.
 //!
-//! A test that root runs, as it sets up what only root can, starts everything else as that user.
+//! A test that root runs, since only root can do its set-up, starts everything else as this user.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};

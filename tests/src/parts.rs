@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use crate::place::Place;
 pub use crate::service::Part;
 
-/// The folder of Open MPI 5, which `scripts/openmpi5` installs. Absent where it cannot be had: that is
-/// said, and counted by `scripts/test`.
+/// The folder of Open MPI 5, which `scripts/openmpi5` installs. `None` where that is impossible: the reason is
+/// printed, and `scripts/test` counts it.
 ///
 /// # Panics
 /// Where the script cannot be run.
@@ -17,8 +17,8 @@ pub fn openmpi5() -> Option<PathBuf> {
     installed(FOLDER.get_or_init(|| install("openmpi5")))
 }
 
-/// The folder of VS Code's client for tests, which `scripts/editors` installs. Absent where it cannot be had: that is said,
-/// and counted by `scripts/test`.
+/// The folder of VS Code's client for tests, which `scripts/editors` installs. `None` where that is impossible: the
+/// reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
 /// Where the script cannot be run.
@@ -54,8 +54,8 @@ fn installed(installed: &Result<PathBuf, String>) -> Option<PathBuf> {
     }
 }
 
-/// A gdb in the place that cannot write all registers, whatever processor this is; see `scripts/crippled-gdb`. Absent where
-/// no gdb here is old enough: that is said, and counted by `scripts/test`.
+/// A gdb in the place that cannot write all registers, whatever this processor is; see `scripts/crippled-gdb`.
+/// `None` where no gdb here is old enough: the reason is printed, and `scripts/test` counts it.
 ///
 /// # Panics
 /// Where the script cannot be run.

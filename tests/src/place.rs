@@ -49,7 +49,7 @@ impl Place {
         Self { directory }
     }
 
-    /// A folder that stands in for `$XDG_RUNTIME_DIR` of the user who runs the test.
+    /// The folder that replaces `$XDG_RUNTIME_DIR` for the programs of the test.
     #[must_use]
     pub fn runtime(&self) -> PathBuf {
         self.directory.join("run")
@@ -116,10 +116,10 @@ impl Place {
         held.into_iter().map(|(pid, _)| pid).collect()
     }
 
-    /// Waits until so many of its processes that are called `name` run, and the others stand.
+    /// Waits until `count` of the place's processes with the program name `name` run, and all others are stopped.
     ///
     /// # Panics
-    /// Where it does not come to that.
+    /// Where that does not happen in time.
     pub fn wait_running(&self, name: &str, count: usize) {
         let stands = |pid: u32| {
             let state = processes::of(pid).state();

@@ -50,7 +50,7 @@ pub fn tracer(pid: u32) -> Option<u32> {
     Some(tracer.cast_unsigned())
 }
 
-/// All processes below `root`, zombies included, each with what it does.
+/// All descendants of `root`, zombies included, each with its state.
 #[must_use]
 pub fn below(root: u32) -> Vec<(u32, State)> {
     let stats: Vec<(u32, u32, State)> = crate::leftovers::all_pids()

@@ -22,7 +22,7 @@ const LOOKS: &[&str] = &[
     "x",
 ];
 
-/// The verbs of `sdm` that look at a job.
+/// The verbs of `sdm` that inspect a job.
 const LOOKING_VERBS: &[&str] = &["diagnose", "stacks"];
 
 /// The jobs that this process has inspected, each with all words of the command.
@@ -51,7 +51,7 @@ struct Moment {
 }
 
 impl Questions {
-    /// Lets the next question be one that was asked before. `reason` stands in `tests/ask-again.md` as well.
+    /// Allows the next question to repeat an earlier one. `tests/ask-again.md` lists the `reason` as well.
     pub fn ask_again(&mut self, _reason: &str) {
         self.is_granted = true;
     }
@@ -115,10 +115,10 @@ impl Questions {
 /// The reason for which a question is refused.
 const AGAIN: &str = "was asked before: wait for what is to be seen and ask once, or say `ask_again` with the reason";
 
-/// Enters a command line of `sdm` that looks at a job from outside.
+/// Records a command line of `sdm` that inspects a job from outside.
 ///
 /// # Panics
-/// Where the same was asked of it before.
+/// Where the same command line was already recorded for this job.
 pub(crate) fn enter_look(mark: &str, verb: &str, command: &Command, is_granted: bool) {
     if !LOOKING_VERBS.contains(&verb) {
         return;

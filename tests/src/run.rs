@@ -52,8 +52,9 @@ pub fn connect(path: &Path) -> UnixStream {
     }
 }
 
-/// Declares the group of `.config/nextest.toml` in which the tests of a file run, and the reason: `const _: () = test_group(...);`. In `main.rs`
-/// it holds for the whole program. Each test is a process, so only the runner can keep two of them apart; `house::groups` compares both lists.
+/// Declares the group of `.config/nextest.toml` in which the tests of a file run, and the reason: `const _: () =
+/// test_group(...);`. In `main.rs` it holds for the whole program. Each test is a process, so only the runner can
+/// keep two of them apart; `house::groups` compares both lists.
 pub const fn test_group(_group: &str, _reason: &str) {}
 
 /// Servers with scripted tasks, and a quick heartbeat.
@@ -130,7 +131,7 @@ impl Run {
         Ok(Self::of(session))
     }
 
-    /// Takes over a session that stands.
+    /// Takes over a running session.
     #[must_use]
     pub fn of(session: Session) -> Self {
         Self {
@@ -236,7 +237,7 @@ impl Run {
         }
     }
 
-    /// Waits until a command is over; gives what it came to.
+    /// Waits for the end of a command; returns its results.
     ///
     /// # Panics
     /// Where that takes longer than the bound.
@@ -288,10 +289,10 @@ impl Run {
         closed.unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Ends the session; nothing of it may be left.
+    /// Ends the session, and checks that no process of it is left.
     ///
     /// # Panics
-    /// Where something is left.
+    /// Where a process is left.
     pub fn close(self) {
         let mark = self.mark.clone();
         let begin = Instant::now();

@@ -16,7 +16,7 @@ use serde_json::Value;
 #[cfg(feature = "full")]
 use serde_json::json;
 
-/// The schema, and the validators made of it so far.
+/// The JSON schema, and the validators that have been made from it so far.
 pub struct Schema {
     #[cfg(feature = "full")]
     schema: Value,

@@ -20,7 +20,7 @@ struct Seen {
 }
 
 impl Screen {
-    /// Takes in all that comes from `source`, in a thread of its own.
+    /// Reads all output of `source` in a separate thread.
     pub fn read(mut source: impl Read + Send + 'static) -> (Self, JoinHandle<()>) {
         let screen = Self::default();
         let filled = screen.clone();
@@ -43,7 +43,7 @@ impl Screen {
         plain(&String::from_utf8_lossy(&self.lock().bytes))
     }
 
-    /// All that has come, with what is no letter.
+    /// All output so far, escape sequences included.
     #[must_use]
     pub fn raw(&self) -> String {
         String::from_utf8_lossy(&self.lock().bytes).into_owned()
@@ -136,8 +136,8 @@ fn ranks_of(line: &str, what: &str) -> Option<IdSet> {
     said.starts_with(what).then(|| ranks.parse().ok())?
 }
 
-/// The lines of a terminal that moves within a line only, as prompts and status lines do; but for a prompt that is drawn
-/// anew without anything above it, which goes up a line and down again.
+/// The visible lines of a terminal whose cursor moves within a line only, as prompts and status lines do. One
+/// exception is handled: a redrawn prompt, which goes up one line and down again.
 fn shown(text: &str) -> String {
     let text = text.replace("\x1b[A\r\n", "\r");
     let mut lines: Vec<String> = Vec::new();
@@ -177,7 +177,7 @@ fn shown(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Text without what a terminal would not show as letters: escape sequences and carriage returns.
+/// Removes escape sequences and carriage returns from a text.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();

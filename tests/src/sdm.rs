@@ -202,10 +202,10 @@ impl<'a> Sdm<'a> {
         }
     }
 
-    /// Runs it to its end and checks that nothing of it is left.
+    /// Runs `sdm` to its end and checks that no process of it is left.
     ///
     /// # Panics
-    /// Where it does not end, or leaves processes behind.
+    /// Where it does not end, or leaves processes.
     #[must_use]
     pub fn finish(self) -> Done {
         self.spawn().finish()
@@ -236,7 +236,7 @@ impl Running<'_> {
         self.child.id()
     }
 
-    /// Lets the next question be one that was asked before. `reason` stands in `tests/ask-again.md` as well.
+    /// Allows the next question to repeat an earlier one. `tests/ask-again.md` lists the `reason` as well.
     pub fn ask_again(&mut self, reason: &str) -> &mut Self {
         self.questions.ask_again(reason);
         self
@@ -254,10 +254,10 @@ impl Running<'_> {
         self.out.wait(mark, wanted)
     }
 
-    /// Waits for its end and checks that nothing of it is left.
+    /// Waits for the end of `sdm` and checks that no process of it is left.
     ///
     /// # Panics
-    /// Where it does not end, or leaves processes behind.
+    /// Where it does not end, or leaves processes.
     #[must_use]
     pub fn finish(mut self) -> Done {
         self.input = None;
@@ -318,17 +318,17 @@ impl Done {
         united.split("(sdm) ").next().unwrap_or_default().to_owned()
     }
 
-    /// Checks what came of a command line, put together as by [`Done::united`].
+    /// Checks the whole answer to a command line, put together as by [`Done::united`].
     ///
     /// # Panics
-    /// Where something else came; the screen is shown.
+    /// Where the answer differs; the screen is shown.
     pub fn expect(&self, line: &str, answer: &str) {
         let united = self.united();
         let came = self.answer_in(&united, line);
         assert_eq!(came, answer, "`{line}` of {self}");
     }
 
-    /// Checks that what came of a command line, put together as by [`Done::united`], holds `part`.
+    /// Checks that the answer to a command line, put together as by [`Done::united`], contains `part`.
     ///
     /// # Panics
     /// Where it does not; the screen is shown.

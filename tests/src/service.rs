@@ -1,7 +1,8 @@
 //! Services that tests share: hosts in network namespaces, a Slurm and a Grid Engine, each started once in a run of tests.
 //!
-//! The first test that wants a service starts its *keeper* (`supervise --keep`): a process above all processes of the service, which
-//! ends it when the run of tests is over. One test at a time has the service. Behind each it must be as new: what a test leaves there fails it.
+//! The first test that needs a service starts its *keeper* (`supervise --keep`). The keeper is the ancestor of all
+//! processes of the service, and ends the service when the run of tests is over. One test at a time uses a service.
+//! After each test the service must be in its initial state: a test that leaves anything there fails.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -23,7 +24,7 @@ use crate::{binaries, parts, processes};
 pub const KEEPER: &CStr = c"sdm-keeper";
 /// The process with whose end services end: `scripts/test`, or whatever runs the tests.
 pub const RUN_VARIABLE: &str = "SDM_TEST_RUN";
-/// The test's group, as the test runner says.
+/// Environment variable in which the test runner passes the test's group.
 const GROUP_VARIABLE: &str = "NEXTEST_TEST_GROUP";
 
 /// A service: its name is that of the group of its tests in `.config/nextest.toml`.
@@ -36,7 +37,7 @@ pub struct Service {
     daemons: &'static [&'static str],
 }
 
-/// All of them.
+/// All services.
 const SERVICES: [Service; 3] = [
     Service {
         name: "hosts",
@@ -98,7 +99,7 @@ impl Service {
         told.is_ok() && said.is_empty()
     }
 
-    /// Says why it cannot be had here; that is counted by `scripts/test`.
+    /// Whether the service can run here. If not, the reason is printed, and `scripts/test` counts it.
     fn is_possible(&self) -> bool {
         let name = self.script;
         if let Some(tool) = self.tools.iter().find(|tool| !is_there(tool)) {
@@ -167,17 +168,17 @@ impl Part {
         Self::take("gridengine")
     }
 
-    /// The same for a test that harms it: it is ended behind the test, and the next one starts another.
+    /// The same for a test that damages the service: it is ended after the test, and the next test starts another.
     #[must_use]
     pub fn to_be_harmed(mut self) -> Self {
         self.ends = true;
         self
     }
 
-    /// Absent where this machine cannot have it: that is said, and counted by `scripts/test`.
+    /// Takes the service; `None` where this machine cannot run it: the reason is printed, and `scripts/test` counts it.
     ///
     /// # Panics
-    /// Where it could, and does not start; where the test is not in the service's group.
+    /// Where the service should start and does not; where the test is not in the service's group.
     fn take(name: &str) -> Option<Self> {
         let service = Service::of(name).expect("one of the services");
         assert!(
@@ -263,7 +264,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Absent where there is none.
+    /// The record of a service's running keeper; `None` where none runs.
     fn of(service: &Service) -> Option<Self> {
         let file = File::open(service.record()).ok()?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {

@@ -93,11 +93,10 @@ impl<'a> Terminal<'a> {
         self.to.flush().expect("it is there");
     }
 
-    /// Waits until `wanted` is on the screen behind what was waited for before; gives what came
-    /// up to it.
+    /// Waits until `wanted` is on the screen after the text waited for before; returns the text up to it.
     ///
     /// # Panics
-    /// Where it does not come.
+    /// Where it does not appear.
     pub fn wait(&mut self, wanted: &str) -> String {
         let mut came = self.screen.wait(self.seen, wanted);
         let found = came.find(wanted).expect("it was waited for");
@@ -117,10 +116,10 @@ impl<'a> Terminal<'a> {
         parser.screen().contents()
     }
 
-    /// Waits until all of this stands on the terminal; gives what does.
+    /// Waits until the terminal displays all these texts; returns the displayed text.
     ///
     /// # Panics
-    /// Where it does not within [`BOUND`].
+    /// Where that does not happen within [`BOUND`].
     pub fn wait_displayed(&self, wanted: &[&str]) -> String {
         let deadline = Instant::now() + BOUND;
         loop {
@@ -158,10 +157,10 @@ impl<'a> Terminal<'a> {
         self.screen.raw()
     }
 
-    /// Clicks on the first place where these letters stand.
+    /// Clicks on the first occurrence of this text.
     ///
     /// # Panics
-    /// Where they do not.
+    /// Where the text is not displayed.
     pub fn click(&mut self, wanted: &str) {
         let text = self.wait_displayed(&[wanted]);
         let found = text.lines().zip(1..).find_map(|(line, row)| {
@@ -178,7 +177,7 @@ impl<'a> Terminal<'a> {
         self.screen.text()
     }
 
-    /// Lets the next question be one that was asked before. `reason` stands in `tests/ask-again.md` as well.
+    /// Allows the next question to repeat an earlier one. `tests/ask-again.md` lists the `reason` as well.
     pub fn ask_again(&mut self, reason: &str) -> &mut Self {
         self.questions.ask_again(reason);
         self
@@ -206,11 +205,11 @@ impl<'a> Terminal<'a> {
         united(&self.shown())
     }
 
-    /// Waits for the end of `sdm` and checks that nothing of it is left; gives its exit code and
-    /// all that was on the screen.
+    /// Waits for the end of `sdm` and checks that no process of it is left. Returns its exit code and all text of
+    /// the screen.
     ///
     /// # Panics
-    /// Where it does not end, or leaves processes behind.
+    /// Where it does not end, or leaves processes.
     pub fn finish(self) -> (u32, String) {
         let place = self.place;
         let ended = self.leave();

@@ -27,7 +27,7 @@ const RUNS: &[&str] = &[
     "wait",
 ];
 
-/// A line with those that stand below it.
+/// A line of output with the lines that belong below it.
 struct Entry {
     who: Option<(Kind, IdSet)>,
     text: String,
@@ -110,8 +110,8 @@ pub fn printed_by(screen: &str, task: TaskId) -> Vec<String> {
         .collect()
 }
 
-/// The whole line of output that ends with `text`. A line that does not go on for a second is shown in
-/// parts, each but the last with a backslash behind it: they are kept in `begun` until it ends.
+/// The whole line of output that ends with `text`. A line that pauses for a second is shown in parts, each but the
+/// last with a backslash at its end. The parts are collected in `begun` until the line ends.
 pub fn whole(begun: &mut String, text: &str) -> Option<String> {
     if let Some(part) = text.strip_suffix('\\') {
         begun.push_str(part);
@@ -182,7 +182,7 @@ fn label(line: &str) -> Option<(Kind, IdSet, &str)> {
     Some((Kind::Event, set.parse().ok()?, text))
 }
 
-/// The line of source where a task stopped, and what it returned.
+/// Whether a line is the source line where a task stopped, or the returned value, and so belongs to the event above.
 fn belongs_below(line: &str, above: &Entry) -> bool {
     let source = line.split_once('\t');
     let source = source.is_some_and(|(number, _)| number.parse::<u32>().is_ok());

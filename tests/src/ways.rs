@@ -140,10 +140,10 @@ pub const HEALTHY: &[&str] = &[
     "long_messages_beside",
 ];
 
-/// Nothing is wrong with these either, but all that can be seen of them is the same each time.
+/// Cases without a hang whose visible state is the same each time.
 pub const ALIKE: &[&str] = &["iterates", "token", "served_alike"];
 
-/// The same case in a job of so many ranks.
+/// The same case in a job of `ranks` ranks.
 #[must_use]
 pub fn in_job_of(ranks: usize, case: Case) -> Case {
     let mut others = OF_MANY.iter().filter(|_| ranks == MANY);
@@ -157,7 +157,7 @@ pub enum Expect {
     Case(Case),
     /// A verdict that proves nothing, and accuses no rank.
     Innocent(&'static str),
-    /// The verdict that there is no hang, where the kernel allows counting; otherwise as for `Innocent`.
+    /// The verdict "no hang" where the kernel allows counting; otherwise the same as for `Innocent`.
     Alike(&'static str),
 }
 

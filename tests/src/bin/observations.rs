@@ -1,4 +1,4 @@
-//! Keeps what a run of `hangs::full` has recorded; `scripts/observations renew` calls it.
+//! Stores the recordings of a run of `hangs::full`; `scripts/observations renew` calls it.
 //!
 //! usage: `observations FOLDER MPI...`
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The first words of processes, behind a launcher's tag, or not.
+/// The first lines of servers, with and without a launcher's tag.
 pub(super) fn first_words() -> Vec<Vec<u8>> {
     [
         "[1,3]<stdout>:SDM1 server=3 host=node7 port=40311 pid=1234 addresses=10.0.0.7,::1\r\n",
@@ -113,7 +113,7 @@ pub(super) fn objects() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Memory of an interpreter and of MPI libraries, as far as its beginning is of the form that is looked for.
+/// Memory of an interpreter and of MPI libraries, whose beginning has the form that the reader looks for.
 pub(super) fn memories() -> Vec<Vec<u8>> {
     const BEGIN: u64 = 1 << 20;
     let memory = |words: &[(usize, u64)]| {

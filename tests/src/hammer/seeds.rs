@@ -168,7 +168,7 @@ fn init() -> Message {
     }))
 }
 
-/// The plain front of a handshake, and a record's length behind it.
+/// The unencrypted beginning of a handshake, followed by the length of a record.
 pub(super) fn handshakes() -> Vec<Vec<u8>> {
     use sdm_core::link::{Link, LinkConfig};
     use sdm_core::secure::{Hello, Role, SessionKey};

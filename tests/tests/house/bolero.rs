@@ -3,7 +3,7 @@
 
 use sdm_tests::hammer::targets;
 
-/// Gives a decoder what the engine makes up.
+/// Passes the fuzzing engine's inputs to a decoder.
 fn feed(name: &str) {
     let targets = targets();
     let target = targets.iter().find(|target| target.name == name);

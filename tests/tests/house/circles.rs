@@ -190,7 +190,7 @@ struct Paths {
     needed: Vec<Words>,
 }
 
-/// A text without comments, the contents of strings, and what only tests have.
+/// A text without comments, the contents of strings, and test code.
 fn code(text: &str) -> String {
     let mut code = String::new();
     let mut rest = text;

@@ -45,7 +45,7 @@ fn every_text_has_a_cause_and_a_remedy() {
     );
 }
 
-/// The code in a table's cell; code with backticks of its own is between two of them and blanks.
+/// The code in a table's cell. Code that contains backticks is enclosed in double backticks and blanks.
 fn code(cell: &str) -> Option<&str> {
     let doubled = cell
         .strip_prefix("`` ")

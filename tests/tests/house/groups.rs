@@ -10,7 +10,7 @@ const DECLARES: &str = "\nconst _: () = sdm_tests::run::test_group(";
 /// A module of a test program: the program, and the module's name.
 type Module = (String, String);
 
-/// One alternative of a filter: the test program and its modules; absent stands for any.
+/// One alternative of a filter: the test program and its modules; `None` matches any.
 #[derive(Debug, PartialEq)]
 struct Term {
     program: Option<String>,

@@ -10,7 +10,7 @@ use sdm_tests::place::script;
 /// Tools that the script itself needs.
 const TOOLS: [&str; 4] = ["sh", "sed", "dirname", "echo"];
 
-/// A machine of programs that answer as is said.
+/// A folder as `PATH`, with programs that give prescribed answers.
 struct Machine {
     path: PathBuf,
 }
@@ -34,7 +34,7 @@ impl Machine {
         Self { path }
     }
 
-    /// The script's exit code, and all that it says.
+    /// Runs the script; returns its exit code and its output.
     fn install(&self, what: &[&str]) -> (Option<i32>, String) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/install-deps");
         let mut command = Command::new("/bin/sh");

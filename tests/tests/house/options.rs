@@ -1,4 +1,4 @@
-//! The options and commands of `sdm` that the documents show are there: they are looked up in the manual pages.
+//! The options and commands of `sdm` that the documents show exist in the manual pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -91,7 +91,7 @@ fn options(text: &str) -> BTreeSet<&str> {
     found
 }
 
-/// The words behind `sdm ` where a command line begins: in code, and in examples.
+/// The words after `sdm ` at the beginning of a command line, in code and in examples.
 fn verbs(text: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for start in ["`sdm ", "\n    sdm ", "$ sdm "] {

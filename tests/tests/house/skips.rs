@@ -9,7 +9,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Reasons that the tests print, with `*` for what varies.
+/// Reasons that the tests print, with `*` for variable parts.
 fn printed() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for source in super::sources::all() {
@@ -30,7 +30,7 @@ fn printed() -> BTreeSet<String> {
     found
 }
 
-/// True where a row stands for a reason, of which either may have `*` for a part.
+/// True where a row of the table matches a reason; both may have `*` for a part.
 fn stands_for(row: &str, reason: &str) -> bool {
     fn glob(pattern: &str, text: &str) -> bool {
         match pattern.split_once('*') {

@@ -7,7 +7,7 @@ use std::fs;
 
 use crate::sources::{self, Source, root};
 
-/// First words that are no subject.
+/// First words of a comment that are no subject.
 const OPENINGS: &[&str] = &["How", "What", "Where", "Who", "Whom", "Whose"];
 
 /// The most characters of a test's name.

@@ -15,7 +15,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("sdm/src/doctor/machine.rs", "what `ip` says of a network"),
 ];
 
-/// The texts of a line that stand in quotes, as long as they have no quotes in them.
+/// The quoted texts of a line; texts must not contain quotes themselves.
 fn texts(line: &str) -> impl Iterator<Item = &str> {
     line.split('"').skip(1).step_by(2)
 }

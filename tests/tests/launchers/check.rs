@@ -70,7 +70,8 @@ fn source() -> String {
     std::fs::read_to_string(path).expect("a fixture")
 }
 
-/// The line of `mpi_errors.c` that has the text, or the first of several; a text can begin in a line that is in front of it.
+/// Number of the line of `mpi_errors.c` with the first occurrence of the text. Where the text begins on an earlier
+/// line, the line of its MPI call counts.
 fn line(text: &str) -> usize {
     let source = source();
     let at = source.find(text).unwrap_or_else(|| panic!("no {text:?}"));

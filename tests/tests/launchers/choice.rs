@@ -8,7 +8,8 @@ use sdm_tests::sdm::{Done, Sdm};
 
 use super::pmix::lines_of;
 
-/// Compiles `mpi_ring`; linked as needed, Open MPI's own library is behind its Fortran one.
+/// Compiles `mpi_ring` with `--as-needed`. A Fortran program then needs Open MPI's own library only through the
+/// Fortran one.
 fn ring(place: &Place, compiler: Compiler) -> PathBuf {
     let program = place.path().join("mpi_ring");
     fixture::compile(compiler, "mpi_ring", &["-Wl,--as-needed"], &program);
@@ -72,7 +73,7 @@ fn a_launcher_of_another_mpi_is_warned_of() {
     }
 }
 
-/// No file tells that a script of Python's calls MPI.
+/// No file shows that a Python script calls MPI.
 #[test]
 fn ranks_that_are_each_alone_are_an_error_by_name() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/mpi_alone.py");

@@ -71,7 +71,7 @@ fn a_hanging_job_is_two_threads_and_a_step_says_who_does_not_arrive() {
     }
 }
 
-/// The first stop after which all stand.
+/// Returns the first stop event after which all are stopped.
 fn all_stopped(editor: &mut Editor<'_>) -> Value {
     loop {
         let stopped = editor.event("stopped");
@@ -214,7 +214,7 @@ fn a_job_of_mpirun_is_attached_to_by_its_pid_and_runs_on() {
     job.finish();
 }
 
-/// A step of one class into a sum over all: it waits for those that it does not move, and says so.
+/// A step of one class into a sum over all ranks waits for the ranks that do not run, and reports them.
 #[test]
 fn a_step_of_one_class_says_whom_it_waits_for() {
     let place = Place::new();

@@ -66,7 +66,8 @@ fn a_batch_ends_at_what_is_found_and_reports_it() {
     );
 }
 
-/// LeakSanitizer looks at its end, when launchers take it for gone; MPI's own leaks are the same everywhere.
+/// LeakSanitizer checks at the process's end, when launchers believe that it has ended; MPI's own leaks are the
+/// same in all ranks.
 #[test]
 fn leaks_are_one_stop_of_those_who_lose_the_same() {
     let place = Place::new();
@@ -187,7 +188,7 @@ fn what_ranks_lose_under_memcheck_is_in_the_report() {
     }
 }
 
-/// A handler of MPI's or of Fortran's tells of a crash and lets it go on: it does not come before the stop.
+/// A crash handler of MPI's or of Fortran's reports a crash and continues. The stop must come before the report.
 #[test]
 fn a_crash_is_shown_before_a_runtime_tells_of_it() {
     for (name, compiler, launcher, count) in [

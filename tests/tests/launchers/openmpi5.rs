@@ -1,4 +1,4 @@
-//! Sessions under Open MPI 5, whose `prterun` has no MPIR: launching, and attaching to what runs.
+//! Sessions under Open MPI 5, whose `prterun` has no MPIR: launching, and attaching to running jobs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

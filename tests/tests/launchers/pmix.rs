@@ -57,7 +57,7 @@ pub(super) fn assert_no_folder(place: &Place) {
     assert!(!left.iter().any(ours), "{left:?}");
 }
 
-/// The same program under mpirun says the same.
+/// The output is the same as under mpirun.
 #[test]
 fn ranks_are_one_job_without_mpirun() {
     let place = Place::new();
@@ -405,7 +405,7 @@ fn python_programs_put_and_get() {
     }
 }
 
-/// Foreign tools see the job; many of them, and killed ones, do no harm.
+/// Foreign tools see the job; many tools, and killed ones, do no harm.
 #[test]
 fn tools_see_the_job_and_harm_nobody() {
     let place = Place::new();

@@ -1,10 +1,11 @@
-//! MPI programs without a launcher of MPI where something fails: the PMIx library, or a rank that never comes to it.
+//! MPI programs without a launcher of MPI where something fails: the PMIx library, or a rank that never connects to it.
 
 use sdm_tests::place::{Compiler, Place};
 
 use super::pmix::{assert_no_folder, lines_of, local};
 
-/// As under mpirun, which waits for ever where it ends with 0.
+/// A rank that ends without `MPI_Init` ends the job, as under mpirun. (mpirun waits for ever where such a rank ends
+/// with 0.)
 #[test]
 fn who_ends_before_mpi_init_ends_the_job() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The PMIx server of a session as tools find that of a node, and what it knows of the node's clusters.
+//! The PMIx server of a session in the role of its node's server, and its information on the node's clusters.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -127,7 +127,8 @@ fn a_name_that_is_taken_is_left() {
     end(sdm, &second);
 }
 
-/// Tools are told the queues that the runtime model knows, by the PMIx server of a session and where a server knows none.
+/// Tools get the queues of the runtime model: from the PMIx server of a session, and also where a server knows no
+/// queues.
 #[test]
 fn tools_know_the_queues_of_the_clusters() {
     let shell = Shell::new();

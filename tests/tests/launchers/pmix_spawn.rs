@@ -30,7 +30,7 @@ fn batch(place: &Place, count: u32, program: &Path, args: &[&str]) -> Done {
         .finish()
 }
 
-/// The same program under mpirun says the same.
+/// The output is the same as under mpirun.
 #[test]
 fn started_programs_say_what_they_say_under_mpirun() {
     let place = Place::new();

@@ -200,8 +200,8 @@ fn a_tool_sends_signals_and_hears_of_ends() {
     assert!(second.to_string().contains('7'), "{second}");
 }
 
-/// A debugger that knows PMIx only holds the ranks that it starts in `PMIx_Init`, has daemons beside them, and lets them go on; they
-/// are tasks of the session all the while.
+/// A debugger that uses only PMIx holds the ranks that it starts in `PMIx_Init`, starts daemons next to them, and
+/// releases the ranks. All the while they are tasks of the session.
 #[test]
 fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
     let place = Place::new();
@@ -227,7 +227,7 @@ fn a_debugger_holds_ranks_and_has_its_daemons_beside_them() {
     job.end(1);
 }
 
-/// Whatever comes to its port, the server serves its job and its tools.
+/// Whatever data arrives at its port, the server serves its job and its tools.
 #[test]
 fn garbage_and_crowds_at_its_port_cost_nothing() {
     let place = Place::new();
@@ -256,7 +256,7 @@ fn garbage_and_crowds_at_its_port_cost_nothing() {
     job.end(1);
 }
 
-/// Communicators that are made of groups, as MPI 4 has them, want a server's library of their own generation.
+/// Creation of communicators from groups, an MPI 4 function, needs a server with a library of the same generation.
 #[test]
 fn ranks_make_communicators_of_groups() {
     let Some(mpi) = parts::openmpi5() else { return };

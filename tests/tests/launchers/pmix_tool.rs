@@ -1,5 +1,4 @@
-//! Tools of ours connected to a job of Open MPI 5: many of them, and killed ones, do not keep its `prterun` from
-//! ending.
+//! Tools of ours connected to a job of Open MPI 5: many tools, and killed ones, do not keep its `prterun` from ending.
 
 use std::fs::Permissions;
 use std::io::BufRead;

@@ -16,7 +16,7 @@ struct Prte {
 }
 
 impl Prte {
-    /// Absent where Open MPI 5 cannot be had.
+    /// Starts a `prte`; `None` where Open MPI 5 is not available.
     fn start() -> Option<Self> {
         let mpi = parts::openmpi5()?;
         let shell = Shell::new();
@@ -111,7 +111,7 @@ impl Watched {
         said
     }
 
-    /// All that it has said, and how it ended.
+    /// Waits for the server's end; returns all its output and its exit code.
     fn end(mut self) -> (String, Option<i32>) {
         self.out.read_to_string(&mut self.said).expect("text");
         let status = self.child.wait().expect("it is ours");

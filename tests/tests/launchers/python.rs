@@ -208,7 +208,8 @@ impl Torchrun {
         job
     }
 
-    /// True once one rank computes and no thread of the other three runs: all have said before that they are ready.
+    /// True once one rank computes and no thread of the other three runs. All ranks have reported before that they
+    /// are ready.
     fn hangs(&self) -> bool {
         let below = processes::below(self.0.id()).into_iter();
         let ranks = below.filter_map(|(pid, _)| {

@@ -46,7 +46,7 @@ fn open_mpi<'a>(place: &'a Place, way: &str) -> Running<'a> {
     hanging(place, &launcher, Compiler::OpenMpi, way)
 }
 
-/// Lets ranks of Open MPI run until each waits within MPI: it has entered what it sends or receives, and looks for progress.
+/// Lets ranks of Open MPI run until each waits within MPI: it has posted its sends or receives, and polls for progress.
 fn wait_within_mpi(sdm: &mut Running<'_>) {
     for place in ["say_ready", "opal_progress"] {
         sdm.ask(&format!("tbreak {place}"), "breakpoint ");

@@ -8,7 +8,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::{Running, Sdm};
 use sdm_tests::{leftovers, processes};
 
-/// Four ranks that stand at `main`, two of them with each server.
+/// Starts four ranks that are stopped at `main`, two of them with each server.
 fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     let compiler = match launcher {
         "mpirun" => Compiler::OpenMpi,

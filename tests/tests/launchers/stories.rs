@@ -28,7 +28,7 @@ fn adapter(place: &Place) -> (PathBuf, PathBuf) {
     (path, kept)
 }
 
-/// Everything that adapters have said, held against the schema; gives the names of the requests that were answered.
+/// Checks all messages of adapters against the schema. Returns the names of the answered requests.
 fn answered(kept: &Path) -> Vec<String> {
     let files = fs::read_dir(kept).expect("a folder");
     let files = files.map(|file| fs::read(file.expect("a file").path()).expect("a file"));

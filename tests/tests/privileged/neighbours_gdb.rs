@@ -1,4 +1,4 @@
-//! Files for gdb beside a program: their owner decides whether gdb executes them.
+//! Files for gdb next to a program: their owner decides whether gdb executes them.
 
 mod compilers;
 mod planted;
@@ -11,7 +11,7 @@ use sdm_tests::neighbour::{Neighbour, Who, said};
 
 use planted::{Looked, MODES, Mode, build, gdbs, look, plant_all};
 
-/// A printer as a library brings it: for what is its own, and registered for it alone.
+/// A pretty-printer as a library installs it: for the library's own types, and registered for that library alone.
 const PRINTER: &str = r#"
 import gdb
 class Point(object):

@@ -15,7 +15,7 @@ use sdm_tests::processes;
 use sdm_tests::run::{BOUND, Run};
 use sdm_tests::secret::{holds, who_shows};
 
-/// Servers that log everything, and have their key told to the test.
+/// Servers that log everything, and store their key in a file for the test.
 fn town() -> Disturbed {
     Disturbed::new("umask 077; echo $SDM_KEY > $0.key; export SDM_LOG=trace; exec 2>$0.$$.log")
 }

@@ -64,7 +64,7 @@ fn ranks_add_up(mpi: &str, compiler: Compiler, prefix: &[&str], options: &[&str]
     }
 }
 
-/// One step for each run. Its PMI2 does not tell a program which one it is, with or without us.
+/// One step for each run. Slurm's PMI2 does not tell a program its index in the job, with or without SDM.
 fn two_programs_are_started_twice() {
     let place = Place::new();
     let ocean = place.compile_with("mpi_two", Compiler::Mpich, &["-g", "-DOCEAN"]);
@@ -125,7 +125,7 @@ fn srun_carries_what_ranks_print() {
     }
 }
 
-/// Each node has one gdb for its tasks, which stand before their first instruction.
+/// Each node has one gdb for its tasks, which are stopped before their first instruction.
 fn srun_holds_its_tasks_until_they_are_attached_to() {
     let place = Place::new();
     let sdm = |count| {
@@ -302,7 +302,7 @@ fn slurm_starts_several_programs_and_holds_a_job() {
     control::four_ranks_add_up(sdm, &sum, &["tbreak main", "continue"]);
 }
 
-/// A test leaves nothing behind; each finds a Slurm that counts jobs from 1.
+/// A test leaves no job in Slurm; each test finds a Slurm that counts jobs from 1.
 #[test]
 fn a_job_that_a_test_leaves_in_slurm_is_named() {
     for _ in 0..2 {

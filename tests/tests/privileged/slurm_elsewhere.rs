@@ -1,4 +1,4 @@
-//! Jobs of Slurm's whose `srun` `sdm` does not see, as on a login node: it runs in a pid namespace of its own, while
+//! Jobs of Slurm's whose `srun` `sdm` cannot see, as on a login node: `sdm` runs in a pid namespace of its own, and
 //! `srun` is a child of the batch step outside of it. The nodes' servers are outside, too.
 
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! A cluster behind ssh, as an ordinary user has it at a shell.
+//! A cluster behind ssh, as an ordinary user uses it from a shell.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,8 @@ use crate::ssh::CONFIG;
 
 const _: () = sdm_tests::run::test_group("hosts", "hosts in namespaces, with one sshd each");
 
-/// The cluster `far`, behind ssh. What ssh starts there has the same folders: they are shared, as home folders are.
+/// Defines the cluster `far`, behind ssh. Processes that ssh starts there have the same folders, which are shared,
+/// as home folders are.
 fn define(shell: &Shell) {
     let place = shell.place.path().display();
     let agent = binaries::folder().join("sdm-agent");
@@ -52,7 +53,8 @@ fn define(shell: &Shell) {
     let _done = shell.words(&far).done();
 }
 
-/// On the screen while it runs, and by `logs` until it has ended; what follows it there ends as well.
+/// Follows a job's output on the screen while it runs, and by `logs` until the job has ended. The remote processes that
+/// follow it end as well.
 fn output_is_followed(shell: &Shell, folder: &str) {
     let script = "echo one; until [ -e go ]; do sleep 0.1; done; echo two";
     let writes = shell.submit(&[folder, "--", "/bin/sh", "-c", script]);

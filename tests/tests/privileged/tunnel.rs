@@ -66,7 +66,7 @@ impl Server {
     }
 }
 
-/// Starts sshd and waits until it says that it listens.
+/// Starts sshd and waits until it reports that it listens.
 fn listen(folder: &Path) -> Child {
     let mut sshd = Command::new("/usr/sbin/sshd")
         .args(["-D", "-e", "-f"])
@@ -92,7 +92,7 @@ impl Drop for Server {
     }
 }
 
-/// Polls both until `find` finds something in what happened to either.
+/// Polls both transports until `find` returns a value for an event of either.
 fn until<T>(
     transports: [&mut TcpTransport; 2],
     mut find: impl FnMut(&TransportEvent) -> Option<T>,

@@ -26,7 +26,7 @@ fn start(place: &Place, dialect: Dialect) -> Talk {
     })
 }
 
-/// The pids of what the runner of a job has started.
+/// The pids of the processes that the runner of a job has started.
 fn pids(place: &Place, number: &str) -> Vec<i32> {
     let folder: PathBuf = place.path().join("sdm/local").join(number);
     let state = record::state(&folder).expect("a record");

@@ -25,7 +25,7 @@ fn sdm(args: &[&str]) -> Command {
     command
 }
 
-/// Runs `sdm`, and checks its exit code and that it says `parts`.
+/// Runs `sdm`, and checks its exit code and that its output contains `parts`.
 fn check(args: &[&str], code: i32, parts: &[&str]) -> String {
     let begin = Instant::now();
     let output = sdm(args).output().expect("sdm runs");
@@ -185,7 +185,7 @@ fn a_call_that_waits_does_not_outlive_the_server(starter: &str, ranks: &[u32], b
     }
 }
 
-/// While breakpoints are inserted and the tasks run, and while they stand still.
+/// Kills each member in turn: while breakpoints are inserted and the tasks run, and while they are stopped.
 fn whatever_dies_the_job_runs_on(starter: &str, ranks: &[u32], before: &[Look]) {
     for (victim, running) in [
         ("sdm", true),

@@ -1,4 +1,4 @@
-//! Processors: the program keeps what its launcher bound it to, its debugger is freed from that.
+//! Processor affinity: the program keeps the binding of its launcher, and its debugger is freed from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -16,8 +16,8 @@ use sdm_tests::place::{Compiler, MARK_VARIABLE, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// Log text of a member that has often looked in vain for another one, which is then started. The first attempt was
-/// a hundredth of a second after the member's start.
+/// Log text of a member after several failed attempts to connect to another one, which is then started. The first
+/// attempt was a hundredth of a second after the member's start.
 const TRIES: &str = "try 6 ";
 
 /// A command of those that `sdm` shows, typed.
@@ -34,7 +34,7 @@ impl Typed {
         Self(Beside::start(command))
     }
 
-    /// Waits until it has looked in vain for a server.
+    /// Waits until this member has failed several times to connect to a server.
     fn misses(&self, server: u32) {
         let wanted = format!("server {server} on 127.0.0.1: {TRIES}");
         self.0.err.wait(0, &wanted);
@@ -163,7 +163,7 @@ fn shown_key(commands: &[String]) -> PathBuf {
     key
 }
 
-/// A kill of `sdm` leaves neither the key nor the members started by hand; half of them had been started.
+/// A kill of `sdm` leaves neither the key nor the members started by hand; half of the members had been started.
 #[test]
 fn no_key_stays_where_sdm_is_killed() {
     let place = Place::new();

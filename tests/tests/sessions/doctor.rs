@@ -65,7 +65,7 @@ fn a_machine_where_all_is_well() {
     assert!(done.out.trim_end().ends_with("unknown"), "{done}");
 }
 
-/// A check, a limit and a gdb to plant; then the verdict, and parts of what is found and of the remedy.
+/// A check, and a limit and a gdb to plant; then the expected verdict, and parts of the finding and of the remedy.
 type Fault<'a> = (
     &'a str,
     Option<&'a str>,

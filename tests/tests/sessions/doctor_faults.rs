@@ -1,5 +1,6 @@
-//! `sdm doctor` where something is wrong: each fault is planted for real, as far as an ordinary user can, and found with what
-//! to do. Faults of the kernel's settings are planted in namespaces, where a test may lay files over those of the kernel.
+//! `sdm doctor` on a faulty system. Each fault is planted for real, as far as an ordinary user can, and must be
+//! found with its remedy. Faults of kernel settings are planted in namespaces, where a test may mount files over
+//! the kernel's.
 
 use std::fs;
 use std::net::TcpListener;
@@ -26,7 +27,8 @@ pub(super) const OWN: [&str; 8] = [
     "--kill-child",
 ];
 
-/// `sdm doctor --json` behind a script in namespaces of its own; nothing, and said, where there can be none.
+/// Runs `sdm doctor --json` after a script in namespaces of its own; `None`, with a message, where namespaces are not
+/// allowed.
 fn in_namespaces(place: &Place, more: &[&str], planting: &str) -> Option<Done> {
     let prefix = [&OWN[..], more].concat();
     let output = Command::new(prefix[0])

@@ -1,5 +1,5 @@
-//! Signals that end a command end its session too, where they reach the front-end alone: nothing of it is left, and
-//! inspected processes run on as before.
+//! Signals that end a command end its session too, if only the front-end receives them. No process of the session
+//! is left, and inspected processes run on as before.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

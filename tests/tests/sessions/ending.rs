@@ -11,12 +11,12 @@ fn kill_9(pid: u32) {
     processes::signal(pid, Signal::SIGKILL);
 }
 
-/// Four tasks under a launcher, each with a server of its own: the first two run, the others stand still.
+/// Starts four tasks under a launcher, each with a server of its own: the first two run, the others are stopped.
 fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     start_sharing(place, launcher, 1)
 }
 
-/// The same with so many tasks a server.
+/// The same with `tasks` tasks for each server.
 fn start_sharing<'a>(place: &'a Place, launcher: &str, tasks: u32) -> Running<'a> {
     let compiler = match launcher {
         "mpirun" => Compiler::OpenMpi,
@@ -59,15 +59,15 @@ fn nothing_is_left_of_a_killed_front_end() {
     }
 }
 
-/// Stand-in for Open MPI's `mpirun` while it maps many ranks: it starts no process and ignores every signal that
-/// can be ignored.
+/// Script in place of Open MPI's `mpirun` that is still mapping many ranks: it starts no server and ignores every
+/// signal that can be ignored.
 const DEAF_LAUNCHER: &str = r#"
 case "$*" in --version) echo "mpirun (Open MPI) 4.1.4"; exit ;; esac
 trap '' INT TERM HUP
 exec sleep 100000
 "#;
 
-/// Begins a session by this launcher, which stays at a `sleep`, and sends `sdm` a signal then: nothing of it is left.
+/// Begins a session with a launcher that hangs in a `sleep`, and then sends `sdm` a signal. No process may be left.
 fn strike_start<'a>(place: &'a Place, launcher: &str, signal: Signal) -> Running<'a> {
     let launcher = script(place.path(), "mpirun", launcher);
     let program = place.compile("work", Compiler::C);

@@ -125,7 +125,7 @@ fn what_cannot_be_started_is_said() {
     }
 }
 
-/// A name of several lines is shown as one: none of them can read as if we had said it.
+/// A name of several lines is shown on one line, so that no part of it can pass for a message of SDM.
 #[test]
 fn a_line_end_in_a_name_forges_no_line() {
     const FORGED: &str = "x\nrank 7: all fine";

@@ -80,7 +80,7 @@ fn who_is_not_read_any_more_ends_as_by_sigpipe() {
     }
 }
 
-/// A file that cannot be written is told of, by the code too, and leaves nothing in its place.
+/// A file that cannot be written is reported, also by the exit code, and no partial file is left.
 #[test]
 fn a_full_disk_leaves_no_empty_file() {
     let (place, elsewhere) = (Place::new(), Place::new());

@@ -4,7 +4,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::sdm::Sdm;
 use sdm_tests::terminal::Terminal;
 
-/// As launchers take it: the first word that is no option is the program.
+/// As with launchers, the first word that is no option is the program.
 #[test]
 fn a_program_needs_no_dashes_in_front() {
     let place = Place::new();

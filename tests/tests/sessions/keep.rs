@@ -22,7 +22,7 @@ fn say(place: &Place, words: &[&str]) -> (Option<i32>, String) {
     )
 }
 
-/// The numbers of the program's lines that stand whole in a text.
+/// The numbers of the program's lines that are complete in a text.
 fn line_numbers(text: &str) -> Vec<u32> {
     let whole = text
         .split_inclusive('\n')
@@ -35,9 +35,9 @@ fn line_numbers(text: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Detached by a key, brought back, taken by another terminal, detached from elsewhere while the
-/// program prints, brought back after the terminal's process was killed: nothing is lost, nothing
-/// is shown twice, and the exit code comes to who sees the end.
+/// A session is detached by a key, attached again, taken by another terminal, and detached from elsewhere while the
+/// program prints. Then it is attached again after a kill of the terminal's process. No output is lost or shown
+/// twice, and the terminal that is attached at the end gets the exit code.
 #[test]
 fn a_session_outlives_its_terminals() {
     let place = Place::new();

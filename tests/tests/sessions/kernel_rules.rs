@@ -8,9 +8,9 @@ use sdm_tests::sdm::{Done, Sdm};
 
 use super::doctor_faults::OWN;
 
-/// Runs `sdm WORDS PID` under a simulated scope of Yama, on a program that runs beside it in namespaces of the
-/// test's own. The last line is the program's state afterwards. `None`, with a message, where there can be no
-/// namespaces.
+/// Runs `sdm WORDS PID` under a simulated scope of Yama, on a program that runs in the same namespaces of the
+/// test's own. The last line of output is the program's state afterwards. `None`, with a message, where namespaces
+/// are not allowed.
 fn restricted(place: &Place, scope: u32, words: &[&str]) -> Option<Done> {
     let planting = format!(
         "mount -t tmpfs none /proc/sys/kernel; mkdir /proc/sys/kernel/yama; \

@@ -51,7 +51,7 @@ fn ctrl_c_stops_every_task_and_kills_none() {
     quit(terminal, &place, "halo");
 }
 
-/// `quit` asks once; no brings the prompt back.
+/// `quit` asks once; the answer no returns to the prompt.
 fn quit(mut terminal: Terminal<'_>, place: &Place, program: &str) {
     terminal.keys("quit\n");
     terminal.wait("kill 4 tasks started here? (y/n/detach) ");

@@ -1,9 +1,8 @@
-//! Any of a session's processes are killed together, in any order, at any moment of attaching, inspecting, resuming
-//! and detaching. Attached processes run on as before. Where no process is left that could see to that, `sdm
-//! rescue` does.
+//! Some processes of a session are killed together, in any order, at any moment of attaching, inspecting, resuming and
+//! detaching. Attached processes run on as before. Where no process is left that could restore them, `sdm rescue` does.
 //!
-//! A cell is a seed: it gives the killed processes, their order, and the time. `SDM_TEST_SEED=FIRST` begins
-//! elsewhere, and with `SDM_TEST_FULL=1` there are 400 of them.
+//! A seed gives the killed processes, their order, and the time. `SDM_TEST_SEED=FIRST` begins with another seed,
+//! and with `SDM_TEST_FULL=1` there are 400 of them.
 
 use std::process::{Child, Command, Stdio};
 

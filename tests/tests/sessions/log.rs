@@ -7,7 +7,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::sdm::{Running, Sdm};
 
-/// Parses a line of the log: its spans, and the text behind them.
+/// Parses a line of the log: its spans, and the text after them.
 fn parse(line: &str) -> (String, String) {
     let mut words = line.splitn(2, ' ');
     let time = words.next().expect("a time");

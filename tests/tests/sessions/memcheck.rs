@@ -1,4 +1,4 @@
-//! `--memcheck`: programs that Valgrind runs, and what it finds in them.
+//! `--memcheck`: programs that Valgrind runs, and the errors that it finds in them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes::{self, signal};
 use sdm_tests::sdm::Sdm;
 
-/// A session of one program, before anything was asked of it.
+/// A command line for a session of two ranks under `--memcheck`.
 fn memcheck(place: &Place) -> Sdm<'_> {
     Sdm::run(place, 2).args(["--memcheck"])
 }

@@ -15,9 +15,9 @@ struct Case {
     compiler: Compiler,
     options: &'static [&'static str],
     args: &'static [&'static str],
-    /// Each command, and what its answer holds.
+    /// Each command, with a part of its answer.
     commands: &'static [(&'static str, &'static str)],
-    /// Texts that are shown sooner or later: output and remarks do not wait for both ranks.
+    /// Texts that are shown at some time: output and notices do not wait for both ranks.
     shown: &'static [&'static str],
 }
 

@@ -14,7 +14,7 @@ const INHERITED: &str = "ulimit -Sn 700; ulimit -c 0; umask 027; exec 7</dev/nul
                          exec setsid -w nice -n 1 env --ignore-signal=HUP,USR2,QUIT \
                          --block-signal=USR1,TERM \"$@\"";
 
-/// Signals 32 and 33: the C library of a program's parent sets them, as the guide says.
+/// Signals 32 and 33 as bits of a mask. The C library of a program's parent sets their state, as the guide says.
 const RESERVED: u64 = 0b11 << 31;
 
 /// The program's view of its attributes: facts by name.

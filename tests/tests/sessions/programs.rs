@@ -55,7 +55,8 @@ fn two_programs_are_one_job() {
     }
 }
 
-/// Both to the end, told apart by the runtime, and again with another argument for one of them.
+/// Both programs run to their end, the runtime knows which is which, and a second run has another argument for one
+/// of them.
 #[test]
 fn a_runtime_knows_its_programs() {
     for (launcher, compiler) in [("mpirun", Compiler::OpenMpi), ("mpiexec", Compiler::Mpich)] {

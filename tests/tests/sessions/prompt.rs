@@ -37,7 +37,7 @@ fn what_is_typed_ahead_is_done_in_order() {
     }
 }
 
-/// Ctrl-C takes back what was begun at the prompt and Ctrl-D ends it.
+/// Ctrl-C discards a multi-line input that was begun at the prompt, and Ctrl-D ends it.
 #[test]
 fn what_is_begun_at_the_prompt_is_taken_back_or_ended() {
     let place = Place::new();

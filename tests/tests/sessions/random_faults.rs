@@ -1,7 +1,7 @@
 //! Random faults: any process of a session is killed, terminated or stopped, at any moment of any use, and the debugged
 //! processes run on as before.
 //!
-//! A seed gives the use, the process, the fault and the moment. `scripts/faults [N [SEED]]` has more of them.
+//! A seed gives the use, the process, the fault and the moment. `scripts/faults [N [SEED]]` runs more seeds.
 
 mod uses;
 
@@ -27,10 +27,11 @@ use uses::{USES, Use};
 
 /// The faults of a run that was not asked for more.
 const FAULTS: u64 = 4;
-/// The latest moment of a fault, behind the start of `sdm`: of a look, which is over soon, and of other uses.
+/// The latest moment of a fault after the start of `sdm`: for a one-time inspection, which is over soon, and for
+/// other uses.
 const LOOK_MILLIS_MAX: u64 = 500;
 const MOMENT_MILLIS_MAX: u64 = 1600;
-/// The time that `sdm` has to end once it is asked to, and what it started has to go.
+/// Time limit for `sdm` and all its processes to end after a request to end.
 const END_WAIT: Duration = Duration::from_secs(60);
 /// Time after which an `sdm` that has not ended by itself is asked to by a signal.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -238,7 +239,7 @@ impl Begun {
         Self { sdm, go, said }
     }
 
-    /// Has it end, and gives what is wrong with that.
+    /// Makes `sdm` end, and returns the faults of that end.
     fn end(&mut self, used: Use, pid: u32) -> Vec<String> {
         let mut wrong = Vec::new();
         let _ = fs::write(&self.go, "");

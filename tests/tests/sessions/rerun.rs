@@ -1,4 +1,4 @@
-//! A job started anew from the prompt and from scripts: real gdb, real launchers.
+//! A job restarted from the prompt and from scripts: real gdb, real launchers.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,8 +18,8 @@ fn sleeps_in_loop(pid: u32) -> bool {
     processes::name(pid) == "loop" && call == Some(SYS_clock_nanosleep)
 }
 
-/// A person fixes a breakpoint and runs again: asked first, everything of theirs is there again,
-/// what was spent is not, and nothing of the job before is left.
+/// A user changes a breakpoint and runs the job again. `sdm` asks first. The user's settings are kept, the temporary
+/// breakpoint that was hit is not, and no process of the first job is left.
 #[test]
 fn a_person_runs_the_job_again() {
     let place = Place::new();

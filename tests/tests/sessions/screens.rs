@@ -65,7 +65,7 @@ const PROMPT: &[&str] = &[
     "help display",
 ];
 
-/// The lines with what each shows, of a screen that begins with a prompt.
+/// Each line that was typed with its answer, from a screen that begins with a prompt.
 fn story(place: &Place, screen: &str, lines: &[&str]) -> String {
     let mut rest = screen;
     let mut story = String::new();

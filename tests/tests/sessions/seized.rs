@@ -71,7 +71,7 @@ fn a_crash_brings_a_gdb_for_each_that_crashes() {
     assert_eq!(gdb.starts(), 2, "{done}");
 }
 
-/// A crash that comes while no gdb can be had is told, and nothing is left.
+/// A crash while no gdb is available is reported, and no process is left.
 #[test]
 fn a_crash_without_any_gdb_loses_its_rank() {
     let place = Place::new();
@@ -99,7 +99,8 @@ fn a_hang_is_looked_at_without_gdb() {
     place.assert_gone();
 }
 
-/// Begins a batch of two ranks that spin, with a gdb that begins once the second one stands; gives their processes, too.
+/// Begins a batch of two spinning ranks, with a gdb that starts once the second rank is stopped. Also returns the
+/// pids of the ranks.
 fn with_patient_gdb<'a>(place: &'a Place, options: &[&str]) -> (Running<'a>, [u32; 2]) {
     let text = "until grep -q '^State:.t' \"/proc/$(cat \"$0.other\")/status\"; do :; done\nexec gdb \"$@\"";
     let gdb = script(place.path(), "patient-gdb", text);

@@ -8,7 +8,7 @@ use sdm_tests::sdm::Sdm;
 
 /// Command prefix that makes a mount namespace, in which a test may hide files of the system.
 const OWN: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
-/// The system's folder of settings with the site's file in it, and nothing else of it.
+/// Shell commands that replace `/etc` by a folder with only the site's settings file in it.
 const PLANT: &str = "mount -t tmpfs none /etc; mkdir /etc/sdm; cp \"$SITE\" /etc/sdm/config.toml";
 
 #[test]

@@ -8,7 +8,7 @@ use sdm_tests::place::Place;
 use sdm_tests::sdm::Sdm;
 use serde_json::{Value, json};
 
-/// Expressions in the frame of `look` of `sorts.cc`, and what each is.
+/// Expressions in the frame of `look` of `sorts.cc`, each with its value.
 const VALUES: [(&str, &str); 14] = [
     ("cell.heat", "2.5"),
     ("cell", "{id = 1, heat = 2.5}"),

@@ -1,4 +1,4 @@
-//! Standard input of programs where there is no prompt: they read `sdm`'s own.
+//! Standard input of programs in sessions without a prompt: they read that of `sdm`.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -27,7 +27,7 @@ const VICTIMS: [&str; 7] = [
     "all of them",
 ];
 
-/// All of them, as they are called.
+/// Program names of all members of a session.
 const MEMBERS: [&str; 5] = ["sdm-server", "sdm-master", "gdb", "work", "sdm-warden"];
 
 /// The end of the session.
@@ -38,7 +38,7 @@ enum Ending {
     KillMaster,
 }
 
-/// Four tasks under a launcher, each with a server of its own: the first two run, the others stand still.
+/// Starts four tasks under a launcher, each with a server of its own: the first two run, the others are stopped.
 fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     let work = place.compile("work", Compiler::C);
     let mut sdm = Sdm::run(place, 4)
@@ -53,7 +53,7 @@ fn start<'a>(place: &'a Place, launcher: &str) -> Running<'a> {
     sdm
 }
 
-/// The processes of the session, by what they are called in a list of processes.
+/// The session's processes with this program name.
 fn named(place: &Place, name: &str) -> Vec<u32> {
     let held = leftovers::holding(place.mark()).into_iter();
     let all = leftovers::all_pids().collect::<Vec<_>>();

@@ -103,7 +103,7 @@ const CXX: [Row; 29] = [
     ("$xmm7.v2_int64", "{0, 0}", "{5, 6}", "[0]: 5, not 0"),
 ];
 
-/// Expressions of numbers, and what the ranks have.
+/// Expressions of numbers, each with the values of the ranks.
 const CXX_NUMBERS: [(&str, &str); 8] = [
     ("pointer->id", "0 0 1"),
     ("array[1]", "0 0 1"),
@@ -212,7 +212,7 @@ const FORTRAN_CONDITIONS: [&str; 7] = [
     "cells(2)%weights(2) == 4",
 ];
 
-/// The lines that ask for each value of a table, and for what holds.
+/// The lines that ask for each value of a table and for each condition.
 fn questions(rows: &[Row], numbers: &[(&str, &str)], conditions: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     for (expression, ..) in rows {
@@ -230,12 +230,12 @@ fn questions(rows: &[Row], numbers: &[(&str, &str)], conditions: &[&str]) -> Vec
     lines
 }
 
-/// Both values, each with its ranks, behind `what`.
+/// The expected output for both values, each with its ranks; `what` precedes each value.
 fn both(what: &str, even: &str, odd: &str) -> String {
     format!("ranks 0-1 (2): {what}{even}\nrank 2: {what}{odd}")
 }
 
-/// Each command has shown what is in the table.
+/// Checks that each command has shown the values of the table.
 fn check_rows(done: &Done, rows: &[Row]) {
     for (at, (expression, even, odd, differs)) in rows.iter().enumerate() {
         let print = format!("{}\n", both("", even, odd));

@@ -5,7 +5,7 @@ use sdm_tests::place::{Compiler, Place};
 use sdm_tests::processes;
 use sdm_tests::terminal::Terminal;
 
-/// A job that is gone is not shown as stopped, and what was begun is still there to be typed to its end.
+/// A job that has ended is not shown as stopped, and a line that was begun can still be completed.
 #[test]
 fn the_prompt_shows_lost_ranks_as_lost() {
     let place = Place::new();

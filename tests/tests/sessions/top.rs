@@ -205,7 +205,7 @@ fn it_is_suspended_resized_and_hung_up() {
     assert_ne!(code, 0, "{screen}");
 }
 
-/// At most thirty frames a second, and of each what is another than before.
+/// The screen writes at most thirty frames a second, and of each frame only the changes.
 #[test]
 fn little_is_written() {
     let shell = Shell::new();

@@ -23,11 +23,11 @@ pub(super) use code::changed_bytes;
 /// Moment of the disturbance.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// gdb is there, and was told nothing.
+    /// gdb runs, and has received no command.
     Gdb,
-    /// A process is held, the first of them or the last.
+    /// A process is held: the last one, or the first.
     Held { last: bool },
-    /// The first process, or each of them, was held and is not any more.
+    /// A process was held and is released: each of them, or the first.
     Left { last: bool },
     /// All were inspected, and gdb is about to detach from the first.
     Seen,
@@ -92,7 +92,7 @@ const WATCHED: [Moment; 3] = [Moment::Gdb, Moment::Held { last: true }, Moment::
 enum Blow {
     /// A person types Ctrl-C.
     Interrupt,
-    /// gdb is killed, by a user or by the system for want of memory.
+    /// gdb is killed, by a user or by the system for lack of memory.
     KillGdb,
     /// A batch system, or a terminal that goes, ends `sdm`.
     End(Signal),
@@ -119,7 +119,7 @@ fn gdb_of(pid: u32) -> u32 {
     tracer(pid).expect("it is attached to")
 }
 
-/// Strikes; the signal has come to where it was sent when this returns.
+/// Applies the blow; the signal has been delivered when this returns.
 fn strike(blow: Blow, gdb: u32, running: &Running<'_>) {
     match blow {
         Blow::KillGdb => {

@@ -1,4 +1,4 @@
-//! Output that is not read does not keep `sdm` from ending when it is told to.
+//! Output that is not read does not keep `sdm` from ending when it is asked to end.
 
 use std::io::{PipeReader, pipe};
 use std::os::fd::AsFd;

@@ -174,8 +174,8 @@ fn quickest(options: &str) -> u64 {
     field.expect("a field").parse().expect("a number")
 }
 
-/// Eight members are three links deep. That less is held back is seen by a latency far above what
-/// anything else takes.
+/// Eight members are three links deep. A latency far above all other costs shows that no link delays less than
+/// configured.
 #[test]
 fn slow_links_hold_back_each_hop() {
     let latency_us = 20_000;

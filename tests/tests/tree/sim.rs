@@ -1,12 +1,12 @@
-//! The whole tree under a virtual clock and seeded faults: a fixed list of seeds. `scripts/sim`
-//! runs as many others as are wanted.
+//! The whole tree under a virtual clock and seeded faults: a fixed list of seeds. `scripts/sim` runs any number of
+//! others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sdm_sim::{Options, Report, run};
 use sdm_tests::run::is_full;
 
-/// Seeds that broke a law once, each with what it found.
+/// Seeds that once violated an invariant, each with the fault that it found.
 const SEEDS: [(u64, &str); 17] = [
     (28, "a task was told to be missing and to be lost"),
     (41, "an event came a second way, behind newer ones"),
@@ -95,7 +95,7 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(check(seed, what).hash, check(SEEDS[4].0, SEEDS[4].1).hash);
 }
 
-/// The errors that `scripts/sim-mutants` plants can be planted: what they change is still there.
+/// The patches of `scripts/sim-mutants` still apply.
 #[test]
 fn every_mutant_can_be_made() {
     let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

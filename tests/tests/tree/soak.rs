@@ -1,6 +1,6 @@
-//! Emulated sessions for a long time: random commands, output, faults, detaching and resuming. Every
-//! living task executes every step once, whichever terminal shows it; memory and descriptors stay flat;
-//! nothing is left behind. `scripts/soak` runs it for hours.
+//! Emulated sessions for a long time: random commands, output, faults, detaching and resuming. Every living task
+//! executes every step once, whichever terminal shows it. Memory and descriptors stay constant, and no process is
+//! left. `scripts/soak` runs it for hours.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -130,7 +130,7 @@ impl<'a> Soak<'a> {
         }
     }
 
-    /// All that live have counted as often as they were told to.
+    /// Checks that all living tasks have counted once for each step.
     fn check_count(&mut self) {
         let all = IdSet::all_below(SERVERS);
         let count = self.count.to_string();
@@ -218,7 +218,7 @@ impl<'a> Soak<'a> {
         self.stop_for(10, 1500);
     }
 
-    /// Beyond what makes it silent: its children are adopted, and it comes back.
+    /// Stops a server for longer than the silence limit: its children are adopted, and it comes back.
     fn stop_server_for_long(&mut self) {
         self.stop_for(9000, 12_000);
     }
@@ -266,7 +266,7 @@ impl Drop for Soak<'_> {
     }
 }
 
-/// `ranks 0-3 (4): VALUE`, also behind a prompt or a line of progress that it has replaced.
+/// Parses `ranks 0-3 (4): VALUE`, also after a prompt or a line of progress that it has replaced.
 fn answer(line: &str) -> Option<(IdSet, &str)> {
     let line = &line[line.rfind("rank")?..];
     let (who, what) = line.split_once(": ")?;

@@ -54,7 +54,7 @@ impl Lines {
         self.rest.drain(..from);
     }
 
-    /// All has come of what the task wrote last.
+    /// Whether the task's last write has arrived completely.
     fn is_whole(&self) -> bool {
         self.rest.is_empty() && self.count.is_multiple_of(AT_ONCE)
     }

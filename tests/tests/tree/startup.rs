@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// Time limit for a server that does not come.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// Starts a session that cannot be; nothing may be left of it.
+/// Starts a session that must fail, and checks that no process of it is left. Returns the error.
 fn refused(lines: &str, wait: Duration) -> SessionError {
     let disturbed = Disturbed::new(lines);
     let error = match Run::try_start(&disturbed.config(6, wait)) {

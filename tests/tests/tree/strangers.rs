@@ -36,7 +36,7 @@ const NO_REFUSALS: [&str; 5] = [
     "no parent: ",
 ];
 
-/// Number of connections that send nothing, and the maximum of them at a time.
+/// Number of silent connections in total, and maximum number of them at a time.
 const CROWD: usize = 10_000;
 const HELD_MAX: usize = 2000;
 
@@ -87,7 +87,8 @@ impl Town {
         );
     }
 
-    /// Each cause of a refusal was said once, and again only after a minute, which this may take on a busy machine.
+    /// Checks that each cause of a refusal was logged once, and again only after a minute, which this test may take
+    /// on a busy machine.
     fn check_log(&self) {
         let log = self.log(VICTIM);
         let anew = |line: &&String| !line.contains(" times since it was last said)");
@@ -155,7 +156,7 @@ fn is_sent_away(mut stream: TcpStream) {
     }
 }
 
-/// Holds the key and says that it is the front-end, in an epoch that is over.
+/// Connects as a front-end with the right key, in an epoch that is over.
 fn second_front_end(config: &LinkConfig, port: u16) {
     let mut stream = connect(port);
     let mut link = Link::initiate(Instant::now(), config, front_end(1));

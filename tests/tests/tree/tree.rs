@@ -25,7 +25,7 @@ fn start(servers: u32) -> Session {
     Session::start(&config, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Waits for the end of a command; gives what was answered, checked to be once per task.
+/// Waits for the end of a command. Returns the answers, and checks that each task has answered once.
 fn finish(session: &mut Session, id: CommandId) -> (Vec<Class>, IdSet, IdSet) {
     let (mut classes, mut lost, mut missing) = (Vec::new(), IdSet::new(), IdSet::new());
     let mut answered = IdSet::new();

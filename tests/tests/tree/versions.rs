@@ -11,7 +11,7 @@ use sdm_tests::disturbed::Disturbed;
 use sdm_tests::leftovers;
 use sdm_tests::run::{BOUND, Run, evaluate, fake};
 
-/// Time limit for servers: those of this version come in a fraction of it.
+/// Time limit for servers; those of this version connect in a fraction of it.
 const WAIT: Duration = Duration::from_secs(10);
 /// Length of the bytes that each end sends before the handshake.
 const PREFACE_BYTES: usize = 8;

@@ -59,7 +59,7 @@ impl Costs {
     }
 }
 
-/// A test program's name without the hash that cargo puts behind it.
+/// A test program's name without the hash that cargo appends.
 fn name_of(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let hashed = name.rsplit_once('-');

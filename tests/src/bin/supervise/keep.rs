@@ -20,10 +20,11 @@ use nix::unistd::setsid;
 use sdm_tests::leftovers::descendants_living;
 use sdm_tests::service::{KEEPER, Service};
 
-/// Keeps the service NAME until the process OWNER has ended, or this one gets SIGTERM. It says `up` once the service is.
+/// Runs the service NAME until the process OWNER has ended, or this process gets SIGTERM. Prints `up` once the service
+/// runs.
 ///
 /// # Errors
-/// The service does not start, or there is one already.
+/// The service does not start, or already runs.
 pub(crate) fn keep(mut words: impl Iterator<Item = OsString>) -> Result<ExitCode> {
     let mut word = || words.next().and_then(|it| it.into_string().ok());
     let (Some(name), Some(owner)) = (word(), word()) else {
@@ -103,7 +104,8 @@ fn signals() -> SigSet {
     signals
 }
 
-/// Waits for the owner's end, or for SIGTERM; takes every orphan that ends meanwhile, and renews the service when a test wants that.
+/// Waits for the owner's end, or for SIGTERM. Meanwhile reaps orphans, and restarts the service when a test asks
+/// for it.
 fn wait(owner: u32, signals: &SignalFd, service: &Service, renewals: &UnixListener) -> Result<()> {
     let owner = sdm_system::pidfd_open(owner).ok();
     loop {

@@ -102,7 +102,7 @@ fn inside(own: &Path, program: &Path, arguments: &[OsString]) -> Result<u8> {
     test_to_its_end(&mut command, test_of(arguments))
 }
 
-/// The test that is to run: the first word that is no option.
+/// Name of the test to run: the first word that is no option, or `all`.
 fn test_of(arguments: &[OsString]) -> &str {
     let mut words = arguments.iter().filter_map(|it| it.to_str());
     words.find(|it| !it.starts_with('-')).unwrap_or("all")
@@ -125,7 +125,7 @@ fn with_owner(mut command: Command) -> Command {
     command
 }
 
-/// Runs a test, and sees that nothing of it is left: gives its exit code.
+/// Runs a test, and checks that no process of it is left. Returns the exit code.
 fn test_to_its_end(command: &mut Command, test: &str) -> Result<u8> {
     let (code, stopped) = run(command)?;
     let left = end_leftovers(if stopped { Duration::ZERO } else { GONE_WITHIN });

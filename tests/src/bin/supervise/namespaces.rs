@@ -16,9 +16,10 @@ use sdm_tests::service;
 
 /// Programs whose tests have namespaces of their own, but for those that share a service.
 const PROGRAMS: [&str; 2] = ["launchers-", "privileged-"];
-/// Tests that find what others of the same user run.
+/// Tests that search for the processes of the whole user, and so would find those of other tests.
 const FINDING: [&str; 4] = ["openmpi5::", "pmix", "prte::", "editors::"];
-/// Mounts in the new namespace, before this program takes its place. The arguments: the test's folder, and what is executed then.
+/// Shell script that mounts file systems in the new namespace, then executes the program. Its arguments: the test's
+/// folder, and the program with its arguments.
 const MOUNTS: &str = r#"own=$1 && shift && mount -t tmpfs -o mode=0755 sdm "$own" &&
     mount -t tmpfs -o mode=1777 sdm /dev/shm && exec "$@""#;
 
@@ -64,7 +65,7 @@ impl Apart {
     }
 }
 
-/// Whether this user can have all of it here.
+/// Whether this user can create the namespaces here.
 fn is_possible() -> bool {
     let mut tried = within(Path::new("/dev/shm"), "true".as_ref());
     tried.stdout(Stdio::null()).stderr(Stdio::null());

@@ -24,14 +24,14 @@ const HEAD: &str = "# Wire version ";
 /// Text before the hash of everything above it, in the last line.
 const SEAL: &str = "\n# Seal ";
 
-/// Every file of kept bytes. One that is missing is not written anew: nothing would then be left of the bytes that it kept.
+/// Every file of kept bytes. A missing file is not rewritten, as the record of its bytes would be lost.
 const FILES: [&str; 5] = ["commands", "merged", "messages", "replies", "sets"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/wire")
 }
 
-/// Holds entries against `golden/wire/NAME.txt`; with `UPDATE_GOLDEN=1` it writes the file anew where the rule allows it.
+/// Compares entries with `golden/wire/NAME.txt`; with `UPDATE_GOLDEN=1` rewrites the file where the rule allows it.
 pub(super) fn check(name: &str, entries: &[Entry]) {
     let path = folder().join(format!("{name}.txt"));
     let kept = match fs::read_to_string(&path) {
@@ -81,7 +81,7 @@ enum Verdict {
     Allowed(String),
     /// The file was edited by hand: an entry removed from it would return with other bytes.
     Edited,
-    /// Bytes that were kept have changed or are gone, and the version is what it was.
+    /// Kept bytes have changed or disappeared, and the version is unchanged.
     Refused(String),
 }
 

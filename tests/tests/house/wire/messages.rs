@@ -91,7 +91,7 @@ fn framed(messages: Vec<(String, Message)>) -> impl Iterator<Item = (String, Fra
     messages.into_iter().map(framed)
 }
 
-/// A message for each variant of a part of it.
+/// A message for each variant of a part of the message.
 fn messages<T>(parts: Vec<(String, T)>, message: fn(T) -> Message) -> Vec<(String, Frame)> {
     let messages = parts.into_iter().map(|(name, part)| (name, message(part)));
     framed(messages.collect()).collect()

@@ -1,9 +1,10 @@
-//! The bytes of everything that members send one another, kept in files: nothing changes them by chance.
+//! The bytes of everything that members send each other, stored in files, so that no change goes unnoticed.
 //!
-//! `tests/golden/wire` has a file for each kind of bytes, with an entry for each variant. An entry may be added without raising
-//! [`WIRE_VERSION`]: an older member answers `bad_command` to a command that it does not know. Bytes that have changed, or are
-//! gone, need a raised version, for then two members would misread each other. [`kept::judge`] is the rule. A file that is gone or was
-//! changed by hand (its last line is a hash of it) has to be taken back first: without what it kept nothing can be judged.
+//! `tests/golden/wire` has a file for each kind of bytes, with an entry for each variant. An entry may be added
+//! without raising [`WIRE_VERSION`]: an older member answers `bad_command` to an unknown command. Bytes that have
+//! changed or disappeared need a raised version, as two members would misread each other otherwise. [`kept::judge`]
+//! is the rule. A file that is missing or was edited by hand (its last line is a hash of it) must be restored
+//! first: without its old contents nothing can be judged.
 
 mod commands;
 mod kept;
@@ -34,7 +35,7 @@ macro_rules! every {
 }
 use every;
 
-/// `Type::Variant` of a pattern: without a path before it, without fields behind it.
+/// `Type::Variant` of a pattern, without a path before it and fields after it.
 fn name_of(of: &str, pattern: &str) -> String {
     let path = pattern.split(['(', '{', ' ']).next().unwrap_or(pattern);
     let variant = path.rsplit("::").next().unwrap_or(path);

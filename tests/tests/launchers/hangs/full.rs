@@ -1,6 +1,6 @@
 //! All ways to hang under each MPI, and tests that need many samples: `scripts/test --full` only.
 //!
-//! Each way is repeated three times, or as often as `SDM_TEST_REPEATS` says, with 32 ranks once.
+//! Each way is repeated three times, or `SDM_TEST_REPEATS` times, and once with 32 ranks.
 
 use std::path::{Path, PathBuf};
 
@@ -264,7 +264,7 @@ fn who_calls_the_same_again_does_not_stand() {
     }
 }
 
-/// Frames are read in the midst of a runtime's work, where gdb now and then finds no way out: that is no progress.
+/// Frames are read while a runtime works, where gdb sometimes cannot unwind; an incomplete stack is no progress.
 #[test]
 fn who_waits_is_never_said_to_go_on() {
     /// Number of diagnoses of the job.

@@ -18,7 +18,7 @@ use sdm_tests::processes;
 use sdm_tests::run::{BOUND, until};
 use sdm_tests::ways::RANKS;
 
-/// By what a job is run, and how large it is.
+/// A job's compiler, number of ranks, and launcher options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Under {
     pub(crate) compiler: Compiler,
@@ -65,7 +65,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// For the ranks that are told of `file`, which is made as well.
+    /// For the ranks of a job that get the path `file`, which is created here.
     pub(crate) fn at(file: &Path) -> Self {
         std::fs::write(file, "").expect("a file of the test's");
         let path = file.with_extension("ready");
@@ -77,7 +77,7 @@ impl Ready {
         }
     }
 
-    /// Waits until so many have said so.
+    /// Waits until `ranks` ranks have reported that they are ready.
     pub(crate) fn wait(&mut self, ranks: usize) {
         let mut missing = ranks * "ready\n".len();
         while missing > 0 {

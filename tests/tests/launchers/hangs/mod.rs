@@ -1,5 +1,6 @@
-//! Diagnoses by `sdm diagnose` of jobs that hang, each in its own way, and of some that do not: the verdict, the
-//! tasks that it names, and the evidence. Each job is attached to while it runs, without a debugger before.
+//! Diagnoses by `sdm diagnose` of jobs that hang, each in its own way, and of some that do not. Checked are the
+//! verdict, the tasks that it names, and the evidence. Each job runs without a debugger until `sdm diagnose`
+//! attaches to it.
 //!
 //! [`live`] has ten jobs in each run. [`full`] has all of them under each MPI, and tests that need many samples; it
 //! records the observations where `SDM_RECORD` names a folder. The test program `house` judges the recorded
@@ -26,7 +27,7 @@ use job::{Job, Under};
 
 const _: () = sdm_tests::run::test_group("crowded", "eight to 32 ranks that poll");
 
-/// By what `sdm` is started: nothing that changes anything.
+/// Prefix of the `sdm` command line that changes nothing.
 const PLAIN: &[&str] = &["env", "--default-signal=INT"];
 
 /// The diagnosis of a job, as the record, with the exit code.
@@ -55,7 +56,7 @@ fn check(under: Under, program: &Path, expect: Expect) {
     check_and_keep(under, program, expect, None);
 }
 
-/// The same; what was observed is kept in a folder. Gives the record.
+/// The same, with the observations stored in a folder. Returns the record.
 fn check_and_keep(under: Under, program: &Path, expect: Expect, folder: Option<&Path>) -> Value {
     let way = expect.way();
     // The test has it before any rank wants it.

@@ -15,7 +15,7 @@ fn said(place: &Place, verb: &str, target: &[&str]) -> Done {
     Sdm::wrapped(&prefix, place, verb).args(target).finish()
 }
 
-/// The pid of a rank, as its launcher has told the process itself.
+/// Pid of a rank's process, by the rank in the environment that its launcher has given it.
 fn pid_of(program: &Path, rank: u32) -> u32 {
     let variables = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"].map(|name| format!("{name}={rank}"));
     let is_it = |pid: &u32| {

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use sdm_tests::neighbour::{Neighbour, Outcome, Who};
 
-/// Names of programs that are looked up.
+/// Names of programs that SDM looks up on `PATH`.
 const TOOLS: &[&str] = &[
     "gdb",
     "ssh",

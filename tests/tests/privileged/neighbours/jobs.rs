@@ -24,7 +24,7 @@ int main(int count, char **words)
 }
 "#;
 
-/// A library that records each load of it by another user than the one who planted it.
+/// A library that records each load by a user other than the one who planted it.
 const LIBRARY: &str = r#"
 #include <dirent.h>
 #include <fcntl.h>
@@ -120,7 +120,7 @@ fn a_login_that_calls_itself_so_is_not_executed() {
     }
 }
 
-/// The user's own: a program that is called like a login, but is no `ssh`.
+/// A process of the user's own has a login's command line, but its program is no `ssh`: SDM does not run it.
 #[test]
 fn a_login_is_made_by_ssh_only() {
     let Some(neighbour) = Neighbour::new() else {
@@ -258,7 +258,7 @@ fn wait_until_hidden(pid: u32) {
     }
 }
 
-/// A process whose name is no text is one as any other.
+/// A process whose name is not valid UTF-8 is treated as any other.
 #[test]
 fn a_name_that_is_no_text_hides_nothing() {
     use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Sockets between the members of a host: others see their names, and come to nothing there.
+//! Sockets between the members of a host: other users see their names, and cannot use them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

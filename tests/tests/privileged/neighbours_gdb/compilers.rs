@@ -1,4 +1,4 @@
-//! The printers that a compiler brings for its library: which of them gdb is let execute.
+//! The pretty-printers that a compiler has for its library: the ones that gdb is allowed to execute.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! A program with all kinds of files beside it that gdb could execute, and the ways in which gdb reads the program.
+//! A program with all kinds of files next to it that gdb could execute, and the ways in which gdb reads the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn leave_core(running: &Running, core: &Path) {
     fs::rename(written, core).expect("the core file is renamed");
 }
 
-/// The ways to have gdb look at a program.
+/// The ways in which gdb gets to read a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mode {
     Run,
@@ -183,7 +183,7 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// Starts the program as `runner`, and leaves a core file beside it that is `owner`'s.
+    /// Starts the program as `runner`, and creates a core file next to it that `owner` owns.
     pub(super) fn new(users: &Neighbour, runner: Who, owner: Who, program: &Path) -> Self {
         let core = PathBuf::from(format!("{}.core", program.display()));
         let running = Running::start(users, runner, program);
@@ -198,7 +198,8 @@ impl Looked {
     }
 }
 
-/// Everything that gdb could execute, beside a program and in it; what each leaves.
+/// Plants every kind of file that gdb could execute, next to a program and in it. Returns the program, and for each
+/// kind the marker that its execution would leave.
 pub(super) fn plant_all(
     users: &Neighbour,
     who: Who,

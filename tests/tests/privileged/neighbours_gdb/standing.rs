@@ -15,7 +15,7 @@ use super::planted::{Running, build, compile};
 /// A program that is taken for another one.
 const EVIL: &str = "int EVIL(void) { for (;;) ; } int main(void) { return EVIL(); }";
 
-/// A gdb whose system calls are in a file beside it.
+/// A gdb script that records gdb's system calls. Returns the script and the file of the calls.
 fn traced_gdb(users: &Neighbour) -> (PathBuf, PathBuf) {
     let log = users.home(Who::User).join("calls");
     // The gdb stays the child that was started.

@@ -18,7 +18,7 @@ use super::run;
 const TWO: &str = "10.77.0.1:2,10.77.0.2:2";
 const THREE: &str = "10.77.0.1:2,10.77.0.2:2,10.77.0.3:2";
 
-/// The PMIx server's program stands beside the server's.
+/// Copies the PMIx server's program into the folder of the server.
 fn put_program(place: &Place) {
     let name = "sdm-pmix";
     let source = binaries::folder().join(name);
@@ -247,8 +247,8 @@ fn at_the_host_of(server: &str) -> Command {
     command
 }
 
-/// The file in which a PMIx server says where it is. A tool that has the pid looks for it in all of `/tmp`, whatever of others is there,
-/// and follows links: it never comes back from `/proc`.
+/// The rendezvous file of a PMIx server. A tool that knows only the pid searches all of `/tmp`, including other
+/// users' files, and follows links: a link to `/proc` makes it search for ever.
 fn file_of(server: &str) -> String {
     let folders = fs::read_dir("/tmp").expect("/tmp").flatten();
     let files = folders.filter_map(|it| fs::read_dir(it.path()).ok());
@@ -259,7 +259,7 @@ fn file_of(server: &str) -> String {
     format!("file:{}", found.display())
 }
 
-/// The ranks that it starts wait until it has looked at them on each host.
+/// The ranks that a debugger starts wait until it has inspected them on each host.
 fn a_debugger_has_daemons_on_all_hosts(place: &Place, server: &str) -> String {
     let sum = place.compile("mpi_sum", Compiler::OpenMpi);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pmix_debugger.py");

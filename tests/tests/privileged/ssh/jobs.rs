@@ -32,8 +32,8 @@ fn held_by_open_mpi(folder: &Folder, program: &Path) -> HeldJob {
     HeldJob::start(mpirun, folder, program, 4)
 }
 
-/// Settings of ssh's for when a host is cut off: that one is waited for a moment only, as nothing comes of it, and the others for as long
-/// as they take.
+/// Settings of ssh for a job of which one host is cut off: a short time limit for that host, whose connection must
+/// fail. The other hosts keep their limit.
 fn settings_without(host: &str) -> String {
     format!("Include {CONFIG}\nHost {host}\n  ConnectTimeout 3\n")
 }

@@ -109,7 +109,7 @@ fn five_tasks_on_four_hosts(place: &Place, work: &std::path::Path) {
     done.expect_part("stacks", "ranks 0-4 (5): main ()");
 }
 
-/// Two levels of ssh; what was copied is gone afterwards.
+/// Two levels of ssh; the copied files are removed afterwards.
 fn hosts_start_each_other_with_a_copy_of_the_server(place: &Place, work: &Path) {
     let temporary = place.path().join("tmp");
     fs::create_dir_all(&temporary).expect("a folder");

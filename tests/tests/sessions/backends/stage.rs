@@ -1,4 +1,4 @@
-//! A backend with one task, driven by its descriptors and timers, and what it answers as one line of text.
+//! A backend with one task, driven by its descriptors and timers; its answers are formatted as one line of text each.
 
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
@@ -39,7 +39,8 @@ pub(super) struct Stage {
     start: StartSpec,
     poll: Poll,
     watched: BTreeMap<RawFd, Interest>,
-    /// Never behind the clock; ahead of it where nothing but the backend's own timers is waited for.
+    /// Time given to the backend, never behind the clock. It jumps ahead while only the backend's own timers are
+    /// waited for.
     now: Instant,
     commands: u64,
     answers: BTreeMap<u64, Result<Reply, Failure>>,

@@ -81,7 +81,7 @@ impl Tour {
         }
     }
 
-    /// A run, and what happens while it runs.
+    /// Sends a command that makes the tasks run, and checks the rows while they run. Returns the command's answer.
     fn during(&mut self, run: &Command, rows: Vec<(Command, &str)>) -> String {
         let id = self.send(run);
         // Answered behind it, by when gdb has let it run.
@@ -104,7 +104,7 @@ fn start(program: &Path) -> Command {
     Command::Start(spec(program))
 }
 
-/// All of it on so many tasks; gives the commands that were given.
+/// Runs all rows with `tasks` tasks. Returns the names of the commands that were given.
 fn tour(place: &Place, tasks: u32) -> BTreeSet<&'static str> {
     let program = place.compile("tour", Compiler::C);
     let mut tour = Tour::start(tasks);

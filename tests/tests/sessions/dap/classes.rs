@@ -96,7 +96,7 @@ fn named(editor: &mut Editor<'_>, name: &str) -> i64 {
     *id
 }
 
-/// The class of this number has moved: it has come to a stand, with its number where all of it came at once.
+/// Checks that the class with this number has stopped; the number is unchanged where the whole class stopped at once.
 fn moved(editor: &mut Editor<'_>, id: i64) {
     let stopped = editor.event("stopped");
     if stopped["allThreadsStopped"] == true {
@@ -106,7 +106,7 @@ fn moved(editor: &mut Editor<'_>, id: i64) {
     all_stopped_behind(editor, stopped);
 }
 
-/// The upper class, of this number, moves, and ranks 0 and 1 stand where they are; gives the number that it has then.
+/// Moves the upper class, of this number, while ranks 0 and 1 stay stopped. Returns the number that the class has then.
 fn go_alone(editor: &mut Editor<'_>, id: i64, lower: &str, upper: &str) -> i64 {
     // One class goes on alone where that is asked for; the other stands where it was.
     let arguments = json!({"threadId": id, "singleThread": true});

@@ -1,19 +1,19 @@
-//! A hundred thousand messages of a client that makes no sense: none of them ends the adapter, and nothing of them stays.
+//! A hundred thousand nonsensical messages of a client: none of them ends the adapter, and no memory of them remains.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::Place;
 use serde_json::{Value, json};
 
-/// Number of messages; with `--full` all of them are sent to the real program, where the test runner allows a minute.
+/// Number of messages. With `--full` all are sent to the real program, for which the test runner allows a minute.
 const MESSAGES: usize = 100_000;
 /// Number of messages before the first measurement of memory.
 const WARM: usize = 30_000;
-/// By how much the memory may have grown at the end, in KiB: what an allocator keeps.
+/// Maximum growth of the memory until the end, in KiB: an allocator keeps some.
 const GROWTH_KIB_MAX: u64 = 24 << 10;
 /// Number of requests that are open at once.
 const AT_ONCE: usize = 50;
 
-/// Requests, and what their arguments are called.
+/// Requests, each with the names of its arguments.
 const REQUESTS: [(&str, &[&str]); 34] = [
     ("initialize", &["adapterID"]),
     ("launch", &["program"]),

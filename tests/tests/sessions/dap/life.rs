@@ -1,4 +1,4 @@
-//! A session from its beginning to its end, and what is not one.
+//! A session from its beginning to its end, and failed attempts to begin one.
 
 use sdm_tests::editor::Editor;
 use sdm_tests::place::{Compiler, Place};
@@ -187,7 +187,7 @@ fn what_makes_no_sense_is_refused_in_words_and_harms_nothing() {
     editor.disconnect();
 }
 
-/// The next thing that the adapter says to the person.
+/// The next output event of the adapter, as text.
 fn complaint(editor: &mut Editor<'_>) -> String {
     let body = editor.event("output");
     body["output"].as_str().expect("a text").to_owned()

@@ -100,8 +100,8 @@ fn wait_for_output(editor: &mut Editor<'_>, text: &str) {
     }
 }
 
-/// Waits until in each of so many processes of `work spin` the second thread waits for ever: on a busy machine it may come
-/// there long after the first one has said that it spins.
+/// Waits until the second thread sleeps in each of `processes` processes of `work spin`. On a busy machine that may
+/// be long after the first thread has reported that it spins.
 fn wait_for_second_threads(work: &Path, processes: usize) {
     let waits = |pid: &u32| {
         let process = processes::of(*pid);

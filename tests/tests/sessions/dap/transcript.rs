@@ -1,4 +1,4 @@
-//! Whole conversations, kept in `tests/golden`: `UPDATE_GOLDEN=1` writes them anew.
+//! Whole conversations, stored in `tests/golden`: `UPDATE_GOLDEN=1` rewrites them.
 
 use std::path::Path;
 

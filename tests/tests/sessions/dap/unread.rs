@@ -23,7 +23,7 @@ use super::configuration;
 /// Bound of the bytes that a client that does not read can send before it is not read any more: the buffers of
 /// sockets and of a client, and much more than that.
 const SAID_BYTES_MAX: usize = 256 << 20;
-/// The bytes of a request of which many are said.
+/// Size of one of many repeated requests, in bytes.
 const REQUEST_BYTES: usize = 1 << 16;
 
 /// The ways to an adapter.
@@ -34,7 +34,7 @@ enum Way {
     Unix,
 }
 
-/// An editor that reads when it wants to.
+/// An editor that reads only when the test tells it to.
 struct Reader {
     child: Child,
     input: Box<dyn Write>,
@@ -87,7 +87,7 @@ impl Reader {
         self.input.write_all(&request).expect("the adapter reads");
     }
 
-    /// Launches programs that print without an end, and reads nothing of it.
+    /// Launches programs that print endlessly, and reads none of their output.
     fn run_unread(&mut self, place: &Place) {
         let work = place.compile("work", Compiler::C);
         self.send("initialize", &json!({"adapterID": "sdm"}));

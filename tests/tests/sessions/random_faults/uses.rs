@@ -1,4 +1,4 @@
-//! Uses of `sdm`, by what is typed.
+//! Uses of `sdm`, each with its command line and input.
 
 use sdm_dap::frame::framed;
 use serde_json::json;
@@ -56,7 +56,7 @@ impl Use {
         )
     }
 
-    /// The command line behind `sdm`.
+    /// The arguments of `sdm`.
     pub(super) fn words(self, pid: u32, program: &str, go: &str) -> Vec<String> {
         let pid = &pid.to_string();
         let launched = |launcher: &str| {
