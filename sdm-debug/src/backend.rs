@@ -38,7 +38,7 @@ pub trait Backend {
     /// stop becomes an event.
     fn cancel(&mut self, now: Instant, id: CommandId);
 
-    /// The next answer or event, if any.
+    /// The next answer or event; `None` if there is none.
     fn poll_output(&mut self) -> Option<BackendOutput>;
 
     /// The next change of the set of watched descriptors; `None` if there is no more.
@@ -52,12 +52,12 @@ pub trait Backend {
         let _ = (now, fd);
     }
 
-    /// When [`Backend::handle_timeout`] wants to be called.
+    /// The time at which [`Backend::handle_timeout`] must be called; `None` if no call is due.
     fn poll_timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// The time of [`Backend::poll_timeout`] has come.
+    /// Handles the passing of the time from [`Backend::poll_timeout`].
     fn handle_timeout(&mut self, now: Instant) {
         let _ = now;
     }
@@ -101,7 +101,7 @@ pub trait LauncherDuties: Backend {
         let _ = (tasks, signal, standing);
     }
 
-    /// The programs of its tasks.
+    /// The programs of the backend's tasks.
     fn programs(&self) -> Vec<Program> {
         Vec::new()
     }
@@ -127,7 +127,7 @@ pub trait LauncherDuties: Backend {
 pub enum BackendOutput {
     /// The result of a command on one task.
     Answer {
-        /// The command that is answered.
+        /// The command that this answers.
         id: CommandId,
         /// The task that answers.
         task: TaskId,
@@ -136,7 +136,7 @@ pub enum BackendOutput {
     },
     /// An event that no command asked for.
     Event {
-        /// The task that it happened to.
+        /// The task that the event concerns.
         task: TaskId,
         /// The event.
         event: Event,
@@ -152,17 +152,17 @@ pub enum InterestChange {
         fd: RawFd,
         /// True to call back when there is something to read, or the end.
         readable: bool,
-        /// Call back when there is room to write.
+        /// True to call back when there is room to write.
         writable: bool,
     },
-    /// Stop watching; given before the descriptor is closed.
+    /// Stop watching. This is sent before the descriptor is closed.
     Forget {
-        /// The descriptor, as it was given to `Watch`.
+        /// The descriptor, as passed to `Watch`.
         fd: RawFd,
     },
 }
 
-/// The program of a task.
+/// A task's program as a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     /// The task.

@@ -1,4 +1,4 @@
-//! The commands that a front-end can give a set of tasks.
+//! The commands that a front-end sends to a set of tasks.
 
 mod specs;
 
@@ -17,38 +17,38 @@ pub use specs::{
 /// The list is only appended to: its order is the wire form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
-    /// Starts the program and brings it to `main`: answered by [`crate::Reply::Stopped`] there
-    /// (or at the entry point), or by its end. Fails: `no_gdb`, `no_program`, `not_found`, `already_running`.
+    /// Starts the program and runs it to `main`. [`crate::Reply::Stopped`] at `main` (or at the entry point) answers
+    /// it, or the program's end. Fails: `no_gdb`, `no_program`, `not_found`, `already_running`.
     Start(StartSpec),
     /// Attaches to running processes, one per task: answered by [`crate::Reply::Stopped`]. It fails for a task
     /// without a pid here. Fails: `no_gdb`, `attach_failed`.
     Attach(AttachSpec),
-    /// Leaves the tasks running as they were: [`crate::Reply::Done`].
+    /// Detaches from the tasks and leaves them running: [`crate::Reply::Done`].
     Detach,
     /// Kills the tasks: answered by [`crate::Reply::Done`] when they have ended. Fails: `not_running`.
     Kill,
     /// Inserts a breakpoint: [`crate::Reply::Breakpoint`].
     BreakInsert(BreakSpec),
-    /// Removes the front-end's breakpoint: `Done`. Fails: `no_such_thing`.
+    /// Deletes a breakpoint of the front-end: `Done`. Fails: `no_such_thing`.
     BreakDelete {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
     },
-    /// Switches a breakpoint on or off: `Done`. Fails: `no_such_thing`.
+    /// Enables or disables a breakpoint: `Done`. Fails: `no_such_thing`.
     BreakEnable {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
-        /// On or off.
+        /// True to enable it.
         enabled: bool,
     },
-    /// Lets the tasks run; answered once per task by the stop, exit or death that ends the run.
-    /// Fails: `already_running`, `not_running`.
+    /// Resumes the tasks. The stop, exit or death that ends the run answers it, once per task. Fails:
+    /// `already_running`, `not_running`.
     Continue,
-    /// Runs a step; answered like `Continue`.
+    /// Runs one or more steps; answered like `Continue`.
     Step {
-        /// Which kind of step.
+        /// The kind of step.
         kind: StepKind,
-        /// The number of steps, 1 or more.
+        /// Number of steps, 1 or more.
         count: u32,
     },
     /// Runs until the selected function returns; answered like `Continue`, with the returned value.
@@ -60,7 +60,7 @@ pub enum Command {
     Backtrace(BacktraceSpec),
     /// The folded stacks of every thread, for merging: [`crate::Reply::Stacks`].
     Stacks {
-        /// Unfolded, and every thread.
+        /// True for every frame of every thread, without folding.
         full: bool,
     },
     /// Selects a frame: [`crate::Reply::Frame`]. Fails: `no_such_thing`.
@@ -73,7 +73,7 @@ pub enum Command {
     Threads,
     /// Selects a thread by its number in the task: [`crate::Reply::Frame`]. Fails: `no_such_thing`.
     SelectThread {
-        /// The thread's number in the task, 1 or more.
+        /// The thread's number in the task, from 1.
         number: u32,
     },
     /// Evaluates an expression: [`crate::Reply::Value`]. The value is not added to the value history.
@@ -98,7 +98,7 @@ pub enum Command {
     },
     /// Asks for the state of the tasks: [`crate::Reply::Status`].
     Status,
-    /// A command for gdb's own command line: [`crate::Reply::Text`].
+    /// Executes a command of gdb's own command line: [`crate::Reply::Text`].
     Console {
         /// The line, as a user would type it to gdb.
         line: String,
@@ -106,19 +106,19 @@ pub enum Command {
     /// A GDB/MI command without a token, such as `-stack-info-depth`: [`crate::Reply::Mi`]. A run that it begins
     /// belongs to no command: its stop is an event. Fails: `bad_command` if it is no MI command.
     Mi {
-        /// The command, from its `-` on.
+        /// The command, beginning with its `-`.
         line: String,
     },
     /// Changes or removes a breakpoint's condition: `Done`. Fails: `no_such_thing`, `gdb`.
     BreakCondition {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
         /// The new condition; `None` for none.
         condition: Option<String>,
     },
     /// Sets a breakpoint's ignore count: `Done`. Fails: `no_such_thing`.
     BreakIgnore {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
         /// Number of hits to ignore from now on.
         count: u32,
@@ -126,9 +126,9 @@ pub enum Command {
     /// Replaces the commands of a breakpoint: `Done`. See [`BreakSpec::commands`]. Fails: `no_such_thing`,
     /// `bad_command` if a block has no end.
     BreakCommands {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
-        /// Lines for gdb's command line; none for nothing.
+        /// Lines for gdb's command line; empty for no commands.
         lines: Vec<String>,
     },
     /// Lists the task's breakpoints, watchpoints and catchpoints that the front-end made, with their hit counts:
@@ -137,12 +137,12 @@ pub enum Command {
     /// Watches an expression: [`crate::Reply::Breakpoint`]. Fails: `gdb` (no such symbol, an expression that cannot
     /// be watched, no watch register left).
     WatchInsert(WatchSpec),
-    /// Stops at an event: [`crate::Reply::Breakpoint`]. Fails: `gdb`.
+    /// Sets a catchpoint: [`crate::Reply::Breakpoint`]. Fails: `gdb`.
     CatchInsert(CatchSpec),
     /// Like `Continue`, but first sets the ignore count of the breakpoint at which the task is stopped: `count` is
     /// the N of gdb's `continue N`. Fails as `Continue`, and `no_such_thing` if the task is at no breakpoint.
     ContinuePast {
-        /// 1 or more; 1 is `Continue`.
+        /// The N of gdb's `continue N`, 1 or more; 1 is `Continue`.
         count: u32,
     },
     /// Runs to a location in the current frame, or without one forward past the current line; answered like
@@ -156,12 +156,12 @@ pub enum Command {
         /// The location in gdb's syntax.
         location: String,
     },
-    /// Continues at another place; answered like `Continue`.
+    /// Jumps to another location and continues there; answered like `Continue`.
     Jump {
         /// The location in gdb's syntax.
         location: String,
     },
-    /// Continues with a signal; answered like `Continue`.
+    /// Continues and delivers a signal; answered like `Continue`.
     ContinueSignal {
         /// The signal's name, or `0` to discard the one that the task stopped for.
         signal: String,
@@ -171,15 +171,15 @@ pub enum Command {
     ReverseContinue,
     /// Steps backward through gdb's recording; answered like `Continue`.
     ReverseStep {
-        /// Which kind of step.
+        /// The kind of step.
         kind: StepKind,
-        /// The number of steps, 1 or more.
+        /// Number of steps, 1 or more.
         count: u32,
     },
     /// Calls a function of the program: [`crate::Reply::Value`], or `Done` if it returns nothing. Fails: `gdb`, also
     /// if the call is stopped on its way; the task then stays in it.
     Call {
-        /// The call, for example `reset (grid)`.
+        /// The call expression, for example `reset (grid)`.
         expression: String,
     },
     /// Leaves the selected frame without running the rest of it: [`crate::Reply::Frame`], the frame of the caller.
@@ -220,7 +220,7 @@ pub enum Command {
         /// The argument of gdb's `list`: empty, `-`, `12`, `5,9`, `solve`, `halo.c:40`.
         what: String,
     },
-    /// The shared libraries that are loaded: [`crate::Reply::Libraries`].
+    /// The loaded shared libraries: [`crate::Reply::Libraries`].
     Libraries,
     /// Lists the settings of signals: [`crate::Reply::Signals`]. Fails: `gdb` for an unknown one.
     Signals {
@@ -230,9 +230,9 @@ pub enum Command {
     /// Changes the handling of signals: [`crate::Reply::Signals`], the handling after the change. Fails: `gdb` for an
     /// unknown signal, `unsupported` for SIGTRAP and SIGSTOP, which the debugger needs itself.
     SignalHandle {
-        /// The signals, by name: `SIGUSR1`.
+        /// The names of the signals: `SIGUSR1`.
         names: Vec<String>,
-        /// Stop the task; absent: as it was.
+        /// True to stop the task at the signal; `None` for no change.
         stop: Option<bool>,
         /// Report the signal; `None` leaves the setting as it is.
         print: Option<bool>,
@@ -251,7 +251,7 @@ pub enum Command {
     VarCreate {
         /// The name of the new object: a letter, then letters, digits, `_`.
         name: String,
-        /// The expression, in the selected frame.
+        /// The expression, evaluated in the selected frame.
         expression: String,
         /// True if it is evaluated in the frame selected at each update.
         floating: bool,
@@ -260,7 +260,7 @@ pub enum Command {
     VarChildren {
         /// Name of the variable object, or of one of its children.
         name: String,
-        /// The first one, from 0.
+        /// Index of the first child, from 0.
         from: u32,
         /// Most children to list, 1 or more.
         count: u32,
@@ -271,7 +271,7 @@ pub enum Command {
         /// Name of the variable object.
         name: String,
     },
-    /// Sets a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.
+    /// Assigns to a variable object: [`crate::Reply::Value`]. Fails: `no_such_thing`, `gdb`.
     VarAssign {
         /// Name of the variable object.
         name: String,
@@ -282,10 +282,10 @@ pub enum Command {
     VarFormat {
         /// Name of the variable object.
         name: String,
-        /// The format from now on.
+        /// The format to use from now on.
         format: ValueFormat,
     },
-    /// Removes a variable object and its children: `Done`. Fails: `no_such_thing`.
+    /// Deletes a variable object and its children: `Done`. Fails: `no_such_thing`.
     VarDelete {
         /// Name of the variable object.
         name: String,
@@ -346,7 +346,7 @@ impl Command {
         )
     }
 
-    /// The command's name, as in logs and `--json`.
+    /// The command's name as used in logs and `--json`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -11,31 +11,31 @@ use crate::reply::Stop;
 pub enum Event {
     /// Output of the program. Bulk lane; in order within a task and stream.
     Output {
-        /// The stream that it was printed on.
+        /// The stream on which it was printed.
         stream: Stream,
         /// The output; whole lines if the program prints lines.
         bytes: Vec<u8>,
     },
     /// The end of the output on this stream. Bulk lane.
     OutputEnd {
-        /// The stream that has ended.
+        /// The ended stream.
         stream: Stream,
     },
-    /// The task stopped and no run was open.
+    /// The task stopped while no run was open.
     Stopped(Stop),
-    /// The program ended and no run was open.
+    /// The program ended while no run was open.
     Exited {
         /// The exit code.
         code: i32,
     },
-    /// A signal ended the program and no run was open.
+    /// A signal terminated the program while no run was open.
     Signalled {
-        /// The signal's name.
+        /// The signal's name, for example `SIGSEGV`.
         signal: String,
     },
     /// A signal was delivered to the program, which continues to run.
     SignalPassed {
-        /// The signal's name.
+        /// The signal's name, for example `SIGUSR1`.
         name: String,
     },
     /// The task's gdb is gone.
@@ -45,7 +45,7 @@ pub enum Event {
     },
     /// The phase that a start has reached.
     Progress(Phase),
-    /// A pending breakpoint found its place.
+    /// A pending breakpoint has been given a location.
     BreakpointPlaced(crate::reply::BreakpointPlace),
     /// A notice for users.
     Notice {
@@ -62,9 +62,9 @@ pub enum Event {
     /// A breakpoint, watchpoint or catchpoint of [`crate::command::StartSpec::points`] could not be set; the task
     /// does not have it.
     BreakpointRefused {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
-        /// Why: lower case, no full stop.
+        /// The reason: lower case, no full stop.
         text: String,
     },
     /// Marks the point at which all output is delivered that the program had printed on both streams by the stop of a
@@ -76,9 +76,9 @@ pub enum Event {
     },
     /// A task has aborted the job that this task belongs to (`MPI_Abort`); all tasks of the job end.
     Aborted {
-        /// The number of that task.
+        /// The number of the task that aborted the job.
         by: u32,
-        /// The status that it gives the job.
+        /// The exit status for the job.
         status: i32,
         /// The reason in its words; may be empty.
         text: String,
@@ -109,7 +109,7 @@ pub struct Joined {
     pub args: Vec<Vec<u8>>,
 }
 
-/// A stream of the program's own output.
+/// An output stream of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Stream {
     /// Standard output.
@@ -121,11 +121,11 @@ pub enum Stream {
 /// The phases of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Phase {
-    /// gdb is up.
+    /// gdb has started.
     Gdb,
     /// gdb has read the program's symbols.
     Symbols,
-    /// The program runs towards `main`.
+    /// The program runs to `main`.
     Running,
 }
 

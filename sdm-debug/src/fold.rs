@@ -36,7 +36,7 @@ const SIGNAL_FRAME: &str = "<signal handler called>";
 pub struct RawFrame {
     /// The function; `None` if it has no name.
     pub function: Option<String>,
-    /// The source file without directories, where known.
+    /// The source file without directories; `None` if unknown.
     pub file: Option<String>,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
@@ -49,11 +49,11 @@ pub struct RawFrame {
 /// The stack of one thread as reported by gdb.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct RawThread {
-    /// True for the thread that runs `main`.
+    /// True for the main thread.
     pub main: bool,
     /// The thread's name. It is not shown, because threads of one name can be anywhere.
     pub name: String,
-    /// The frames as gdb gave them, innermost first.
+    /// The frames as reported by gdb, innermost first.
     pub frames: Vec<RawFrame>,
     /// gdb's message if it could not unwind further, which begins with [`STOPPED`].
     pub stopped: Option<String>,
@@ -70,11 +70,11 @@ pub struct UserFrame {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Written by the user.
+    /// A function of the user.
     User,
-    /// The user's way into a runtime.
+    /// The function by which the user's code enters a runtime.
     Entry,
-    /// Inside a runtime.
+    /// A function inside a runtime.
     Runtime,
     /// Never shown: the start of libc, the loader, `start_thread`.
     Plumbing,
@@ -339,7 +339,7 @@ fn head(frames: &[RawFrame], kinds: &[Kind]) -> Option<StackFrame> {
 }
 
 impl From<&RawFrame> for StackFrame {
-    /// The frame as it is.
+    /// Converts a frame without folding.
     fn from(frame: &RawFrame) -> Self {
         Self {
             module: shorten(&frame.module),
@@ -351,7 +351,7 @@ impl From<&RawFrame> for StackFrame {
     }
 }
 
-/// A name within [`NAME_BYTES_MAX`].
+/// A name shortened to [`NAME_BYTES_MAX`].
 fn shorten(name: &str) -> String {
     shorten_to(name, NAME_BYTES_MAX)
 }
@@ -370,7 +370,7 @@ pub(crate) fn shorten_to(text: &str, bytes_max: usize) -> String {
     format!("{}...#{hash:016x}", &text[..end])
 }
 
-/// A stack within [`STACK_FRAMES_MAX`]: both ends are kept.
+/// A stack shortened to [`STACK_FRAMES_MAX`] frames; both ends are kept.
 fn bounded(mut frames: Vec<StackFrame>) -> Vec<StackFrame> {
     if frames.len() <= STACK_FRAMES_MAX {
         return frames;

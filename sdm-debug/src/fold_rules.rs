@@ -40,7 +40,7 @@ const ENTRIES: &[&str] = &[
     "__sanitizer::*",
 ];
 
-/// Shared objects that belong to no program.
+/// Shared objects that are not part of the user's program.
 const MODULES: &[&str] = &[
     // libc and what stands below every program
     "libc.so*",
@@ -237,7 +237,7 @@ impl FoldRules {
         })
     }
 
-    /// True if the shared object is a runtime's.
+    /// True if the shared object belongs to a runtime.
     #[must_use]
     pub fn is_runtime_module(&self, module: &str) -> bool {
         !module.is_empty() && self.modules.iter().any(|pattern| matches(pattern, module))

@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Prints what it is given to read.
+    /// A backend that prints the input that it is given.
     #[derive(Default)]
     struct Echo(VecDeque<BackendOutput>);
 

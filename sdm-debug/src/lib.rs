@@ -1,7 +1,7 @@
-//! The debug protocol carried by the tree: commands, answers, events, task states, and the trait
-//! of the backends that carry them out.
+//! The debug protocol that the tree carries: commands, answers, events, task states, and the trait of the backends
+//! that execute them.
 //!
-//! Everything here is data and pure functions: no process, no socket, no clock.
+//! All of it is data and pure functions, without processes, sockets or clocks.
 
 pub mod backend;
 pub mod calls;

@@ -5,10 +5,10 @@ use std::fmt;
 use bytes::Bytes;
 use sdm_core::failure::{RawFailure, codes};
 
-/// Why a task could not do a command. The codes are a closed list that is only appended to.
+/// The reason why a command failed on a task. The codes are a closed list that is only appended to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Failure {
-    /// Which kind of failure; see [`FailureCode`].
+    /// The kind of failure; see [`FailureCode`].
     pub code: FailureCode,
     /// The message for users, with subject, problem and place: lower case, no full stop.
     pub text: String,
@@ -53,8 +53,8 @@ impl Failure {
     }
 }
 
-/// Feeds arbitrary bytes to the decoder of failures: it never panics, and what it gives survives
-/// its own coding.
+/// Feeds arbitrary bytes to the decoder of failures. Checks that it does not panic, and that each decoded failure
+/// survives encoding and decoding.
 pub fn fuzz_failure(payload: &[u8]) {
     let failure = Failure::decode(payload);
     assert_eq!(
@@ -85,13 +85,13 @@ macro_rules! failure_codes {
         }
 
         impl FailureCode {
-            /// The number on the wire.
+            /// The number in the wire form.
             #[must_use]
             pub fn number(self) -> u16 {
                 match self { $(Self::$name => $number,)* }
             }
 
-            /// The code of a number; an unknown one is [`FailureCode::Unknown`].
+            /// The code with this number; [`FailureCode::Unknown`] if there is none.
             #[must_use]
             pub fn from_number(number: u16) -> Self {
                 $(if number == $number { return Self::$name; })*

@@ -55,7 +55,7 @@ pub struct TaskProbe {
 pub struct Within {
     /// Number of the user's functions outside this one.
     pub depth: u32,
-    /// The function, without a line.
+    /// The function, with line 0.
     pub frame: StackFrame,
     /// True if the function's own state has changed: its loop makes progress.
     pub changed: bool,
@@ -80,7 +80,7 @@ pub struct TaskWaits {
     pub call: Option<Call>,
     /// The waiting threads that have a user frame, by number.
     pub threads: Vec<ThreadWait>,
-    /// The locks of windows that the process has.
+    /// The window locks that the process holds.
     pub window_locks: Vec<WindowLock>,
 }
 
@@ -93,7 +93,7 @@ pub struct WindowLock {
     pub target: Option<u32>,
 }
 
-/// A thread that waits.
+/// A waiting thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadWait {
     /// Number in the task, from 1.
@@ -105,7 +105,7 @@ pub struct ThreadWait {
 /// The object of a thread's wait: the most specific that is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitFor {
-    /// A mutex of pthreads, with its holder.
+    /// A pthread mutex, with its holder.
     Lock(LockWait),
     /// A system call, by name; `number N` if its name is not known here.
     SystemCall(String),
@@ -124,14 +124,14 @@ pub enum WaitFor {
 pub struct JoinWait {
     /// Number in the task, from 1.
     pub thread: u32,
-    /// The user's frame that waits for it.
+    /// The user's frame that waits for the thread's end.
     pub place: StackFrame,
 }
 
 /// A wait for something outside the process, read from the kernel's tables.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceWait {
-    /// The system call.
+    /// The name of the system call.
     pub call: String,
     /// The resource, with its path: `the lock on /scratch/x`.
     pub what: String,
@@ -146,16 +146,16 @@ pub struct Holder {
     pub pid: i32,
     /// Name of its program.
     pub name: String,
-    /// The letter of its state.
+    /// The state letter from `/proc`.
     pub letter: char,
 }
 
 /// A mutex that a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockWait {
-    /// The expression in the source.
+    /// The mutex, as an expression in the source.
     pub mutex: String,
-    /// The user's frame that wants it.
+    /// The user's frame that tries to lock it.
     pub place: StackFrame,
     /// The task's number for the thread that holds the mutex; `None` if not known.
     pub holder: Option<u32>,
@@ -166,13 +166,13 @@ pub struct LockWait {
 /// A call of a runtime, with those of its arguments that identify its partners.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
-    /// The runtime's function: `MPI_Recv`.
+    /// The name of the runtime's function: `MPI_Recv`.
     pub function: String,
-    /// The user's frame that called it.
+    /// The user's frame that made the call.
     pub place: StackFrame,
     /// The source line there, trimmed; empty if unknown.
     pub source: String,
-    /// The arguments that [`crate::calls::roles`] names, in its order.
+    /// The arguments with roles, in the order of [`crate::calls::roles`].
     pub arguments: Vec<CallArgument>,
 }
 
@@ -254,7 +254,7 @@ impl CallArgument {
         }
     }
 
-    /// True for the communicator of all ranks: its name, MPICH's handle of it, or Open MPI's symbol.
+    /// True for `MPI_COMM_WORLD`, given by its name, MPICH's handle, or Open MPI's symbol.
     #[must_use]
     pub fn is_world(&self) -> bool {
         let value = self.value.as_ref().map(|value| value.text.as_str());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The most messages of one task's answer.
+/// Maximum number of messages in one task's answer.
 pub const TASK_MESSAGES_MAX: usize = 4096;
 
 /// The message queues of a task: the answer to [`crate::Command::Queues`].
@@ -40,20 +40,20 @@ pub struct MessageKind {
     pub communicator: String,
     /// True if the communicator is an intercommunicator: the peers are ranks of the remote group.
     pub is_remote: bool,
-    /// True if any peer will do.
+    /// True for a receive from any source.
     pub any_peer: bool,
-    /// The tag; absent for any.
+    /// The tag; `None` for any tag.
     pub tag: Option<i64>,
-    /// The length of the buffer, or of the data that is sent, in bytes.
+    /// Length of the buffer, or of the sent data, in bytes.
     pub length_bytes: u64,
 }
 
-/// Which queue a message is in.
+/// The queue that contains a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum QueueName {
-    /// Sends that have not completed.
+    /// Incomplete sends.
     Sends,
-    /// Receives that have not completed.
+    /// Incomplete receives.
     Receives,
     /// Messages that have arrived and were not received.
     Unexpected,

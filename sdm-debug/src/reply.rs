@@ -27,14 +27,14 @@ pub enum Reply {
     Done,
     /// The task has stopped.
     Stopped(Stop),
-    /// The program ended by itself.
+    /// The program exited.
     Exited {
         /// The exit code, 0..=255.
         code: i32,
         /// True if the program had called `MPI_Init` and ended without `MPI_Finalize`.
         before_finalize: bool,
     },
-    /// A signal ended the program.
+    /// A signal terminated the program.
     Signalled {
         /// The signal's name, for example `SIGSEGV`.
         signal: String,
@@ -84,10 +84,10 @@ pub enum Reply {
     VarChildren {
         /// The requested children, in the order of their definition or index.
         children: Vec<VarObject>,
-        /// True if there are further ones.
+        /// True if there are more children.
         more: bool,
     },
-    /// Which variable objects have changed.
+    /// The variable objects that have changed.
     VarChanges(Vec<VarChange>),
     /// The memory that a gdb needs, and the memory that is free.
     Room(Room),
@@ -104,7 +104,7 @@ pub enum Reply {
 /// One frame of a stack, for display.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
-    /// 0 is the innermost.
+    /// The level; 0 is the innermost frame.
     pub level: u32,
     /// The function; `module+offset` if it has no name.
     pub function: String,
@@ -123,7 +123,7 @@ pub struct Frame {
 /// The frames of one thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Backtrace {
-    /// The frames that were asked for, innermost first.
+    /// The requested frames, innermost first.
     pub frames: Vec<Frame>,
     /// True if there are more frames than requested.
     pub more: bool,
@@ -131,16 +131,16 @@ pub struct Backtrace {
     pub folded: u32,
 }
 
-/// The frame now selected.
+/// The newly selected frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FrameView {
     /// The frame, with its arguments.
     pub frame: Frame,
-    /// The line of source there, where known.
+    /// The source line of the frame; `None` if unknown.
     pub source: Option<String>,
 }
 
-/// A name with a value.
+/// A variable or an argument, with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variable {
     /// The name of the variable or argument, as in the source.
@@ -149,7 +149,7 @@ pub struct Variable {
     pub value: Value,
 }
 
-/// A value as gdb prints it.
+/// A value as printed by gdb.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Value {
     /// The text; cut if `cut` is set.
@@ -171,14 +171,14 @@ pub struct ThreadView {
     pub name: String,
     /// Its innermost frame, level 0; `None` while it runs.
     pub frame: Option<Frame>,
-    /// True for the selected one.
+    /// True for the selected thread.
     pub current: bool,
 }
 
 /// The location of a breakpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakpointPlace {
-    /// The front-end's number.
+    /// The front-end's number of the breakpoint.
     pub number: u32,
     /// True while it is pending.
     pub pending: bool,

@@ -48,7 +48,7 @@ pub struct GdbOptions {
     pub system_debug: bool,
     /// True to fetch debug information by debuginfod, as the environment configures it.
     pub debuginfod: bool,
-    /// The user's own `.gdbinit` files are read.
+    /// True to read the user's own `.gdbinit` files.
     pub init_files: bool,
     /// True to not stop programs that are about to abort, or to exit before `MPI_Finalize`.
     pub no_holds: bool,

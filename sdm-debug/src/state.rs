@@ -14,7 +14,7 @@ pub enum TaskState {
     Starting,
     /// The task is stopped.
     Stopped,
-    /// The program runs: most questions cannot be asked.
+    /// The program runs. Most commands require a stopped task.
     Running,
     /// The program ended by itself with this exit code.
     Exited(i32),

@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 
 use crate::{Command, Event, Reply};
 
-/// Why a payload could not be read.
+/// The error for a payload that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("payload of {len} bytes is no {what}")]
 pub struct PayloadError {
-    /// The type that it should have been: `Reply`.
+    /// The name of the expected type, such as `Reply`.
     pub what: &'static str,
     /// Length in bytes.
     pub len: usize,

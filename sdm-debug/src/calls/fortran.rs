@@ -10,7 +10,7 @@ const LINES_MAX: u32 = 64;
 const MARK: usize = 5;
 /// Columns of a line in fixed form. Text after them is ignored; punched cards had their numbers there.
 const COLUMNS: usize = 72;
-/// The extensions of fixed form, in lower case.
+/// File extensions of fixed form, in lower case.
 const FIXED: [&str; 4] = ["f", "for", "f77", "ftn"];
 
 /// The source form of Fortran.

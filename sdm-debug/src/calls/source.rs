@@ -2,9 +2,9 @@
 
 use crate::quoted::outside_quotes;
 
-/// The longest expression that is evaluated, in bytes.
+/// Maximum length of an expression that is evaluated, in bytes.
 const EXPRESSION_BYTES_MAX: usize = 512;
-/// The longest text that is read, in bytes.
+/// Maximum length of the source text that is read, in bytes.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
 /// The arguments of the first call of `function` in some lines of source. `None` if no complete call is found. Also

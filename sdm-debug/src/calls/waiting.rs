@@ -73,7 +73,7 @@ pub fn is_lock(function: &str) -> bool {
     LOCKS.contains(&plain(function))
 }
 
-/// Functions that let some time pass.
+/// Functions that only sleep for some time.
 const SLEEPS: &[&str] = &[
     "clock_nanosleep",
     "nanosleep",

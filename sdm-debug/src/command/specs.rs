@@ -14,11 +14,11 @@ pub struct StartSpec {
     pub args: Vec<Vec<u8>>,
     /// Changes to the environment: a name, and its new value, or `None` to remove the variable.
     pub environment: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// The working directory; the server's own where absent.
+    /// The working directory; `None` for the server's own.
     pub directory: Option<Vec<u8>>,
     /// The place of the program's first stop.
     pub stop: StopAt,
-    /// Which gdb; found on `PATH` where absent.
+    /// The gdb; `None` for the one on `PATH`.
     pub gdb: Option<Vec<u8>>,
     /// The tasks whose standard input the front-end feeds; for the others it is empty.
     pub stdin_tasks: IdSet,
@@ -39,7 +39,7 @@ pub struct StartSpec {
 /// A breakpoint, watchpoint or catchpoint that is set before the program runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartPoint {
-    /// The tasks that have it.
+    /// The tasks in which it is set.
     pub tasks: IdSet,
     /// The breakpoint. If its location is not loaded yet it stays pending.
     pub spec: PointSpec,
@@ -59,7 +59,7 @@ pub enum PointSpec {
 }
 
 impl PointSpec {
-    /// The front-end's number.
+    /// The front-end's number of the breakpoint, watchpoint or catchpoint.
     #[must_use]
     pub fn number(&self) -> u32 {
         match self {
@@ -80,17 +80,17 @@ pub enum StopAt {
     Nowhere,
 }
 
-/// Which process each task is.
+/// A request to attach: the process of each task, and how to attach to it.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct AttachSpec {
-    /// Task id and Unix pid.
+    /// Task number and pid of each.
     pub pids: Vec<(u32, i32)>,
-    /// True if nothing of the process may be changed: no breakpoint is ever inserted.
+    /// True if neither memory nor code of the processes may be changed. No breakpoint is ever inserted then.
     pub read_only: bool,
     /// True if a launcher holds the processes for a debugger. A process that the launcher has stopped is resumed by a
     /// continue or a detach.
     pub held: bool,
-    /// Which gdb; found on `PATH` where absent.
+    /// The gdb; `None` for the one on `PATH`.
     pub gdb: Option<Vec<u8>>,
     /// Distribution of a server's tasks over gdbs.
     pub arrangement: Arrangement,
@@ -99,9 +99,9 @@ pub struct AttachSpec {
 /// A request to inspect processes without gdb.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct LookSpec {
-    /// Task id and Unix pid.
+    /// Task number and pid of each.
     pub pids: Vec<(u32, i32)>,
-    /// Unfolded, and every thread.
+    /// True for every frame of every thread, without folding.
     pub full: bool,
     /// The options of a probe, if states are wanted in place of stacks.
     pub probe: Option<ProbeSpec>,
@@ -126,7 +126,7 @@ pub enum Arrangement {
     /// One gdb for all tasks if the server has several.
     #[default]
     Auto,
-    /// A gdb for each task.
+    /// One gdb for each task.
     PerTask,
     /// One gdb for all tasks of the server.
     Shared,
@@ -135,18 +135,18 @@ pub enum Arrangement {
 /// The core files of tasks.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct CoreSpec {
-    /// Task id and the core file's path.
+    /// Task number and core file's path of each.
     pub cores: Vec<(u32, Vec<u8>)>,
-    /// The program that left it.
+    /// The program that left the core files.
     pub program: Vec<u8>,
-    /// Which gdb; found on `PATH` where absent.
+    /// The gdb; `None` for the one on `PATH`.
     pub gdb: Option<Vec<u8>>,
 }
 
 /// A breakpoint to insert.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct BreakSpec {
-    /// The front-end's number for it.
+    /// The front-end's number of the breakpoint.
     pub number: u32,
     /// The location in gdb's syntax: `file.c:12`, `function`, `*0x1234`.
     pub location: String,
@@ -176,9 +176,9 @@ pub struct BreakSpec {
 pub struct WatchSpec {
     /// The front-end's number for the watchpoint, from the same sequence as those of breakpoints.
     pub number: u32,
-    /// The expression that is watched.
+    /// The watched expression.
     pub expression: String,
-    /// The kind of access that stops the task.
+    /// The kind of access at which the task stops.
     pub kind: WatchKind,
     /// True to watch the address that the expression has now (`watch -l`), in any frame.
     pub location: bool,
@@ -200,13 +200,13 @@ impl WatchSpec {
     }
 }
 
-/// Which accesses a watchpoint stops at.
+/// The kinds of accesses at which a watchpoint stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WatchKind {
-    /// A change: `watch`.
+    /// A change of the value: `watch`.
     #[default]
     Write,
-    /// A read: `rwatch`.
+    /// A read access: `rwatch`.
     Read,
     /// Either: `awatch`.
     Access,
@@ -217,7 +217,7 @@ pub enum WatchKind {
 pub struct CatchSpec {
     /// The front-end's number for the catchpoint, from the same sequence as those of breakpoints.
     pub number: u32,
-    /// The event that stops the task.
+    /// The event at which the task stops.
     pub event: CatchEvent,
     /// The condition under which the catchpoint stops; `None` for always.
     pub condition: Option<String>,
@@ -245,7 +245,7 @@ pub enum CatchEvent {
     Fork,
     /// `vfork`.
     Vfork,
-    /// `exec`, in the new program.
+    /// An `exec`; the task stops in the new program.
     Exec,
     /// System calls by name or number, at entry and at return; any if empty.
     Syscall(Vec<String>),
@@ -253,7 +253,7 @@ pub enum CatchEvent {
     Signal(Vec<String>),
     /// A C++ exception is thrown.
     Throw,
-    /// A C++ exception is thrown again.
+    /// A C++ exception is rethrown.
     Rethrow,
     /// A C++ exception is caught.
     Catch,
@@ -281,7 +281,7 @@ pub enum ValueFormat {
     ZeroHexadecimal,
 }
 
-/// Kinds of step.
+/// The kinds of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepKind {
     /// Steps to another line, into functions: `step`.
@@ -305,7 +305,7 @@ pub struct BacktraceSpec {
     pub full: bool,
 }
 
-/// Which frame to select.
+/// The frame to select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FrameSelect {
     /// The frame already selected: only show it.

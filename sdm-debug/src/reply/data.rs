@@ -29,7 +29,7 @@ pub struct BreakpointView {
     pub ignore: u32,
 }
 
-/// Bytes of memory that lie together.
+/// Contiguous bytes of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MemoryBlock {
     /// The address of the first byte.
@@ -41,13 +41,13 @@ pub struct MemoryBlock {
 /// One instruction of a disassembly, with its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instruction {
-    /// The address of its first byte.
+    /// Address of the instruction.
     pub address: u64,
-    /// The function; empty if unknown.
+    /// The function that contains it; empty if unknown.
     pub function: String,
     /// Offset from the function's start, in bytes.
     pub offset: u32,
-    /// The instruction in assembler, as gdb writes it.
+    /// The instruction in gdb's assembler notation.
     pub text: String,
     /// True for the selected frame's current instruction.
     pub current: bool,
@@ -80,11 +80,11 @@ pub struct Library {
 pub struct SignalView {
     /// The signal's name: `SIGUSR1`.
     pub name: String,
-    /// The task stops.
+    /// True if the task stops at the signal.
     pub stop: bool,
     /// True if the signal is reported.
     pub print: bool,
-    /// The program gets it.
+    /// True if the signal is delivered to the program.
     pub pass: bool,
     /// gdb's description: `User defined signal 1`.
     pub meaning: String,
@@ -103,16 +103,16 @@ pub struct VarObject {
     pub value: Value,
     /// Number of children; for a container shown by a pretty-printer the number known so far.
     pub children: u32,
-    /// True if a pretty printer has further children.
+    /// True if a pretty-printer has more children.
     pub more: bool,
-    /// True if a pretty printer shows it.
+    /// True if a pretty-printer shows the object.
     pub pretty: bool,
 }
 
 /// A change of a variable object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct VarChange {
-    /// The name of the object, as in commands.
+    /// The name of the object, as used in commands.
     pub name: String,
     /// The present value; `None` if it is out of scope.
     pub value: Option<Value>,
@@ -139,7 +139,7 @@ pub struct Room {
 pub enum MemoryLimit {
     /// The host's own memory.
     Host,
-    /// The control group that the server is in.
+    /// The control group of the server.
     Group,
 }
 

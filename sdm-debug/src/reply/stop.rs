@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Frame, Value};
 
-/// Why and where a task stopped.
+/// The reason and the location of a task's stop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stop {
     /// The reason of the stop.
@@ -15,32 +15,32 @@ pub struct Stop {
     /// The outermost runtime function above the selected frame, if the stop was inside one: `MPI_Recv`. In that case
     /// the innermost user frame is selected.
     pub inside: Option<String>,
-    /// The line of source there, where known.
+    /// The source line of the frame; `None` if unknown.
     pub source: Option<String>,
 }
 
-/// Why a task stopped.
+/// The reason of a task's stop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StopReason {
-    /// Held at `main` after the start.
+    /// Stopped at `main` after the start.
     AtMain,
     /// Stopped at the entry point, because gdb finds no `main` in the program.
     AtEntry,
-    /// The front-end's breakpoint of this number.
+    /// The front-end's breakpoint with this number.
     Breakpoint {
-        /// The front-end's number.
+        /// The front-end's number of the breakpoint.
         number: u32,
     },
-    /// A step ended.
+    /// The end of a step.
     StepEnd,
-    /// The function returned.
+    /// The return of the selected function, after `finish`.
     FunctionFinished {
         /// The returned value; `None` if the function returns nothing.
         value: Option<Value>,
     },
-    /// We were asked to stop it.
+    /// An interrupt by the front-end.
     Interrupted,
-    /// A signal that stops.
+    /// A signal at which the task stops.
     Signal {
         /// The name, for example `SIGSEGV`.
         name: String,
@@ -52,27 +52,27 @@ pub enum StopReason {
         /// The imminent call: `MPI_Abort`, `abort`, `_exit before MPI_Finalize`.
         what: String,
     },
-    /// After an attach.
+    /// A stop by an attach.
     Attached,
     /// Any other reason, in gdb's words.
     Other(String),
-    /// A watchpoint of the front-end's.
+    /// A watchpoint of the front-end.
     Watchpoint(Box<WatchHit>),
     /// A watched variable is out of scope, as its frame has returned. The watchpoint is deleted.
     WatchpointScope {
-        /// The front-end's number.
+        /// The front-end's number of the watchpoint.
         number: u32,
-        /// The expression that was watched.
+        /// The watched expression.
         expression: String,
     },
-    /// The front-end's catchpoint of this number.
+    /// The front-end's catchpoint with this number.
     Catch {
-        /// The front-end's number.
+        /// The front-end's number of the catchpoint.
         number: u32,
         /// The caught event.
         hit: CatchHit,
     },
-    /// The location of `until` or `advance` was reached.
+    /// The location of `until` or `advance`.
     LocationReached,
     /// The end of the recording, in either direction.
     NoHistory,
@@ -124,10 +124,10 @@ impl Finding {
     }
 }
 
-/// An access to memory.
+/// A memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Access {
-    /// True if memory was written to.
+    /// True for a write access.
     pub is_write: bool,
     /// Number of bytes accessed; 0 if unknown.
     pub size_bytes: u64,
@@ -136,9 +136,9 @@ pub struct Access {
 /// A watchpoint's hit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WatchHit {
-    /// The front-end's number.
+    /// The front-end's number of the watchpoint.
     pub number: u32,
-    /// The expression that is watched.
+    /// The watched expression.
     pub expression: String,
     /// The value before; `None` if it has not changed.
     pub old: Option<Value>,
@@ -149,13 +149,13 @@ pub struct WatchHit {
 /// The event that a catchpoint has caught, without pids, as they differ between tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CatchHit {
-    /// A child was made by `fork`.
+    /// `fork` has created a child.
     Fork,
-    /// A child was made by `vfork`.
+    /// `vfork` has created a child.
     Vfork,
-    /// Another program runs in the process now.
+    /// The process has executed another program.
     Exec {
-        /// Which, without directories.
+        /// The file name of the program, without directories.
         program: String,
     },
     /// A system call begins.
@@ -168,14 +168,14 @@ pub enum CatchHit {
         /// The name or number of the system call.
         name: String,
     },
-    /// A signal came.
+    /// A signal was received.
     Signal {
         /// The signal's name: `SIGSEGV`.
         name: String,
     },
     /// A C++ exception: `throw`, `rethrow` or `catch`.
     Exception {
-        /// `throw`, `rethrow` or `catch`.
+        /// The kind of event: `throw`, `rethrow` or `catch`.
         stage: String,
     },
     /// Libraries were loaded or unloaded.

@@ -5,7 +5,7 @@ use crate::quoted::bare;
 
 /// Maximum number of elements that are read of one array.
 pub const ELEMENTS_MAX: usize = 1 << 18;
-/// The most dimensions of an array.
+/// Maximum number of dimensions of an array.
 const DIMENSIONS_MAX: usize = 8;
 
 /// An array of numbers, or a single number, which has no dimensions.
@@ -89,7 +89,7 @@ pub fn fuzz_array(bytes: &[u8]) {
     }
 }
 
-/// `0 <repeats 12 times>` is 12 zeros.
+/// The element and the count in gdb's `0 <repeats 12 times>`.
 fn repeated(part: &str) -> Option<(&str, usize)> {
     let Some(text) = part.strip_suffix(" times>") else {
         return Some((part, 1));

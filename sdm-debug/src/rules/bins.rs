@@ -1,6 +1,6 @@
 //! Bins of a histogram, and the count of numbers in each.
 
-/// The most bins of a histogram.
+/// Maximum number of bins of a histogram.
 pub const BINS_MAX: u16 = 4096;
 
 /// Histogram bins of equal width over `low..=high`, as given by the command.
@@ -10,14 +10,14 @@ pub struct Bins {
     pub low: f64,
     /// Upper edge of the last bin; finite and above `low`.
     pub high: f64,
-    /// The number of bins, 1 to [`BINS_MAX`].
+    /// Number of bins, 1 to [`BINS_MAX`].
     pub count: u16,
 }
 
 /// Counts of numbers by bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// The bins that the numbers were counted by.
+    /// The bins of the counts.
     pub bins: Bins,
     /// Count of each bin; the last one includes `high`.
     pub counts: Vec<u64>,
@@ -38,7 +38,7 @@ impl Bins {
         out
     }
 
-    /// Reads the parameters of the rule.
+    /// Decodes the parameters of the rule.
     #[must_use]
     pub fn decode(params: &[u8]) -> Option<Self> {
         let (low, rest) = params.split_first_chunk()?;

@@ -60,7 +60,7 @@ impl<K: Thing> Default for Capped<K> {
 }
 
 impl<K: Thing> Capped<K> {
-    /// Takes in a thing.
+    /// Adds a thing of some tasks.
     pub(super) fn insert(&mut self, thing: K, held: &Held) {
         self.insert_hashed(thing.hash(), thing, held);
     }
@@ -87,7 +87,7 @@ impl<K: Thing> Capped<K> {
         }
     }
 
-    /// Takes in what another gathered.
+    /// Merges in the things that another one has gathered.
     pub(super) fn absorb(&mut self, other: Self) {
         if let Some(cut) = other.cut {
             self.cut_from(cut);
@@ -104,7 +104,7 @@ impl<K: Thing> Capped<K> {
         self.entries.iter().map(|((_, thing), held)| (thing, held))
     }
 
-    /// Cuts every thing from this hash on.
+    /// Drops every thing with this hash or a higher one. Their tasks and counts are only added up.
     fn cut_from(&mut self, hash: u64) {
         self.cut = Some(self.cut.map_or(hash, |cut| cut.min(hash)));
         while let Some(last) = self.entries.last_entry() {
@@ -122,7 +122,7 @@ impl<K: Thing> Capped<K> {
         self.others_count = self.others_count.saturating_add(held.count);
     }
 
-    /// Cuts down to about `keep` things.
+    /// Drops things until about `keep` are left.
     fn keep(&mut self, keep: usize) {
         if let Some(((hash, _), _)) = self.entries.iter().nth(keep) {
             let hash = *hash;

@@ -33,7 +33,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins a merged payload of a rule.
+    /// Begins the merged payload of a rule.
     pub(super) fn new(rule: u16) -> Self {
         let mut writer = Self { out: vec![MERGED] };
         writer.number(rule.into());
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         self.inner.count(WHAT, usize::MAX).map_err(broken)
     }
 
-    /// Bytes with their length.
+    /// Reads bytes, preceded by their length.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Rejected> {
         self.inner.slice(WHAT, usize::MAX).map_err(broken)
     }
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A set, within the sources of the payload.
+    /// Reads a set, which must be a subset of the payload's sources.
     pub(super) fn set(&mut self) -> Result<IdSet, Rejected> {
         match self.byte()? {
             SET_NONE => Ok(IdSet::new()),

@@ -9,7 +9,7 @@ use super::coding::{Reader, Writer};
 use crate::fold::STACK_FRAMES_MAX;
 use crate::reply::StackFrame;
 
-/// The bytes of frames as they are, about.
+/// Approximate size of frames before encoding, in bytes.
 pub(super) fn cost(frames: &[StackFrame]) -> usize {
     frames.iter().map(frame_cost).sum()
 }
@@ -59,7 +59,7 @@ impl<'a> FramesWriter<'a> {
     }
 }
 
-/// Reads what a [`FramesWriter`] has written.
+/// A reader of the output of a [`FramesWriter`].
 pub(super) struct FramesReader<'a> {
     texts: Vec<&'a str>,
     before: Vec<StackFrame>,
@@ -75,7 +75,7 @@ impl<'a> FramesReader<'a> {
         Ok(Self { texts, before })
     }
 
-    /// The next stack.
+    /// Reads the next stack.
     pub(super) fn read(&mut self, reader: &mut Reader<'_>) -> Result<Vec<StackFrame>, Rejected> {
         let shared = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
         if shared > self.before.len() {

@@ -74,7 +74,7 @@ impl Thing for Line {
     }
 }
 
-/// The lines of many tasks.
+/// The gathered lines of many tasks.
 pub(super) type Gathered = Capped<Line>;
 
 impl Gathers for Gathered {

@@ -11,7 +11,7 @@ use super::rule_numbers::{
 use super::{Lines, MergedQueues, Probes, Samples, Stacks, Stats, TotalUsage};
 use crate::Reply;
 
-/// A merged answer, by its rule.
+/// A merged answer; the variant names the rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Merged {
     /// Stacks, by [`RULE_STACK_TREE`].

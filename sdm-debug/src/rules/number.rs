@@ -1,4 +1,4 @@
-//! Numbers as gdb prints them.
+//! Parsing of numbers as printed by gdb.
 
 use std::cmp::Ordering;
 

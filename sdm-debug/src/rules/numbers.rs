@@ -8,7 +8,7 @@ use sdm_idset::{IdSet, TaskId};
 
 use super::coding::{Reader, Writer};
 
-/// The number of each of some tasks.
+/// A number for each of some tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Numbers {
     /// Numbers by ascending task; each task occurs once.
@@ -31,7 +31,7 @@ impl Numbers {
         self.points.extend(more);
     }
 
-    /// Takes in those of other tasks.
+    /// Merges in the numbers of other tasks.
     pub(super) fn absorb(&mut self, other: Self) {
         self.points.extend(other.points);
     }
@@ -51,7 +51,7 @@ impl Numbers {
         at.ok().map(|at| self.points[at].1)
     }
 
-    /// Every task that has one, with it.
+    /// Every task with a number, and the number.
     pub fn iter(&self) -> impl Iterator<Item = (TaskId, i64)> + '_ {
         let points = self.points.iter();
         points.map(|(task, number)| (TaskId(*task), *number))
@@ -63,7 +63,7 @@ impl Numbers {
         self.points.len()
     }
 
-    /// True if no task has one.
+    /// True if no task has a number.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()

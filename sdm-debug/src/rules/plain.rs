@@ -18,7 +18,7 @@ pub(super) trait Gathers: Default + Send + 'static {
     fn write(self, bytes_max: usize) -> Vec<u8>;
 }
 
-/// The rule by which they come to it.
+/// The merge rule of a type that gathers answers.
 pub(super) struct Plain<G>(PhantomData<fn() -> G>);
 
 impl<G: Gathers> Plain<G> {

@@ -62,7 +62,7 @@ impl Probes {
         parts.probes()
     }
 
-    /// Takes in what other answers have come to.
+    /// Merges in the answers of other tasks.
     pub fn absorb(&mut self, other: Self) {
         join(&mut self.stacks, other.stacks);
         self.marks.absorb(&other.marks);
@@ -121,7 +121,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Takes in the equal answers of some tasks.
+    /// Adds the equal answers of some tasks.
     fn insert(&mut self, tasks: &IdSet, mut probe: TaskProbe) {
         self.marks.insert(tasks, &probe);
         let call = probe.waits.as_mut().and_then(|waits| waits.call.as_mut());

@@ -39,7 +39,7 @@ pub struct MergedQueues {
     pub cut: IdSet,
 }
 
-/// A message that each of some tasks has.
+/// A message that each of some tasks has in a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageClass {
     /// The tasks that have it.
@@ -48,7 +48,7 @@ pub struct MessageClass {
     pub kind: MessageKind,
     /// The peers as ranks of `MPI_COMM_WORLD`, for the tasks for which they are known.
     pub world_peers: Numbers,
-    /// The peers as ranks of the communicator.
+    /// The peers, as ranks of the communicator.
     pub peers: Numbers,
     /// The addresses of the buffers.
     pub buffers: Numbers,
@@ -71,7 +71,7 @@ impl MergedQueues {
         own(tasks, queues.clone()).map(QueueParts::merged)
     }
 
-    /// Takes in what other answers have come to.
+    /// Merges in the answers of other tasks.
     pub fn absorb(&mut self, other: Self) {
         for class in other.classes {
             let mut known = self.classes.iter_mut();
@@ -139,7 +139,7 @@ pub(super) struct QueueParts {
 }
 
 impl QueueParts {
-    /// Takes in the equal answers of some tasks.
+    /// Adds the equal answers of some tasks.
     fn insert(&mut self, tasks: &IdSet, queues: TaskQueues) {
         if !queues.knows_unexpected {
             self.without_unexpected.union_with(tasks);

@@ -91,7 +91,7 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Takes in what others have seen.
+    /// Merges in the samples of other tasks.
     pub fn absorb(&mut self, other: Self) {
         self.looks = self.looks.saturating_add(other.looks);
         self.helpers = self.helpers.saturating_add(other.helpers);

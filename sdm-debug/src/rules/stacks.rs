@@ -22,7 +22,7 @@ use crate::wire;
 /// stacks through it, and is computed for display.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct StackTree {
-    /// The outermost frames, those of most tasks first.
+    /// The outermost frames, ordered by descending number of tasks.
     pub roots: Vec<StackNode>,
     /// Tasks that have a thread without any frame.
     pub bare: IdSet,
@@ -34,7 +34,7 @@ pub struct StackTree {
     pub others_threads: u64,
 }
 
-/// A frame of the tree.
+/// A node of the tree: a frame with its callees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StackNode {
     /// The function and the line that all stacks of this node share.
@@ -58,7 +58,7 @@ impl StackTree {
         read(sources, payload).map(|stacks| stacks.tree())
     }
 
-    /// Walks every node, parents first, with its depth from 0.
+    /// Visits every node, parents first, with its depth from 0.
     pub fn walk<'a>(&'a self, mut visit: impl FnMut(usize, &'a StackNode)) {
         let mut open: Vec<(usize, &StackNode)> = self.roots.iter().rev().map(|n| (0, n)).collect();
         while let Some((depth, node)) = open.pop() {
@@ -114,13 +114,13 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// Takes in the stacks of others.
+    /// Merges in the stacks of other tasks.
     pub fn absorb(&mut self, other: Self) {
         self.helpers = self.helpers.saturating_add(other.helpers);
         self.capped.absorb(other.capped);
     }
 
-    /// The tree that they make.
+    /// The tree of the stacks' common frames.
     #[must_use]
     pub fn tree(&self) -> StackTree {
         let mut stacks = sorted(&self.capped);

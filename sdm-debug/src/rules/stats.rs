@@ -21,7 +21,7 @@ use crate::{Reply, wire};
 pub struct Stats {
     /// Count of finite numbers: one for each task, or the elements of an array.
     pub count: u64,
-    /// The sum of the integers among them: exact.
+    /// Exact sum of the integers among them.
     pub int_sum: i128,
     /// The sum of the other numbers, within rounding.
     pub float_sum: f64,

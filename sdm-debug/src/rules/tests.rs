@@ -63,7 +63,7 @@ fn frame(function: &str, line: u32) -> StackFrame {
     StackFrame::own(function, "a.c", line)
 }
 
-/// A stack in short: `main:9 solve:3`.
+/// Parses a stack such as `main:9 solve:3`.
 fn frames(text: &str) -> Vec<StackFrame> {
     let frames = text.split_whitespace().map(|part| {
         let (function, line) = part.split_once(':').unwrap();

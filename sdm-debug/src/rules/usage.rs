@@ -44,7 +44,7 @@ impl TotalUsage {
         }
     }
 
-    /// The equal answers of these tasks.
+    /// The merged form of equal answers of these tasks.
     #[must_use]
     pub fn of(tasks: &IdSet, own: &Usage) -> Self {
         let each = |task| (own.resident_bytes, task);
@@ -56,7 +56,7 @@ impl TotalUsage {
         }
     }
 
-    /// Takes in what another gathered.
+    /// Merges in the answers of other tasks.
     pub fn absorb(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.resident_bytes = self.resident_bytes.saturating_add(other.resident_bytes);

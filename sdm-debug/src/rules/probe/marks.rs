@@ -53,7 +53,7 @@ impl Marks {
         ]
     }
 
-    /// Takes in the equal answers of some tasks.
+    /// Adds the equal answers of some tasks.
     pub(super) fn insert(&mut self, tasks: &IdSet, probe: &TaskProbe) {
         let said = [
             probe.inner_changed == Some(true),

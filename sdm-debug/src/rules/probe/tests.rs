@@ -25,7 +25,7 @@ fn probe(line: u32, cpu_ms: u64, changed: bool) -> TaskProbe {
     }
 }
 
-/// The payload of all.
+/// Merges the answers; returns all their tasks, and the merged payload.
 fn merged(answers: &[(&str, TaskProbe)], bytes_max: usize) -> (IdSet, Bytes) {
     let own = |(tasks, probe): &(&str, TaskProbe)| {
         let reply = Reply::Probe(Box::new(probe.clone()));
