@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(child_runs(&slice), None);
         assert_eq!(child_runs(&slice[1..1]), None);
         assert_eq!(height(&slice), None);
-        // What is wrong further down is found too.
+        // A fault further down is found too.
         let mut slice = plan(Topology::Kary(1), 6);
         slice[3].subtree_count += 1;
         assert!(child_runs(&slice).is_some());

@@ -55,7 +55,7 @@ impl fmt::Display for TaskId {
 /// Sets are equal if they have the same ids, whatever their layout. Therefore their bytes are never
 /// compared or hashed.
 ///
-/// The type has the operations of `std`'s sets, and those for text and bytes. Each group of operations has
+/// Large because it has the operations of `std`'s sets, and those for text and bytes. Each group of operations has
 /// its own file.
 #[derive(Clone, Default)]
 pub struct IdSet {

@@ -392,7 +392,8 @@ fn read_list<T>(
     mut read: impl FnMut(&mut Reader<'_>) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
     let count = r.count(what, max)?;
-    // An element takes more memory than wire: grow with what is really there.
+    // An element takes more memory than bytes on the wire, so the list grows only with elements that are really
+    // there.
     let mut list = Vec::with_capacity(count.min(64));
     for _ in 0..count {
         list.push(read(r)?);

@@ -49,7 +49,7 @@ fn lengths_are_looked_at_before_anything_is_taken() {
 
 #[test]
 fn what_all_sets_of_a_message_own_is_bounded() {
-    // Every other id: a few bytes that stand for many.
+    // Every other id: a few bytes that encode many ids.
     let wide: IdSet = "0-99998/2".parse().unwrap();
     let mut bytes = Vec::new();
     for _ in 0..4 {

@@ -253,7 +253,7 @@ impl<T: Transport> MemberDriver<T> {
             let why = match self.transport.recv(conn, &mut self.buffer) {
                 Ok(0) => "closed by the other side".to_owned(),
                 Ok(count) => {
-                    // What the owner has not been told of comes first.
+                    // Events that the owner has not received yet come first.
                     let tasks = lent(&mut tasks).filter(|_| self.events.is_empty());
                     let bytes = &mut self.buffer[..count];
                     self.member.handle_bytes(self.now, link, bytes, tasks);

@@ -92,7 +92,7 @@ impl Heartbeat {
         if now < self.ping_at {
             return Pulse::Same;
         }
-        // Whoever stands still in the middle of a record sends nothing at all meanwhile.
+        // A peer that is stopped in the middle of a record sends nothing at all meanwhile.
         if now >= self.trickle_at {
             self.trickle_at = now + self.ping_after;
             let fed = std::mem::take(&mut self.fed);
@@ -101,7 +101,7 @@ impl Heartbeat {
                 return Pulse::Stuck;
             }
         }
-        // One step at a time: whoever was stopped itself asks first and judges later.
+        // One step at a time: after this process itself was stopped, it first asks again and judges later.
         let lost = !self.silent && self.unanswered >= self.unanswered_max;
         self.silent |= lost;
         self.unanswered = self.unanswered.saturating_add(1);

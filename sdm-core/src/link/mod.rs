@@ -278,7 +278,7 @@ impl Link {
         self.records = Some(Records::new(opened.ciphers));
         self.heartbeat.heard(now);
         if initiator {
-            // The first record tells the responder that this was no repeated handshake.
+            // The first record proves to the responder that this was no replayed handshake.
             self.heartbeat.ping_now(now);
             self.go_up(opened.peer);
         } else {

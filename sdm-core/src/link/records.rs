@@ -39,7 +39,7 @@ impl Records {
             return;
         }
         if out.is_empty() && plain.len() <= LENGTH_BYTES + CONTENTS_BYTES_MAX {
-            // The usual case: sealed where it lies, and handed over as it is.
+            // The usual case: the buffer is sealed in place and handed over without a copy.
             std::mem::swap(plain, out);
             self.finish(out, 0);
             return;

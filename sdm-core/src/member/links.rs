@@ -137,7 +137,7 @@ impl Member {
     /// The connection of a link has ended; `why` is the reason.
     pub fn handle_closed(&mut self, now: Instant, id: LinkId, why: &str) {
         self.forget_link(now, id, why, DialFailure::Closed);
-        // What waited for it waits no more.
+        // Work that waited for this link can go on.
         self.grant(now);
         self.drain_node(now);
     }
@@ -297,7 +297,7 @@ impl Member {
             .iter()
             .position(|dialing| dialing.link == Some(id));
         if let Some(at) = found {
-            // It stood, but the handshake failed: maybe somebody else lives there.
+            // The connection was established, but the handshake failed: another process may have the address.
             self.dialing[at].link = None;
             self.dialing[at].dialer.handle_failure(now, failure);
             let server = self.dialing[at].request.server;
@@ -334,7 +334,7 @@ impl Member {
     fn after_send(&mut self, now: Instant, id: LinkId, sent: Result<(), LinkError>) {
         match sent {
             Ok(()) => self.outputs.push_back(Output::Write(id)),
-            // The message is not one that can go; the link is as it was.
+            // The message cannot be encoded; the link is unchanged.
             Err(error @ LinkError::Encode(_)) => {
                 self.outputs.push_back(Output::Refused {
                     why: error.to_string(),

@@ -21,7 +21,7 @@ impl Member {
         self.unsent.retain(|unsent| {
             let waited_for = node.waited_for(unsent.id);
             if waited_for.is_none_or(sdm_idset::IdSet::is_empty) {
-                // It is over, and nobody was asked.
+                // No answer is outstanding, so the command needs no report.
                 return false;
             }
             let mut links = peers.values().filter(|peer| peer.link.is_up()).peekable();
@@ -118,7 +118,7 @@ mod tests {
             assert!(root.poll_transmit(now, down, &mut Vec::new()));
             assert_eq!(sent(&mut root), [id]);
         }
-        // Nobody is asked, so that nothing leaves.
+        // The destination is empty, so no message is sent.
         let nobody = Submission {
             destination: IdSet::new(),
             ..submission(Lane::Control)

@@ -71,7 +71,7 @@ impl Member {
             let strangers = strangers.filter(|(_, peer)| !peer.known && peer.dialed.is_none());
             let strangers = strangers.filter(|(_, peer)| peer.link.has_shown_key() == has_key);
             let strangers: Vec<LinkId> = strangers.map(|(id, _)| *id).collect();
-            // One more of those without a key is about to come.
+            // One more connection without a key is about to be accepted.
             let allowed = if has_key { max } else { max - 1 };
             let too_many = strangers.len().saturating_sub(allowed);
             oldest.extend(strangers.into_iter().take(too_many));

@@ -174,7 +174,7 @@ fn a_command_asked_again_is_answered_from_memory() {
     assert_eq!(again.blocks[0].sources, "0-1".parse().unwrap());
     assert_eq!(again.blocks[0].payload, first.blocks[0].payload);
     assert_eq!(leaf.asked(), 1, "no task does it twice");
-    // Once it is settled nobody can ask for it.
+    // A settled command cannot be asked for again.
     let Message::Command(settling) = command(2, 3, "0-2") else {
         unreachable!("it is one");
     };
@@ -220,7 +220,7 @@ fn what_was_there_before_comes_first() {
     });
     assert_eq!(executed.collect::<Vec<_>>(), [1, 2]);
     assert_eq!(leaf.asked(), 0);
-    // An event that waits to be merged with others goes up before a later answer.
+    // An event that waits to be merged with others is sent before a later answer.
     let task = IdSet::single(TaskId(1));
     let (now, stopped) = (leaf.now, Bytes::from_static(b"stopped"));
     leaf.member

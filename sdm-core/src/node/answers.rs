@@ -150,7 +150,7 @@ impl Node {
         let open = &mut self.open[at];
         // Only the parent that asked can count the answer; another one will ask itself.
         if open.has_something_to_tell() && open.asked_by == Some(link) {
-            // What the sources said before goes before.
+            // Earlier events of the sources must be sent before the answer.
             let sources = open.gathered.sources().clone();
             self.flush_events_of(now, &sources);
             let open = &mut self.open[at];

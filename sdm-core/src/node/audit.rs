@@ -123,7 +123,7 @@ impl Node {
         if !self.open.is_sorted_by(|a, b| a.id() < b.id()) {
             return Err(of_all(Disagreement::OutOfOrder));
         }
-        // At the end those below go, and are not waited for any more.
+        // During the end of the session children disconnect, and are not waited for any more.
         let is_ending = self.is_ending();
         for open in self.open.iter().filter(|_| !is_ending) {
             audit_open(open, &reach).map_err(|what| self.disagree(Some(open.id()), what))?;

@@ -30,7 +30,8 @@ impl Node {
         tracing::info!(tasks = %command.destination, "received");
         self.settle(command.settled_below, &command.open);
         if self.settled.has(command.id) {
-            // Whoever asks has not heard of that yet; it was done here, and nobody waits for it.
+            // The asker does not know yet that the command is settled. It was executed here, and its answer is not
+            // needed.
             return Ok(());
         }
         let known = self.open_position(command.id);
@@ -144,7 +145,7 @@ impl Node {
         let open = &mut self.open[at];
         let wanted = &command.destination;
         if !open.gathered.sources().is_subset(wanted) {
-            // A merged payload cannot be divided: all of it is asked for again.
+            // A merged payload cannot be divided: all of it is requested again.
             open.gathered = Aggregate::default();
         }
         let uncounted = wanted.difference(open.gathered.sources());
@@ -276,7 +277,7 @@ impl Node {
                     });
                 }
             }
-            // Who cannot be told now is not waited for.
+            // Tasks whose member cannot be told of the cancel now are not waited for.
             let unasked = self.open[at].open.difference(&asked);
             self.name_missing(now, at, &unasked);
             if !self.open[at].open.is_disjoint(&self.local) {
@@ -331,7 +332,7 @@ impl Node {
             }
             open.untold_missing.keep(all);
             if !open.gathered.sources().is_subset(all) {
-                // A merged payload cannot be divided; the new parent asks for all of it again.
+                // A merged payload cannot be divided; the new parent requests all of it again.
                 open.gathered = Aggregate::default();
                 open.late = IdSet::new();
             }

@@ -74,7 +74,7 @@ impl Window {
             super::reserve_first(&mut self.rounds);
             self.rounds.push(Aggregate::default());
         }
-        // A round keeps all: what becomes too much goes up.
+        // A round keeps all its blocks; the excess is sent to the parent.
         self.rounds[first].add(None, usize::MAX, block);
     }
 
@@ -144,7 +144,7 @@ impl Node {
             .unwrap_or(now);
         let reach = self.children[child].reach().clone();
         for mut block in event.blocks {
-            // Nobody speaks for tasks that are not behind him, or not any more.
+            // A child's report counts only for tasks that it reaches now.
             block.sources.intersect_with(&reach);
             if !block.sources.is_empty() {
                 self.add_event(now, event.lane, block, born);
@@ -306,7 +306,7 @@ mod tests {
             &[("0", "a"), ("0", "b"), ("1", "a"), ("1", "b")],
             &[("0-1", "a"), ("0-1", "b")],
         );
-        // Task 1 has not said a: its b joins that of task 0, and its later a comes behind.
+        // Task 1 has not reported a: its b joins that of task 0, and its later a follows.
         check(
             &[("0", "a"), ("0", "b"), ("1", "b"), ("1", "a")],
             &[("0", "a"), ("0-1", "b"), ("1", "a")],
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn many_kinds_of_events_each_keep_their_tasks() {
-        // As many kinds as an index is for, each said by a hundred tasks, twice.
+        // As many kinds as need an index, each reported by a hundred tasks, twice.
         let kinds: Vec<String> = (0..50).map(|kind| format!("event {kind}")).collect();
         let tasks: Vec<String> = (0..5000).map(|task| task.to_string()).collect();
         let said = tasks.iter().zip(kinds.iter().cycle());

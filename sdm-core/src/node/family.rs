@@ -146,7 +146,7 @@ impl Node {
         if found.is_some() {
             return found;
         }
-        // Children came or went: the notes are made anew.
+        // Children were added or removed: the index is rebuilt.
         self.by_link.clear();
         for (at, child) in (0..).zip(&self.children) {
             self.by_link.extend(child.link().map(|link| (link, at)));
@@ -220,7 +220,7 @@ impl Node {
         }
         if peer_epoch >= child.epoch && !is_root {
             child.epoch = peer_epoch.next();
-            // Whoever was attached here meanwhile got another parent.
+            // A child that was attached here has got another parent meanwhile.
             let has_left = std::mem::take(&mut child.attached);
             self.actions.push_back(Action::Close(link));
             self.reconnect(at, has_left);
@@ -298,7 +298,7 @@ impl Node {
 
     /// No record has come over a link for a while.
     pub fn handle_link_silent(&mut self, now: Instant, link: LinkId) {
-        // A silent parent is left to find itself a way: it, or whoever adopts us, comes.
+        // A silent parent needs no action here: the parent reconnects, or an adopter does.
         let Some(at) = self.child_of(link) else {
             return;
         };

@@ -16,7 +16,7 @@ impl Node {
         at: usize,
         change: ReachChange,
     ) -> Result<(), ProtocolError> {
-        // Nobody speaks for tasks that are not behind him, or not any more.
+        // A child's report counts only for tasks that it reaches now.
         let child = &mut self.children[at];
         let tasks = change.tasks.intersection(match change.health {
             Health::Reachable => &child.planned,
@@ -102,7 +102,7 @@ impl Node {
     pub(super) fn tell_back(&mut self, now: Instant, at: usize) {
         let child = &mut self.children[at];
         if std::mem::take(&mut child.told_silent) {
-            // Of those below it, it tells itself.
+            // The child itself reports the tasks below it.
             let tasks = if self.root.is_some() {
                 child.reach.difference(&child.silent)
             } else {

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(why, MANY_REASONS);
         let own = u32::try_from(MISSING_REASONS_MAX).unwrap() - 1;
         assert_eq!(*rest, IdSet::from_range(own..=count - 1));
-        // At the next member those of several children meet: again nobody is lost.
+        // At the next member those of several children meet: again no task gets lost.
         let mut above = Missing::default();
         for (tasks, why) in named {
             above.add(tasks, why);

@@ -329,7 +329,7 @@ impl Node {
             (Message::Letter(letter), child) if from_parent || child.is_some() => {
                 self.handle_letter(link, *letter)
             }
-            // A link that was given up on either side can still deliver what was under way.
+            // A link that either side has given up can still deliver messages that were on their way.
             (_, None) if !from_parent => return Ok(()),
             (message, _) => {
                 let (kind, me) = (kind(&message), self.me);

@@ -82,7 +82,7 @@ impl Node {
         let wanted = init.slice.first().map_or(0, |it| it.subtree_count) as usize;
         let parent = self.parent.as_mut().expect("it said this");
         parent.gathering = None;
-        // What is too long is no tree, and refused as that.
+        // A list that is too long is no valid tree, and is refused as such.
         if init.slice.len() >= wanted {
             return self.take_plan(now, init);
         }
@@ -279,7 +279,7 @@ mod tests {
             );
             let adopter = LinkId(2);
             node.handle_parent_up(adopter, ServerId(9), Epoch(2));
-            // What was under way still comes, and says nothing any more.
+            // Messages that were on their way still arrive, and have no effect any more.
             node.handle_message(now, PARENT, messages[came].clone())
                 .unwrap();
             let stray = node.handle_message(now, adopter, Message::Plan(plan.run(1..2)));

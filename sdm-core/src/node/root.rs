@@ -107,7 +107,7 @@ impl Node {
         };
         let at = self.open_position(id).expect_err("ids are never reused");
         if let Err(ProtocolError(why)) = self.begin(now, at, command.clone()) {
-            // The bound on open commands: nobody is asked, everybody is missing.
+            // The limit of open commands is reached: no task is asked, and all are reported as missing.
             let answer = Delivery::Answer {
                 id,
                 blocks: Vec::new(),

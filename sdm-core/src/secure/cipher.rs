@@ -59,7 +59,7 @@ impl Ciphers {
         let tag = key
             .seal_in_place_separate_tag(nonce, Aad::empty(), contents)
             .expect("a record is far below what one nonce may seal");
-        // Before anything else can be sealed: no nonce is used twice.
+        // The counter advances before anything else can be sealed: no nonce is used twice.
         self.seals.counter += 1;
         tag.as_ref().try_into().expect("a tag of AES-GCM")
     }

@@ -173,7 +173,7 @@ impl Handshake {
         if !self.initiator {
             out.extend_from_slice(&preface(self.session));
             self.write_message(out);
-            // The caller finds out by itself, for it was told who this is.
+            // The caller notices by itself, for it was told the id of this member.
             if let Some(wanted) = peer.expect.filter(|&wanted| wanted != self.own.id) {
                 let (caller, own) = (peer.id, self.own.id);
                 return Err(LinkError::Misdirected {

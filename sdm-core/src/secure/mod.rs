@@ -62,7 +62,7 @@ impl SessionKey {
     #[must_use]
     pub fn to_hex(&self) -> Zeroizing<String> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // Room for all of it at once: growing would leave copies behind.
+        // Room for the whole text at once: growing would leave copies of the key in memory.
         let mut text = Zeroizing::new(String::with_capacity(64));
         for byte in *self.0 {
             text.push(DIGITS[usize::from(byte >> 4)].into());

@@ -68,7 +68,7 @@ pub(super) fn outcome(stream: &TcpStream) -> io::Result<bool> {
         return Err(error);
     }
     match stream.peer_addr() {
-        // In the ephemeral range a socket can meet itself where nobody listens.
+        // In the ephemeral port range a socket can connect to itself where nothing listens.
         Ok(peer) if stream.local_addr().is_ok_and(|own| own == peer) => {
             Err(io::ErrorKind::ConnectionRefused.into())
         }
@@ -101,10 +101,10 @@ fn bind_socket(at: &ConnectionString) -> io::Result<std::net::TcpListener> {
     // Close-on-exec: nothing that is started later may hold the port.
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    // Only ports whose last connections linger become free by this, never those of a listener.
+    // This frees only ports whose last connections linger (TIME_WAIT), never those of a listener.
     socket.set_reuse_address(true)?;
     if addr.is_ipv6() && addr.ip().is_unspecified() {
-        // Whoever listens everywhere does so for both versions, whatever the system's setting.
+        // A listener on all addresses listens on IPv4 and IPv6, whatever the system's setting.
         socket.set_only_v6(false)?;
     }
     socket.bind(&addr.into())?;
@@ -128,7 +128,7 @@ mod tests {
         stream.set_nonblocking(true).unwrap();
         let mut stream = TcpStream::from_std(stream);
         while stream.write(&[0; 1 << 16]).is_ok() {}
-        // Each probe for room is answered by the kernel and doubles the pause before the next.
+        // The kernel answers each probe for room, and doubles the pause before the next.
         let until = Instant::now() + Duration::from_secs(120);
         while getsockopt(&stream, TcpInfo).unwrap()[4] <= RETRANSMITS_MAX {
             assert!(Instant::now() < until, "the kernel asks for room");

@@ -211,7 +211,7 @@ impl ReverseListener {
         conn: ConnId,
         events: &mut Vec<TransportEvent>,
     ) {
-        // The first byte in this direction: there is room, or the connection is broken.
+        // The first byte in this direction: there is room for it, or the connection is broken.
         if let Err(error) = inner.send(conn, &[TAKEN]) {
             inner.close(conn);
             return events.push(TransportEvent::ConnectFailed { conn: own, error });

@@ -214,7 +214,7 @@ impl Lines {
                 Ok(count) => self.out.advance(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.stuck = true,
                 Err(_) => {
-                    // Reading tells the owner.
+                    // The next read reports the error to the owner.
                     self.out.clear();
                     self.unread = true;
                 }
@@ -231,7 +231,7 @@ impl Lines {
             }
             let ended = match inner.recv(conn, &mut buffer[..room]) {
                 Ok(0) => Some(None),
-                // Nobody wants it any more.
+                // The connection is closed: its bytes are discarded.
                 Ok(_) if self.closed => None,
                 Ok(count) => {
                     self.into.push(now, &buffer[..count]);

@@ -125,7 +125,7 @@ impl Stream {
     pub(super) fn outcome(&self) -> io::Result<bool> {
         match self {
             Self::Tcp(stream) => inet::outcome(stream),
-            // These stand, or fail, at once.
+            // These are connected, or fail, at once.
             Self::Unix(_) | Self::Ssh(_) => Ok(true),
         }
     }
@@ -149,7 +149,7 @@ impl Stream {
     pub(super) fn is_cut_off(&self) -> bool {
         match self {
             Self::Tcp(stream) => inet::is_cut_off(stream),
-            // One of these has no network, the other asks its own host by itself.
+            // A Unix socket has no network, and ssh probes its host by itself.
             Self::Unix(_) | Self::Ssh(_) => false,
         }
     }

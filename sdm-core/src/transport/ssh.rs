@@ -31,7 +31,7 @@ pub(super) fn connect(to: &ConnectionString, program: &Path) -> io::Result<Tunne
     theirs.set_nonblocking(false)?;
     let theirs = OwnedFd::from(theirs);
     let mut ssh = Command::new(program)
-        // It must never ask: nobody would see the question.
+        // ssh must never prompt: no user would see the question.
         .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=15"])
         // A master left in the background would hold our pipe.
         .args(["-o", "ControlMaster=no", "-W"])

@@ -145,7 +145,7 @@ impl TcpTransport {
 
     /// Ends the watching of a descriptor; one that is not watched is no error.
     pub fn forget(&mut self, fd: ForeignFd) {
-        // It fails only where there is nothing to forget.
+        // Deregistering fails only for a descriptor that is not registered.
         let _ = self.poll.registry().deregister(&mut SourceFd(&fd));
     }
 
@@ -223,7 +223,7 @@ impl TcpTransport {
 
     fn accepted(&mut self, stream: Stream, peer: String, events: &mut Vec<TransportEvent>) {
         let conn = self.fresh_conn();
-        // A caller that is gone already is none.
+        // A caller that has already disconnected is ignored.
         if self.add(conn, stream, false).is_ok() {
             events.push(TransportEvent::Accepted { conn, peer });
         }
@@ -265,7 +265,7 @@ impl TcpTransport {
                 }
             }
         } else if event.is_writable() && std::mem::take(&mut connection.full) {
-            // It fails where the connection has, which reading tells.
+            // This fails only where the connection has failed, which the next read reports.
             let _ = connection.watch_room(conn, &self.poll, false);
             events.push(TransportEvent::Writable(conn));
         }
@@ -305,7 +305,7 @@ impl Transport for TcpTransport {
 
     fn stop_listening(&mut self) {
         for listener in &mut self.listeners {
-            // It fails only where there is nothing to end.
+            // Deregistering fails only for a listener that is not registered.
             let _ = self.poll.registry().deregister(listener);
         }
         self.listeners.clear();
@@ -341,7 +341,7 @@ impl Transport for TcpTransport {
         }
         self.calls.recvs += 1;
         let received = retry(|| connection.stream.recv(buf));
-        // What comes from now on is an event of its own, so there is no need to ask in vain.
+        // After a short read, later bytes cause a new event, so no further read is needed now.
         let less = received.as_ref().is_ok_and(|count| *count < buf.len());
         connection.drained = (less || would_block(&received)) && !connection.ending;
         received
@@ -356,7 +356,7 @@ impl Transport for TcpTransport {
         if let Some(mut connection) = self.connections.remove(&conn) {
             // Dropping it would do too; this keeps mio's own books right.
             let _ = self.poll.registry().deregister(&mut connection.stream);
-            // There is a free descriptor again.
+            // A descriptor is free again, so accepting continues.
             self.accept_at = self.accept_at.map(|_| Instant::now());
         }
         self.queued.retain(|event| event.conn() != Some(conn));

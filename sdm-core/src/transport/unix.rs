@@ -20,7 +20,7 @@ pub(super) struct Rendezvous {
 impl Drop for Rendezvous {
     fn drop(&mut self) {
         if let Some(path) = self.address.path() {
-            // Somebody else may have tidied up already.
+            // Another process may have removed the file already.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn bind(at: &ConnectionString) -> io::Result<Rendezvous> {
         }
         result => result?,
     }
-    // Nobody can connect before it listens: no other user is ever let in.
+    // The permissions are set before the socket listens, so that no other user can ever connect.
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     socket.listen(BACKLOG)?;
     let listener = UnixListener::from_std(socket.into());
@@ -57,7 +57,8 @@ fn is_left_behind(path: &Path) -> bool {
 }
 
 pub(super) fn connect(to: &ConnectionString) -> io::Result<UnixStream> {
-    // No file is what no listener is elsewhere; a full backlog passes, as after a refusal.
+    // A missing file is what a missing listener is for TCP; a full backlog is temporary. Both are retried as after a
+    // refusal.
     let refusals = [io::ErrorKind::WouldBlock, io::ErrorKind::NotFound];
     UnixStream::connect(path(to)?).map_err(|error| match error.kind() {
         kind if refusals.contains(&kind) => io::ErrorKind::ConnectionRefused.into(),

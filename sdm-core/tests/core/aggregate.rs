@@ -44,7 +44,7 @@ struct Said {
 impl Said {
     fn block(self, task: u32, is_summed: bool) -> Block {
         let payload = match (self.fails, is_summed, self.class) {
-            // Some numbers are none: the rule rejects them.
+            // Some payloads are no numbers: the rule rejects them.
             (false, true, 0) => Bytes::from_static(b"no number"),
             (false, true, class) => Bytes::copy_from_slice(&u64::from(class).to_le_bytes()),
             (_, _, class) => Bytes::from(format!("class {class}")),

@@ -104,7 +104,7 @@ fn bytes_keep_their_order_and_come_no_quicker_than_the_bandwidth() {
         let (conn, peer) = connect(&mut a, &mut b, "tcp://127.0.0.1:0");
         let bytes: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
         let began = Instant::now();
-        // What a line takes at once, and what a socket does.
+        // The number of bytes that a shaped line accepts at once, and that a socket does.
         let sent = match towards_a {
             false => a.send(conn, &bytes),
             true => b.send(peer, &bytes),

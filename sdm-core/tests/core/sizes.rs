@@ -51,7 +51,7 @@ fn sizes_on_the_wire() {
 
 #[test]
 fn a_plan_of_a_million_servers_fits_into_one_frame() {
-    // A tenth of it, with the largest ids; 16 bytes a server is what a frame has room for.
+    // A tenth of the million, with the largest ids; a frame has room for 16 bytes for each server.
     let count = 100_000;
     let plan = plan(900_000..1_000_000, "node");
     let bytes = body(&plan);

@@ -63,7 +63,7 @@ fn inherited() -> Vec<usize> {
 
 #[test]
 fn no_socket_is_inherited() {
-    // Whoever runs the tests may have left some open.
+    // The caller of the tests may have left some descriptors open.
     let before = inherited();
     let mut a = TcpTransport::new().unwrap();
     let mut b = TcpTransport::new().unwrap();
@@ -156,7 +156,7 @@ fn out_of_descriptors_is_waited_out() {
     }
     assert!(polls < 50, "it spins: {polls}");
     assert!(events.is_empty(), "{events:?}");
-    // As others leave, the rest comes in.
+    // As callers disconnect, the remaining ones are accepted.
     let count = callers.len();
     callers.truncate(count / 2);
     let mut accepted = 0;

@@ -80,7 +80,7 @@ fn a_reader_does_not_wake_the_sender() {
         .poll(Some(Duration::ZERO), &mut events)
         .expect("a poll");
     assert!(events.is_empty(), "{events:?}");
-    // Who asks for room hears of it.
+    // A sender that waits for room gets an event.
     while sender.send(conn, &[7; 4096]).is_ok() {}
     while !matches!(events[..], [TransportEvent::Writable(c), ..] if c == conn) {
         let _ = reader.recv(accepted, &mut [0; 65536]);

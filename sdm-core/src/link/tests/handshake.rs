@@ -31,7 +31,7 @@ fn a_responder_counts_the_link_from_the_first_record_on() {
         .unwrap();
     assert!(pair.parent.is_up() && !pair.child.is_up());
 
-    // Whoever repeats the first message has no key for what must come next.
+    // A replayer of the first message has no key for the next one.
     let mut again = Link::respond(pair.now, &config(), hello(Role::Child, 3, None));
     again.handle_bytes(pair.now, &mut first.clone()).unwrap();
     again.poll_transmit(&mut Vec::new());
@@ -73,7 +73,7 @@ fn who_does_not_belong_here_is_told_so() {
     let both = "the peer belongs to another session";
     check(&session, parent.clone(), child.clone(), (both, both));
 
-    // Another session with the same tag: the prologue tells them apart.
+    // Another session with the same tag: the prologue distinguishes the two.
     session.session = SessionId([2, 1, 2, 1, 1, 1, 1, 1]);
     let both = "the peer does not hold the same session key";
     check(&session, parent.clone(), child.clone(), (both, both));

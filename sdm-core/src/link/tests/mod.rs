@@ -315,13 +315,13 @@ fn a_record_whose_length_was_changed_ends_the_link() {
         pair.parent.handle_timeout(pair.now).unwrap();
         wire.clear();
         pair.parent.poll_transmit(&mut wire);
-        // The length stands in front, in two bytes: this one makes whatever comes part of one record.
+        // The record's length is in the first two bytes; this length makes all following bytes part of one record.
         wire[1] |= if round == 0 { 0x40 } else { 0 };
         pair.child
             .handle_bytes(pair.now, &mut wire.clone())
             .unwrap();
         ended = pair.child.handle_timeout(pair.now).err();
-        // What the child asks comes through, so it is not silent there.
+        // The child's pings arrive, so for the parent the child is not silent.
         let mut up = Vec::new();
         pair.child.poll_transmit(&mut up);
         pair.parent.handle_bytes(pair.now, &mut up.clone()).unwrap();

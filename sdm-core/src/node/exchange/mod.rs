@@ -272,7 +272,7 @@ impl Node {
         let Some(all) = exchange.all.as_ref().filter(|all| all.is_whole()) else {
             return;
         };
-        // What was given is among what all have given.
+        // The parts that were given are included in the result of all.
         exchange.parts = Vec::new();
         let own = std::mem::take(&mut exchange.own);
         if !own.is_empty() {
@@ -347,7 +347,8 @@ impl Node {
         if let Some(at) = self.position_of(id) {
             return Some(at);
         }
-        // Who gives to the next one has what all gave to the one before: its word of that was lost with a link.
+        // A member that contributes to the next exchange has the result of the previous one; its confirmation was
+        // lost with a link.
         let is_older = |it: &Exchange| it.id.tasks == id.tasks && it.id.number + 1 < id.number;
         self.exchanges.open.retain(|it| !is_older(it));
         if self.exchanges.open.len() >= EXCHANGES_MAX {

@@ -107,7 +107,7 @@ fn only_who_takes_part_is_waited_for_and_told() {
 
 #[test]
 fn who_is_adopted_meanwhile_takes_part_all_the_same() {
-    // Server 8 leads others; it stands still at each of many moments, and comes back.
+    // Server 8 leads others; it is stopped at each of many moments, and continues.
     for moment in (0..400).step_by(23) {
         let mut net = Net::new(16, Topology::Binomial, moment + 1);
         net.init();
@@ -123,7 +123,8 @@ fn who_is_adopted_meanwhile_takes_part_all_the_same() {
         for task in 0..16 {
             assert_eq!(got(&net, &id, task).as_ref(), Some(&gifts), "{moment}");
         }
-        // What was not said of the end of this one is, at the latest, of no use at the end of the one after the next.
+        // A confirmation of this exchange's end that was not sent is superseded at the latest by the end of the one
+        // after the next.
         for number in 1..3 {
             let id = ExchangeId {
                 number,
@@ -203,7 +204,7 @@ fn a_letter_to_many_comes_to_each_once() {
         bytes: Bytes::from_static(b"all"),
     });
     net.drain(ServerId(7));
-    // Each once, and that there are none above 19.
+    // Each letter arrives once, and one says that there are none above 19.
     while net.letters.len() < 21 {
         assert!(net.step(), "it is lost: {:?}", net.letters);
     }

@@ -58,7 +58,7 @@ fn strangers_at_a_desk_change_nothing() {
                 b"SDMC"
             };
             stream.write_all(said).expect("it has room");
-            // The kernel holds only so many.
+            // The kernel's backlog is short, so each connection is accepted at once.
             hosts.step();
             stream
         })

@@ -29,7 +29,7 @@ fn shaped_hosts() -> Hosts {
     Hosts::new(shaped, transport(), local)
 }
 
-// Its room comes by itself, so that what is told of it cannot be told from what was told before.
+// Room appears by time alone, so a report of room cannot be told from an earlier report.
 transport_suite!(
     shaped,
     super::shaped_hosts(),

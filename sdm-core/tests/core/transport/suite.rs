@@ -53,8 +53,8 @@ pub(crate) fn a_full_buffer_blocks_and_room_is_told(mut hosts: Hosts) {
     let chunk = vec![1; 10_000];
     let (mut sent, mut received) = (0, 0);
     for _ in 0..3 {
-        // What was told before the block means nothing. What is told behind it counts though B has read nothing yet: the kernel may pass on
-        // what it holds, and tells of that room once.
+        // A report of room before the block means nothing. A report after it counts although B has read nothing yet:
+        // the kernel may pass bytes on, and reports the room only once.
         hosts.seen_a.clear();
         loop {
             match hosts.a.send(a, &chunk) {
@@ -86,7 +86,7 @@ pub(crate) fn a_taken_port_leads_to_the_next_one(mut hosts: Hosts) {
     assert!(error.to_string().contains(&first.to_string()), "{error}");
     let second = hosts.b.listen(&first, 1000).expect("listen");
     assert_ne!(second, first);
-    // And it really is there.
+    // The new address really has a listener.
     let conn = hosts.a.connect(&second);
     hosts.until_a(|event| is(matches!(event, TransportEvent::Connected(c) if *c == conn)));
 }
@@ -125,7 +125,7 @@ pub(crate) fn a_waker_ends_the_waiting(mut hosts: Hosts) {
     }
     assert!(matches!(events[..], [TransportEvent::Woken]), "{events:?}");
     thread.join().expect("the thread ends");
-    // Wakes before a poll add up, and a waker may outlive its transport.
+    // Several wakes before a poll give one event, and a waker may outlive its transport.
     waker.wake();
     waker.wake();
     events.clear();
